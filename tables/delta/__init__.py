@@ -1,0 +1,1 @@
+"""Delta tables: log, snapshot, protocol gate, deletion vectors, schema and column mapping, time travel."""

@@ -1,0 +1,207 @@
+"""Every error of tailbit: what was found, where, what was expected, and what to do.
+
+All are raised with keyword fields that survive pickling, since they cross process boundaries
+(Spark planner and workers). `retryable` says whether doing the same thing again can help.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class TailbitError(Exception):
+    """The base of every named error.
+
+    Subclasses declare `template`, a format string over their keyword fields, and `hint`, what to do.
+    Both are formatted with the fields; a field may override `hint` for one occasion.
+    """
+
+    template: ClassVar[str] = "{reason}"
+    hint: str = "Report this with its message."
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+        if "hint" in fields:
+            self.hint = str(fields["hint"])
+        else:
+            self.hint = type(self).hint.format_map(_Lenient(fields))
+        super().__init__(self.template.format_map(_Lenient(fields)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by class and fields."""
+        return _rebuild, (type(self), self.fields)
+
+    def describe(self) -> str:
+        """Message and remedy in at most two lines."""
+        return f"{type(self).__name__}: {self}\n  {self.hint}"
+
+
+class _Lenient(dict[str, Any]):
+    """Format mapping that shows a missing field by name instead of raising inside an error."""
+
+    def __missing__(self, key: str) -> str:
+        return "{" + key + "}"
+
+
+def _rebuild(cls: type[TailbitError], fields: dict[str, Any]) -> TailbitError:
+    return cls(**fields)
+
+
+class UsageError(TailbitError):
+    """The caller asked for something that cannot be: exit code 2."""
+
+
+class SourceError(TailbitError):
+    """The source table, its log or its data files are not as they must be."""
+
+
+class NotATableError(SourceError, UsageError):
+    """The path holds no Delta table."""
+
+    template = "no Delta table at {path}: {reason}"
+    hint = "Give the folder that holds _delta_log."
+
+
+class VersionNotFoundError(SourceError, UsageError):
+    """A version that is gone or not yet there."""
+
+    template = "version {version} of {path} cannot be read: {reason} (readable: {earliest} to {latest})"
+    hint = "Ask for a version between {earliest} and {latest}, or leave --version out."
+
+
+class CommitGapError(SourceError):
+    """A commit inside the wanted range is missing."""
+
+    template = "commit {version} is missing from the log of {path} (found {found})"
+    hint = "The log was cleaned up or damaged; the indexer starts a new round from the head of the log."
+
+
+class MalformedLogError(SourceError):
+    """A commit, log checkpoint or statistics cannot be parsed."""
+
+    template = "malformed log file {file}: {reason}"
+    hint = "Restore the file from a backup, or RESTORE the table to a version before it."
+
+
+class UnsupportedFeatureError(SourceError):
+    """A table feature that is not understood; refused by name."""
+
+    template = "table {path} at version {version} uses {feature}, which tailbit does not read"
+    hint = "Drop the feature (ALTER TABLE ... DROP FEATURE {feature}) or use a tailbit release that lists it."
+
+
+class DeletionVectorError(SourceError):
+    """A deletion vector that cannot be read or does not check."""
+
+    template = "deletion vector {file} at offset {offset}: {reason}"
+    hint = "The table itself is damaged: restore the file, or RESTORE the table to an earlier version."
+
+
+class DataFileError(SourceError):
+    """A data file that is missing or is not Parquet."""
+
+    template = "data file {file}: {reason}"
+    hint = "Restore the file, or remove it from the table (FSCK REPAIR TABLE, or RESTORE to a version without it)."
+
+
+class UnsafePathError(SourceError):
+    """A path in the log that leaves what the table may name."""
+
+    template = "path {file} in the log of {path} is refused: {reason}"
+    hint = "Only files below the table's root or absolute paths on the same file system are read."
+
+
+class StorageError(TailbitError):
+    """The storage refused: permissions, disk full, unknown scheme."""
+
+    template = "storage at {path}: {reason}"
+    hint = "Free space or fix the permissions, then start again: nothing half-written is visible."
+    retryable = True
+
+
+class SchemaError(UsageError):
+    """Columns or types that do not fit the request."""
+
+
+class UnknownColumnError(SchemaError):
+    """No such column."""
+
+    template = "no column {column} in the table{nearest}"
+    hint = "Columns: {columns}."
+
+
+class ColumnTypeError(SchemaError):
+    """A column of a type that cannot be indexed or compared so."""
+
+    template = "column {column} is of type {type}: {reason}"
+    hint = "Use a column of type boolean, integer, float, double, decimal, string, binary, date or timestamp."
+
+
+class PredicateError(UsageError):
+    """A predicate that does not parse, bind or fit."""
+
+    template = "predicate {predicate!r}: {reason}"
+    hint = "Spark SQL text over columns and literals: = <> < <= > >= <=> IN BETWEEN IS NULL AND OR NOT."
+
+
+class IndexStateError(TailbitError):
+    """The index is absent, foreign or damaged."""
+
+
+class NoIndexError(IndexStateError, UsageError):
+    """There is no index at the path."""
+
+    template = "no index at {path}"
+    hint = "Build one: tailbit run TABLE --columns a,b --once."
+
+
+class ForeignIndexError(IndexStateError, UsageError):
+    """The index path holds something else."""
+
+    template = "{path} is not an index of this table: {reason}"
+    hint = "Give another --index path, or empty this one."
+
+
+class IndexFormatError(IndexStateError):
+    """An index written by another format."""
+
+    template = "index {path} has format {found}; this tailbit reads {supported}"
+    hint = "Use the tailbit release that wrote it, or delete the index and build it again."
+
+
+class CorruptIndexError(IndexStateError):
+    """A file of the index is truncated or altered."""
+
+    template = "index file {file}: {reason}"
+    hint = "Queries scan the data files instead. Delete the index and run again to rebuild it."
+
+
+class SettingsError(IndexStateError, UsageError):
+    """Columns or options other than those remembered in the index."""
+
+    template = "the index at {path} has columns {found}; asked for {asked}"
+    hint = "Leave --columns out, or build another index with --index."
+
+
+class CommitConflictError(IndexStateError):
+    """Another writer committed to the index first."""
+
+    template = "another writer committed version {version} of the index {path} first"
+    hint = "Reload the recorded state and compute the difference anew."
+    retryable = True
+
+
+class IndexerRunningError(IndexStateError):
+    """Another indexer has a fresh heartbeat on this index."""
+
+    template = "another indexer ({owner}) works on {path}; its last sign of life is {age:.0f} s old"
+    hint = "Stop it first, or wait until its heartbeat is {limit:.0f} s old."
+    retryable = True
+
+
+class EnvironmentError_(UsageError):
+    """Something the machine must have is missing: Java, pyspark."""
+
+    template = "{reason}"
+    hint = "{remedy}"

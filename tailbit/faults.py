@@ -1,0 +1,55 @@
+"""Named points between two durable effects, where a test can make the process die, raise or hang.
+
+Off unless the environment variable TAILBIT_FAULT is set, e.g. `TAILBIT_FAULT=after_commit=kill@2`
+(at the second pass). Actions: `kill` (SIGKILL to the process group of the indexer), `raise`, `hang`.
+Production code pays one dictionary look-up.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import signal
+import time
+
+
+class Fault(enum.Enum):
+    """Every step between two durable effects has a name."""
+
+    BATCH_PLANNED = "batch_planned"
+    SEGMENT_HALF_WRITTEN = "segment_half_written"
+    SEGMENT_WRITTEN = "segment_written"
+    BEFORE_COMMIT = "before_commit"
+    AFTER_COMMIT = "after_commit"
+    BEFORE_SPARK_COMMIT = "before_spark_commit"
+    MERGE_WRITTEN = "merge_written"
+    MERGE_COMMITTED = "merge_committed"
+    VACUUM_HALF_DONE = "vacuum_half_done"
+    LOG_CHECKPOINT_HALF_WRITTEN = "log_checkpoint_half_written"
+
+
+class InjectedFaultError(Exception):
+    """Raised by the action `raise`."""
+
+
+_passes: dict[str, int] = {}
+
+
+def fault_point(fault: Fault) -> None:
+    """Do what TAILBIT_FAULT says for this point; nothing where it is not set."""
+    wanted = os.environ.get("TAILBIT_FAULT")
+    if not wanted:
+        return
+    name, _, action = wanted.partition("=")
+    if name != fault.value:
+        return
+    action, _, nth = action.partition("@")
+    _passes[name] = _passes.get(name, 0) + 1
+    if _passes[name] != int(nth or 1):
+        return
+    if action == "kill":
+        os.killpg(os.getpgid(0), signal.SIGKILL)
+    elif action == "hang":
+        time.sleep(3600)
+    else:
+        raise InjectedFaultError(name)
