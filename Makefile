@@ -1,0 +1,65 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Each creates the virtual environment it needs and is quick the second time.
+
+PYTHON ?= python3
+VENV := $(CURDIR)/.venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?=
+PACKAGES := tables index checkpoints streaming
+
+.PHONY: help test lint demo fuzz constraints clean java
+
+help:
+	@echo "make demo         index a live table while it changes, and answer from it"
+	@echo "make test         everything the project promises: lint, types, layers, tests"
+	@echo "make lint         ruff, mypy and import-linter alone"
+	@echo "make fuzz         the property and differential tests with many more examples"
+	@echo "make constraints  pin the newest versions that fit pyproject.toml (needs uv)"
+	@echo "make clean        remove what the other targets made"
+
+test: lint java
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -q $(PYTEST_ARGS)
+
+# mypy and import-linter need the packages under their import names: a copied tree gives them that.
+lint: $(VENV)/.test-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@rm -rf build/tree && mkdir -p build/tree
+	@cp -Rp tailbit build/tree/tailbit
+	@cp -Rp $(PACKAGES) build/tree/tailbit/
+	cd build/tree && $(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache tailbit
+	cd build/tree && $(BIN)/lint-imports --config ../../pyproject.toml --cache-dir ../../.import_linter_cache
+
+demo: $(VENV)/.demo-installed java
+	$(BIN)/tailbit demo
+
+fuzz: $(VENV)/.test-installed java
+	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -q tests/property tests/integration/test_differential.py $(PYTEST_ARGS)
+
+# The test environment is a superset of the demo's.
+$(VENV)/.demo-installed: pyproject.toml constraints.txt | $(BIN)/python
+	@test -e $(VENV)/.test-installed && test $(VENV)/.test-installed -nt pyproject.toml || \
+		$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[demo]'
+	@touch $@
+
+$(VENV)/.test-installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[test]'
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "tailbit needs Python 3.10 or newer; give one with: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+java:
+	@"$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version >/dev/null 2>&1 || \
+		{ echo "Java 17 or newer is needed (Spark runs on it): install a JDK, e.g. openjdk-17-jre-headless, or set JAVA_HOME" >&2; exit 1; }
+
+constraints:
+	@{ echo "# Exact versions that were tested together; regenerate with: make constraints"; \
+		uv pip compile --universal --python-version 3.10 --extra test --extra bench \
+		--quiet --no-header --no-annotate pyproject.toml; } > constraints.new
+	@mv constraints.new constraints.txt
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
