@@ -1,0 +1,195 @@
+"""What a predicate selects, bound to one version of the table: count, facets, positions, files, rows.
+
+Input: a bound predicate and a `Coverage`. Every method first evaluates the bitmaps of the covered row spaces, then
+rechecks on the data the rows that the index leaves open, and scans the uncovered files with the same semantics.
+
+Guarantee (right at any lag): for every readable version of the source, every predicate, and every state of the
+index, the answer equals what Spark SQL returns on the table at that version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.errors import CorruptIndexError, UsageError
+from tailbit.index.coverage import Coverage, SpaceView
+from tailbit.index.evaluate import Bounds, evaluate
+from tailbit.index.facets import facet_counts
+from tailbit.index.metadata_table import IndexTable
+from tailbit.index.predicate import Node
+from tailbit.index.rows import Positions, fetch, scan, visible_positions
+from tailbit.index.scan import file_can_match, whole_file_truth
+from tailbit.tables.delta.schema import Schema
+from tailbit.tables.delta.snapshot import Snapshot
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.storage import Storage
+
+
+@dataclass(frozen=True)
+class FileHits:
+    """The matching positions of one file and how they were found.
+
+    `source`: `index` (bitmaps alone), `recheck` (bitmaps, then some rows read), `scan` (uncovered file read), `pruned`
+    (excluded or accepted whole by partition values or statistics, without reading).
+    """
+
+    number: int
+    positions: Positions
+    source: str
+
+
+@dataclass
+class Answer:
+    """The rows of one version of a table where a predicate is TRUE. Nothing is computed before it is asked for.
+
+    `version`: the source version answered for. `covered_version`: the last version the index holds as a whole, or
+    None. Both stay fixed while table and index move on. `counted`: the index, where its value counts are those of
+    just this version.
+    """
+
+    text: str | None
+    node: Node
+    coverage: Coverage
+    storage: Storage
+    covered_version: int | None
+    counted: IndexTable | None = None
+    files_scanned: int = 0
+    damaged: list[CorruptIndexError] = field(default_factory=list)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot answered from."""
+        return self.coverage.snapshot
+
+    @property
+    def version(self) -> int:
+        """The source version answered for."""
+        return self.snapshot.version
+
+    @property
+    def schema(self) -> Schema:
+        """The table's schema at that version."""
+        return self.snapshot.schema
+
+    @cached_property
+    def bounds(self) -> list[tuple[SpaceView, Bounds]]:
+        """Bounds per row space; a row space with a damaged segment is left to the scan of its files."""
+        out = []
+        for space in self.coverage.spaces:
+            try:
+                out.append((space, evaluate(self.node, space, self.snapshot)))
+            except CorruptIndexError as damage:
+                self.damaged.append(damage)
+        return out
+
+    @cached_property
+    def _to_scan(self) -> list[int]:
+        """Row numbers (in the snapshot) of the files that no bitmap serves."""
+        served = {id(space) for space, _ in self.bounds}
+        lost = [s.files for s in self.coverage.spaces if id(s) not in served]
+        return [int(n) for part in (self.coverage.uncovered, *lost) for n in part.tolist()]
+
+    @cached_property
+    def read_hits(self) -> list[FileHits]:
+        """Hits that had to be found by reading data: rechecked rows and uncovered files."""
+        hits = [h for space, bounds in self.bounds if not bounds.exact for h in self._recheck(space, bounds)]
+        hits += [self._scanned(number) for number in self._to_scan]
+        self.files_scanned = sum(1 for h in hits if h.source != "pruned")
+        return hits
+
+    def _recheck(self, space: SpaceView, bounds: Bounds) -> Iterator[FileHits]:
+        for number, among in space.split(bounds.maybe - bounds.sure):
+            piece = self.snapshot.files[number]
+            if not file_can_match(self.node, piece):
+                continue
+            at = scan(self.storage, piece, self.node, None, among)
+            yield FileHits(number, at, "recheck")
+
+    def _scanned(self, number: int) -> FileHits:
+        piece = self.snapshot.files[number]
+        truth = whole_file_truth(self.node, piece)
+        if truth is False or not file_can_match(self.node, piece):
+            return FileHits(number, np.zeros(0, np.uint64), "pruned")
+        hidden = self.coverage.hidden_of(number)
+        if truth is True and piece.rows is not None:
+            return FileHits(number, visible_positions(piece.rows, hidden), "pruned")
+        return FileHits(number, scan(self.storage, piece, self.node, hidden), "scan")
+
+    def count(self) -> int:
+        """Number of rows where the predicate is TRUE.
+
+        Cost: the postings of the keys touched; plus the rows that must be rechecked and the uncovered files.
+        """
+        sure = sum(len(bounds.sure) for _, bounds in self.bounds)
+        return sure + sum(len(h.positions) for h in self.read_hits)
+
+    def hits(self) -> list[FileHits]:
+        """Matching positions per file, ascending, in path order; files without a match are left out."""
+        merged: dict[int, FileHits] = {}
+        for space, bounds in self.bounds:
+            for number, at in space.split(bounds.sure):
+                merged[number] = FileHits(number, at, "index")
+        for hit in self.read_hits:
+            if len(hit.positions):
+                known = merged.get(hit.number)
+                at = hit.positions if known is None else np.union1d(known.positions, hit.positions)
+                merged[hit.number] = FileHits(hit.number, at, hit.source)
+        return [merged[n] for n in sorted(merged)]
+
+    def positions(self) -> dict[str, Positions]:
+        """Path (as the log names it, decoded) to ascending 0-based physical row positions, uint64."""
+        return {self._piece(h).path: h.positions for h in self.hits()}
+
+    def files(self) -> list[str]:
+        """Paths of the files that hold at least one matching row, in path order."""
+        return [self._piece(h).path for h in self.hits()]
+
+    def _piece(self, hit: FileHits) -> FileSlice:
+        return self.snapshot.files[hit.number]
+
+    def facets(self, column: str) -> dict[Any, int]:
+        """Matching rows per value of a column, the most frequent first; None stands for NULL.
+
+        Served from the recorded value counts when all rows are asked for at the covered version, from the
+        postings for covered files otherwise, and from the data for the rest.
+        """
+        return facet_counts(self, self.schema.resolve(column))
+
+    def read(self, columns: Sequence[str] | None = None, limit: int | None = None) -> pa.Table:
+        """The matching rows, in the order of path and position, in the table's logical schema.
+
+        Raises:
+            UsageError: `limit` is below zero.
+            DataFileError: a data file is gone or is not Parquet.
+        """
+        if limit is not None and limit < 0:
+            raise UsageError(reason=f"limit {limit} is below zero", hint="Give a limit of 0 or more.")
+        wanted = [self.schema.resolve(c) for c in columns] if columns is not None else list(self.schema.columns)
+        tables = list(self.batches(wanted, limit))
+        names = [c.label if len(c.name) > 1 else c.name[0] for c in wanted]
+        if not tables:
+            return pa.table([pa.array([], t) for t in self.schema.arrow_types(wanted)], names=names)
+        return pa.concat_tables(tables, promote_options="permissive").rename_columns(names)
+
+    def batches(self, columns: Sequence[Column], limit: int | None = None) -> Iterator[pa.Table]:
+        """The matching rows, a table per row group read; columns named by id. Memory: one row group."""
+        left = limit
+        for hit in self.hits():
+            if left == 0:
+                return
+            at = hit.positions if left is None else hit.positions[:left]
+            for table in fetch(self.storage, self._piece(hit), columns, at):
+                yield table
+                left = None if left is None else left - table.num_rows
+
+    def explain(self) -> Mapping[str, Any]:
+        """Per file: covered or not, kept or pruned and by what, rows; segments and bytes touched."""
+        from tailbit.index.explain import explain
+
+        return explain(self)

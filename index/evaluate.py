@@ -1,0 +1,151 @@
+"""Where a predicate is TRUE in one row space: sure and maybe positions.
+
+Input: a bound predicate with NOT pushed to the leaves and a `SpaceView`. Output: `Bounds`, with
+`sure <= TRUE <= maybe`, both within the visible rows. An exact leaf has equal bounds; a truncated key, a column that
+no segment serves and a comparison of two columns widen them. Only rows in `maybe - sure` are ever rechecked on data.
+FALSE needs no bounds of its own: where NOT p is TRUE is asked by negating the leaves.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from pyroaring import BitMap
+
+from tailbit.index.coverage import SpaceView, claims
+from tailbit.index.predicate import And, Compare, Constant, Leaf, Node, Or, ValueSet, key_ranges
+from tailbit.index.scan import partition_value_matches
+from tailbit.index.segment import Segment
+from tailbit.index.values import key_type_of
+from tailbit.tables.delta.snapshot import Snapshot
+
+_EMPTY = BitMap()
+
+
+class Bounds(NamedTuple):
+    """Positions where a predicate is TRUE for sure, and where it may be TRUE; one object where both are equal."""
+
+    sure: BitMap
+    maybe: BitMap
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing is left to recheck."""
+        return self.sure is self.maybe or len(self.sure) == len(self.maybe)
+
+
+def evaluate(node: Node, space: SpaceView, snapshot: Snapshot) -> Bounds:
+    """Bounds of where `node` is TRUE among the visible rows of one row space.
+
+    Cost: the postings of the keys that the leaves touch, one C call per key; nothing per row or file but for
+    partition columns, which cost one step per file.
+
+    Raises:
+        CorruptIndexError: a segment that does not check; the caller scans the files of this row space.
+    """
+    bounds = _bounds(node, space, snapshot)
+    if bounds.sure is bounds.maybe:
+        return _both(bounds.sure & space.visible)
+    return Bounds(bounds.sure & space.visible, bounds.maybe & space.visible)
+
+
+def _both(bits: BitMap) -> Bounds:
+    return Bounds(bits, bits)
+
+
+def _bounds(node: Node, space: SpaceView, snapshot: Snapshot) -> Bounds:
+    if isinstance(node, And):
+        return _and([_bounds(child, space, snapshot) for child in node.children])
+    if isinstance(node, Or):
+        return _or([_bounds(child, space, snapshot) for child in node.children])
+    if isinstance(node, Constant):
+        return _both(space.visible if node.value is True else _EMPTY)
+    if isinstance(node, Compare):
+        return Bounds(_EMPTY, space.visible)
+    if node.column.partition:
+        return _both(_partition_leaf(node, space, snapshot))
+    return _leaf(node, space)
+
+
+def _and(parts: list[Bounds]) -> Bounds:
+    sure = _intersection([p.sure for p in parts])
+    if all(p.sure is p.maybe for p in parts):
+        return _both(sure)
+    return Bounds(sure, _intersection([p.maybe for p in parts]))
+
+
+def _or(parts: list[Bounds]) -> Bounds:
+    sure = _union([p.sure for p in parts])
+    if all(p.sure is p.maybe for p in parts):
+        return _both(sure)
+    return Bounds(sure, _union([p.maybe for p in parts]))
+
+
+def _intersection(parts: list[BitMap]) -> BitMap:
+    out = parts[0]
+    for part in parts[1:]:
+        if not out:
+            break
+        out = out & part
+    return out
+
+
+def _union(parts: list[BitMap]) -> BitMap:
+    if len(parts) == 1:
+        return parts[0]
+    return BitMap.union(*parts) if parts else _EMPTY
+
+
+def _partition_leaf(leaf: Leaf, space: SpaceView, snapshot: Snapshot) -> BitMap:
+    """The claims of the files whose partition value is in the set."""
+    cached = space.leaf_cache.get(leaf)
+    if cached is None:
+        keep = np.fromiter(
+            (
+                partition_value_matches(leaf, snapshot.files[int(n)].partition.get(leaf.column.physical[0]))
+                for n in space.files.tolist()
+            ),
+            dtype=bool,
+            count=len(space.files),
+        )
+        cached = claims(space.bases[keep], space.rows[keep])
+        space.leaf_cache[leaf] = cached
+    return cached
+
+
+def _leaf(leaf: Leaf, space: SpaceView) -> Bounds:
+    segments = space.segments_of(leaf.column.id)
+    if not segments:
+        return Bounds(_EMPTY, space.visible)
+    sure, maybe = _postings(leaf.true, leaf, segments, space)
+    unposted = space.unposted(leaf.column.id)
+    if unposted is None:
+        return Bounds(sure, maybe)
+    return Bounds(sure - unposted, maybe | unposted)
+
+
+def _postings(wanted: ValueSet, leaf: Leaf, segments: list[Segment], space: SpaceView) -> Bounds:
+    column = leaf.column.id
+    sure_parts: list[BitMap] = []
+    maybe_parts: list[BitMap] = []
+    for segment in segments:
+        ranges = key_ranges(wanted, key_type_of(leaf.column.type), segment.columns[column])
+        sure_parts += segment.select(column, ranges.sure)[1]
+        if ranges.maybe:
+            maybe_parts += segment.select(column, ranges.maybe)[1]
+    sure = _union(sure_parts)
+    maybe = _union([sure, *maybe_parts]) if maybe_parts else sure
+    if not wanted.complement and not wanted.nulls:
+        return Bounds(sure, maybe)
+    nulls = _union([bits for s in segments if (bits := s.lookup(column, None)) is not None])
+    if wanted.complement:
+        present = space.visible - nulls
+        exact = sure is maybe
+        out = present - maybe
+        sure, maybe = out, (out if exact else present - sure)
+    if wanted.nulls:
+        exact = sure is maybe
+        out = sure | nulls
+        sure, maybe = out, (out if exact else maybe | nulls)
+    return Bounds(sure, maybe)

@@ -1,0 +1,377 @@
+"""The command line: `tailbit run | count | facets | read | positions | explain | status | verify | compact | vacuum | demo`.
+
+Exit status: 0 done, 1 a problem was found, 2 wrong use, 130 interrupted. Heavy imports stand inside the commands, so that
+`tailbit count` starts neither a JVM nor loads pyspark.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tailbit.errors import TailbitError, UsageError
+
+if TYPE_CHECKING:
+    from tailbit.api import IndexedTable
+    from tailbit.index.answer import Answer
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PROBLEM, WRONG_USE, INTERRUPTED = 1, 2, 130
+
+
+def main() -> None:
+    """Run the command line; errors become one or two lines on stderr and an exit status."""
+    try:
+        status = cli(standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as wrong:
+        wrong.show()
+        sys.exit(wrong.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(INTERRUPTED)
+    except TailbitError as error:
+        click.echo(error.describe(), err=True)
+        sys.exit(WRONG_USE if isinstance(error, UsageError) else PROBLEM)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="tailbit")
+def cli() -> None:
+    """Row-level Roaring bitmap indexes for Delta tables, right at any lag.
+
+    Keep an index:  tailbit run TABLE --columns carrier,origin,dest
+
+    Ask it:         tailbit count TABLE "carrier = 'UA' AND dest IN ('SFO','LAX')"
+
+    TABLE is the folder that holds _delta_log. A question needs no index and no indexer to be answered
+    rightly: whatever the index does not cover is scanned.
+    """
+
+
+def _index_option(function: F) -> F:
+    return click.option("--index", metavar="PATH", help="Where the index is.  [default: TABLE/_tailbit]")(function)
+
+
+def _json_option(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for a program to read.")(function)
+
+
+def _query_options(function: F) -> F:
+    for option in (
+        click.option("--version", type=click.IntRange(min=0), help="Answer for this version of the table."),
+        click.option("--as-of", metavar="TIME", help="Answer for the last version at this time (ISO 8601)."),
+        click.option("--time-zone", default="UTC", show_default=True, help="Session time zone of the predicate."),
+        _index_option,
+    ):
+        function = option(function)
+    return function
+
+
+def _open(table: str, index: str | None) -> IndexedTable:
+    from tailbit.api import open_indexed
+
+    return open_indexed(table, index)
+
+
+def _ask(table: str, predicate: str | None, options: dict[str, Any]) -> Answer:
+    return _open(table, options["index"]).where(
+        predicate, version=options["version"], as_of=options["as_of"], zone=options["time_zone"]
+    )
+
+
+def _emit(value: Any) -> None:
+    click.echo(json.dumps(value, default=str, ensure_ascii=False))
+
+
+@cli.command()
+@click.argument("table")
+@click.argument("predicate", required=False)
+@_query_options
+@_json_option
+def count(table: str, predicate: str | None, as_json: bool, **options: Any) -> None:
+    """Count the rows of TABLE where PREDICATE is true (all rows without one).
+
+    \b
+    tailbit count flights "carrier = 'UA' AND dest IN ('SFO','LAX')"
+    tailbit count flights "dep_delay >= 60" --version 12
+    """
+    answer = _ask(table, predicate, options)
+    n = answer.count()
+    if not as_json:
+        click.echo(n)
+        return
+    _emit(
+        {
+            "count": n,
+            "version": answer.version,
+            "covered_version": answer.covered_version,
+            "files": len(answer.snapshot.files),
+            "files_scanned": answer.files_scanned,
+        }
+    )
+
+
+@cli.command()
+@click.argument("table")
+@click.argument("column")
+@click.option("--where", metavar="PREDICATE", help="Only rows where this is true.")
+@click.option("--top", type=click.IntRange(min=1), help="Only the most frequent N values.")
+@_query_options
+@_json_option
+def facets(
+    table: str, column: str, where: str | None, top: int | None, as_json: bool, **options: Any
+) -> None:
+    """Count the rows of TABLE per value of COLUMN, the most frequent first.
+
+    \b
+    tailbit facets flights carrier --where "origin = 'JFK'" --top 10
+    """
+    answer = _ask(table, where, options)
+    items = list(answer.facets(column).items())[:top]
+    if as_json:
+        _emit({"column": column, "version": answer.version, "facets": [{"value": v, "count": n} for v, n in items]})
+        return
+    from tailbit.render import print_table
+
+    print_table([column, "count"], [["NULL" if v is None else v, n] for v, n in items])
+
+
+@cli.command()
+@click.argument("table")
+@click.argument("predicate", required=False)
+@click.option("--columns", metavar="A,B", help="Only these columns.  [default: all]")
+@click.option("--limit", type=click.IntRange(min=0), help="At most N rows.  [default: 20 on a terminal table, else all]")
+@click.option("--format", "form", type=click.Choice(["table", "json", "csv", "parquet"]), default="table", show_default=True)
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of the terminal.")
+@_query_options
+def read(
+    table: str,
+    predicate: str | None,
+    columns: str | None,
+    limit: int | None,
+    form: str,
+    output: str | None,
+    **options: Any,
+) -> None:
+    """Read the rows of TABLE where PREDICATE is true.
+
+    \b
+    tailbit read flights "carrier = 'UA'" --columns flight,dest --limit 5
+    tailbit read flights "dest = 'HNL'" --format parquet -o honolulu.parquet
+    """
+    from tailbit.render import write_rows
+
+    if form == "parquet" and output is None:
+        raise click.UsageError("--format parquet needs -o FILE")
+    if limit is None and form == "table":
+        limit = 20
+    answer = _ask(table, predicate, options)
+    write_rows(answer.read(split_columns(columns), limit), form, output)
+
+
+@cli.command()
+@click.argument("table")
+@click.argument("predicate", required=False)
+@_query_options
+@_json_option
+def positions(table: str, predicate: str | None, as_json: bool, **options: Any) -> None:
+    """Print path and 0-based physical row position of each row of TABLE where PREDICATE is true.
+
+    Lines are tab-separated: path, position. With --json: one object, path to list of positions.
+    """
+    answer = _ask(table, predicate, options)
+    found = answer.positions()
+    if as_json:
+        _emit({"version": answer.version, "positions": {p: at.tolist() for p, at in found.items()}})
+        return
+    for path, at in found.items():
+        click.echo("\n".join(f"{path}\t{position}" for position in at.tolist()))
+
+
+@cli.command()
+@click.argument("table")
+@click.argument("predicate", required=False)
+@_query_options
+@_json_option
+def explain(table: str, predicate: str | None, as_json: bool, **options: Any) -> None:
+    """Show per file of TABLE whether the index covers it, and what kept or pruned it."""
+    account = _ask(table, predicate, options).explain()
+    if as_json:
+        _emit(account)
+        return
+    from tailbit.render import print_table
+
+    click.echo(f"version {account['version']}, covered up to {_or_dash(account['covered_version'])}")
+    click.echo(f"predicate: {account['predicate']}")
+    click.echo(f"{account['segments']} segments, {account['bytes_touched']} bytes touched, {account['count']} rows")
+    rows = [
+        [f["path"], "yes" if f["covered"] else "no", f["outcome"], f["by"] or "", _or_dash(f["rows"]), f["matching"]]
+        for f in account["files"]
+    ]
+    print_table(["file", "covered", "outcome", "by", "rows", "matching"], rows)
+
+
+def _or_dash(value: Any) -> Any:
+    return "-" if value is None else value
+
+
+def split_columns(text: str | None) -> list[str] | None:
+    """The names in a comma-separated list; a name in backticks may hold a comma."""
+    if text is None:
+        return None
+    import re
+
+    names = [n.strip() for n in re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text)]
+    return [n for n in names if n]
+
+
+@cli.command()
+@click.argument("table")
+@_index_option
+@_json_option
+def status(table: str, index: str | None, as_json: bool) -> None:
+    """Show columns, covered version, head, lag, segments and sizes of the index of TABLE."""
+    from tailbit.status import status_of
+
+    found = status_of(table, index)
+    if as_json:
+        _emit(found)
+        return
+    from tailbit.render import print_status
+
+    print_status(found)
+
+
+@cli.command()
+@click.argument("table")
+@_index_option
+@click.option("--samples", type=click.IntRange(min=0), default=200, show_default=True, help="Values to read again from the data.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
+@_json_option
+def verify(table: str, index: str | None, samples: int, seed: int, as_json: bool) -> int:
+    """Check the index of TABLE: postings, value counts, and a sample of values in the data files.
+
+    Exit status 1 when something is wrong.
+    """
+    from tailbit.render import progress_bar
+
+    opened = _open(table, index)
+    with progress_bar("verify", hidden=as_json) as advance:
+        report = opened.verify(samples=samples, seed=seed, progress=advance)
+    if as_json:
+        _emit(
+            {
+                "sound": report.sound,
+                "spaces": report.spaces,
+                "postings": report.postings,
+                "positions": report.positions,
+                "counts": report.counts,
+                "sampled": report.sampled,
+                "problems": [{"where": p.where, "found": p.found} for p in report.problems],
+            }
+        )
+    else:
+        click.echo(
+            f"{report.spaces} row spaces, {report.postings} postings, {report.positions} positions, "
+            f"{report.counts} value counts, {report.sampled} values read again"
+        )
+        for problem in report.problems:
+            click.echo(f"WRONG {problem.where}: {problem.found}")
+        click.echo("sound" if report.sound else f"{len(report.problems)} problems")
+    return 0 if report.sound else PROBLEM
+
+
+@cli.command()
+@click.argument("table")
+@_index_option
+@_json_option
+def compact(table: str, index: str | None, as_json: bool) -> None:
+    """Merge the small segments of the index of TABLE now (the indexer does so by itself as it goes)."""
+    merged = _open(table, index).compact()
+    if as_json:
+        _emit({"merged": merged})
+    else:
+        click.echo(f"{merged} merges")
+
+
+@cli.command()
+@click.argument("table")
+@_index_option
+@click.option("--older-than", metavar="HOURS", type=click.FloatRange(min=0), default=1.0, show_default=True, help="Keep files younger than this: open answers may still read them.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@_json_option
+def vacuum(table: str, index: str | None, older_than: float, dry_run: bool, as_json: bool) -> None:
+    """Delete files of the index of TABLE that no state of it refers to any more."""
+    gone = _open(table, index).vacuum(older_than_hours=older_than, dry_run=dry_run)
+    if as_json:
+        _emit({"deleted": gone, "dry_run": dry_run})
+    else:
+        click.echo(f"{len(gone)} files {'would be ' if dry_run else ''}deleted")
+
+
+@cli.command()
+@click.argument("table")
+@click.option("--columns", metavar="A,B", help="Columns to index; remembered in the index, so only the first run needs it.")
+@_index_option
+@click.option("--checkpoint", metavar="PATH", help="Spark checkpoint.  [default: INDEX/_checkpoint]")
+@click.option("--once", is_flag=True, help="Index what is there and stop.")
+@click.option("--trigger", default="200ms", show_default=True, help="How often to look for new commits.")
+@click.option("--master", default="local[2]", show_default=True, help="Spark master.")
+@click.option("--quiet", is_flag=True, help="No progress lines.")
+@_json_option
+def run(
+    table: str,
+    columns: str | None,
+    index: str | None,
+    checkpoint: str | None,
+    once: bool,
+    trigger: str,
+    master: str,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Keep the index of TABLE up to date: a Spark Structured Streaming query that tails its commit log.
+
+    Stop it with Ctrl-C or SIGTERM: the batch in flight is finished. Start it again any time: it goes on where the
+    index says it was. Progress and lag are also in the Spark UI.
+
+    \b
+    tailbit run flights --columns carrier,origin,dest          # for ever
+    tailbit run flights --once                                 # catch up and stop
+    """
+    from tailbit.render import progress_lines
+    from tailbit.streaming.job import run as run_job
+
+    return run_job(
+        table,
+        columns=split_columns(columns),
+        index=index,
+        checkpoint=checkpoint,
+        once=once,
+        trigger=trigger,
+        master=master,
+        on_progress=None if quiet else progress_lines(as_json),
+    )
+
+
+@cli.command()
+@click.option("--folder", metavar="PATH", help="Where to put the demo's table.  [default: a temporary folder]")
+def demo(folder: str | None) -> int:
+    """Index a year of flights while it is being written, kill the indexer in the middle, and check every answer."""
+    from tailbit.demo import run_demo
+
+    return run_demo(folder)
+
+
+if __name__ == "__main__":
+    main()
