@@ -1,4 +1,4 @@
 """What a lakehouse table says: versions, file slices, changes between versions. No Spark, no index."""
 
 if __name__ != "tailbit.tables":
-    raise ImportError("import tailbit.tables, not tables: the folder is the package tailbit.tables (pip install -e .)")
+    raise ImportError("import tailbit.tables, not tables: the folder is the package tailbit.tables")

@@ -23,7 +23,7 @@ SETTINGS = {
 def start_spark(folder: Path) -> Any:
     """Start Spark with everything it writes below `folder`.
 
-    The thread stack is large because Spark matches a regular expression over Python tracebacks when a query stops.
+    The thread stack is large: when a query stops, Spark matches a regular expression over Python tracebacks.
     """
     from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ def start_spark(folder: Path) -> Any:
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-    builder = builder.config("spark.driver.extraJavaOptions", f"-Xss8m -Duser.timezone=UTC")
+    builder = builder.config("spark.driver.extraJavaOptions", "-Xss8m -Duser.timezone=UTC")
     session = configure_spark_with_delta_pip(builder).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session

@@ -1,0 +1,112 @@
+"""What a user installs is what the repository holds, and importing it costs what a query can afford."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("tailbit", "tables", "index", "checkpoints", "streaming")
+SETUPTOOLS: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+
+
+def folders_with_modules() -> set[Path]:
+    """Every folder of the repository that holds importable modules."""
+    found = {path.parent for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
+    return {path.relative_to(ROOT) for path in found}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which a wheel, built from a clean copy, was installed."""
+    copy = tmp_path_factory.mktemp("copy")
+    site = tmp_path_factory.mktemp("site")
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, copy / name)
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "--target",
+        site,
+        copy,
+    )
+    return site
+
+
+def run(*command: str | Path, **env: str) -> str:
+    """Run a command outside the repository and return what it printed."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        env={**os.environ, **env},
+        cwd=os.path.sep,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_folder_with_modules_is_a_listed_package() -> None:
+    mapped = {Path(folder) for folder in SETUPTOOLS["package-dir"].values()}
+    assert mapped == folders_with_modules()
+    assert set(SETUPTOOLS["packages"]) == set(SETUPTOOLS["package-dir"])
+
+
+def test_every_package_says_that_it_is_typed() -> None:
+    assert not [f for f in FOLDERS if not (ROOT / f / "py.typed").exists()]
+
+
+def test_the_installed_wheel_holds_every_module_and_imports(installed: Path) -> None:
+    modules = {
+        str(path.relative_to(ROOT).with_suffix("")).removeprefix("tailbit/")
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    shipped = {
+        str(path.relative_to(installed / "tailbit").with_suffix(""))
+        for path in (installed / "tailbit").rglob("*.py")
+    }
+    assert shipped == modules
+    parts = "tailbit.index, tailbit.checkpoints, tailbit.streaming, tailbit.tables.delta as deepest"
+    code = f"import {parts}; print(deepest.__file__)"
+    assert run(sys.executable, "-c", code, PYTHONPATH=str(installed)).startswith(str(installed))
+
+
+def test_the_installed_wheel_answers_help(installed: Path) -> None:
+    text = run(sys.executable, "-m", "tailbit.cli", "--help", PYTHONPATH=str(installed))
+    for command in ("run", "count", "facets", "read", "positions", "explain", "status", "verify", "demo"):
+        assert command in text
+
+
+@pytest.mark.parametrize("folder", ["tables", "index", "checkpoints", "streaming"])
+def test_a_folder_is_never_importable_by_its_bare_name(folder: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {folder}"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert f"tailbit.{folder}" in done.stderr
+
+
+def test_opening_a_table_imports_neither_spark_nor_the_writer_of_the_index() -> None:
+    heavy = "{'pyspark', 'py4j', 'delta', 'deltalake', 'pyarrow.dataset', 'pandas', 'duckdb'}"
+    code = f"import sys, tailbit.api; print(sorted({heavy} & set(sys.modules)))"
+    assert run(sys.executable, "-c", code).strip() == "[]"
