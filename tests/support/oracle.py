@@ -1,0 +1,90 @@
+"""What another engine says about the same table: the positions where a predicate is TRUE, at a version.
+
+Positions are (path relative to the table, 0-based physical row of the file). All predicates of a version
+are judged in one pass over its rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from support.histories import SCHEMA
+from support.predicates import Predicate
+
+Positions = dict[str, list[int]]
+
+
+def spark_positions(spark: Any, path: str, version: int, predicates: Sequence[Predicate]) -> list[Positions]:
+    """What Spark says; hidden rows and all, since the rows come from Delta's own reader."""
+    frame = spark.read.format("delta").option("versionAsOf", version).load(path)
+    judged = [f"({p.spark}) <=> TRUE AS p{n}" for n, p in enumerate(predicates)]
+    rows = frame.selectExpr("_metadata.file_path AS file", "_metadata.row_index AS position", *judged)
+    table = rows.toArrow()
+    names = [relative(path, unquote(urlparse(f).path)) for f in table["file"].to_pylist()]
+    return _by_predicate(names, table["position"].to_pylist(), table, len(predicates))
+
+
+def duckdb_positions(path: str, version: int, predicates: Sequence[Predicate]) -> list[Positions]:
+    """What DuckDB says about the live files as deltalake lists them; for tables without deletion vectors."""
+    import duckdb
+
+    rows = live_rows(path, version)
+    judged = [f"coalesce({p.duckdb}, FALSE) AS p{n}" for n, p in enumerate(predicates)]
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'UTC'")
+        engine.register("live", rows)
+        table = engine.sql(f"SELECT file, position, {', '.join(judged)} FROM live").to_arrow_table()
+    return _by_predicate(table["file"].to_pylist(), table["position"].to_pylist(), table, len(predicates))
+
+
+def live_rows(path: str, version: int) -> pa.Table:
+    """Every row of the live files with its file and position; partition values as strings."""
+    import deltalake
+
+    source = deltalake.DeltaTable(path, version=version)
+    actions = pa.table(source.get_add_actions(flatten=True))
+    keys = [name for name in actions.column_names if name.startswith("partition.")]
+    parts = []
+    for action in actions.to_pylist():
+        file = unquote(action["path"])
+        rows = pq.ParquetFile(Path(path, file)).read()
+        rows = rows.cast(pa.schema([SCHEMA.field(name) for name in rows.column_names]))
+        rows = rows.append_column("file", pa.array([file] * len(rows), pa.string()))
+        rows = rows.append_column("position", pa.array(np.arange(len(rows)), pa.int64()))
+        for key in keys:
+            value = pa.array([action[key]] * len(rows), pa.string())
+            rows = rows.append_column(key.removeprefix("partition."), value)
+        parts.append(rows)
+    whole = pa.schema([*SCHEMA, ("file", pa.string()), ("position", pa.int64())])
+    return pa.concat_tables([whole.empty_table(), *(part.select(whole.names) for part in parts)])
+
+
+def relative(root: str, file: str) -> str:
+    """A data file's path as the log names it."""
+    return os.path.relpath(file, os.path.realpath(root)) if file.startswith(os.path.realpath(root)) else file
+
+
+def as_lists(positions: dict[str, Any]) -> Positions:
+    """An answer's positions in the oracle's shape."""
+    return {path: at.tolist() for path, at in positions.items() if len(at)}
+
+
+def _by_predicate(
+    files: Sequence[str], positions: Sequence[int], table: pa.Table, count: int
+) -> list[Positions]:
+    answers: list[Positions] = []
+    for n in range(count):
+        found: Positions = {}
+        for file, position, true in zip(files, positions, table[f"p{n}"].to_pylist(), strict=True):
+            if true:
+                found.setdefault(file, []).append(position)
+        answers.append({file: sorted(at) for file, at in found.items()})
+    return answers
