@@ -205,3 +205,11 @@ class EnvironmentError_(UsageError):
 
     template = "{reason}"
     hint = "{remedy}"
+
+
+class StreamError(TailbitError):
+    """The Spark query or its Java process ended for a reason that is not tailbit's own."""
+
+    template = "the Spark query ended: {reason}"
+    hint = "Start it again: it goes on where the index says it was. If it ends again, see Spark's own log above."
+    retryable = True

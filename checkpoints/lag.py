@@ -1,0 +1,89 @@
+"""How far the index is behind the source: versions, files, bytes and seconds, always together.
+
+Counted from what the index covers, not from Spark's checkpoint: it is what queries see, and it holds while
+the indexer is down.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tailbit.errors import CommitGapError
+from tailbit.tables.delta.log import CommitInfo
+from tailbit.tables.model import Version
+from tailbit.tables.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """What is in the log and not yet covered.
+
+    `seconds`: since the oldest uncovered commit, 0 when nothing is uncovered, so a quiet table does not lag.
+    `files` counts files added or removed, `bytes` those added; both are of the `counted` oldest versions.
+    """
+
+    covered: Version
+    head: Version
+    versions: int = 0
+    files: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    counted: int = 0
+
+    @property
+    def text(self) -> str:
+        """As the job description shows it."""
+        if not self.versions:
+            return "up to date"
+        return f"{self.versions} version{'s' * (self.versions != 1)}, {self.seconds:.1f} s behind"
+
+
+class Backlog:
+    """The uncovered commits of a table, each read once.
+
+    Cost: reads at most `budget` commits a call, so that a far-off head never holds up a batch.
+    """
+
+    def __init__(self, table: Table, clock: Callable[[], float] = time.time, budget: int = 200) -> None:
+        self._table, self._clock, self._budget = table, clock, budget
+        self._commits: deque[CommitInfo] = deque()
+        self._files = self._bytes = 0
+
+    def lag(self, covered: Version, head: Version) -> Lag:
+        """The lag of an index that covers `covered` behind `head`."""
+        self._forget(covered, head)
+        self._extend(covered, head)
+        versions = max(0, head - covered)
+        if not versions:
+            return Lag(covered, max(covered, head))
+        oldest = self._commits[0].timestamp_ms / 1000 if self._commits else self._clock()
+        seconds = max(0.0, self._clock() - oldest)
+        return Lag(covered, head, versions, self._files, self._bytes, seconds, len(self._commits))
+
+    def _forget(self, covered: Version, head: Version) -> None:
+        """Drop what is covered by now, and everything where the log went back or jumped."""
+        if self._commits and not (
+            self._commits[0].version <= covered + 1 and self._commits[-1].version <= head
+        ):
+            self._commits.clear()
+            self._files = self._bytes = 0
+        while self._commits and self._commits[0].version <= covered:
+            gone = self._commits.popleft()
+            self._files -= gone.files_added + gone.files_removed
+            self._bytes -= gone.bytes_added
+
+    def _extend(self, covered: Version, head: Version) -> None:
+        first = self._commits[-1].version + 1 if self._commits else covered + 1
+        last = min(head, first + self._budget - 1)
+        if last < first:
+            return
+        try:
+            commits = self._table.changes(first, last).commits
+        except CommitGapError:
+            return
+        self._commits.extend(commits)
+        self._files += sum(c.files_added + c.files_removed for c in commits)
+        self._bytes += sum(c.bytes_added for c in commits)

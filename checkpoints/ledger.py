@@ -1,0 +1,68 @@
+"""The next ledger record: what a batch's commit says about progress, in the same commit as its effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tailbit.checkpoints.offset import Offset
+from tailbit.index.model import FileRecord, Ledger
+from tailbit.tables.model import Fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which Spark query and batch a commit comes from; for people, no decision rests on it."""
+
+    query_id: str = ""
+    batch_id: int = -1
+
+
+def next_ledger(
+    previous: Ledger | None,
+    end: Offset,
+    fingerprint: Fingerprint | None,
+    lineage: int,
+    uncounted: int,
+    settings_version: int,
+    origin: Origin,
+    committed_at: int,
+) -> Ledger:
+    """The ledger once everything before `end` is recorded.
+
+    Invariant: `covered` moves only when the round's snapshot is complete; while it is being built, `version`
+    is the pinned one, and `covered` stays what it was in the same lineage, else None.
+    """
+    covered = end.covers
+    if end.in_snapshot:
+        covered = previous.covered if previous is not None and previous.lineage == lineage else None
+    return Ledger(
+        seq=1 if previous is None else previous.seq + 1,
+        round=end.round,
+        lineage=lineage,
+        version=end.covers,
+        state="building" if end.in_snapshot else "complete",
+        covered=covered,
+        fingerprint=fingerprint,
+        uncounted=uncounted,
+        settings_version=settings_version,
+        query_id=origin.query_id,
+        batch_id=origin.batch_id,
+        committed_at=committed_at,
+    )
+
+
+def uncounted_after(
+    before: int, records: Iterable[FileRecord], record_of: Callable[[str], FileRecord | None]
+) -> int:
+    """How many live files are recorded without being counted, once `records` are the newest.
+
+    Counts are served only while this is 0. Cost: one look-up a changed file.
+    """
+    for record in records:
+        before += _uncounted(record) - _uncounted(record_of(record.path))
+    return before
+
+
+def _uncounted(record: FileRecord | None) -> int:
+    return int(record is not None and record.left is None and not record.counted)

@@ -1,0 +1,222 @@
+"""From what is recorded, what Spark remembers and what the log holds: where the stream goes on.
+
+One decision table for every start and every batch. The ledger in the index decides; the Spark checkpoint
+is only a cache of progress, and the source log the only fact.
+
+| situation | known by | the stream goes on |
+|---|---|---|
+| fresh | nothing recorded, nothing remembered | round 1 with a snapshot of the head |
+| mid-build | the ledger's round is being built, its pinned version readable | inside that snapshot |
+| go on | remembered position = covered version + 1 | there |
+| lost checkpoint | nothing remembered, covered version in the log | behind the covered version, same round |
+| trim | remembered position is behind the covered version | behind the covered version, same round |
+| index restored | remembered position is ahead of the covered version | a round opened behind the covered version |
+| other indexer | the ledger's round is ahead of the remembered one | in the ledger's round |
+| index deleted | nothing recorded, a position remembered | a new round with a snapshot of the head |
+| lost log tail | the covered commit, the next one or the pinned version is gone | a new round with a snapshot of the head |
+| other lineage | the covered commit is not as it was | a new round with a snapshot of the head |
+| settings changed | the ledger was written under other settings | a new round with a snapshot of the head |
+
+Where the log cannot prove that it still is the one that was covered, the new round has a new lineage: every
+file that is kept is proven again by its footer.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
+from tailbit.index.model import Ledger
+from tailbit.tables.model import Fingerprint, Version
+
+
+class Situation(enum.Enum):
+    """Why the stream goes on where it does."""
+
+    FRESH = "fresh"
+    MID_BUILD = "mid-build"
+    GO_ON = "go on"
+    LOST_CHECKPOINT = "lost checkpoint"
+    TRIM = "trim"
+    INDEX_RESTORED = "index restored"
+    OTHER_INDEXER = "other indexer"
+    INDEX_DELETED = "index deleted"
+    LOST_LOG_TAIL = "lost log tail"
+    OTHER_LINEAGE = "other lineage"
+    SETTINGS_CHANGED = "settings changed"
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """What the source log holds now.
+
+    `fingerprint` answers None for a commit that is gone; `earliest` is the first version that can be
+    reconstructed. Both are asked only where they decide something.
+    """
+
+    head: Version
+    earliest: Callable[[], Version]
+    fingerprint: Callable[[Version], Fingerprint | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Where the stream goes on, and why. The offset never is before the remembered one."""
+
+    situation: Situation
+    offset: Offset
+
+
+def lineage_holds(ledger: Ledger, log: LogState) -> bool:
+    """Whether the log still has the commit the ledger vouches for, byte for byte.
+
+    A commit that cannot be compared (cleaned up) does not hold: nothing proves that the files are the same.
+    """
+    known = ledger.fingerprint
+    if known is None:
+        return log.fingerprint(ledger.version) is None and ledger.version <= log.head
+    return known.version <= log.head and log.fingerprint(known.version) == known
+
+
+def decide(ledger: Ledger | None, remembered: Offset | None, log: LogState, settings_version: int) -> Resume:
+    """The row of the decision table that applies.
+
+    Invariant: the answer's offset is the remembered one or belongs to a later round.
+    """
+    known_round = max(0 if ledger is None else ledger.round, 0 if remembered is None else remembered.round)
+    if ledger is None:
+        return _unrecorded(remembered, log, known_round)
+    if not lineage_holds(ledger, log):
+        gone = ledger.version <= log.head and log.fingerprint(ledger.version) is None
+        why = Situation.LOST_LOG_TAIL if gone else Situation.OTHER_LINEAGE
+        return Resume(why, _at_head(log, known_round + 1))
+    if ledger.settings_version != settings_version:
+        return Resume(Situation.SETTINGS_CHANGED, _at_head(log, known_round + 1))
+    if ledger.state == "building":
+        return _building(ledger, remembered, log, known_round)
+    return _covered(ledger, remembered, log, known_round)
+
+
+def _unrecorded(remembered: Offset | None, log: LogState, known_round: int) -> Resume:
+    if remembered is None:
+        return Resume(Situation.FRESH, _at_head(log, 1))
+    if (
+        remembered.round == 1
+        and remembered.in_snapshot
+        and remembered.file == 0
+        and _as_pinned(remembered, log)
+    ):
+        return Resume(Situation.FRESH, remembered)
+    return Resume(Situation.INDEX_DELETED, _at_head(log, known_round + 1))
+
+
+def _building(ledger: Ledger, remembered: Offset | None, log: LogState, known_round: int) -> Resume:
+    if ledger.version < log.earliest():
+        return Resume(Situation.LOST_LOG_TAIL, _at_head(log, known_round + 1))
+    start = snapshot_start(ledger.round, log.fingerprint(ledger.version), ledger.version)
+    if remembered is None or ledger.round > remembered.round:
+        return Resume(Situation.MID_BUILD, start)
+    if ledger.round == remembered.round and remembered.in_snapshot and remembered.version == ledger.version:
+        return Resume(Situation.MID_BUILD, remembered)
+    restart = snapshot_start(known_round + 1, log.fingerprint(log.head), log.head)
+    return Resume(Situation.INDEX_RESTORED, restart)
+
+
+def _covered(ledger: Ledger, remembered: Offset | None, log: LogState, known_round: int) -> Resume:
+    covered = ledger.version
+    if covered < log.head and log.fingerprint(covered + 1) is None:
+        return Resume(Situation.LOST_LOG_TAIL, _at_head(log, known_round + 1))
+    behind = log_start(ledger.round, log.fingerprint(covered), covered)
+    if remembered is None:
+        return Resume(Situation.LOST_CHECKPOINT, behind)
+    if ledger.round > remembered.round:
+        return Resume(Situation.OTHER_INDEXER, behind)
+    if ledger.round == remembered.round and remembered.key == behind.key:
+        return Resume(Situation.GO_ON, remembered)
+    if ledger.round == remembered.round and remembered.key < behind.key:
+        return Resume(Situation.TRIM, behind)
+    return Resume(Situation.INDEX_RESTORED, log_start(known_round + 1, log.fingerprint(covered), covered))
+
+
+def _at_head(log: LogState, round_: int) -> Offset:
+    return snapshot_start(round_, log.fingerprint(log.head), log.head)
+
+
+def _as_pinned(offset: Offset, log: LogState) -> bool:
+    """Whether the version an offset pins is still readable and the commit it was."""
+    if not log.earliest() <= offset.version <= log.head:
+        return False
+    found = log.fingerprint(offset.version)
+    return (found.sha256[:16] if found else "") == offset.fp
+
+
+class Verdict(enum.Enum):
+    """What a batch has to do, given its target and what is recorded."""
+
+    APPLY = "apply"
+    REPLAY = "replay"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """What a batch really has to do.
+
+    APPLY with `first` = None reads the snapshot of the target version; else the log from `first` to the
+    target. REPLAY: all of it is recorded. SUPERSEDED: the ledger has moved elsewhere (index deleted, restored,
+    another indexer, another lineage), nothing may be recorded and the planner decides anew.
+    """
+
+    verdict: Verdict
+    lineage: int = 0
+    first: Version | None = None
+
+
+def decide_batch(ledger: Ledger | None, start: Offset, end: Offset, log: LogState) -> BatchPlan:
+    """What is really missing between the recorded state and the end of a batch.
+
+    The same answer for a first run, a replay and an overlap, since only the recorded state and the end count.
+    """
+    if not _as_read(end, log):
+        return BatchPlan(Verdict.SUPERSEDED)
+    if ledger is None:
+        return BatchPlan(Verdict.APPLY, 1) if _reads_snapshot(start, end) else BatchPlan(Verdict.SUPERSEDED)
+    if ledger.round > end.round:
+        return BatchPlan(Verdict.SUPERSEDED)
+    held = lineage_holds(ledger, log)
+    if ledger.round < end.round:
+        return _opening(ledger, end, held)
+    if not held:
+        return BatchPlan(Verdict.SUPERSEDED)
+    if ledger.state == "building":
+        same = _reads_snapshot(start, end) and end.covers == ledger.version
+        return BatchPlan(Verdict.APPLY, ledger.lineage) if same else BatchPlan(Verdict.SUPERSEDED)
+    if ledger.version >= end.covers:
+        return BatchPlan(Verdict.REPLAY, ledger.lineage)
+    if end.in_snapshot:
+        return BatchPlan(Verdict.SUPERSEDED)
+    return BatchPlan(Verdict.APPLY, ledger.lineage, ledger.version + 1)
+
+
+def _reads_snapshot(start: Offset, end: Offset) -> bool:
+    """Whether a batch reads files of a pinned snapshot, the last ones included."""
+    return end.in_snapshot or (start.in_snapshot and start.version == end.covers)
+
+
+def _opening(ledger: Ledger, end: Offset, held: bool) -> BatchPlan:
+    """A round that the ledger does not know yet: with a snapshot under any lineage, along the log under the same."""
+    if end.in_snapshot:
+        return BatchPlan(Verdict.APPLY, ledger.lineage if held else ledger.lineage + 1)
+    if held and ledger.state == "complete":
+        return BatchPlan(Verdict.APPLY, ledger.lineage, ledger.version + 1)
+    return BatchPlan(Verdict.SUPERSEDED)
+
+
+def _as_read(end: Offset, log: LogState) -> bool:
+    """Whether the last commit before an offset is the one that the planner read."""
+    if end.covers > log.head:
+        return False
+    found = log.fingerprint(end.covers)
+    return (found.sha256[:16] if found else "") == end.fp

@@ -1,0 +1,159 @@
+"""foreachBatch: a range of the log, from Spark, to one commit of the index.
+
+Spark gives the range (as descriptor rows) and the workers; what is done follows from the recorded state.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+
+from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.lag import Backlog
+from tailbit.checkpoints.ledger import Origin
+from tailbit.checkpoints.offset import Offset
+from tailbit.errors import TailbitError
+from tailbit.faults import Fault, fault_point
+from tailbit.index.build import BuildTask, TaskResult, run_task
+from tailbit.index.metadata_table import IndexTable
+from tailbit.index.plan import TaskLimits, weight
+from tailbit.streaming.indexer import Indexer, Outcome
+from tailbit.streaming.metrics import Progress, describe
+from tailbit.streaming.settings import StreamSettings
+from tailbit.tables.model import Version
+from tailbit.tables.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OnProgress = Callable[[Progress], None]
+
+
+class Batch:
+    """The function that Spark calls with every micro-batch, in the driver's Python process.
+
+    Keeps the recorded state between batches; one batch runs at a time.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        index: IndexTable,
+        settings: StreamSettings,
+        spark: SparkSession,
+        heartbeat: Heartbeat,
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        self._table, self._index, self._settings, self._spark = table, index, settings, spark
+        self._heartbeat, self._on_progress = heartbeat, on_progress
+        self._name = PurePath(table.root).name
+        self._backlog = Backlog(table)
+        limits = TaskLimits(parallelism=spark.sparkContext.defaultParallelism)
+        self._indexer = Indexer(table, index, limits, self._run)
+        self.error: TailbitError | None = None
+        self._last: Progress | None = None
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Record one batch; the same batch again records nothing.
+
+        An error is kept by name before Spark turns it into text.
+        """
+        try:
+            self._record(rows, batch_id)
+        except TailbitError as error:
+            self.error = error
+            raise
+
+    def latest(self) -> Progress | None:
+        """What the last batch told."""
+        return self._last
+
+    def _record(self, rows: DataFrame, batch_id: int) -> None:
+        began = time.perf_counter()
+        self._heartbeat.note(batch_id)
+        ledger = self._index.ledger
+        before = None if ledger is None else ledger.version
+        self._describe(None, -1 if before is None else before, None)
+        ranges = [orjson.loads(row.note) for row in rows.collect() if row.kind == "range"]
+        if ranges:
+            start, end = Offset.from_json(ranges[0]["start"]), Offset.from_json(ranges[0]["end"])
+            self._describe(before, end.covers, None)
+            outcome = self._indexer.apply(start, end, self._origin(batch_id))
+            self._tell(outcome, before, batch_id, time.perf_counter() - began)
+        fault_point(Fault.BEFORE_SPARK_COMMIT)
+
+    def _origin(self, batch_id: int) -> Origin:
+        query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+        return Origin(query or "", batch_id)
+
+    def _describe(self, first: Version | None, target: Version, files: int | None) -> None:
+        """Show in the Spark UI what the jobs of this batch are for."""
+        head = self._table.head()
+        lag = self._backlog.lag(target, head)
+        text = describe(self._name, first, target, head, files, lag)
+        self._spark.sparkContext.setJobDescription(text)
+
+    def _tell(self, outcome: Outcome, before: Version | None, batch_id: int, seconds: float) -> None:
+        ledger = self._index.ledger
+        covered = None if ledger is None else ledger.covered
+        head = self._table.head()
+        lag = self._backlog.lag(outcome.target, head)
+        first = outcome.target if before is None else before
+        building = ledger is not None and ledger.state == "building"
+        self._last = Progress(
+            covered,
+            first,
+            outcome.target,
+            head,
+            outcome.files,
+            outcome.rows,
+            lag,
+            seconds * 1000,
+            building,
+            batch_id,
+        )
+        if self._on_progress is not None:
+            self._on_progress(self._last)
+
+    def _run(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:
+        """Little work here and now, more of it on the workers: a Spark job costs more than a few small files."""
+        if sum(weight(work) for task in tasks for work in task.works) <= self._settings.inline_bytes:
+            return [run_task(task) for task in tasks]
+        return run_on_workers(self._spark, tasks)
+
+
+def run_on_workers(spark: SparkSession, tasks: Sequence[BuildTask]) -> list[TaskResult]:
+    """The results of all tasks, each run as a Spark task of its own.
+
+    Raises:
+        TailbitError: as a task raised it.
+    """
+    numbers = pa.array(range(len(tasks)), pa.int32())
+    table = pa.table({"n": numbers, "task": pa.array([pickle.dumps(task) for task in tasks], pa.binary())})
+    frame = spark.createDataFrame(table).repartitionById(len(tasks), "n")
+    rows = frame.mapInArrow(_run_pickled, "result binary").collect()
+    results = [pickle.loads(row.result) for row in rows]
+    for result in results:
+        if isinstance(result, TailbitError):
+            raise result
+    return [result for result in results if isinstance(result, TaskResult)]
+
+
+def _run_pickled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """On a worker: run the tasks of a partition. A named error travels as a value, to arrive by name."""
+    for batch in batches:
+        for task in batch.column("task"):
+            yield pa.record_batch({"result": pa.array([pickle.dumps(_result(task.as_py()))], pa.binary())})
+
+
+def _result(task: bytes) -> Any:
+    try:
+        return run_task(pickle.loads(task))
+    except TailbitError as error:
+        return error

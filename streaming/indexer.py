@@ -1,0 +1,206 @@
+"""Brings the index from its recorded state to the state of the table at a target version. No Spark.
+
+The one path for a first build, a tail, a replay, an overlap and a resync: recorded state against wanted
+state, the difference cut into tasks, one commit of effect and record of effect.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tailbit.checkpoints.ledger import Origin, next_ledger, uncounted_after
+from tailbit.checkpoints.offset import Offset
+from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_batch
+from tailbit.errors import CommitConflictError, DataFileError
+from tailbit.faults import Fault, fault_point
+from tailbit.index.build import BuildTask, FileWork, TaskResult
+from tailbit.index.build import IndexedColumn as TaskColumn
+from tailbit.index.metadata_table import IndexTable
+from tailbit.index.plan import TaskLimits, pack, path_of, plan_work, uncounted_record
+from tailbit.index.model import FileRecord
+from tailbit.tables.model import FileSlice, Fingerprint, Schema, Version
+from tailbit.tables.table import Table
+
+ATTEMPTS = 5
+"""Commits tried against another writer before giving up: each loser waits for nobody but the winner."""
+
+RunTasks = Callable[[Sequence[BuildTask]], list[TaskResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a batch did. `rows` are those indexed or counted anew; times in seconds."""
+
+    verdict: Verdict
+    first: Version | None
+    target: Version
+    files: int = 0
+    rows: int = 0
+    bytes_read: int = 0
+    skipped: int = 0
+    plan_s: float = 0.0
+    build_s: float = 0.0
+    commit_s: float = 0.0
+
+
+class Indexer:
+    """Applies ranges of the log to one index; the recorded state stays in memory between batches.
+
+    Cost of a batch: what changed. Only a round's last batch looks at every file.
+    """
+
+    def __init__(self, table: Table, index: IndexTable, limits: TaskLimits, run: RunTasks) -> None:
+        self._table, self._index, self._limits, self._run = table, index, limits, run
+        self._schema: tuple[Version, Schema] | None = None
+
+    def apply(self, start: Offset, end: Offset, origin: Origin) -> Outcome:
+        """Record everything before `end`; nothing where it is recorded, or where the ledger went elsewhere.
+
+        Raises:
+            DataFileError: a live data file is missing or is not Parquet.
+            CommitConflictError: other writers won every time.
+        """
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return self._attempt(start, end, origin)
+            except CommitConflictError:
+                continue
+        return self._attempt(start, end, origin)
+
+    def _attempt(self, start: Offset, end: Offset, origin: Origin) -> Outcome:
+        began = time.perf_counter()
+        self._index.refresh()
+        log = LogState(self._table.head(), self._table.earliest, functools.cache(self._table.fingerprint))
+        plan = decide_batch(self._index.ledger, start, end, log)
+        if plan.verdict is not Verdict.APPLY:
+            return Outcome(plan.verdict, plan.first, end.covers)
+        columns = self._columns(plan, end.covers)
+        works = plan_work(
+            self._wanted(plan, start, end), self._index.record, [c.column.id for c in columns], plan.lineage
+        )
+        fault_point(Fault.BATCH_PLANNED)
+        planned = time.perf_counter()
+        template = BuildTask(
+            root=self._table.root,
+            index_path=self._index.path,
+            columns=columns,
+            works=(),
+            lineage=plan.lineage,
+            version=end.covers,
+        )
+        results, skipped = self._build(works, template)
+        built = time.perf_counter()
+        records = [record for result in results for record in result.records] + skipped
+        if records or not self._recorded_as(end):
+            self._commit(plan, end, log.fingerprint(end.covers), origin, records, results)
+        return Outcome(
+            plan.verdict,
+            plan.first,
+            end.covers,
+            files=len(records),
+            rows=sum(result.rows for result in results),
+            bytes_read=sum(result.bytes_read for result in results),
+            skipped=len(skipped),
+            plan_s=planned - began,
+            build_s=built - planned,
+            commit_s=time.perf_counter() - built,
+        )
+
+    def _wanted(self, plan: BatchPlan, start: Offset, end: Offset) -> Iterator[tuple[str, FileSlice | None]]:
+        """Paths that may differ, with their slice at the target; None for a file that is not live there."""
+        if plan.first is not None:
+            if plan.first <= end.covers:
+                yield from ((c.path, c.new) for c in self._table.changes(plan.first, end.covers).slices)
+            return
+        files = self._table.snapshot(end.covers).files
+        if end.file is not None:
+            first = (start.file or 0) if start.round == end.round and start.in_snapshot else 0
+            yield from ((files[n].path, files[n]) for n in range(first, end.file))
+            return
+        yield from ((slice_.path, slice_) for slice_ in files)
+        live = set(files.paths.to_pylist())
+        yield from ((record.path, None) for record in self._index.live_records() if record.path not in live)
+
+    def _columns(self, plan: BatchPlan, target: Version) -> tuple[TaskColumn, ...]:
+        """The indexed columns as they are at the target; one that is not there any more is left out."""
+        schema = self._schema_at(plan, target)
+        leaves = {column.id: column for column in schema.leaves()}
+        wanted = (leaves.get(column.id) for column in self._index.settings.columns)
+        return tuple(TaskColumn.of(column) for column in wanted if column is not None)
+
+    def _schema_at(self, plan: BatchPlan, target: Version) -> Schema:
+        """The schema at the target; read anew only where a commit since the last known one changed it."""
+        if self._schema is not None and plan.first is not None and plan.first == self._schema[0] + 1:
+            if plan.first > target or not self._table.changes(plan.first, target).schema_changed:
+                self._schema = (target, self._schema[1])
+                return self._schema[1]
+        if self._schema is None or self._schema[0] != target:
+            self._schema = (target, self._table.snapshot(target).schema)
+        return self._schema[1]
+
+    def _build(
+        self, works: Sequence[FileWork], template: BuildTask
+    ) -> tuple[list[TaskResult], list[FileRecord]]:
+        """Results of all tasks; files that are missing because the log removes them later are skipped by record.
+
+        Raises:
+            DataFileError: a file that the head of the log still names is missing or is not Parquet.
+        """
+        skipped: dict[str, FileRecord] = {}
+        while True:
+            doable = [work for work in works if path_of(work) not in skipped]
+            try:
+                return self._run(pack(doable, template, self._limits)), list(skipped.values())
+            except DataFileError as error:
+                work = self._culprit(error, doable)
+                skipped[path_of(work)] = uncounted_record(work, template, str(error))
+
+    def _culprit(self, error: DataFileError, works: Iterable[FileWork]) -> FileWork:
+        """The work that failed, if its file is gone for good reason.
+
+        Raises:
+            DataFileError: the head of the log still names the file.
+        """
+        named = str(error.fields.get("file", ""))
+        found = next(
+            (w for w in works if named in (path_of(w), self._table.storage.resolve(path_of(w)))), None
+        )
+        live = self._table.snapshot(self._table.head()).files
+        if found is None or live.get(path_of(found)) is not None:
+            raise error
+        return found
+
+    def _recorded_as(self, end: Offset) -> bool:
+        """Whether the ledger already says what this batch's would: a part of a snapshot, done before."""
+        ledger = self._index.ledger
+        return (
+            ledger is not None
+            and end.in_snapshot
+            and (ledger.round, ledger.version) == (end.round, end.version)
+        )
+
+    def _commit(
+        self,
+        plan: BatchPlan,
+        end: Offset,
+        fingerprint: Fingerprint | None,
+        origin: Origin,
+        records: Sequence[FileRecord],
+        results: Sequence[TaskResult],
+    ) -> None:
+        before = self._index.ledger
+        ledger = next_ledger(
+            before,
+            end,
+            fingerprint,
+            plan.lineage,
+            uncounted_after(0 if before is None else before.uncounted, records, self._index.record),
+            self._index.settings.version,
+            origin,
+            time.time_ns() // 1_000_000,
+        )
+        files = [file for result in results for file in result.files]
+        self._index.commit(records, files, ledger)

@@ -1,0 +1,82 @@
+"""What a running indexer tells: progress of a batch, the job description in the Spark UI."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tailbit.checkpoints.lag import Backlog, Lag
+from tailbit.tables import open_table
+from tailbit.tables.model import Version
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One batch, or one look at an idle table, as a person wants to see it.
+
+    `covered`: the version the index covers, None until its first build is complete. `first` and `target`: the
+    versions the batch went through. `files`, `rows`: indexed or counted anew. `lag`: what is left.
+    """
+
+    covered: Version | None
+    first: Version
+    target: Version
+    head: Version
+    files: int
+    rows: int
+    lag: Lag
+    batch_ms: float
+    building: bool = False
+    batch_id: int = -1
+    idle: bool = False
+
+    @property
+    def lag_versions(self) -> int:
+        """Versions in the log and not yet covered."""
+        return self.lag.versions
+
+    @property
+    def lag_seconds(self) -> float:
+        """Age of the oldest uncovered commit, 0 when all is covered."""
+        return self.lag.seconds
+
+
+def describe(
+    table: str, first: Version | None, target: Version, head: Version, files: int | None, lag: Lag
+) -> str:
+    """The job description in the Spark UI.
+
+    >>> describe("orders", 120, 124, 131, 12, Lag(124, 131, versions=7, seconds=3.2))
+    'orders · v120→v124 of v131 · 12 files · 7 versions, 3.2 s behind'
+    """
+    span = f"v{target}" if first is None else f"v{first}→v{target}"
+    parts = [table, f"{span} of v{head}", lag.text]
+    if files is not None:
+        parts.insert(2, f"{files} file{'s' * (files != 1)}")
+    return " · ".join(parts)
+
+
+class IdleWatch:
+    """Progress of a query that has nothing to do, or is in a long batch, once a second.
+
+    Looks with a table handle of its own, so that it can stand in another thread than the batches.
+    """
+
+    def __init__(
+        self, path: str, latest: Callable[[], Progress | None], on_progress: Callable[[Progress], None] | None
+    ) -> None:
+        self._table = open_table(path)
+        self._backlog = Backlog(self._table)
+        self._latest, self._on_progress = latest, on_progress
+        self._next = 0.0
+
+    def look(self, now: float) -> None:
+        """Tell how far the index is behind the head now, if a second has passed."""
+        if self._on_progress is None or now < self._next:
+            return
+        self._next = now + 1.0
+        latest = self._latest()
+        if latest is not None:
+            head = self._table.head()
+            lag = self._backlog.lag(latest.target, head)
+            self._on_progress(replace(latest, head=head, lag=lag, files=0, rows=0, batch_ms=0.0, idle=True))

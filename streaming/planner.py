@@ -1,0 +1,230 @@
+"""Which part of the source log the next batch reads: admission, new rounds, lag. No Spark.
+
+Lives in a process of its own beside the driver, for as long as the query runs. What it remembers only saves
+reading: every answer follows from the log, the ledger and the offset that Spark gives.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from tailbit.checkpoints.lag import Backlog, Lag
+from tailbit.checkpoints.offset import Offset, short_fingerprint, snapshot_start
+from tailbit.checkpoints.recovery import LogState, Resume, decide
+from tailbit.errors import CommitGapError, VersionNotFoundError
+from tailbit.index.metadata_table import IndexTable
+from tailbit.streaming.control import Control
+from tailbit.streaming.settings import StreamSettings
+from tailbit.tables.model import Version
+from tailbit.tables.table import Table
+
+Descriptor = tuple[str, int, int, str, int, int, int, str]
+"""kind, round, version, path, files, rows, bytes, note."""
+
+DESCRIPTOR_SCHEMA = "kind string, round bigint, version bigint, path string, files bigint, rows bigint, bytes bigint, note string"
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """An offset that the ledger confirmed, and what tells cheaply that the log is still the same."""
+
+    offset: Offset
+    resume: Resume
+    stat: object
+
+
+class Planner:
+    """Answers Spark's questions about offsets; one a query.
+
+    Cost: an idle look is two stats. The ledger is read when the offset moves or the log's past does.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        index: IndexTable,
+        settings: StreamSettings,
+        control: Control | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._table, self._index, self._settings, self._control = table, index, settings, control
+        self._sleep, self._clock = sleep, clock
+        self._backlog = Backlog(table)
+        self._agreed: Agreement | None = None
+        self._initial: Offset | None = None
+        self._frozen: Version | None = None
+
+    def initial(self) -> Offset:
+        """Where a query without a Spark checkpoint begins; asked twice, pinned once."""
+        if self._initial is None:
+            self._index.refresh()
+            settings_version = self._index.settings.version
+            self._initial = decide(self._index.ledger, None, self._log(), settings_version).offset
+        return self._initial
+
+    def freeze(self) -> None:
+        """Read nothing that is committed after this moment."""
+        self._frozen = self._table.head()
+
+    def next(self, start: Offset) -> Offset:
+        """The end of the next batch; `start` where there is nothing to do or the run is draining.
+
+        Waits for a commit, a stat each `poll_ms`, for at most `wait_ms`.
+        """
+        deadline = self._clock() + self._settings.wait_ms / 1000
+        while True:
+            if self._control is not None and self._control.draining:
+                self._control.acknowledge()
+                return start
+            end = self._look(start)
+            if end != start or self._frozen is not None or self._clock() >= deadline:
+                return end
+            self._sleep(self._settings.poll_ms / 1000)
+
+    def report(self) -> dict[str, Any] | None:
+        """The head as an offset, with the lag behind it; nothing before the first look."""
+        if self._agreed is None:
+            return None
+        offset, lag = self._agreed.offset, self.lag(self._agreed.offset)
+        behind = {
+            "versions": lag.versions,
+            "files": lag.files,
+            "bytes": lag.bytes,
+            "seconds": round(lag.seconds, 3),
+        }
+        return Offset(offset.round, lag.head + 1).to_json() | {"behind": behind}
+
+    def lag(self, offset: Offset) -> Lag:
+        """What is behind `offset` in the log."""
+        return self._backlog.lag(offset.version - 1, self._head())
+
+    def describe(self, start: Offset, end: Offset) -> list[Descriptor]:
+        """One row for the range, one a version and one a slice change.
+
+        A function of the range and the log alone. Where the log is gone only the row of the range is left: a
+        batch derives what it does from the recorded state, not from these rows.
+        """
+        note = orjson.dumps({"start": start.to_json(), "end": end.to_json()}).decode()
+        rows: list[Descriptor] = [("range", end.round, end.covers, "", 0, 0, 0, note)]
+        try:
+            if start.round == end.round:
+                rows += self._snapshot_rows(start, end) if start.in_snapshot else []
+                rows += [] if end.in_snapshot else self._log_rows(start, end)
+        except (CommitGapError, VersionNotFoundError):
+            return rows[:1]
+        return rows
+
+    def _look(self, start: Offset) -> Offset:
+        base = self._agree(start)
+        if base.round != start.round:
+            return base
+        try:
+            return self._admit_files(base) if base.in_snapshot else self._admit_versions(base)
+        except (CommitGapError, VersionNotFoundError):
+            head = self._head()
+            return snapshot_start(start.round + 1, self._table.fingerprint(head), head)
+
+    def _agree(self, start: Offset) -> Offset:
+        """Where to go on from: the ledger's word, asked again when the offset or the log's past has changed."""
+        if (
+            self._agreed is not None
+            and self._agreed.offset == start
+            and self._agreed.stat == self._past(start)
+        ):
+            return self._agreed.resume.offset
+        self._index.refresh()
+        resume = decide(self._index.ledger, start, self._log(), self._index.settings.version)
+        self._agreed = Agreement(start, resume, self._past(start))
+        return resume.offset
+
+    def _past(self, offset: Offset) -> object:
+        return self._table.fingerprint_stat(offset.covers)
+
+    def _log(self) -> LogState:
+        return LogState(self._head(), self._table.earliest, self._table.fingerprint)
+
+    def _head(self) -> Version:
+        head = self._table.head()
+        return head if self._frozen is None else min(head, self._frozen)
+
+    def _admit_files(self, base: Offset) -> Offset:
+        """As many files of the pinned snapshot as the limits allow; what is recorded already costs nothing."""
+        files = self._table.snapshot(base.version).files
+        count = size = 0
+        for number in range(base.file or 0, len(files)):
+            slice_ = files[number]
+            if self._index.record(slice_.path) is not None:
+                continue
+            count, size = count + 1, size + slice_.size
+            if count > 1 and (count > self._settings.files or size > self._settings.bytes):
+                return replace(base, file=number)
+        return base.after_snapshot()
+
+    def _admit_versions(self, base: Offset) -> Offset:
+        """As many versions as the limits allow, at least one where there is one."""
+        limits, head = self._settings, self._head()
+        last = base.version - 1
+        files = size = 0
+        for version in range(base.version, min(head, last + limits.versions) + 1):
+            try:
+                commit = self._table.changes(version, version).commits[0]
+            except CommitGapError:
+                if last < base.version:
+                    raise
+                break
+            files, size = files + commit.files_added + commit.files_removed, size + commit.bytes_added
+            if last >= base.version and (files > limits.files or size > limits.bytes):
+                break
+            last = version
+        if last < base.version:
+            return base
+        return Offset(base.round, last + 1, None, short_fingerprint(self._table.fingerprint(last)))
+
+    def _snapshot_rows(self, start: Offset, end: Offset) -> list[Descriptor]:
+        files = self._table.snapshot(start.version).files
+        last = end.file if end.in_snapshot and end.file is not None else len(files)
+        slices = (files[number] for number in range(start.file or 0, last))
+        return [
+            ("enter", end.round, start.version, s.path, 1, s.rows or 0, s.size, s.hidden_id) for s in slices
+        ]
+
+    def _log_rows(self, start: Offset, end: Offset) -> list[Descriptor]:
+        first = start.version + 1 if start.in_snapshot else start.version
+        if first > end.covers:
+            return []
+        changes = self._table.changes(first, end.covers)
+        rows: list[Descriptor] = [
+            (
+                "version",
+                end.round,
+                c.version,
+                "",
+                c.files_added + c.files_removed,
+                0,
+                c.bytes_added,
+                c.operation or "",
+            )
+            for c in changes.commits
+        ]
+        for change in changes.slices:
+            kind = "leave" if change.new is None else "enter" if change.old is None else "hidden"
+            slice_ = change.new or change.old
+            if slice_ is not None:
+                at = (
+                    kind,
+                    end.round,
+                    end.covers,
+                    change.path,
+                    1,
+                    slice_.rows or 0,
+                    slice_.size,
+                    slice_.hidden_id,
+                )
+                rows.append(at)
+        return rows

@@ -1,0 +1,116 @@
+"""The Python streaming data source `tailbit_log`: the commit log of a table as rows that say what happened.
+
+One row a range, a version and a slice change, never data. Everything but `read` runs in one planner process
+beside the driver; `read` runs in a worker and only hands over what was planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from tailbit.checkpoints.offset import Offset
+from tailbit.errors import TailbitError
+from tailbit.index.metadata_table import IndexTable
+from tailbit.streaming.control import Control
+from tailbit.streaming.planner import DESCRIPTOR_SCHEMA, Descriptor, Planner
+from tailbit.streaming.settings import StreamSettings
+from tailbit.tables import open_table
+
+FORMAT = "tailbit_log"
+
+
+class LogSource(DataSource):
+    """Options: `path`, `index`, `control` (a folder) and the fields of StreamSettings."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name in `readStream.format(...)`."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """The columns of a descriptor row."""
+        return DESCRIPTOR_SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """A reader; Spark makes one for planning and pickles another for `read`."""
+        return LogReader(dict(self.options))
+
+
+class Descriptors(InputPartition):
+    """The rows of a batch, planned."""
+
+    def __init__(self, rows: Sequence[Descriptor]) -> None:
+        self.rows = tuple(rows)
+
+
+class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Spark's view of the planner: offsets as JSON."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = {name.lower(): value for name, value in options.items()}
+
+    @cached_property
+    def _control(self) -> Control | None:
+        folder = self._options.get("control")
+        return Control(Path(folder)) if folder else None
+
+    @cached_property
+    def _planner(self) -> Planner:
+        settings = StreamSettings.from_options(self._options)
+        table, index = open_table(self._options["path"]), IndexTable.open(self._options["index"])
+        return Planner(table, index, settings, self._control)
+
+    @contextmanager
+    def _named(self) -> Iterator[Planner]:
+        """The planner; an error of its keeps its name on the way to the driver."""
+        try:
+            yield self._planner
+        except TailbitError as error:
+            if self._control is not None:
+                self._control.report(error)
+            raise
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """By files; the source also limits versions and bytes, which Spark cannot name together."""
+        return ReadMaxFiles(StreamSettings.from_options(self._options).files)
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a query without a Spark checkpoint begins."""
+        with self._named() as planner:
+            return planner.initial().to_json()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Freeze the head: what comes later is not read."""
+        with self._named() as planner:
+            planner.freeze()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next batch, within the source's own limits."""
+        with self._named() as planner:
+            end = planner.next(Offset.from_json(start))
+            return end.to_json()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """The head of the log and the lag behind it, for progress events."""
+        with self._named() as planner:
+            return planner.report()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The descriptors of a range: the same for the same range."""
+        if start == end:
+            return []
+        with self._named() as planner:
+            return [Descriptors(planner.describe(Offset.from_json(start), Offset.from_json(end)))]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        """The descriptors, as planned."""
+        assert isinstance(partition, Descriptors)
+        yield from partition.rows

@@ -1,0 +1,213 @@
+"""The decision table: each row, and what holds for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
+from tailbit.checkpoints.recovery import LogState, Situation, Verdict, decide, decide_batch
+from tailbit.index.model import Ledger
+from tailbit.tables.model import Fingerprint
+
+
+def proof(version: int, history: str = "a") -> Fingerprint:
+    return Fingerprint(version, f"{history}{version:015d}" + "0" * 48, "table")
+
+
+def log(head: int = 20, first: int = 0, history: str = "a") -> LogState:
+    """A log whose commits from `first` on are there; its snapshots reach as far back."""
+    return LogState(head, lambda: first, lambda v: proof(v, history) if first <= v <= head else None)
+
+
+def ledger(
+    version: int = 10, state: str = "complete", round_: int = 3, lineage: int = 1, history: str = "a"
+) -> Ledger:
+    return Ledger(
+        seq=5,
+        round=round_,
+        lineage=lineage,
+        version=version,
+        state=state,
+        covered=version if state == "complete" else None,
+        fingerprint=proof(version, history),
+        uncounted=0,
+        settings_version=1,
+        query_id="q",
+        batch_id=4,
+        committed_at=0,
+    )
+
+
+def snap(round_: int, version: int, file: int = 0) -> Offset:
+    return replace(snapshot_start(round_, proof(version), version), file=file)
+
+
+def tail(round_: int, covered: int) -> Offset:
+    return log_start(round_, proof(covered), covered)
+
+
+ROWS = [
+    ("fresh", None, None, log(), Situation.FRESH, snap(1, 20)),
+    ("fresh, pinned before", None, snap(1, 15), log(), Situation.FRESH, snap(1, 15)),
+    ("mid-build", ledger(15, "building"), snap(3, 15, 7), log(), Situation.MID_BUILD, snap(3, 15, 7)),
+    ("mid-build, lost checkpoint", ledger(15, "building"), None, log(), Situation.MID_BUILD, snap(3, 15)),
+    ("go on", ledger(10), tail(3, 10), log(), Situation.GO_ON, tail(3, 10)),
+    ("lost checkpoint", ledger(10), None, log(), Situation.LOST_CHECKPOINT, tail(3, 10)),
+    ("trim", ledger(10), tail(3, 6), log(), Situation.TRIM, tail(3, 10)),
+    ("trim out of a snapshot", ledger(10), snap(3, 6, 2), log(), Situation.TRIM, tail(3, 10)),
+    ("index restored", ledger(10), tail(3, 14), log(), Situation.INDEX_RESTORED, tail(4, 10)),
+    (
+        "index of an older round restored",
+        ledger(10),
+        tail(5, 14),
+        log(),
+        Situation.INDEX_RESTORED,
+        tail(6, 10),
+    ),
+    (
+        "index restored in mid-build",
+        ledger(5, "building"),
+        tail(3, 9),
+        log(),
+        Situation.INDEX_RESTORED,
+        snap(4, 20),
+    ),
+    ("other indexer", ledger(10), tail(2, 14), log(), Situation.OTHER_INDEXER, tail(3, 10)),
+    ("index deleted", None, tail(3, 10), log(), Situation.INDEX_DELETED, snap(4, 20)),
+    ("lost log tail", ledger(10), tail(3, 10), log(first=12), Situation.LOST_LOG_TAIL, snap(4, 20)),
+    ("lost only the next commit", ledger(10), None, log(first=11), Situation.LOST_LOG_TAIL, snap(4, 20)),
+    (
+        "pinned version gone",
+        ledger(5, "building"),
+        snap(3, 5),
+        log(first=8),
+        Situation.LOST_LOG_TAIL,
+        snap(4, 20),
+    ),
+    (
+        "other lineage",
+        ledger(10),
+        tail(3, 10),
+        log(history="b"),
+        Situation.OTHER_LINEAGE,
+        snapshot_start(4, proof(20, "b"), 20),
+    ),
+    ("table re-created shorter", ledger(10), tail(3, 10), log(head=4), Situation.OTHER_LINEAGE, snap(4, 4)),
+    (
+        "settings changed",
+        replace(ledger(10), settings_version=0),
+        tail(3, 10),
+        log(),
+        Situation.SETTINGS_CHANGED,
+        snap(4, 20),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "remembered", "source", "situation", "offset"),
+    [r[1:] for r in ROWS],
+    ids=[r[0] for r in ROWS],
+)
+def test_every_situation_has_one_place_to_go_on(
+    recorded: Ledger | None, remembered: Offset | None, source: LogState, situation: Situation, offset: Offset
+) -> None:
+    resume = decide(recorded, remembered, source, 1)
+    assert (resume.situation, resume.offset) == (situation, offset)
+
+
+def test_every_situation_is_in_the_table() -> None:
+    assert {row[4] for row in ROWS} == set(Situation)
+
+
+ledgers = st.none() | st.builds(
+    ledger,
+    version=st.integers(0, 12),
+    state=st.sampled_from(["building", "complete"]),
+    round_=st.integers(1, 4),
+    history=st.sampled_from("aab"),
+)
+positions = st.builds(snap, st.integers(1, 4), st.integers(0, 12), st.integers(0, 5)) | st.builds(
+    tail, st.integers(1, 4), st.integers(0, 12)
+)
+logs = st.builds(log, head=st.integers(6, 12), first=st.integers(0, 6), history=st.sampled_from("aab"))
+
+
+@given(ledgers, positions, logs)
+def test_a_stream_never_goes_back(recorded: Ledger | None, remembered: Offset, source: LogState) -> None:
+    assert decide(recorded, remembered, source, 1).offset.key >= remembered.key
+
+
+@given(ledgers, positions, logs)
+def test_a_decision_that_is_followed_is_final(
+    recorded: Ledger | None, remembered: Offset, source: LogState
+) -> None:
+    """What the batch of an opened round records is agreed to by the next decision: no round follows upon a round."""
+    first = decide(recorded, remembered, source, 1).offset
+    if first.round == remembered.round:
+        return
+    plan = decide_batch(recorded, remembered, first, source)
+    after = recorded
+    if plan.verdict is Verdict.APPLY:
+        after = replace(
+            recorded or ledger(),
+            round=first.round,
+            version=first.covers,
+            state="building" if first.in_snapshot else "complete",
+            fingerprint=source.fingerprint(first.covers),
+        )
+    again = decide(after, first, source, 1)
+    assert (again.offset, again.situation in (Situation.GO_ON, Situation.MID_BUILD)) == (first, True)
+
+
+def test_a_replayed_batch_has_nothing_to_do() -> None:
+    assert decide_batch(ledger(10), tail(3, 8), tail(3, 10), log()).verdict is Verdict.REPLAY
+    assert decide_batch(ledger(10), snap(3, 6, 2), tail(3, 6), log()).verdict is Verdict.REPLAY
+
+
+def test_an_overlapping_batch_reads_only_what_is_missing() -> None:
+    plan = decide_batch(ledger(10), tail(3, 8), tail(3, 12), log())
+    assert (plan.verdict, plan.first) == (Verdict.APPLY, 11)
+
+
+def test_a_batch_ahead_of_a_restored_index_reads_from_where_the_index_is() -> None:
+    plan = decide_batch(ledger(10), tail(3, 14), tail(3, 16), log())
+    assert (plan.verdict, plan.first) == (Verdict.APPLY, 11)
+
+
+def test_the_first_batch_of_an_empty_index_reads_its_snapshot() -> None:
+    assert decide_batch(None, snap(1, 20), tail(1, 20), log()).first is None
+    assert decide_batch(None, snap(1, 20), tail(1, 20), log()).verdict is Verdict.APPLY
+
+
+@pytest.mark.parametrize(
+    ("recorded", "start", "end", "source"),
+    [
+        (None, tail(3, 10), tail(3, 12), log()),
+        (ledger(10, round_=4), tail(3, 10), tail(3, 12), log()),
+        (ledger(10), tail(3, 10), tail(3, 12), log(history="b")),
+        (ledger(10), tail(3, 10), tail(3, 12), log(head=11)),
+        (ledger(5, "building"), snap(3, 6), snap(3, 6, 4), log()),
+        (ledger(5, "building"), tail(3, 10), tail(3, 12), log()),
+    ],
+    ids=["index deleted", "later round", "other lineage", "table went back", "other snapshot", "building"],
+)
+def test_a_batch_that_the_ledger_has_overtaken_records_nothing(
+    recorded: Ledger | None, start: Offset, end: Offset, source: LogState
+) -> None:
+    assert decide_batch(recorded, start, end, source).verdict is Verdict.SUPERSEDED
+
+
+def test_a_round_opened_on_another_history_has_a_new_lineage() -> None:
+    end = snapshot_start(4, proof(20, "b"), 20)
+    assert decide_batch(ledger(10), tail(3, 10), end, log(history="b")).lineage == 2
+    assert decide_batch(ledger(10), tail(3, 10), snap(4, 20), log()).lineage == 1
+
+
+def test_a_round_opened_along_the_log_keeps_lineage_and_reads_on() -> None:
+    plan = decide_batch(ledger(10), tail(3, 14), tail(4, 10), log())
+    assert (plan.verdict, plan.lineage, plan.first) == (Verdict.APPLY, 1, 11)
