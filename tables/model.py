@@ -37,7 +37,8 @@ class Column:
     """A leaf or top-level column.
 
     `name`: logical path, one part per nesting level. `physical`: the path in data files, statistics and
-    partition values; it is what the index knows the column by, so a rename costs nothing.
+    partition values; it is what the index knows the column by, so a rename costs nothing. `field_ids`: one id per
+    level where the table maps columns by id, else empty.
     """
 
     name: tuple[str, ...]
@@ -47,6 +48,7 @@ class Column:
     partition: bool = False
     field_id: int | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, compare=False, hash=False)
+    field_ids: tuple[int, ...] = ()
 
     @property
     def id(self) -> str:

@@ -105,6 +105,13 @@ class DataFileError(SourceError):
     hint = "Restore the file, or remove it from the table (FSCK REPAIR TABLE, or RESTORE to a version without it)."
 
 
+class LegacyCalendarError(DataFileError):
+    """Dates or times that Spark wrote in its hybrid calendar, from the part where it differs from ours."""
+
+    template = "data file {file}: column {column} holds {type} values before {since} in Spark's legacy calendar"
+    hint = "Rewrite the file with a current Spark (OPTIMIZE, REORG TABLE ... APPLY (PURGE)), or leave the column out."
+
+
 class UnsafePathError(SourceError):
     """A path in the log that leaves what the table may name."""
 

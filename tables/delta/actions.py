@@ -1,0 +1,253 @@
+"""The actions of one commit: parsed, checked, grouped by path.
+
+The lines of a commit have no order. Per path at most one add and one remove count; both together replace the
+file's state (a deletion vector changed, statistics were computed). Unknown actions and fields are ignored.
+Paths come out percent-decoded once. Source: Delta protocol, Actions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+
+from tailbit.errors import MalformedLogError
+from tailbit.tables.delta.protocol import Protocol
+from tailbit.tables.model import DeletionVector, FileSlice
+from tailbit.tables.storage import local_name
+
+_STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_NUM_RECORDS = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d{1,18})\s*[,}]')
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """A metaData action: table id, schema text, partition columns, properties."""
+
+    id: str
+    schema_text: str
+    partition_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+
+    @classmethod
+    def parse(cls, action: Mapping[str, Any], file: str) -> Metadata:
+        """The metadata of a log action.
+
+        Raises:
+            MalformedLogError: id, schema, partition columns or properties are missing or of another type.
+        """
+        id_, text = action.get("id"), action.get("schemaString")
+        partitions, settings = action.get("partitionColumns") or [], action.get("configuration") or {}
+        if isinstance(settings, list):
+            settings = dict(settings)
+        if not isinstance(id_, str) or not isinstance(text, str):
+            raise MalformedLogError(file=file, reason="metaData lacks an id or a schema")
+        if not isinstance(partitions, list) or not all(isinstance(p, str) for p in partitions):
+            raise MalformedLogError(file=file, reason="partitionColumns is not a list of names")
+        if not isinstance(settings, dict):
+            raise MalformedLogError(file=file, reason="configuration is not an object")
+        kept = {str(k): str(v) for k, v in settings.items() if v is not None}
+        return cls(id_, text, tuple(partitions), kept)
+
+
+@dataclass
+class Actions:
+    """What one commit (or JSON manifest) says. `adds` and `removes` are by decoded path."""
+
+    adds: dict[str, FileSlice] = field(default_factory=dict)
+    removes: dict[str, FileSlice] = field(default_factory=dict)
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    info: Mapping[str, Any] = field(default_factory=dict)
+    sidecars: list[str] = field(default_factory=list)
+
+    @property
+    def operation(self) -> str:
+        """What the writer says it did, e.g. WRITE; empty where it says nothing."""
+        found = self.info.get("operation")
+        return found if isinstance(found, str) else ""
+
+    @property
+    def in_commit_timestamp(self) -> int | None:
+        """The commit's own time in ms, where it carries one."""
+        found = self.info.get("inCommitTimestamp")
+        return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def parse_actions(data: bytes, file: str) -> Actions:
+    """The actions of a commit's bytes. Cost: one JSON parse a line; statistics stay text.
+
+    Raises:
+        MalformedLogError: a line that is no JSON object, a known action with impossible fields, or no action at all.
+    """
+    out = Actions()
+    found = 0
+    for name, action in _lines(data, file):
+        found += 1
+        if name == "add":
+            _put(out.adds, parse_add(action, file), file)
+        elif name == "remove":
+            _put(out.removes, parse_remove(action, file), file)
+        elif name == "protocol":
+            out.protocol = Protocol.parse(action, file)
+        elif name == "metaData":
+            out.metadata = Metadata.parse(action, file)
+        elif name == "commitInfo":
+            out.info = action
+        elif name == "sidecar":
+            out.sidecars.append(_text(action, "path", file))
+    if not found:
+        raise MalformedLogError(file=file, reason="it holds no action")
+    return out
+
+
+def _lines(data: bytes, file: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            action = orjson.loads(line)
+        except ValueError as wrong:
+            raise MalformedLogError(file=file, reason=f"line {number} is not JSON: {wrong}") from wrong
+        if not isinstance(action, dict):
+            raise MalformedLogError(file=file, reason=f"line {number} is not a JSON object")
+        for name, body in action.items():
+            if isinstance(body, dict):
+                yield name, body
+            elif body is not None and name in ("add", "remove", "protocol", "metaData"):
+                raise MalformedLogError(file=file, reason=f"line {number}: {name} is not an object")
+
+
+def _put(into: dict[str, FileSlice], piece: FileSlice, file: str) -> None:
+    before = into.setdefault(piece.path, piece)
+    if before.hidden_id != piece.hidden_id:
+        raise MalformedLogError(
+            file=file, reason=f"path {piece.path!r} occurs twice with other deletion vectors"
+        )
+    into[piece.path] = piece
+
+
+def parse_add(action: Mapping[str, Any], file: str) -> FileSlice:
+    """The file slice of an add action."""
+    stats = action.get("stats")
+    if stats is not None and not isinstance(stats, str):
+        raise MalformedLogError(file=file, reason="the statistics of an add are not text")
+    return FileSlice(
+        path=decode_path(_text(action, "path", file), file),
+        size=_number(action, "size", file),
+        mtime=_number(action, "modificationTime", file),
+        rows=num_records(stats, file),
+        partition=_partition(action.get("partitionValues"), file),
+        hidden=parse_deletion_vector(action.get("deletionVector"), file),
+        stats=stats or None,
+    )
+
+
+def parse_remove(action: Mapping[str, Any], file: str) -> FileSlice:
+    """The file slice of a remove action: size 0 and no partition where an old writer left them out."""
+    size = action.get("size")
+    return FileSlice(
+        path=decode_path(_text(action, "path", file), file),
+        size=size if isinstance(size, int) else 0,
+        mtime=0,
+        rows=None,
+        partition=_partition(action.get("partitionValues"), file),
+        hidden=parse_deletion_vector(action.get("deletionVector"), file),
+    )
+
+
+def parse_deletion_vector(found: Any, file: str) -> DeletionVector | None:
+    """The descriptor of an add or remove; None where there is none (some writers leave empty ones).
+
+    Raises:
+        MalformedLogError: fields are missing, or a storage type other than u, p and i.
+    """
+    if not found:
+        return None
+    if not isinstance(found, dict):
+        raise MalformedLogError(file=file, reason="a deletion vector is not an object")
+    kind = found.get("storageType")
+    if not kind:
+        return None
+    offset = found.get("offset")
+    if kind not in ("u", "p", "i"):
+        raise MalformedLogError(file=file, reason=f"deletion vector storage type {kind!r} is unknown")
+    if offset is not None and (not isinstance(offset, int) or isinstance(offset, bool) or offset < 0):
+        raise MalformedLogError(file=file, reason=f"deletion vector offset {offset!r} is not a position")
+    return DeletionVector(
+        storage_type=kind,
+        path_or_inline=_text(found, "pathOrInlineDv", file),
+        offset=offset,
+        size=_number(found, "sizeInBytes", file),
+        cardinality=_number(found, "cardinality", file),
+    )
+
+
+def decode_path(path: str, file: str) -> str:
+    """A path of the log, percent-decoded exactly once; `file:` is removed, other schemes stay.
+
+    Raises:
+        MalformedLogError: an escape that is none, or that is not UTF-8.
+    """
+    if not path:
+        raise MalformedLogError(file=file, reason="a file has an empty path")
+    if path.startswith("file:"):
+        return local_name(_checked(path, file))
+    return unquote(_checked(path, file), errors="strict") if "%" in path else path
+
+
+def _checked(path: str, file: str) -> str:
+    try:
+        unquote(path, errors="strict")
+    except UnicodeDecodeError as wrong:
+        raise MalformedLogError(file=file, reason=f"path {path!r} has an escape that is not UTF-8") from wrong
+    if _STRAY_PERCENT.search(path):
+        raise MalformedLogError(file=file, reason=f"path {path!r} has a % that escapes nothing")
+    return path
+
+
+def num_records(stats: str | None, file: str) -> int | None:
+    """The number of physical rows that statistics give; None where they do not. Parses only what it must."""
+    if not stats:
+        return None
+    quick = _NUM_RECORDS.match(stats)
+    if quick is not None:
+        return int(quick.group(1))
+    try:
+        found = orjson.loads(stats)
+    except ValueError as wrong:
+        raise MalformedLogError(
+            file=file, reason=f"the statistics of an add are not JSON: {wrong}"
+        ) from wrong
+    count = found.get("numRecords") if isinstance(found, dict) else None
+    if count is None:
+        return None
+    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 2**63:
+        raise MalformedLogError(file=file, reason=f"numRecords {count!r} is not a count")
+    return count
+
+
+def _partition(found: Any, file: str) -> Mapping[str, str | None]:
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or not all(v is None or isinstance(v, str) for v in found.values()):
+        raise MalformedLogError(file=file, reason="partitionValues is not an object of texts")
+    return found
+
+
+def _text(action: Mapping[str, Any], key: str, file: str) -> str:
+    found = action.get(key)
+    if not isinstance(found, str):
+        raise MalformedLogError(file=file, reason=f"{key} is {found!r}, not text")
+    return found
+
+
+def _number(action: Mapping[str, Any], key: str, file: str) -> int:
+    found = action.get(key)
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 2**63:
+        raise MalformedLogError(file=file, reason=f"{key} is {found!r}, not a count")
+    return found

@@ -1,0 +1,151 @@
+"""Deletion vectors: the rows hidden from a data file, read and checked.
+
+Three places: inline in the log (`i`), a file below the table named by a uuid (`u`), a file at an absolute
+path (`p`). Length, CRC and cardinality are verified. Payload: little-endian magic, then either the portable 64-bit
+Roaring form or the older native one. Row numbers are 32-bit: no data file has more rows.
+Source: Delta protocol, Deletion Vectors and Deletion Vector Format.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+import zlib
+
+from pyroaring import BitMap
+
+from tailbit.errors import DeletionVectorError
+from tailbit.tables.delta.actions import decode_path
+from tailbit.tables.model import DeletionVector
+from tailbit.tables.storage import Storage
+
+PORTABLE_MAGIC = 1681511377
+NATIVE_MAGIC = 1681511376
+
+Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_DIGIT = {c: i for i, c in enumerate(Z85)}
+_FORMAT_VERSION = 1
+_UUID_DIGITS = 20
+
+
+def read_deletion_vector(storage: Storage, vector: DeletionVector) -> BitMap:
+    """The 0-based physical row numbers that a deletion vector hides.
+
+    Cost: one range read of its bytes; nothing where it is inline.
+
+    Raises:
+        DeletionVectorError: missing, cut, altered, of another cardinality than stated, or beyond 32 bits.
+        UnsafePathError: its path leaves the table.
+    """
+    try:
+        payload = _inline(vector) if vector.storage_type == "i" else _stored(storage, vector)
+        rows = _decode(payload)
+    except (ValueError, struct.error, EOFError, IndexError) as wrong:
+        raise _error(vector, str(wrong)) from wrong
+    if len(rows) != vector.cardinality:
+        raise _error(vector, f"it hides {len(rows)} rows, the log says {vector.cardinality}")
+    return rows
+
+
+def vector_path(vector: DeletionVector) -> str:
+    """Where a stored deletion vector is: relative to the table's root, or absolute.
+
+    Raises:
+        ValueError: a name that is no encoded uuid.
+    """
+    if vector.storage_type == "p":
+        return decode_path(vector.path_or_inline, "a deletion vector")
+    prefix, digits = vector.path_or_inline[:-_UUID_DIGITS], vector.path_or_inline[-_UUID_DIGITS:]
+    if len(digits) != _UUID_DIGITS:
+        raise ValueError(f"{vector.path_or_inline!r} names no file")
+    name = f"deletion_vector_{uuid.UUID(bytes=decode_z85(digits))}.bin"
+    return f"{prefix}/{name}" if prefix else name
+
+
+def decode_z85(text: str) -> bytes:
+    """The bytes of Z85 text: four for every five digits.
+
+    Raises:
+        ValueError: a length that is no multiple of five, or a character outside the alphabet.
+    """
+    if len(text) % 5:
+        raise ValueError(f"Z85 text of {len(text)} characters")
+    out = bytearray()
+    for at in range(0, len(text), 5):
+        number = 0
+        for digit in text[at : at + 5].encode():
+            if digit not in _DIGIT:
+                raise ValueError(f"{chr(digit)!r} is not a Z85 digit")
+            number = number * 85 + _DIGIT[digit]
+        if number >> 32:
+            raise ValueError("five Z85 digits exceed 32 bits")
+        out += number.to_bytes(4, "big")
+    return bytes(out)
+
+
+def _inline(vector: DeletionVector) -> bytes:
+    data = decode_z85(vector.path_or_inline)
+    if len(data) < vector.size:
+        raise ValueError(f"{len(data)} bytes inline, the log says {vector.size}")
+    return data[: vector.size]
+
+
+def _stored(storage: Storage, vector: DeletionVector) -> bytes:
+    """The payload of a stored vector, its frame checked: length before it, CRC behind it."""
+    path = storage.resolve(vector_path(vector))
+    offset = vector.offset or 0
+    found = storage.stat(path)
+    if found is None:
+        raise ValueError("the file is missing")
+    if offset + vector.size + 8 > found.size:
+        raise ValueError(f"the file has {found.size} bytes, the vector ends at {offset + vector.size + 8}")
+    if offset and storage.read_range(path, 0, 1) != bytes([_FORMAT_VERSION]):
+        raise ValueError("the file is not of format version 1")
+    frame = storage.read_range(path, offset, vector.size + 8)
+    size, crc = int.from_bytes(frame[:4], "big"), int.from_bytes(frame[-4:], "big")
+    if size != vector.size:
+        raise ValueError(f"it has {size} bytes, the log says {vector.size}")
+    if zlib.crc32(frame[4:-4]) != crc:
+        raise ValueError("its bytes do not fit their CRC")
+    return frame[4:-4]
+
+
+def _decode(payload: bytes) -> BitMap:
+    """The rows of a payload, either form."""
+    (magic,) = struct.unpack_from("<i", payload)
+    if magic == PORTABLE_MAGIC:
+        return _portable(payload)
+    if magic == NATIVE_MAGIC:
+        return _native(payload)
+    raise ValueError(f"magic number {magic} is unknown")
+
+
+def _portable(payload: bytes) -> BitMap:
+    """int64 count, then per bitmap its high 32 bits and a 32-bit bitmap."""
+    (count,) = struct.unpack_from("<q", payload, 4)
+    if count == 0:
+        return BitMap()
+    if count != 1 or struct.unpack_from("<I", payload, 12) != (0,):
+        raise ValueError("it hides rows beyond 32 bits")
+    return BitMap.deserialize(payload[16:])
+
+
+def _native(payload: bytes) -> BitMap:
+    """int32 count, then per bitmap its length and itself; the position is the high 32 bits."""
+    (count,) = struct.unpack_from("<i", payload, 4)
+    rows, at = BitMap(), 8
+    for high in range(count):
+        (size,) = struct.unpack_from("<i", payload, at)
+        if size <= 0 or at + 4 + size > len(payload):
+            raise ValueError("a bitmap in it is cut")
+        part = BitMap.deserialize(payload[at + 4 : at + 4 + size])
+        if high and part:
+            raise ValueError("it hides rows beyond 32 bits")
+        rows |= part
+        at += 4 + size
+    return rows
+
+
+def _error(vector: DeletionVector, reason: str) -> DeletionVectorError:
+    where = "inline" if vector.storage_type == "i" else vector.path_or_inline
+    return DeletionVectorError(file=where, offset=vector.offset or 0, reason=reason)

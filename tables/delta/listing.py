@@ -1,0 +1,95 @@
+"""What lies in `_delta_log`: commits and log checkpoints by version, and the base that a version is rebuilt from.
+
+Only names and file stats are looked at. `_last_checkpoint` is a hint for stores whose listing is dear; it may be
+stale or corrupt, so it is not read. Log compaction files repeat commits that must exist anyway: ignored, as are
+`.crc` files and staged commits. An incomplete multi-part checkpoint does not count.
+Source: Delta protocol, Delta Log Entries and Checkpoints.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tailbit.tables.model import Version
+from tailbit.tables.storage import Entry
+
+LOG = "_delta_log"
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
+_NAMED = re.compile(r"(\d{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(?:json|parquet)")
+
+
+class LogCheckpoint(NamedTuple):
+    """A complete log checkpoint: its version and its files, relative to the table's root."""
+
+    version: Version
+    files: tuple[str, ...]
+
+
+def commit_name(version: Version) -> str:
+    """The name of a commit relative to the table's root."""
+    return f"{LOG}/{version:020d}.json"
+
+
+@dataclass
+class Listing:
+    """Commits (with size and modification time) and complete checkpoints, both by version."""
+
+    commits: dict[Version, Entry] = field(default_factory=dict)
+    checkpoints: list[LogCheckpoint] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Listing:
+        """The listing of a log folder's entries."""
+        out = cls()
+        parts: dict[tuple[int, int], dict[int, str]] = {}
+        for entry in entries:
+            if found := _COMMIT.fullmatch(entry.name):
+                out.commits[int(found.group(1))] = entry
+            elif found := _PART.fullmatch(entry.name):
+                version, part, total = (int(g) for g in found.groups())
+                parts.setdefault((version, total), {})[part] = f"{LOG}/{entry.name}"
+            elif found := _CLASSIC.fullmatch(entry.name) or _NAMED.fullmatch(entry.name):
+                out.checkpoints.append(LogCheckpoint(int(found.group(1)), (f"{LOG}/{entry.name}",)))
+        for (version, total), found_parts in parts.items():
+            if total and sorted(found_parts) == list(range(1, total + 1)):
+                names = tuple(name for _, name in sorted(found_parts.items()))
+                out.checkpoints.append(LogCheckpoint(version, names))
+        out.checkpoints.sort()
+        return out
+
+    @property
+    def latest(self) -> Version:
+        """The newest version that a commit or a checkpoint names; -1 where there is neither."""
+        newest = self.checkpoints[-1].version if self.checkpoints else -1
+        return max(max(self.commits, default=-1), newest)
+
+    def bases(self, version: Version) -> Iterator[LogCheckpoint | None]:
+        """From where a version can be rebuilt, newest first; None stands for the empty table before commit 0."""
+        for checkpoint in reversed(self.checkpoints):
+            if checkpoint.version <= version:
+                yield checkpoint
+        yield None
+
+    def gap(self, base: LogCheckpoint | None, version: Version) -> Version | None:
+        """The first commit missing between a base and a version; None where all are there."""
+        first = 0 if base is None else base.version + 1
+        return next((v for v in range(first, version + 1) if v not in self.commits), None)
+
+    @property
+    def earliest(self) -> Version | None:
+        """The oldest version from which every later one up to the head can be rebuilt; None where none can.
+
+        Commits before it may remain after a cleanup; without a base they say nothing.
+        """
+        low = self.latest + 1
+        while low - 1 in self.commits:
+            low -= 1
+        if low == 0 and self.commits:
+            return 0
+        return next((c.version for c in self.checkpoints if c.version >= low - 1), None)

@@ -1,0 +1,195 @@
+"""The commits of a Delta log: what changed between two versions, when, and proof that a commit is as it was.
+
+Reading commits costs what they say: no snapshot is built for it. The folder is listed once; after that the head is
+found by probing names, as long as the last known commit is the same file. Where it is not (the table was dropped and
+re-created, or restored from a backup) everything known is forgotten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tailbit.errors import CommitGapError, NotATableError
+from tailbit.tables.delta.actions import Actions, parse_actions
+from tailbit.tables.delta.listing import LOG, Listing, commit_name
+from tailbit.tables.delta.protocol import check_configuration, check_protocol
+from tailbit.tables.model import FileSlice, SliceChange, Version
+from tailbit.tables.storage import Entry, Stat, Storage
+
+_KEPT_COMMITS = 16
+_KEPT_COMMIT_BYTES = 1 << 20
+"""Parsed commits up to this size are kept: planner, batch and snapshot ask for the same few."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """What one commit did, in numbers. `bytes_added` counts the files of its add actions."""
+
+    version: Version
+    timestamp_ms: int
+    operation: str
+    files_added: int
+    files_removed: int
+    bytes_added: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The net effect of the commits `first` to `last`, both included.
+
+    `slices`: one change per path that any of the commits names, sorted by path. `old` comes from the first
+    remove action (its hidden rows are sure, its statistics absent); None where the range adds the path first. A file
+    added and removed within the range has neither old nor new. `schema_changed`: a metaData action is among them.
+    """
+
+    first: Version
+    last: Version
+    slices: tuple[SliceChange, ...]
+    commits: tuple[CommitInfo, ...]
+    schema_changed: bool
+
+
+@dataclass
+class DeltaLog:
+    """The log of one table. Not shared between threads without a lock of the caller's."""
+
+    storage: Storage
+    on_reset: Callable[[], None] = field(default=lambda: None, repr=False)
+    _listing: Listing | None = field(default=None, repr=False)
+    _head: Version = -1
+    _head_stat: Stat | None = None
+    _commits: OrderedDict[tuple[Version, Stat | None], Actions] = field(
+        default_factory=OrderedDict, repr=False
+    )
+
+    def head(self) -> Version:
+        """The newest version. Cost: two stats by name once the log has been listed.
+
+        Raises:
+            NotATableError: there is no commit and no checkpoint.
+        """
+        if self._listing is None or self._head_stat is None or self._stat(self._head) != self._head_stat:
+            self._list()
+        self._probe()
+        return self._head
+
+    def _list(self) -> None:
+        listing = Listing.of(self.storage.list(LOG))
+        if listing.latest < 0:
+            raise NotATableError(path=self.storage.root, reason="_delta_log holds no commit")
+        if self._listing is not None:
+            self._commits.clear()
+            self.on_reset()
+        self._listing, self._head = listing, listing.latest
+        self._head_stat = self._stat(self._head)
+
+    def _probe(self) -> None:
+        """Walk on from the last known commit, one stat a new commit and one that finds nothing."""
+        while (found := self._stat(self._head + 1)) is not None:
+            self._head, self._head_stat = self._head + 1, found
+            name = commit_name(self._head).rsplit("/", 1)[1]
+            self.listing.commits[self._head] = Entry(name, found.size, found.mtime_ns // 1_000_000)
+
+    def _stat(self, version: Version) -> Stat | None:
+        return self.storage.stat(commit_name(version))
+
+    @property
+    def listing(self) -> Listing:
+        """Commits and checkpoints as last listed; the head's commits are added as they are found."""
+        if self._listing is None:
+            self.head()
+        assert self._listing is not None
+        return self._listing
+
+    def relist(self) -> Listing:
+        """List the folder anew: checkpoints have appeared, or what was listed has been cleaned up."""
+        self._listing = Listing.of(self.storage.list(LOG))
+        return self._listing
+
+    def commit(self, version: Version) -> Actions:
+        """The actions of one commit, its protocol and properties checked. Cost: reads that commit only.
+
+        Raises:
+            CommitGapError: it is not in the log.
+            MalformedLogError: it cannot be parsed.
+            UnsupportedFeatureError: it demands a feature that is not understood.
+        """
+        key = (version, self._stat(version))
+        if key in self._commits:
+            self._commits.move_to_end(key)
+            return self._commits[key]
+        data = self.commit_bytes(version)
+        actions = parse_actions(data, commit_name(version))
+        if actions.protocol is not None:
+            check_protocol(actions.protocol, self.storage.root, version)
+        if actions.metadata is not None:
+            check_configuration(actions.metadata.configuration, self.storage.root, version)
+        if len(data) <= _KEPT_COMMIT_BYTES:
+            self._commits[key] = actions
+            while len(self._commits) > _KEPT_COMMITS:
+                self._commits.popitem(last=False)
+        return actions
+
+    def commit_bytes(self, version: Version) -> bytes:
+        """The bytes of one commit.
+
+        Raises:
+            CommitGapError: it is not in the log.
+        """
+        try:
+            return self.storage.read(commit_name(version))
+        except FileNotFoundError as gone:
+            raise self.gap(version) from gone
+
+    def gap(self, version: Version) -> CommitGapError:
+        """The error for a commit that should be there; lists the log to say what is."""
+        commits = sorted(Listing.of(self.storage.list(LOG)).commits)
+        found = f"{commits[0]} to {commits[-1]}" if commits else "none"
+        return CommitGapError(version=version, path=self.storage.root, found=found)
+
+    def sha256(self, version: Version) -> str | None:
+        """The hash of a commit's bytes; None where the commit is gone."""
+        try:
+            return hashlib.sha256(self.storage.read(commit_name(version))).hexdigest()
+        except FileNotFoundError:
+            return None
+
+    def changes(self, first: Version, last: Version, timestamp_of: Callable[[Version], int]) -> Changes:
+        """The net effect of the commits `first` to `last` per path. Cost: their bytes, whatever the table holds.
+
+        Raises:
+            CommitGapError: one of them is missing.
+            MalformedLogError: one of them cannot be parsed.
+            UnsupportedFeatureError: one of them demands a feature that is not understood.
+        """
+        net: dict[str, SliceChange] = {}
+        infos = []
+        schema_changed = False
+        for version in range(first, last + 1):
+            actions = self.commit(version)
+            _fold(net, actions)
+            schema_changed |= actions.metadata is not None
+            infos.append(_info(version, timestamp_of(version), actions))
+        slices = tuple(net[path] for path in sorted(net))
+        return Changes(first, last, slices, tuple(infos), schema_changed)
+
+
+def _fold(net: dict[str, SliceChange], actions: Actions) -> None:
+    """Extend net changes by one commit."""
+    for path in actions.adds.keys() | actions.removes.keys():
+        old: FileSlice | None = net[path].old if path in net else actions.removes.get(path)
+        net[path] = SliceChange(path, old, actions.adds.get(path))
+
+
+def _info(version: Version, timestamp_ms: int, actions: Actions) -> CommitInfo:
+    return CommitInfo(
+        version=version,
+        timestamp_ms=timestamp_ms,
+        operation=actions.operation,
+        files_added=len(actions.adds),
+        files_removed=len(actions.removes),
+        bytes_added=sum(a.size for a in actions.adds.values()),
+    )

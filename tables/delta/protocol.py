@@ -1,0 +1,108 @@
+"""The protocol gate: what a table demands of its readers, accepted or refused by name.
+
+Unknown actions and unknown writer features are none of our business; an unknown reader feature always is.
+Checked at every commit that is read, since features can be dropped: protocols are not monotonic.
+Source: Delta protocol, Table Features and Reader Requirements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tailbit.errors import MalformedLogError, UnsupportedFeatureError
+
+MAX_READER_VERSION = 3
+
+READABLE = frozenset(
+    {
+        "columnMapping",
+        "deletionVectors",
+        "geospatial",
+        "geospatial-preview",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantShredding",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
+    }
+)
+"""Reader features that change nothing for us or that are read exactly. Columns of types that we cannot
+decode are refused where they are asked for, not with the table."""
+
+_ELSEWHERE = {
+    "catalogManaged": "Its newest commits are known to its catalog only: read it through the catalog.",
+    "catalogOwned-preview": "Its newest commits are known to its catalog only: read it through the catalog.",
+    "redirectReaderWriter-preview": "The table has moved: give the path that the redirect names.",
+    "redirectWriterOnly-preview": "The table has moved: give the path that the redirect names.",
+    "coordinatedCommits-preview": "Its newest commits are known to its commit coordinator only: drop that feature.",
+}
+
+_REFUSED_SETTINGS = {
+    "delta.coordinatedCommits.commitCoordinator-preview": "coordinatedCommits-preview",
+    "delta.redirectReaderWriter-preview": "redirectReaderWriter-preview",
+    "delta.redirectWriterOnly-preview": "redirectWriterOnly-preview",
+}
+"""Table properties of writer-only features that still mean: the log here is not the whole truth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """What a table demands: versions, and features by name where the versions are 3 and 7."""
+
+    reader_version: int
+    writer_version: int
+    reader_features: frozenset[str] = frozenset()
+    writer_features: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(cls, action: Mapping[str, Any], file: str) -> Protocol:
+        """The protocol of a log action.
+
+        Raises:
+            MalformedLogError: versions that are no numbers, features that are no list of names.
+        """
+        versions = [action.get("minReaderVersion"), action.get("minWriterVersion")]
+        features = [action.get("readerFeatures") or [], action.get("writerFeatures") or []]
+        for version in versions:
+            if not isinstance(version, int) or isinstance(version, bool):
+                raise MalformedLogError(file=file, reason=f"protocol version {version!r} is not a number")
+        for names in features:
+            if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+                raise MalformedLogError(file=file, reason="protocol features are not a list of names")
+        return cls(versions[0], versions[1], frozenset(features[0]), frozenset(features[1]))
+
+
+def check_protocol(protocol: Protocol, path: str, version: int) -> None:
+    """Pass a protocol whose every reader feature is understood.
+
+    Raises:
+        UnsupportedFeatureError: names the first feature, or the reader version, that is not.
+    """
+    if protocol.reader_version > MAX_READER_VERSION:
+        _refuse(f"reader version {protocol.reader_version}", path, version)
+    for feature in sorted(protocol.reader_features - READABLE):
+        _refuse(feature, path, version)
+
+
+def check_configuration(configuration: Mapping[str, str | None], path: str, version: int) -> None:
+    """Pass table properties that leave this log the whole truth.
+
+    Raises:
+        UnsupportedFeatureError: commits are coordinated elsewhere, or the table has moved.
+    """
+    for key, feature in _REFUSED_SETTINGS.items():
+        if configuration.get(key):
+            _refuse(feature, path, version)
+
+
+def _refuse(feature: str, path: str, version: int) -> None:
+    fields = {"path": path, "version": version, "feature": feature}
+    if feature in _ELSEWHERE:
+        raise UnsupportedFeatureError(**fields, hint=_ELSEWHERE[feature])
+    raise UnsupportedFeatureError(**fields)

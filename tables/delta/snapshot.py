@@ -1,0 +1,195 @@
+"""The state of a Delta table at one version: protocol, metadata, schema, live files.
+
+Rebuilt from the newest usable log checkpoint and the commits after it, or from an earlier snapshot and the commits
+since. Every commit that is read passes the protocol gate; commits older than the base are never read. A
+checkpoint that cannot be read is passed over where an older base and all commits since are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+from tailbit.errors import MalformedLogError, VersionNotFoundError
+from tailbit.tables.delta.actions import Actions, Metadata
+from tailbit.tables.delta.checkpoint import read_checkpoint
+from tailbit.tables.delta.file_list import STORED, FileList
+from tailbit.tables.delta.listing import LOG, LogCheckpoint
+from tailbit.tables.delta.log import DeltaLog
+from tailbit.tables.delta.protocol import Protocol, check_configuration, check_protocol
+from tailbit.tables.delta.schema import Schema, parse_schema
+from tailbit.tables.model import FileSlice, Version
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A table at one version. `configuration`: table properties; `files`: sorted by path."""
+
+    root: str
+    version: Version
+    timestamp_ms: int
+    metadata: Metadata
+    protocol: Protocol
+    files: FileList
+
+    @property
+    def table_id(self) -> str:
+        """The metaData id: not an identity of the table (a REPLACE changes it, a RESTORE brings it back)."""
+        return self.metadata.id
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Logical names of the partition columns, in order."""
+        return self.metadata.partition_columns
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """Table properties."""
+        return self.metadata.configuration
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Columns with logical names and physical paths. Snapshots with the same metadata share one object.
+
+        Raises:
+            MalformedLogError: the schema text is damaged.
+        """
+        return _schema(
+            self.metadata.schema_text,
+            self.metadata.partition_columns,
+            self.metadata.configuration.get("delta.columnMapping.mode", "none"),
+            f"{self.root}/{LOG} at version {self.version}",
+        )
+
+
+@lru_cache(maxsize=64)
+def _schema(text: str, partition_columns: tuple[str, ...], mode: str, file: str) -> Schema:
+    return parse_schema(text, partition_columns, {"delta.columnMapping.mode": mode}, file)
+
+
+@dataclass(frozen=True)
+class _State:
+    """A replay under way: what the base and the commits so far say."""
+
+    version: Version
+    protocol: Protocol | None
+    metadata: Metadata | None
+    files: FileList
+
+
+def build_snapshot(log: DeltaLog, version: Version, files: bool = True) -> Snapshot:
+    """The snapshot of a version from the log alone; its time is left 0. Without `files` its list is empty.
+
+    Cost: the newest checkpoint at or before the version, and the commits after it.
+
+    Raises:
+        VersionNotFoundError: the version has been cleaned up, or is not there yet.
+        CommitGapError: a commit that it needs is missing.
+        MalformedLogError: a commit or every usable checkpoint is damaged.
+        UnsupportedFeatureError: the table demands a feature that is not understood.
+    """
+    try:
+        return _build(log, version, files)
+    except FileNotFoundError:
+        log.relist()
+    try:
+        return _build(log, version, files)
+    except FileNotFoundError as gone:
+        raise not_found(log, version, "a log checkpoint vanished while it was read") from gone
+
+
+def _build(log: DeltaLog, version: Version, files: bool) -> Snapshot:
+    damaged: MalformedLogError | None = None
+    for base in log.listing.bases(version):
+        if log.listing.gap(base, version) is not None:
+            continue
+        try:
+            state = _base_state(log, base, files)
+        except MalformedLogError as wrong:
+            damaged = damaged or wrong
+            continue
+        return _snapshot(log, _replay(log, state, version, files))
+    if damaged is not None:
+        raise damaged
+    raise _unreachable(log, version)
+
+
+def _unreachable(log: DeltaLog, version: Version) -> Exception:
+    """Why no base leads to a version: not there, cleaned up, or a hole in the log."""
+    listing = log.listing
+    if version > listing.latest:
+        return not_found(log, version, "it is not there yet")
+    base = next(listing.bases(version))
+    missing = listing.gap(base, version)
+    older = [v for v in listing.commits if v <= (missing if missing is not None else version)]
+    if base is None and not older:
+        return not_found(log, version, "its log has been cleaned up")
+    if base is None and min(older) > 0 and version not in listing.commits:
+        return not_found(log, version, "its log has been cleaned up")
+    return log.gap(missing if missing is not None else version)
+
+
+def not_found(log: DeltaLog, version: Version, reason: str) -> VersionNotFoundError:
+    """The error for a version outside what can be read."""
+    earliest = log.listing.earliest
+    return VersionNotFoundError(
+        version=version,
+        path=log.storage.root,
+        reason=reason,
+        earliest="none" if earliest is None else earliest,
+        latest=log.listing.latest,
+    )
+
+
+def _base_state(log: DeltaLog, base: LogCheckpoint | None, files: bool) -> _State:
+    if base is None:
+        return _State(-1, None, None, FileList(STORED.empty_table(), LOG))
+    found = read_checkpoint(log.storage, base, files)
+    if found.protocol is None or found.metadata is None:
+        raise MalformedLogError(file=base.files[0], reason="the log checkpoint lacks protocol or metaData")
+    check_protocol(found.protocol, log.storage.root, base.version)
+    check_configuration(found.metadata.configuration, log.storage.root, base.version)
+    live = found.files if files else STORED.empty_table()
+    return _State(base.version, found.protocol, found.metadata, FileList.sorted(live, base.files[0]))
+
+
+def _replay(log: DeltaLog, state: _State, version: Version, files: bool) -> _State:
+    """Apply the commits after a state up to a version. Per path the newest commit decides."""
+    changes: dict[str, FileSlice | None] = {}
+    protocol, metadata = state.protocol, state.metadata
+    for at in range(state.version + 1, version + 1):
+        actions = log.commit(at)
+        protocol, metadata = actions.protocol or protocol, actions.metadata or metadata
+        if files:
+            fold(changes, actions)
+    return _State(version, protocol, metadata, state.files.overlaid(changes))
+
+
+def fold(changes: dict[str, FileSlice | None], actions: Actions) -> None:
+    """Extend states by path (None: gone) by one commit: an add wins over a remove of the same path."""
+    for path in actions.removes:
+        changes[path] = None
+    changes.update(actions.adds)
+
+
+def _snapshot(log: DeltaLog, state: _State) -> Snapshot:
+    if state.protocol is None or state.metadata is None:
+        raise MalformedLogError(
+            file=f"{log.storage.root}/{LOG}", reason="no commit has protocol and metaData"
+        )
+    return Snapshot(log.storage.root, state.version, 0, state.metadata, state.protocol, state.files)
+
+
+def extend_snapshot(log: DeltaLog, before: Snapshot, version: Version) -> Snapshot:
+    """The snapshot of a later version from an earlier one. Cost: the commits in between, and one copy of the paths.
+
+    Raises:
+        CommitGapError: a commit in between is missing.
+        MalformedLogError: a commit in between is damaged.
+        UnsupportedFeatureError: a commit in between demands a feature that is not understood.
+    """
+    state = _State(before.version, before.protocol, before.metadata, before.files)
+    found = _snapshot(log, _replay(log, state, version, True))
+    same = found.metadata == before.metadata
+    return replace(found, metadata=before.metadata) if same else found

@@ -1,0 +1,121 @@
+"""Bounds of a column in one file, from the log's statistics.
+
+The bounds returned hold for every non-null row of the file, hidden or not: text that may have been rounded is moved
+outwards, and where no safe bound can be had there is None. Wrong bounds would prune rows away, so doubt always widens.
+Source: Delta protocol, Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tailbit.errors import MalformedLogError
+from tailbit.tables.model import Column, DataType
+from tailbit.tables.partition_values import parse_micros
+
+_DAY_US = 86_400_000_000
+_MILLI = 999
+"""Writers cut timestamps to milliseconds: the maximum may be this many us later."""
+
+
+class Bounds(NamedTuple):
+    """`min`, `max`: canonical values (int for integers, days and us; float; Decimal; str), None where unknown.
+
+    `null_count`: exact, None where unknown. `num_records`: physical rows, None where unknown.
+    """
+
+    min: Any
+    max: Any
+    null_count: int | None
+    num_records: int | None
+
+
+def min_max(stats_json: str | None, column: Column) -> Bounds | None:
+    """The bounds of a column; None where the statistics say nothing about it.
+
+    Raises:
+        MalformedLogError: statistics that are not JSON.
+    """
+    if not stats_json:
+        return None
+    stats = _parsed(stats_json)
+    rows = _count(stats.get("numRecords"))
+    nulls = _count(_at(stats.get("nullCount"), column.physical))
+    if stats.get("tightBounds") is False and nulls not in (0, rows):
+        nulls = None
+    low = _low(column.type, _at(stats.get("minValues"), column.physical))
+    high = _high(column.type, _at(stats.get("maxValues"), column.physical))
+    if low is None and high is None and nulls is None and rows is None:
+        return None
+    return Bounds(low, high, nulls, rows)
+
+
+@lru_cache(maxsize=256)
+def _parsed(stats_json: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(stats_json, parse_float=Decimal)
+    except (ValueError, RecursionError) as wrong:
+        raise MalformedLogError(file="statistics", reason=f"they are not JSON: {wrong}") from wrong
+    return found if isinstance(found, dict) else {}
+
+
+def _at(found: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        found = found.get(step) if isinstance(found, dict) else None
+    return found
+
+
+def _count(found: Any) -> int | None:
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+
+
+def _low(type_: DataType, found: Any) -> Any:
+    value = _value(type_, found)
+    if isinstance(value, float):
+        return min(value, float(np.float32(value)))
+    return value
+
+
+def _high(type_: DataType, found: Any) -> Any:
+    """The upper bound; none for floating point, since some writers leave NaN, the greatest value, out."""
+    if type_.name in ("float", "double"):
+        return None
+    value = _value(type_, found)
+    return value + _MILLI if value is not None and type_.name in ("timestamp", "timestamp_ntz") else value
+
+
+def _value(type_: DataType, found: Any) -> Any:
+    """A statistic as a canonical value; None where it is not one of the type."""
+    name = type_.name
+    try:
+        if name == "string":
+            return found if isinstance(found, str) else None
+        if name in ("byte", "short", "integer", "long"):
+            return found if isinstance(found, int) and not isinstance(found, bool) else None
+        if name in ("float", "double"):
+            return _float(found)
+        if name == "decimal":
+            return (
+                Decimal(found) if isinstance(found, (int, Decimal)) and not isinstance(found, bool) else None
+            )
+        if name == "date" and isinstance(found, str):
+            return parse_micros(found, "UTC") // _DAY_US
+        if name in ("timestamp", "timestamp_ntz") and isinstance(found, str):
+            return parse_micros(found, "UTC")
+    except ValueError:
+        return None
+    return None
+
+
+def _float(found: Any) -> float | None:
+    """A floating point minimum; text such as "-Infinity" included, NaN is no bound."""
+    if isinstance(found, bool) or not isinstance(found, (int, Decimal, str, float)):
+        return None
+    value = float(found)
+    return None if value != value else value

@@ -1,0 +1,125 @@
+"""When versions were committed, and which version a point in time means. Delta's own rules.
+
+A commit's time is the in-commit timestamp where the table keeps them, else the modification time of its file,
+raised so that times strictly increase with versions. Source: Delta protocol, In-Commit Timestamps; and how
+Delta's history manager searches.
+"""
+
+from __future__ import annotations
+
+import bisect
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tailbit.errors import CommitGapError, VersionNotFoundError
+from tailbit.tables.delta.listing import Listing
+from tailbit.tables.delta.log import DeltaLog
+from tailbit.tables.model import Version
+
+
+@dataclass
+class Clock:
+    """Times of the commits of one log. File times are raised incrementally: one step a new commit."""
+
+    log: DeltaLog
+    _of: Listing | None = field(default=None, repr=False)
+    _versions: list[Version] = field(default_factory=list, repr=False)
+    _times: list[int] = field(default_factory=list, repr=False)
+
+    def timestamp(self, version: Version) -> int:
+        """The time of a commit in ms since 1970.
+
+        Raises:
+            CommitGapError: the commit is not in the log.
+        """
+        stamp = self.log.commit(version).in_commit_timestamp
+        return stamp if stamp is not None else self._file_time(version)
+
+    def _file_time(self, version: Version) -> int:
+        if version not in self.log.listing.commits:
+            self.log.head()
+        self._extend()
+        at = bisect.bisect_left(self._versions, version)
+        if at == len(self._versions) or self._versions[at] != version:
+            raise self.log.gap(version)
+        return self._times[at]
+
+    def _extend(self) -> None:
+        """Take the commits listed since the last call, each at least 1 ms after the one before."""
+        listing = self.log.listing
+        if self._of is not listing:
+            self._of, self._versions, self._times = listing, [], []
+        while self._versions and self._versions[-1] + 1 in listing.commits:
+            self._take(self._versions[-1] + 1)
+        if len(self._versions) != len(listing.commits):
+            self._versions, self._times = [], []
+            for version in sorted(listing.commits):
+                self._take(version)
+
+    def _take(self, version: Version) -> None:
+        found = self.log.listing.commits[version].mtime_ms
+        self._times.append(max(found, self._times[-1] + 1) if self._times else found)
+        self._versions.append(version)
+
+    def version_at(self, timestamp_ms: int, configuration: Mapping[str, str | None]) -> Version:
+        """The newest version committed at or before a time. `configuration`: the head's table properties.
+
+        Cost: bisection; with in-commit timestamps it reads one commit a step.
+
+        Raises:
+            VersionNotFoundError: the time is before the first readable commit or after the last.
+        """
+        head = self.log.head()
+        earliest = self.log.listing.earliest
+        first = max(earliest if earliest is not None else head, min(self.log.listing.commits, default=head))
+        first, last = self._window(timestamp_ms, configuration, first, head)
+        if timestamp_ms > self.timestamp(head):
+            raise self._outside(timestamp_ms, "it is after the last commit", first, head)
+        if timestamp_ms < self.timestamp(first):
+            raise self._outside(timestamp_ms, "it is before the first readable commit", first, head)
+        while first < last:
+            middle = (first + last + 1) // 2
+            if self.timestamp(middle) <= timestamp_ms:
+                first = middle
+            else:
+                last = middle - 1
+        return first
+
+    def _window(
+        self, timestamp_ms: int, configuration: Mapping[str, str | None], first: Version, last: Version
+    ) -> tuple[Version, Version]:
+        """The versions to search: in-commit times and file times are never compared with each other."""
+        since = configuration.get("delta.inCommitTimestampEnablementVersion")
+        at = configuration.get("delta.inCommitTimestampEnablementTimestamp")
+        if configuration.get("delta.enableInCommitTimestamps") != "true" or not since or not at:
+            return first, last
+        if not since.isdigit() or not at.lstrip("-").isdigit() or not first < int(since) <= last:
+            return first, last
+        return (int(since), last) if timestamp_ms >= int(at) else (first, int(since) - 1)
+
+    def _outside(self, timestamp_ms: int, reason: str, first: Version, last: Version) -> VersionNotFoundError:
+        return VersionNotFoundError(
+            version=f"at {show_time(timestamp_ms)}",
+            path=self.log.storage.root,
+            reason=reason,
+            earliest=f"{first}, {show_time(self.timestamp(first))},",
+            latest=f"{last}, {show_time(self.timestamp(last))}",
+        )
+
+
+def show_time(timestamp_ms: int) -> str:
+    """A time in ms since 1970 as ISO 8601 in UTC; the number itself where the calendar ends."""
+    try:
+        moment = datetime.datetime.fromtimestamp(timestamp_ms / 1000, datetime.timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def commit_time_or(clock: Clock, version: Version, default: int) -> int:
+    """The time of a commit; `default` where only a checkpoint of that version is left."""
+    try:
+        return clock.timestamp(version)
+    except CommitGapError:
+        return default

@@ -1,0 +1,72 @@
+"""Which leaf columns of a Parquet file belong to which field of its schema.
+
+Parquet readers select columns by dotted names, which is ambiguous where names hold dots. Leaves are numbered in
+schema order, so a walk over the Arrow schema finds the numbers for sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+class ParquetNode(NamedTuple):
+    """A field, its leaves `first` to `end` (not included), and the fields inside it."""
+
+    field: pa.Field
+    first: int
+    end: int
+    children: tuple[ParquetNode, ...]
+
+    @property
+    def leaves(self) -> range:
+        """The numbers of its leaf columns."""
+        return range(self.first, self.end)
+
+    def child(self, name: str) -> ParquetNode | None:
+        """The field inside it of exactly that name."""
+        return next((c for c in self.children if c.field.name == name), None)
+
+
+def parquet_tree(file: pq.ParquetFile) -> ParquetNode:
+    """The fields of a file as one tree; the root stands for a row.
+
+    Raises:
+        ValueError: the Arrow schema stored in the file does not fit its columns.
+    """
+    root = _node(pa.field("", pa.struct(list(file.schema_arrow))), 0)
+    if root.end != file.metadata.num_columns:
+        raise ValueError(f"{file.metadata.num_columns} columns, but its schema has {root.end}")
+    return root
+
+
+def read_leaves(
+    file: pq.ParquetFile, leaves: Sequence[int], row_groups: Sequence[int] | None, use_threads: bool
+) -> pa.Table:
+    """Those leaf columns of those row groups (None: all), nested as in the file."""
+    groups = list(range(file.metadata.num_row_groups)) if row_groups is None else list(row_groups)
+    return file.reader.read_row_groups(groups, column_indices=list(leaves), use_threads=use_threads)
+
+
+def _node(field: pa.Field, first: int) -> ParquetNode:
+    children: list[ParquetNode] = []
+    at = first
+    for inner in _inner(field.type):
+        children.append(_node(inner, at))
+        at = children[-1].end
+    return ParquetNode(field, first, at if children else first + 1, tuple(children))
+
+
+def _inner(type_: pa.DataType) -> list[pa.Field]:
+    if isinstance(type_, pa.BaseExtensionType):
+        return _inner(type_.storage_type)
+    if pa.types.is_struct(type_):
+        return [type_.field(i) for i in range(type_.num_fields)]
+    if pa.types.is_map(type_):
+        return [type_.key_field, type_.item_field]
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+        return [type_.value_field]
+    return []

@@ -1,0 +1,191 @@
+"""Partition values: the log's text, turned into typed values.
+
+NULL is JSON null or a missing key. An empty text is the empty string for string and binary columns and NULL for all others, as Spark
+reads it. Timestamps without a zone are in the writer's zone, by default UTC. Nothing is ever taken from folder names.
+Source: Delta protocol, Partition Value Serialization.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from tailbit.errors import MalformedLogError
+from tailbit.tables.delta.schema import arrow_type
+from tailbit.tables.model import Column, DataType
+
+_WHOLE = re.compile(r"\s*[+-]?\d{1,20}\s*")
+_DATE = re.compile(r"([+-]?\d{4,7})-(\d{1,2})-(\d{1,2})")
+_TIME = re.compile(
+    _DATE.pattern
+    + r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2}(?::\d{2})?)?"
+)
+_DAY_US = 86_400_000_000
+_WORDS = {"true": True, "false": False}
+
+
+def partition_value(column: Column, text: str | None, zone: str = "UTC") -> Any:
+    """The typed Python value of a partition column: bool, int, float, Decimal, str, bytes, date, datetime or None.
+
+    Raises:
+        MalformedLogError: a text that is no value of the column's type, or a date that Python cannot hold.
+    """
+    try:
+        return partition_array(column, text, 1, zone)[0].as_py()
+    except (OverflowError, ValueError) as wrong:
+        raise _malformed(column, text) from wrong
+
+
+def partition_array(column: Column, text: str | None, n: int, zone: str = "UTC") -> pa.Array:
+    """The value of a partition column, `n` times, in the column's logical Arrow type.
+
+    Raises:
+        MalformedLogError: a text that is no value of the column's type.
+    """
+    return pa.repeat(_scalar(column.type, column.id, column.label, text, zone), n)
+
+
+@lru_cache(maxsize=4096)
+def _scalar(type_: DataType, id_: str, label: str, text: str | None, zone: str) -> pa.Scalar:
+    arrow = arrow_type(type_, label)
+    try:
+        value = None if text is None else parse_partition_text(type_, text, zone)
+        if value is not None and type_.name in ("date", "timestamp", "timestamp_ntz"):
+            width = pa.int32() if type_.name == "date" else pa.int64()
+            return pa.array([value], width).cast(arrow)[0]
+        return pa.array([value], arrow)[0]
+    except (ValueError, OverflowError, InvalidOperation, pa.ArrowException) as wrong:
+        raise MalformedLogError(
+            file="a commit", reason=f"partition value {text!r} of column {label} is not a {type_}"
+        ) from wrong
+
+
+def _malformed(column: Column, text: str | None) -> MalformedLogError:
+    return MalformedLogError(
+        file="a commit", reason=f"partition value {text!r} of column {column.label} is out of range"
+    )
+
+
+def parse_partition_text(type_: DataType, text: str, zone: str = "UTC") -> Any:
+    """The value of a text: days for dates, us for timestamps, else the Python value; None for an empty text.
+
+    Raises:
+        ValueError: the text is no value of the type.
+    """
+    name = type_.name
+    if name.startswith("string"):
+        return text
+    if name == "binary":
+        return text.encode()
+    if not text:
+        return None
+    if name in ("byte", "short", "integer", "long"):
+        if not _WHOLE.fullmatch(text):
+            raise ValueError(text)
+        return int(text)
+    if name in ("float", "double"):
+        return float(text)
+    if name == "boolean":
+        return _WORDS[text.strip().lower()] if text.strip().lower() in _WORDS else _no(text)
+    if name == "decimal":
+        return _decimal(text, type_.scale)
+    if name == "date":
+        return parse_micros(text, "UTC") // _DAY_US
+    if name == "timestamp":
+        return parse_micros(text, zone)
+    if name == "timestamp_ntz":
+        return parse_micros(text, None)
+    return _no(text)
+
+
+def _no(text: str) -> Any:
+    raise ValueError(text)
+
+
+def _decimal(text: str, scale: int) -> Decimal:
+    """The exact decimal; a text with more digits than the scale holds is refused, not rounded."""
+    value = Decimal(text.strip())
+    if not value.is_finite():
+        raise ValueError(text)
+    sign, digits, exponent = value.as_tuple()
+    shift = int(exponent) + scale
+    number = int("".join(map(str, digits)))
+    if abs(shift) > 100 or (shift < 0 and number % 10**-shift):
+        raise ValueError(text)
+    number = number * 10**shift if shift >= 0 else number // 10**-shift
+    return Decimal((sign, tuple(int(d) for d in str(number)), -scale))
+
+
+def parse_micros(text: str, zone: str | None) -> int:
+    """Microseconds since 1970 of a date or time text, years of any length; digits below the microsecond are cut.
+
+    `zone`: what a text without an offset is in; None reads every text as a zone-less time and refuses an offset.
+
+    Raises:
+        ValueError: the text is no time.
+    """
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(text)
+    year, month, day, hour, minute, second = (int(g or 0) for g in found.groups()[:6])
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError(text)
+    part = int((found.group(7) or "0").ljust(6, "0")[:6])
+    local = days_of(year, month, day) * _DAY_US + ((hour * 60 + minute) * 60 + second) * 1_000_000 + part
+    offset = found.group(8)
+    if zone is None:
+        return local if offset is None else _no(text)
+    if offset is None:
+        return local - _offset_at(local, zone)
+    return local - _offset_us(offset)
+
+
+def _offset_us(offset: str) -> int:
+    if offset in ("Z", "UTC", "GMT"):
+        return 0
+    digits = offset[1:].replace(":", "").ljust(6, "0")
+    seconds = int(digits[:2]) * 3600 + int(digits[2:4]) * 60 + int(digits[4:6])
+    return (seconds if offset[0] == "+" else -seconds) * 1_000_000
+
+
+def _offset_at(local_us: int, zone: str) -> int:
+    """What a zone's clocks were ahead of UTC at a local time; beyond Python's calendar, as at its ends."""
+    if zone in ("UTC", "Z"):
+        return 0
+    low, high = datetime.datetime(1, 1, 2), datetime.datetime(9999, 12, 30)
+    start = datetime.datetime(1970, 1, 1)
+    try:
+        moment = min(max(start + datetime.timedelta(microseconds=local_us), low), high)
+    except OverflowError:
+        moment = low if local_us < 0 else high
+    ahead = moment.replace(tzinfo=ZoneInfo(zone)).utcoffset() or datetime.timedelta()
+    return int(ahead / datetime.timedelta(microseconds=1))
+
+
+def days_of(year: int, month: int, day: int) -> int:
+    """Days since 1970 in the proleptic Gregorian calendar, for years of any size.
+
+    Raises:
+        ValueError: no such day.
+    """
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    lengths = (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+    if not 1 <= month <= 12 or not 1 <= day <= lengths[month - 1]:
+        raise ValueError(f"{year}-{month}-{day}")
+    before = year - 1
+    return (
+        before * 365
+        + before // 4
+        - before // 100
+        + before // 400
+        + sum(lengths[: month - 1])
+        + day
+        - 1
+        - 719_162
+    )

@@ -1,0 +1,196 @@
+"""Files of a table by relative name: list, read, put if absent. Local disk.
+
+A name is relative to the root with `/` between parts. Everything written is flushed to disk before it gets its
+name, so no reader ever sees half a file. A name that does not exist raises FileNotFoundError; every other refusal
+of the operating system is a StorageError that says what to do.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from tailbit.errors import StorageError, UnsafePathError
+
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]+):")
+
+
+class Entry(NamedTuple):
+    """One listed file: its name without folder, size in bytes, modification time in ms since 1970."""
+
+    name: str
+    size: int
+    mtime_ms: int
+
+
+class Stat(NamedTuple):
+    """What tells one state of a file from another: bytes, modification time in ns, inode number."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The files below one root on local disk; `root` is a path or a `file:` URI.
+
+    Raises:
+        StorageError: another scheme than `file:`.
+    """
+
+    root: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", os.path.abspath(local_name(self.root)))
+
+    def local_path(self, rel: str) -> str:
+        """The absolute local path of a name; an absolute name stays as it is."""
+        return os.path.join(self.root, rel)
+
+    def resolve(self, path: str) -> str:
+        """The absolute local path of a data file as the log names it (decoded, relative or absolute).
+
+        Raises:
+            UnsafePathError: a relative path that leaves the root, or a path with a NUL.
+            StorageError: an absolute path on another file system.
+        """
+        name = local_name(path)
+        if "\0" in name or not name:
+            raise UnsafePathError(file=path, path=self.root, reason="it is empty or holds a NUL")
+        if not os.path.isabs(name) and ".." in name.split("/"):
+            raise UnsafePathError(file=path, path=self.root, reason="it leaves the table's folder")
+        return os.path.join(self.root, name)
+
+    def read(self, rel: str) -> bytes:
+        """All bytes of a file."""
+        with _named(rel):
+            return Path(self.local_path(rel)).read_bytes()
+
+    def read_range(self, rel: str, offset: int, length: int) -> bytes:
+        """At most `length` bytes from `offset`; fewer where the file ends before."""
+        with _named(rel), open(self.local_path(rel), "rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
+    def list(self, prefix_dir: str = "") -> list[Entry]:
+        """The files (not folders) of a folder, sorted by name; empty where the folder does not exist."""
+        with _named(prefix_dir):
+            try:
+                found = list(os.scandir(self.local_path(prefix_dir)))
+            except FileNotFoundError:
+                return []
+            return sorted(entry for item in found if (entry := _entry(item)) is not None)
+
+    def stat(self, rel: str) -> Stat | None:
+        """Size, modification time and inode; None where there is no such file."""
+        with _named(rel):
+            try:
+                found = os.stat(self.local_path(rel))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            return Stat(found.st_size, found.st_mtime_ns, found.st_ino)
+
+    def exists(self, rel: str) -> bool:
+        """Whether there is a file or folder of that name."""
+        return self.stat(rel) is not None
+
+    def open(self, rel: str) -> pa.NativeFile:
+        """The file for random access, read and not mapped: a file cut while open is an error, not a crash."""
+        with _named(rel):
+            return pa.OSFile(self.local_path(rel), mode="rb")
+
+    def put_if_absent(self, rel: str, data: bytes) -> None:
+        """Write a file that must not exist; whole and flushed when its name appears.
+
+        Raises:
+            FileExistsError: another writer was first; its file is untouched.
+        """
+        self._write(rel, data, os.link)
+
+    def put(self, rel: str, data: bytes) -> None:
+        """Write or replace a file; a reader sees the old bytes or the new, never a part."""
+        self._write(rel, data, os.replace)
+
+    def delete(self, rel: str) -> None:
+        """Remove a file; nothing where it is gone already."""
+        with _named(rel):
+            Path(self.local_path(rel)).unlink(missing_ok=True)
+
+    def _write(self, rel: str, data: bytes, publish: Callable[[str, str], None]) -> None:
+        target = self.local_path(rel)
+        temp = os.path.join(
+            os.path.dirname(target), f".{os.path.basename(target)}.{uuid.uuid4().hex[:8]}.tmp"
+        )
+        with _named(rel):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            try:
+                with open(temp, "xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                publish(temp, target)
+                sync_folder(os.path.dirname(target))
+            finally:
+                Path(temp).unlink(missing_ok=True)
+
+
+def local_name(path: str) -> str:
+    """A path without its `file:` scheme; percent-decoded only where it is a URI.
+
+    Raises:
+        StorageError: another scheme.
+    """
+    if path.startswith("file:"):
+        return unquote("/" + path[5:].lstrip("/"))
+    scheme = _SCHEME.match(path)
+    if scheme and path.startswith("//", scheme.end()):
+        raise StorageError(
+            path=path,
+            reason=f"the scheme {scheme.group(1)}: is not supported",
+            hint="Give a path on a local or mounted file system.",
+        )
+    return path
+
+
+def sync_folder(path: str) -> None:
+    """Flush the names of a folder, so that a file's name survives a power cut as its bytes do."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _entry(item: os.DirEntry[str]) -> Entry | None:
+    """Size and time of a listed file; None for folders and for what vanished since."""
+    try:
+        if not item.is_file():
+            return None
+        found = item.stat()
+    except FileNotFoundError:
+        return None
+    return Entry(item.name, found.st_size, found.st_mtime_ns // 1_000_000)
+
+
+@contextmanager
+def _named(rel: str) -> Iterator[None]:
+    """Turn refusals of the operating system into StorageError; absent and present files stay as they are."""
+    try:
+        yield
+    except (FileNotFoundError, FileExistsError):
+        raise
+    except OSError as refused:
+        if refused.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageError(path=rel, reason="the disk is full") from refused
+        raise StorageError(path=rel, reason=refused.strerror or str(refused)) from refused
