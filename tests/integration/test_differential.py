@@ -14,10 +14,11 @@ import pytest
 
 import tailbit
 from support.differential import assert_answers_agree
+from support.drive import Drive
 from support.histories import SparkHistory
-from support.indexer import HandIndexer
 from support.oracle import spark_positions
 from support.predicates import INDEXED, random_predicates
+from tailbit.streaming.settings import StreamSettings
 
 SEEDS = range(int(os.environ.get("TAILBIT_SEEDS", "2")))
 STEPS = 9
@@ -28,11 +29,12 @@ PREDICATES = 30
 def test_every_answer_is_what_spark_answers(spark: Any, table_path: str, seed: int) -> None:
     rng = random.Random(seed)
     history = SparkHistory(spark, table_path, rng)
-    indexer = HandIndexer(table_path, INDEXED, files=2)
+    index = f"{table_path}/_tailbit"
+    indexer = Drive(table_path, index, INDEXED, StreamSettings(files=2))
     for _ in range(STEPS):
         history.step()
-        if rng.random() < 0.5:
-            indexer.drain(rng.choice((1, 2, None)))
+        for _ in range(rng.choice((0, 0, 1, 2, 100))):
+            indexer.step()
     asked = random_predicates(rng, PREDICATES)
     versions = range(history.head() + 1)
     expected = {v: spark_positions(spark, table_path, v, asked) for v in versions}
@@ -46,9 +48,10 @@ def test_every_answer_is_what_spark_answers(spark: Any, table_path: str, seed: i
     assert tailbit.open(table_path).where().covered_version == history.head()
     assert tailbit.open(table_path).verify().problems == []
     compare("complete")
-    shutil.rmtree(f"{table_path}/_tailbit")
+    shutil.rmtree(index)
     compare("absent")
-    HandIndexer(table_path, INDEXED, files=1).drain(2)
+    half = Drive(table_path, index, INDEXED, StreamSettings(files=1))
+    half.step()
     compare("half built")
-    HandIndexer(table_path, None).drain()
+    Drive(table_path, index).drain()
     compare("rebuilt")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,11 @@ from hypothesis import strategies as st
 
 import tailbit
 from support.differential import assert_answers_agree
+from support.drive import Drive
 from support.histories import DeltalakeHistory
-from support.indexer import HandIndexer
 from support.oracle import duckdb_positions, live_rows
 from support.predicates import INDEXED, Predicate, random_predicates
+from tailbit.streaming.settings import StreamSettings
 
 EVERYTHING = Predicate.both("TRUE")
 
@@ -33,6 +35,11 @@ def write_history(path: str, rng: random.Random, steps: int) -> DeltalakeHistory
     for _ in range(steps):
         history.step()
     return history
+
+
+def drive(path: str, columns: Sequence[str] | None = None, files: int = 2000) -> Drive:
+    """An indexer; with `files` of 1 or 2 a first build takes many batches, and can be left half done."""
+    return Drive(path, f"{path}/_tailbit", columns, StreamSettings(files=files))
 
 
 def assert_every_version_agrees(history: DeltalakeHistory, state: str, predicates: int = 12) -> None:
@@ -63,13 +70,17 @@ def test_whatever_the_index_has_seen_every_answer_is_right(seed: int) -> None:
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         history = DeltalakeHistory(f"{folder}/t", rng)
-        indexer = HandIndexer(history.path, INDEXED, files=rng.choice((1, 2, 2000)))
+        indexer = drive(history.path, INDEXED, files=rng.choice((1, 2, 2000)))
         for _ in range(rng.randint(3, 8)):
-            what = rng.choice(("drain", "one batch", "nothing", "restart"))
+            what = rng.choice(("drain", "one batch", "nothing", "restart", "compact"))
             if what == "restart":
-                indexer = HandIndexer(history.path, None, files=rng.choice((1, 2, 2000)))
-            elif what != "nothing":
-                indexer.drain(1 if what == "one batch" else None)
+                indexer = drive(history.path, files=rng.choice((1, 2, 2000)))
+            elif what == "compact":
+                tailbit.open(history.path).compact()
+            elif what == "one batch":
+                indexer.step()
+            elif what == "drain":
+                indexer.drain()
             history.done.append(f"[{what}]")
             history.step()
         assert_every_version_agrees(history, "anyhow")
@@ -81,7 +92,7 @@ def test_a_complete_index_is_sound_and_right_at_every_version(seed: int) -> None
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         history = DeltalakeHistory(f"{folder}/t", rng)
-        indexer = HandIndexer(history.path, INDEXED)
+        indexer = drive(history.path, INDEXED)
         for _ in range(6):
             history.step()
             indexer.drain()
@@ -97,7 +108,7 @@ def test_an_index_that_followed_the_log_gives_the_facets_of_the_rows(seed: int) 
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         history = DeltalakeHistory(f"{folder}/t", rng)
-        indexer = HandIndexer(history.path, INDEXED)
+        indexer = drive(history.path, INDEXED)
         for _ in range(5):
             indexer.drain()
             history.step()
@@ -111,7 +122,7 @@ def test_an_index_that_followed_the_log_gives_the_facets_of_the_rows(seed: int) 
 
 def test_two_indexers_by_turns_leave_one_sound_index(path: str) -> None:
     history = DeltalakeHistory(path, random.Random(7))
-    indexers = [HandIndexer(path, INDEXED), HandIndexer(path, INDEXED)]
+    indexers = [drive(path, INDEXED), drive(path, INDEXED)]
     for turn in range(8):
         history.step()
         indexers[turn % 2].drain()

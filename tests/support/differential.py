@@ -10,10 +10,15 @@ from support.predicates import Predicate
 
 
 def assert_answers_agree(
-    path: str, version: int, predicates: Sequence[Predicate], expected: Sequence[Positions], state: str
+    path: str,
+    version: int,
+    predicates: Sequence[Predicate],
+    expected: Sequence[Positions],
+    state: str,
+    index: str | None = None,
 ) -> None:
     """Every count and every position is the oracle's; `state` says what the index was like, for a failure."""
-    table = tailbit.open(path)
+    table = tailbit.open(path, index=index)
     for predicate, positions in zip(predicates, expected, strict=True):
         answer = table.where(predicate.spark, version=version)
         found = as_lists(answer.positions())

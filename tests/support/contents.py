@@ -1,0 +1,44 @@
+"""What an index says, whatever files it says it in: two indexes of one history must be equal in this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyroaring import BitMap
+
+from tailbit.index.metadata_table import IndexTable
+
+Key = bytes | None
+
+
+@dataclass
+class Contents:
+    """`postings`: (path, column, key) to physical rows; `counts`: (column, key) to visible rows, never 0."""
+
+    covered: int | None = None
+    postings: dict[tuple[str, str, Key], BitMap] = field(default_factory=dict)
+    counts: dict[tuple[str, Key], int] = field(default_factory=dict)
+
+
+def contents_of(index_path: str) -> Contents:
+    """Everything that the index claims about the files that are live at its covered version."""
+    index = IndexTable.open(index_path)
+    found = Contents(index.ledger.covered if index.ledger else None)
+    columns = [column.id for column in index.settings.columns]
+    for record in index.live_records():
+        if record.left is not None or record.space is None:
+            continue
+        claim = BitMap(range(record.base, record.base + record.rows))
+        for segment in index.segments_of(record.space):
+            for column in set(columns) & set(segment.columns):
+                for key in segment.keys(column)[0].to_pylist():
+                    rows = (segment.lookup(column, key) or BitMap()) & claim
+                    if rows:
+                        at = (record.path, column, key)
+                        found.postings[at] = found.postings.get(at, BitMap()) | rows.shift(-record.base)
+    for column in columns:
+        keys, counts = index.value_counts(column)
+        found.counts |= {
+            (column, key): n for key, n in zip(keys.to_pylist(), counts.tolist(), strict=True) if n
+        }
+    return found
