@@ -133,7 +133,7 @@ def _dead(beat: Beat) -> bool:
 
 
 def _started(pid: int) -> int:
-    """The start time of a process in clock ticks since boot; 0 where the system does not tell, -1 for a corpse."""
+    """The start time of a process in clock ticks since boot; 0 where nothing tells it, -1 for a corpse."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -10,12 +10,12 @@ is only a cache of progress, and the source log the only fact.
 | go on | remembered position = covered version + 1 | there |
 | lost checkpoint | nothing remembered, covered version in the log | behind the covered version, same round |
 | trim | remembered position is behind the covered version | behind the covered version, same round |
-| index restored | remembered position is ahead of the covered version | a round opened behind the covered version |
+| index restored | position is ahead of the covered version | in a new round, behind that version |
 | other indexer | the ledger's round is ahead of the remembered one | in the ledger's round |
-| index deleted | nothing recorded, a position remembered | a new round with a snapshot of the head |
-| lost log tail | the covered commit, the next one or the pinned version is gone | a new round with a snapshot of the head |
-| other lineage | the covered commit is not as it was | a new round with a snapshot of the head |
-| settings changed | the ledger was written under other settings | a new round with a snapshot of the head |
+| index deleted | nothing recorded, a position remembered | a new round, snapshot of the head |
+| lost log tail | covered commit, next commit or pinned version is gone | a new round, snapshot of the head |
+| other lineage | the covered commit is not as it was | a new round, snapshot of the head |
+| settings changed | the ledger was written under other settings | a new round, snapshot of the head |
 
 Where the log cannot prove that it still is the one that was covered, the new round has a new lineage: every
 file that is kept is proven again by its footer.
@@ -165,8 +165,8 @@ class BatchPlan:
     """What a batch really has to do.
 
     APPLY with `first` = None reads the snapshot of the target version; else the log from `first` to the
-    target. REPLAY: all of it is recorded. SUPERSEDED: the ledger has moved elsewhere (index deleted, restored,
-    another indexer, another lineage), nothing may be recorded and the planner decides anew.
+    target. REPLAY: all of it is recorded. SUPERSEDED: the ledger has moved elsewhere (index deleted or put
+    back, another indexer, another lineage); nothing may be recorded, and the planner decides anew.
     """
 
     verdict: Verdict
@@ -206,7 +206,7 @@ def _reads_snapshot(start: Offset, end: Offset) -> bool:
 
 
 def _opening(ledger: Ledger, end: Offset, held: bool) -> BatchPlan:
-    """A round that the ledger does not know yet: with a snapshot under any lineage, along the log under the same."""
+    """A round that the ledger does not know yet: a snapshot in any lineage, the log only in the same."""
     if end.in_snapshot:
         return BatchPlan(Verdict.APPLY, ledger.lineage if held else ledger.lineage + 1)
     if held and ledger.state == "complete":

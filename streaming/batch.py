@@ -24,6 +24,7 @@ from tailbit.index.build import BuildTask, TaskResult, run_task
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.plan import TaskLimits, weight
 from tailbit.streaming.indexer import Indexer, Outcome
+from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables.model import Version
@@ -56,6 +57,7 @@ class Batch:
         self._backlog = Backlog(table)
         limits = TaskLimits(parallelism=spark.sparkContext.defaultParallelism)
         self._indexer = Indexer(table, index, limits, self._run)
+        self.merger = Merger(table, index, spark)
         self.error: TailbitError | None = None
         self._last: Progress | None = None
 
@@ -86,6 +88,7 @@ class Batch:
             self._describe(before, end.covers, None)
             outcome = self._indexer.apply(start, end, self._origin(batch_id))
             self._tell(outcome, before, batch_id, time.perf_counter() - began)
+            self.merger.after_batch()
         fault_point(Fault.BEFORE_SPARK_COMMIT)
 
     def _origin(self, batch_id: int) -> Origin:
@@ -122,7 +125,7 @@ class Batch:
             self._on_progress(self._last)
 
     def _run(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:
-        """Little work here and now, more of it on the workers: a Spark job costs more than a few small files."""
+        """Little work here and now, more on the workers: a Spark job costs more than a few small files."""
         if sum(weight(work) for task in tasks for work in task.works) <= self._settings.inline_bytes:
             return [run_task(task) for task in tasks]
         return run_on_workers(self._spark, tasks)

@@ -1,4 +1,4 @@
-"""A folder through which one run's processes talk: the driver asks to drain, the planner answers, errors keep their name.
+"""A folder through which the processes of one run talk: requests to drain, and errors by name.
 
 Spark keeps the planner (offsets, partitions) in a Python process of its own, whose errors arrive as text; and
 an idle query is the only one that stops without noise.

@@ -19,8 +19,8 @@ from tailbit.faults import Fault, fault_point
 from tailbit.index.build import BuildTask, FileWork, TaskResult
 from tailbit.index.build import IndexedColumn as TaskColumn
 from tailbit.index.metadata_table import IndexTable
-from tailbit.index.plan import TaskLimits, pack, path_of, plan_work, uncounted_record
 from tailbit.index.model import FileRecord
+from tailbit.index.plan import TaskLimits, pack, path_of, plan_work, uncounted_record
 from tailbit.tables.model import FileSlice, Fingerprint, Schema, Version
 from tailbit.tables.table import Table
 
@@ -144,7 +144,7 @@ class Indexer:
     def _build(
         self, works: Sequence[FileWork], template: BuildTask
     ) -> tuple[list[TaskResult], list[FileRecord]]:
-        """Results of all tasks; files that are missing because the log removes them later are skipped by record.
+        """Results of all tasks; a file that is gone because the log removes it later is skipped by record.
 
         Raises:
             DataFileError: a file that the head of the log still names is missing or is not Parquet.

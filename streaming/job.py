@@ -53,7 +53,7 @@ class Prepared:
 
     @property
     def name(self) -> str:
-        """The query's name: the table's folder, and so much of the index id that two tables of one name differ."""
+        """The query's name: the table's folder, and enough of the index id to tell two of one name apart."""
         folder = re.sub(r"\W", "_", PurePath(self.table.root).name)
         return f"{folder}_{self.index.index_id[:6]}"
 
@@ -222,6 +222,7 @@ def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: On
             stop.wait(0.2) if not stop.is_set() else time.sleep(0.05)
             watch.look(time.monotonic())
         failure = job.failure()
+        job.batch.merger.wait(2.0 if stop.is_set() else 60.0)
     except OSError as gone:
         raise StreamError(reason=f"Spark's Java process is gone ({type(gone).__name__})") from gone
     finally:
@@ -232,7 +233,7 @@ def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: On
 
 @contextmanager
 def _signals(stop: threading.Event | None = None) -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT set, for as long as the block lasts. Outside the main thread they are not caught."""
+    """An event that SIGTERM and SIGINT set while the block lasts; only the main thread can catch them."""
     asked = stop or threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked

@@ -26,7 +26,10 @@ from tailbit.tables.table import Table
 Descriptor = tuple[str, int, int, str, int, int, int, str]
 """kind, round, version, path, files, rows, bytes, note."""
 
-DESCRIPTOR_SCHEMA = "kind string, round bigint, version bigint, path string, files bigint, rows bigint, bytes bigint, note string"
+DESCRIPTOR_SCHEMA = (
+    "kind string, round bigint, version bigint, path string, "
+    "files bigint, rows bigint, bytes bigint, note string"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ class Planner:
             return snapshot_start(start.round + 1, self._table.fingerprint(head), head)
 
     def _agree(self, start: Offset) -> Offset:
-        """Where to go on from: the ledger's word, asked again when the offset or the log's past has changed."""
+        """Where to go on from: the ledger's word, asked anew when the offset or the log's past changed."""
         if (
             self._agreed is not None
             and self._agreed.offset == start
@@ -154,7 +157,7 @@ class Planner:
         return head if self._frozen is None else min(head, self._frozen)
 
     def _admit_files(self, base: Offset) -> Offset:
-        """As many files of the pinned snapshot as the limits allow; what is recorded already costs nothing."""
+        """As many files of the pinned snapshot as the limits allow; recorded ones cost nothing."""
         files = self._table.snapshot(base.version).files
         count = size = 0
         for number in range(base.file or 0, len(files)):

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
 
 JAVA_VERSION = 17
 
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set where spark-submit has started the JVM already, with a master of its own."""
+
 _EVERYWHERE = {
     # Two local hops a task less: about 40 ms each over TCP.
     "spark.python.unix.domain.socket.enabled": "true",
     # Spark matches a regular expression over a Python traceback; the default stack overflows in it.
-    "spark.driver.extraJavaOptions": "-Xss8m -Dlog4j2.statusLoggerLevel=ERROR",
+    "spark.driver.extraJavaOptions": "-Xss8m",
     "spark.sql.streaming.stopTimeout": "60000",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.ui.showConsoleProgress": "false",
@@ -33,7 +37,6 @@ _EVERYWHERE = {
     "spark.ui.retainedStages": "100",
     "spark.sql.ui.retainedExecutions": "50",
     "spark.sql.session.timeZone": "UTC",
-    "spark.log.level": "ERROR",
 }
 
 _ONE_MACHINE = {
@@ -52,6 +55,25 @@ _ONE_MACHINE = {
 }
 
 
+_LOGGING = """
+status = error
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.console.type = Console
+appender.console.name = stderr
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n
+# Where this logger's level is another than the root's, Spark sets the root to it and says so.
+logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
+logger.shell.level = error
+# What ends a query is told once, by name, by the process that started it.
+logger.query.name = org.apache.spark.sql.execution.streaming
+logger.query.level = off
+"""
+"""Spark's own log: errors only, on stderr; read once, when the JVM starts."""
+
+
 def session_settings(master: str, ui: bool = True, extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Spark's settings for a master; `extra` wins over ours."""
     ours = dict(_EVERYWHERE)
@@ -64,7 +86,7 @@ def session_settings(master: str, ui: bool = True, extra: Mapping[str, str] | No
 def build_session(
     app_name: str, master: str = "local[2]", ui: bool = True, extra: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A Spark session, the running one if there is one.
+    """A Spark session, the running one if there is one; under spark-submit with its master and not `master`.
 
     Raises:
         EnvironmentError_: Java 17 or pyspark is missing.
@@ -77,10 +99,19 @@ def build_session(
             reason="pyspark is not installed", remedy="Install it: pip install 'tailbit[spark]'."
         ) from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(app_name).master(master)
-    for key, value in session_settings(master, ui, extra).items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    settings = session_settings(master, ui, extra)
+    if settings.get("spark.driver.host"):
+        os.environ.setdefault("SPARK_LOCAL_IP", settings["spark.driver.host"])
+    with tempfile.NamedTemporaryFile("w", suffix=".properties") as logging:
+        logging.write(_LOGGING)
+        logging.flush()
+        settings["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile=file:{logging.name}"
+        builder = SparkSession.builder.appName(app_name)
+        if _SUBMITTED not in os.environ:
+            builder = builder.master(master)
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
 
 
 def check_java() -> None:

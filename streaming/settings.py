@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from tailbit.errors import NoIndexError, SettingsError, UsageError
-from tailbit.index.model import IndexedColumn, Settings
 from tailbit.index.metadata_table import IndexTable
+from tailbit.index.model import IndexedColumn, Settings
 from tailbit.index.values import key_type_of
 from tailbit.tables.model import Column
 from tailbit.tables.table import Table
@@ -22,7 +22,7 @@ class StreamSettings:
     """Limits of a batch and the pace of polling.
 
     A batch reads at most so many `versions`, `files` and `bytes` of the log, at least one version. The next
-    commit is looked for every `poll_ms` (one stat a look), for at most `wait_ms` before Spark is answered that
+    commit is looked for every `poll_ms` (a stat or two), for at most `wait_ms` before Spark hears that
     nothing is new. Tasks that read at most `inline_bytes` together run in the driver, without a Spark job.
     """
 

@@ -1,0 +1,6 @@
+"""What spark-submit runs: the command line, in the session that spark-submit made."""
+
+from tailbit.cli import main
+
+if __name__ == "__main__":
+    main()

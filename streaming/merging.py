@@ -1,0 +1,107 @@
+"""Merging between batches: small merges at once, large ones on a worker while the stream goes on.
+
+A batch must not wait for the merge of a history: what it waits for is bounded in bytes, the rest becomes a
+Spark task that commits by itself. Whichever of the two commits first, the other computes its part anew.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tailbit.errors import TailbitError
+from tailbit.index.merge import MergeGroup, MergePlan, merge_due, run_merge
+from tailbit.index.metadata_table import IndexTable
+from tailbit.tables.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EARLIEST_EVERY_S = 60.0
+"""How often the log is listed to see which versions can still be asked for."""
+
+
+class Merger:
+    """Does what merging is due after a batch; at most one merge at a time runs on the workers."""
+
+    def __init__(
+        self, table: Table, index: IndexTable, spark: SparkSession, inline_bytes: int = 1 << 20
+    ) -> None:
+        self._table, self._index, self._spark, self._inline_bytes = table, index, spark, inline_bytes
+        self._earliest: tuple[float, int] | None = None
+        self._thread: threading.Thread | None = None
+        self._failed: TailbitError | None = None
+
+    def after_batch(self) -> None:
+        """Merge what is small and due now, and see to it that what is large is merged.
+
+        Raises:
+            TailbitError: a merge that ran on a worker failed, other than by losing to another writer.
+        """
+        if self._failed is not None:
+            raise self._failed
+        for plan in merge_due(self._index, self._earliest_version()):
+            small = [group for group in plan.groups if self._bytes(group) <= self._inline_bytes]
+            large = [group for group in plan.groups if self._bytes(group) > self._inline_bytes]
+            if small:
+                run_merge(self._index, replace(plan, groups=tuple(small)))
+            if large and (self._thread is None or not self._thread.is_alive()):
+                self._start(replace(plan, groups=(large[0],)))
+
+    def wait(self, seconds: float) -> None:
+        """Give a merge that runs on a worker so long to finish."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _bytes(self, group: MergeGroup) -> int:
+        return sum(self._index.files[path].size for path in group.inputs if path in self._index.files)
+
+    def _earliest_version(self) -> int:
+        now = time.monotonic()
+        if self._earliest is None or now - self._earliest[0] > EARLIEST_EVERY_S:
+            self._earliest = (now, self._table.earliest())
+        return self._earliest[1]
+
+    def _start(self, plan: MergePlan) -> None:
+        self._thread = threading.Thread(
+            target=self._on_a_worker, args=(plan,), name="tailbit-merge", daemon=True
+        )
+        self._thread.start()
+
+    def _on_a_worker(self, plan: MergePlan) -> None:
+        """One Spark task; where the session goes away beneath, nothing is visible: the next run merges."""
+        from py4j.protocol import Py4JError
+
+        group = plan.groups[0]
+        try:
+            self._spark.sparkContext.setJobDescription(f"merge {len(group.inputs)} {group.kind} files")
+            frame = self._spark.range(1, numPartitions=1)
+            row = frame.mapInArrow(_merge_task(self._index.path, plan), "result binary").collect()[0]
+        except (Py4JError, OSError):
+            return
+        result = pickle.loads(row.result)
+        if isinstance(result, TailbitError) and not result.retryable:
+            self._failed = result
+
+
+def _merge_task(path: str, plan: MergePlan) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What the worker runs; a named error travels as a value, to arrive by name."""
+
+    def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.record_batch({"result": pa.array([pickle.dumps(_merged(path, plan))], pa.binary())})
+
+    return merge
+
+
+def _merged(path: str, plan: MergePlan) -> bool | TailbitError:
+    try:
+        return run_merge(IndexTable.open(path), plan)
+    except TailbitError as error:
+        return error

@@ -1,0 +1,167 @@
+"""SIGKILL and SIGTERM to the shipped command on real Spark; it goes on as if nothing had been."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import tailbit
+from support.contents import contents_of
+from support.drive import Drive
+from tailbit.errors import NoIndexError
+from tailbit.index.metadata_table import IndexTable
+
+pytestmark = pytest.mark.spark
+
+
+def rows(first: int, count: int = 10) -> pa.Table:
+    keys = list(range(first, first + count))
+    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{k % 3}" for k in keys]})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    path = str(tmp_path / "orders")
+    for first in (0, 10, 20):
+        write_deltalake(path, rows(first), mode="append")
+    return path
+
+
+@pytest.fixture
+def tailbit_run(table: str, tmp_path: Path) -> Any:
+    """Start `tailbit run` in a session of its own; whatever is left of it is killed in the end."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def begin(*arguments: str, fault: str | None = None) -> subprocess.Popen[str]:
+        environment = {name: value for name, value in os.environ.items() if name != "TAILBIT_FAULT"}
+        if fault is not None:
+            environment["TAILBIT_FAULT"] = fault
+        command = [sys.executable, "-m", "tailbit.cli", "run", table, "--json", *arguments]
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        processes.append(process)
+        return process
+
+    yield begin
+    for process in processes:
+        kill(process)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """The whole session dies, the JVM too; one that has ended already is left in peace."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def wait(what: Callable[[], Any], process: subprocess.Popen[str], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def covered(table: str) -> int | None:
+    try:
+        ledger = IndexTable.open(f"{table}/_tailbit").ledger
+    except NoIndexError:
+        return None
+    return None if ledger is None else ledger.covered
+
+
+def checked(table: str, tmp_path: Path) -> None:
+    Drive(table, tmp_path / "whole", ["k", "v"]).drain()
+    assert contents_of(f"{table}/_tailbit") == contents_of(str(tmp_path / "whole"))
+    assert tailbit.open(table).verify().sound
+
+
+@pytest.mark.parametrize("fault", ["after_commit", "before_spark_commit"])
+def test_the_command_killed_between_index_commit_and_spark_commit_replays_nothing(
+    table: str, tmp_path: Path, tailbit_run: Any, fault: str
+) -> None:
+    first = tailbit_run("--columns", "k,v", fault=f"{fault}=kill")
+    first.communicate(timeout=90)
+    assert first.returncode == -signal.SIGKILL
+    assert covered(table) == 2
+    write_deltalake(table, rows(30), mode="append")
+    again = tailbit_run("--once")
+    out, error = again.communicate(timeout=90)
+    assert again.returncode == 0, error
+    assert "Traceback" not in error
+    assert sum(json.loads(line)["files"] for line in (out + error).splitlines() if line.startswith("{")) == 1
+    assert covered(table) == 3
+    checked(table, tmp_path)
+
+
+def test_sigterm_finishes_the_batch_and_exits_0_without_a_traceback(
+    table: str, tmp_path: Path, tailbit_run: Any
+) -> None:
+    process = tailbit_run("--columns", "k,v")
+    wait(lambda: covered(table) == 2, process)
+    write_deltalake(table, rows(30), mode="append")
+    wait(lambda: covered(table) == 3, process)
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 0, error
+    assert time.monotonic() - began < 10
+    assert "Traceback" not in error
+    assert "Exception" not in error
+    checked(table, tmp_path)
+
+
+def test_the_job_description_in_the_spark_ui_shows_table_versions_and_lag(
+    table: str, tailbit_run: Any
+) -> None:
+    process = tailbit_run("--columns", "v")
+    wait(lambda: covered(table) == 2, process)
+    write_deltalake(table, rows(30), mode="append")
+    wait(lambda: covered(table) == 3, process)
+    ports = (port for port in range(4040, 4056) if _ui(port) is not None)
+    jobs = [job for port in ports for job in _ui(port) or []]
+    told = [job.get("description", "") for job in jobs]
+    assert any(re.fullmatch(r"orders · v2 of v3 · 1 version, \d+\.\d s behind", text) for text in told), told
+
+
+def _ui(port: int) -> list[dict[str, Any]] | None:
+    base = f"http://127.0.0.1:{port}/api/v1/applications"
+    try:
+        with urllib.request.urlopen(base, timeout=2) as answer:
+            application = json.load(answer)[0]["id"]
+        with urllib.request.urlopen(f"{base}/{application}/jobs", timeout=5) as answer:
+            return list(json.load(answer))
+    except OSError:
+        return None
+
+
+def test_wrong_use_and_problems_have_their_exit_status_and_two_lines(table: str, tailbit_run: Any) -> None:
+    wrong = tailbit_run("--once")
+    _, error = wrong.communicate(timeout=30)
+    assert (wrong.returncode, len(error.splitlines())) == (2, 2), error
+    assert "--columns" in error
+    Path(DeltaTable(table).file_uris()[0].removeprefix("file://")).unlink()
+    broken = tailbit_run("--columns", "v", "--once")
+    _, error = broken.communicate(timeout=90)
+    assert broken.returncode == 1, error
+    assert error.splitlines()[-2].startswith("DataFileError: data file")
+    assert "Traceback" not in error

@@ -1,0 +1,152 @@
+"""The stream on real Spark, over tables that delta-spark writes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tailbit
+from tailbit.errors import DataFileError, IndexerRunningError, SettingsError, UsageError
+from tailbit.index.metadata_table import IndexTable
+from tailbit.streaming import start
+from tailbit.streaming.job import failure_of
+
+
+def wait(what: Callable[[], Any], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def covered(index: str) -> int | None:
+    ledger = IndexTable.open(index).ledger
+    return None if ledger is None else ledger.covered
+
+
+def checked(spark: Any, table: str, index: str | None = None) -> None:
+    """The index is sound and answers as Spark does, from bitmaps alone."""
+    opened = tailbit.open(table, index=index)
+    assert opened.verify().sound
+    for predicate in ("v = 'v1'", "k >= 10 AND v <> 'v0'", "v IS NULL"):
+        answer = opened.where(predicate)
+        assert answer.count() == spark.read.format("delta").load(table).where(predicate).count()
+        assert answer.files_scanned == 0
+
+
+def write(spark: Any, table: str, first: int, count: int = 10) -> None:
+    rows = spark.range(first, first + count, 1, 1).selectExpr("id AS k", "concat('v', id % 3) AS v")
+    rows.write.format("delta").mode("append").option("delta.enableDeletionVectors", "true").save(table)
+
+
+@pytest.fixture
+def table(spark: Any, table_path: str) -> str:
+    for first in (0, 10):
+        write(spark, table_path, first)
+    return table_path
+
+
+@pytest.fixture
+def started(spark: Any) -> Any:
+    """Start queries; what still runs at the end of a test is stopped."""
+    queries = []
+
+    def begin(*args: Any, **options: Any) -> Any:
+        queries.append(start(spark, *args, **options))
+        return queries[-1]
+
+    yield begin
+    for query in queries:
+        query.stop()
+
+
+def test_once_indexes_what_is_there_and_stops(spark: Any, table: str, started: Any) -> None:
+    query = started(table, ["k", "v"], once=True)
+    assert query.awaitTermination(60)
+    assert query.exception() is None
+    assert covered(f"{table}/_tailbit") == 1
+    checked(spark, table)
+
+
+def test_the_stream_follows_every_kind_of_commit(spark: Any, table: str, started: Any) -> None:
+    started(table, ["k", "v"])
+    path = f"delta.`{table}`"
+    write(spark, table, 20)
+    spark.sql(f"DELETE FROM {path} WHERE k IN (3, 14)")
+    spark.sql(f"UPDATE {path} SET v = 'v1' WHERE k = 5")
+    spark.sql(
+        f"MERGE INTO {path} t USING (SELECT explode(sequence(18, 32)) AS k) s ON t.k = s.k "
+        "WHEN MATCHED THEN UPDATE SET v = NULL WHEN NOT MATCHED THEN INSERT (k, v) VALUES (s.k, 'v2')"
+    )
+    spark.sql(f"OPTIMIZE {path}")
+    spark.sql(f"RESTORE TABLE {path} TO VERSION AS OF 2")
+    wait(lambda: covered(f"{table}/_tailbit") == 7)
+    checked(spark, table)
+
+
+def test_the_stream_goes_on_where_the_index_is_when_the_spark_checkpoint_is_lost(
+    spark: Any, table: str, tmp_path: Path, started: Any
+) -> None:
+    index = str(tmp_path / "index")
+    started(table, ["v"], index=index, checkpoint=str(tmp_path / "one"), once=True).awaitTermination(60)
+    write(spark, table, 20)
+    before = IndexTable.open(index).version
+    started(table, index=index, checkpoint=str(tmp_path / "two"), once=True).awaitTermination(60)
+    assert covered(index) == 2
+    assert IndexTable.open(index).version == before + 1
+    checked(spark, table, index)
+
+
+def test_larger_work_runs_on_the_workers_and_commits_once(
+    spark: Any, table: str, started: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tailbit.streaming import job
+    from tailbit.streaming.settings import StreamSettings
+
+    monkeypatch.setattr(job, "StreamSettings", lambda **given: StreamSettings(**given, inline_bytes=0))
+    started(table, ["k", "v"], once=True).awaitTermination(60)
+    assert covered(f"{table}/_tailbit") == 1
+    checked(spark, table)
+
+
+def test_lag_is_in_every_progress_event(spark: Any, table: str, started: Any) -> None:
+    query = started(table, ["v"])
+    wait(lambda: covered(f"{table}/_tailbit") == 1)
+    wait(lambda: query.lastProgress and query.lastProgress.sources[0].latestOffset)
+    source = json.loads(query.lastProgress.json)["sources"][0]
+    assert source["endOffset"]["version"] == 2
+    assert source["latestOffset"]["behind"].keys() == {"versions", "files", "bytes", "seconds"}
+
+
+def test_a_live_file_that_is_missing_ends_the_query_by_name(spark: Any, table: str, started: Any) -> None:
+    for file in Path(table).glob("part-*.parquet"):
+        file.unlink()
+        break
+    query = started(table, ["v"])
+    wait(lambda: not query.isActive)
+    failure = failure_of(query)
+    assert isinstance(failure, DataFileError)
+    assert file.name in str(failure)
+    assert covered(f"{table}/_tailbit") is None
+
+
+def test_a_second_indexer_is_refused_while_the_first_runs(table: str, started: Any) -> None:
+    query = started(table, ["v"])
+    with pytest.raises(IndexerRunningError):
+        started(table)
+    query.stop()
+    started(table, once=True).awaitTermination(60)
+
+
+def test_wrong_use_is_told_before_a_query_starts(spark: Any, table: str, started: Any) -> None:
+    with pytest.raises(UsageError, match="no columns"):
+        started(table)
+    started(table, ["v"], once=True).awaitTermination(60)
+    with pytest.raises(SettingsError):
+        started(table, ["k"])
+    assert not spark.streams.active

@@ -1,0 +1,86 @@
+"""A stream without Spark: planner and indexer in turn, and the offsets that Spark's checkpoint would hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tailbit.checkpoints.ledger import Origin
+from tailbit.checkpoints.offset import Offset
+from tailbit.index.build import BuildTask, TaskResult, run_task
+from tailbit.index.metadata_table import IndexTable
+from tailbit.index.plan import TaskLimits
+from tailbit.streaming.indexer import Indexer, Outcome
+from tailbit.streaming.planner import Planner
+from tailbit.streaming.settings import StreamSettings, prepare_index
+from tailbit.tables import open_table
+
+NO_WAIT = StreamSettings(wait_ms=0, poll_ms=1)
+
+
+def run_tasks(tasks: Sequence[BuildTask]) -> list[TaskResult]:
+    """All tasks, one after the other, in this process."""
+    return [run_task(task) for task in tasks]
+
+
+class Drive:
+    """One query: `ends` are the offsets logged before each batch, `committed` how many batches are done.
+
+    A new Drive over the same `ends` is a restart; over fewer, a Spark checkpoint put back from a backup.
+    """
+
+    def __init__(
+        self,
+        table: str | Path,
+        index: str | Path,
+        columns: Sequence[str] | None = None,
+        settings: StreamSettings = NO_WAIT,
+        start: Offset | None = None,
+        ends: Sequence[Offset] = (),
+        committed: int = 0,
+    ) -> None:
+        self.table = open_table(str(table))
+        self.index = prepare_index(self.table, str(index), columns)
+        self.settings = replace(settings, wait_ms=0)
+        self.planner = Planner(open_table(str(table)), IndexTable.open(str(index)), self.settings)
+        self.indexer = Indexer(self.table, self.index, TaskLimits(), run_tasks)
+        self.start, self.ends, self.committed = start, list(ends), committed
+        self.outcomes: list[Outcome] = []
+
+    @property
+    def position(self) -> Offset:
+        """Where the next batch begins."""
+        if self.ends:
+            return self.ends[-1]
+        self.start = self.start or self.planner.initial()
+        return self.start
+
+    def replay(self) -> Outcome:
+        """The last logged batch once more, as Spark does after a crash."""
+        ends = [self.start or self.planner.initial(), *self.ends]
+        outcome = self.indexer.apply(ends[-2], ends[-1], Origin("drive", len(self.ends)))
+        self.outcomes.append(outcome)
+        return outcome
+
+    def step(self) -> Outcome | None:
+        """One batch; None where there is nothing to do."""
+        begin = self.position
+        end = self.planner.next(begin)
+        if end == begin:
+            return None
+        assert end.key > begin.key, "an offset went back"
+        self.ends.append(end)
+        outcome = self.indexer.apply(begin, end, Origin("drive", len(self.ends)))
+        self.outcomes.append(outcome)
+        return outcome
+
+    def drain(self, most: int = 200) -> list[Outcome]:
+        """Batches until there is nothing to do."""
+        done = []
+        for _ in range(most):
+            outcome = self.step()
+            if outcome is None:
+                return done
+            done.append(outcome)
+        raise AssertionError(f"still busy after {most} batches: {self.ends[-5:]}")

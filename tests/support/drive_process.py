@@ -1,0 +1,64 @@
+"""A stream without Spark in a process of its own, with a log of offsets as Spark keeps it: to be killed.
+
+`python -m support.drive_process TABLE INDEX COLUMNS`: drains and exits 0. INDEX.offsets holds one line an
+offset, written before its batch, and one `done` after it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from support.drive import Drive
+from tailbit.checkpoints.ledger import Origin
+from tailbit.checkpoints.offset import Offset
+from tailbit.index.merge import merge_due, run_merge
+from tailbit.index.vacuum import vacuum
+from tailbit.streaming.settings import StreamSettings
+
+
+def note(log: Path, text: str) -> None:
+    """Append one line, durably."""
+    with log.open("a", encoding="utf-8") as file:
+        file.write(text + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def offsets(log: Path) -> tuple[list[Offset], bool]:
+    """The logged offsets, the start first, and whether the last batch was done."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    found = [Offset.from_json(json.loads(line)) for line in lines if line != "done"]
+    return found, not lines or lines[-1] == "done" or len(found) == 1
+
+
+def main(table: str, index: str, columns: str) -> None:
+    """Replay the unfinished batch, drain, merging after each batch; then a log checkpoint and a vacuum."""
+    log = Path(f"{index}.offsets")
+    logged, done = offsets(log)
+    drive = Drive(table, index, columns.split(","), StreamSettings(files=2, versions=2))
+    if not logged:
+        logged = [drive.planner.initial()]
+        note(log, json.dumps(logged[0].to_json()))
+    if not done:
+        apply(drive, logged[-2], logged[-1], log)
+    while (end := drive.planner.next(logged[-1])) != logged[-1]:
+        note(log, json.dumps(end.to_json()))
+        apply(drive, logged[-1], end, log)
+        logged.append(end)
+    drive.index.checkpoint_log()
+    vacuum(drive.index, older_than_hours=0)
+
+
+def apply(drive: Drive, start: Offset, end: Offset, log: Path) -> None:
+    """One batch, and what merging is due after it."""
+    drive.indexer.apply(start, end, Origin("process", 0))
+    for plan in merge_due(drive.index):
+        run_merge(drive.index, plan)
+    note(log, "done")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

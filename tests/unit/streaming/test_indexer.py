@@ -1,0 +1,367 @@
+"""The stream without Spark: every situation of the decision table on real tables, state to state."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import tailbit
+from support.drive import NO_WAIT, Drive
+from tailbit.checkpoints.offset import Offset
+from tailbit.checkpoints.recovery import Verdict
+from tailbit.errors import (
+    ColumnTypeError,
+    DataFileError,
+    NotATableError,
+    SettingsError,
+    UnknownColumnError,
+    UsageError,
+)
+from tailbit.index.metadata_table import IndexTable
+from tailbit.streaming.settings import StreamSettings
+
+
+def rows(first: int, count: int = 10) -> pa.Table:
+    keys = list(range(first, first + count))
+    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{k % 3}" for k in keys]})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    path = str(tmp_path / "t")
+    for first in (0, 10, 20):
+        write_deltalake(path, rows(first), mode="append")
+    return path
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> str:
+    return str(tmp_path / "i")
+
+
+def checked(table: str, index: str) -> None:
+    """The index is sound, covers the head and answers as the data says."""
+    opened = tailbit.open(table, index=index)
+    assert opened.verify().sound
+    data = DeltaTable(table).to_pyarrow_table()
+    for value in ("v0", "v1", "v2"):
+        answer = opened.where(f"v = '{value}'")
+        assert answer.count() == data["v"].to_pylist().count(value)
+        assert answer.files_scanned == 0
+    ledger = IndexTable.open(index).ledger
+    assert ledger is not None
+    assert (ledger.state, ledger.covered) == ("complete", DeltaTable(table).version())
+
+
+def test_a_fresh_index_reads_the_snapshot_and_then_the_log(table: str, index: str) -> None:
+    drive = Drive(table, index, ["k", "v"])
+    assert [o.files for o in drive.drain()] == [3]
+    checked(table, index)
+    write_deltalake(table, rows(30), mode="append")
+    DeltaTable(table).delete("k = 5")
+    assert [(o.first, o.target) for o in drive.drain()] == [(3, 4)]
+    checked(table, index)
+
+
+def test_the_snapshot_is_read_in_bounded_batches_and_covers_nothing_before_its_last(
+    table: str, index: str
+) -> None:
+    drive = Drive(table, index, ["v"], StreamSettings(files=1))
+    drive.step()
+    ledger = drive.index.ledger
+    assert ledger is not None
+    assert (ledger.state, ledger.covered, ledger.version) == ("building", None, 2)
+    drive.drain()
+    assert [end.file for end in drive.ends] == [1, 2, None]
+    checked(table, index)
+
+
+def test_the_log_is_read_in_bounded_batches_of_at_least_one_version(table: str, index: str) -> None:
+    drive = Drive(table, index, ["v"], StreamSettings(versions=2, files=1))
+    drive.drain()
+    for first in range(30, 60, 10):
+        write_deltalake(table, rows(first), mode="append")
+    assert [o.target for o in drive.drain()] == [3, 4, 5]
+    checked(table, index)
+
+
+def test_a_replay_changes_nothing(table: str, index: str) -> None:
+    drive = Drive(table, index, ["v"])
+    drive.drain()
+    write_deltalake(table, rows(30), mode="append")
+    drive.drain()
+    before = drive.index.version
+    again = Drive(table, index, start=drive.start, ends=drive.ends)
+    assert again.replay().verdict is Verdict.REPLAY
+    assert again.index.version == before
+    checked(table, index)
+
+
+def test_a_part_of_a_snapshot_that_is_replayed_changes_nothing(table: str, index: str) -> None:
+    drive = Drive(table, index, ["v"], StreamSettings(files=1))
+    drive.step()
+    before = drive.index.version
+    again = Drive(table, index, None, StreamSettings(files=1), start=drive.start, ends=drive.ends)
+    assert again.replay().files == 0
+    assert again.index.version == before
+    again.drain()
+    checked(table, index)
+
+
+def test_a_file_added_and_removed_in_one_batch_is_never_read(table: str, index: str) -> None:
+    drive = Drive(table, index, ["v"])
+    drive.drain()
+    before = set(DeltaTable(table).file_uris())
+    write_deltalake(table, rows(30), mode="append")
+    passing = (set(DeltaTable(table).file_uris()) - before).pop()
+    DeltaTable(table).delete("k >= 30")
+    Path(passing.removeprefix("file://")).unlink()
+    assert drive.drain()[0].skipped == 0
+    checked(table, index)
+
+
+def test_a_lost_spark_checkpoint_goes_on_behind_the_covered_version(table: str, index: str) -> None:
+    Drive(table, index, ["v"]).drain()
+    write_deltalake(table, rows(30), mode="append")
+    fresh = Drive(table, index)
+    assert [(o.first, o.target, o.files) for o in fresh.drain()] == [(3, 3, 1)]
+    checked(table, index)
+
+
+def test_a_spark_checkpoint_lost_in_mid_build_reads_only_what_is_missing(table: str, index: str) -> None:
+    Drive(table, index, ["v"], StreamSettings(files=1)).step()
+    write_deltalake(table, rows(30), mode="append")
+    fresh = Drive(table, index, None, StreamSettings(files=1))
+    fresh.drain()
+    assert sum(o.files for o in fresh.outcomes) == 3
+    checked(table, index)
+
+
+def test_a_stale_spark_checkpoint_is_trimmed_to_what_is_missing(table: str, index: str) -> None:
+    drive = Drive(table, index, ["v"])
+    drive.drain()
+    for first in (30, 40):
+        write_deltalake(table, rows(first), mode="append")
+        drive.drain()
+    write_deltalake(table, rows(50), mode="append")
+    stale = Drive(table, index, start=drive.start, ends=drive.ends[:1])
+    assert [o.files for o in stale.drain()] == [1]
+    checked(table, index)
+
+
+def test_a_spark_checkpoint_of_another_table_does_no_harm(table: str, index: str) -> None:
+    Drive(table, index, ["v"]).drain()
+    write_deltalake(table, rows(30), mode="append")
+    foreign = Drive(table, index, start=Offset(7, 900, None, "f" * 16))
+    foreign.drain()
+    assert foreign.ends[0].round == 8
+    checked(table, index)
+
+
+def test_a_deleted_index_is_built_again_under_the_old_spark_checkpoint(table: str, index: str) -> None:
+    drive = Drive(table, index, ["v"])
+    drive.drain()
+    shutil.rmtree(index)
+    again = Drive(table, index, ["v"], start=drive.start, ends=drive.ends)
+    assert again.replay().verdict is not Verdict.REPLAY
+    again.drain()
+    checked(table, index)
+
+
+def test_an_index_put_back_from_a_backup_catches_up(table: str, index: str, tmp_path: Path) -> None:
+    drive = Drive(table, index, ["v"])
+    drive.drain()
+    shutil.copytree(index, tmp_path / "backup")
+    for first in (30, 40):
+        write_deltalake(table, rows(first), mode="append")
+        drive.drain()
+    shutil.rmtree(index)
+    shutil.copytree(tmp_path / "backup", index)
+    restored = Drive(table, index, start=drive.start, ends=drive.ends)
+    restored.replay()
+    restored.drain()
+    checked(table, index)
+
+
+def test_a_lost_log_tail_opens_a_round_that_keeps_what_is_proven(table: str, index: str) -> None:
+    drive = Drive(table, index, ["v"])
+    drive.drain()
+    for first in (30, 40):
+        write_deltalake(table, rows(first), mode="append")
+    DeltaTable(table).create_checkpoint()
+    for version in range(4):
+        (Path(table) / "_delta_log" / f"{version:020d}.json").unlink()
+    later = Drive(table, index, start=drive.start, ends=drive.ends)
+    later.drain()
+    assert later.ends[-1].round == 2
+    checked(table, index)
+
+
+def test_a_table_re_created_at_the_same_place_is_another_lineage(table: str, index: str) -> None:
+    drive = Drive(table, index, ["v"])
+    drive.drain()
+    shutil.rmtree(table)
+    for first in (100, 110, 120, 130):
+        write_deltalake(table, rows(first), mode="append")
+    later = Drive(table, index, start=drive.start, ends=drive.ends)
+    later.drain()
+    assert later.index.ledger is not None
+    assert later.index.ledger.lineage == 2
+    checked(table, index)
+
+
+def test_a_table_re_created_shorter_while_the_stream_runs_is_noticed(table: str, index: str) -> None:
+    drive = Drive(table, index, ["v"])
+    drive.drain()
+    shutil.rmtree(table)
+    write_deltalake(table, rows(100), mode="append")
+    drive.drain()
+    checked(table, index)
+
+
+def test_restore_brings_files_back(table: str, index: str) -> None:
+    drive = Drive(table, index, ["v"])
+    drive.drain()
+    DeltaTable(table).delete("k < 15")
+    drive.drain()
+    DeltaTable(table).restore(2)
+    drive.drain()
+    checked(table, index)
+
+
+def test_compaction_moves_the_rows_to_the_new_file(table: str, index: str) -> None:
+    drive = Drive(table, index, ["v"])
+    drive.drain()
+    DeltaTable(table).optimize.compact()
+    drive.drain()
+    checked(table, index)
+
+
+def test_two_indexers_at_once_record_everything_once(table: str, index: str) -> None:
+    one, two = Drive(table, index, ["v"], NO_WAIT), Drive(table, index)
+    one.step()
+    for first in (30, 40, 50):
+        write_deltalake(table, rows(first), mode="append")
+        two.step()
+        one.step()
+    one.drain()
+    two.drain()
+    checked(table, index)
+
+
+def test_two_indexers_that_read_different_snapshots_agree_in_the_end(table: str, index: str) -> None:
+    one = Drive(table, index, ["v"], StreamSettings(files=1))
+    two = Drive(table, index, None, StreamSettings(files=1))
+    assert one.position.version == 2
+    write_deltalake(table, rows(30), mode="append")
+    assert two.position.version == 3
+    for _ in range(4):
+        one.step()
+        two.step()
+    one.drain()
+    two.drain()
+    one.drain()
+    checked(table, index)
+
+
+def test_a_file_that_is_gone_because_the_log_removes_it_later_is_skipped_by_record(
+    table: str, index: str
+) -> None:
+    drive = Drive(table, index, ["v"], StreamSettings(versions=1))
+    drive.drain()
+    before = set(DeltaTable(table).file_uris())
+    write_deltalake(table, rows(30), mode="append")
+    passing = (set(DeltaTable(table).file_uris()) - before).pop()
+    DeltaTable(table).delete("k >= 30")
+    Path(passing.removeprefix("file://")).unlink()
+    outcome = drive.step()
+    assert outcome is not None
+    assert (outcome.target, outcome.skipped) == (3, 1)
+    ledger = drive.index.ledger
+    assert ledger is not None
+    assert ledger.uncounted == 1
+    drive.drain()
+    assert drive.index.ledger is not None
+    assert drive.index.ledger.uncounted == 0
+    checked(table, index)
+
+
+@pytest.mark.parametrize("damage", ["missing", "not Parquet"])
+def test_a_live_file_that_cannot_be_read_stops_the_stream_by_name(
+    table: str, index: str, damage: str
+) -> None:
+    drive = Drive(table, index, ["v"])
+    drive.drain()
+    before = set(DeltaTable(table).file_uris())
+    write_deltalake(table, rows(30), mode="append")
+    poison = Path((set(DeltaTable(table).file_uris()) - before).pop().removeprefix("file://"))
+    good = poison.read_bytes()
+    poison.unlink() if damage == "missing" else poison.write_bytes(b"x" * len(good))
+    with pytest.raises(DataFileError, match=poison.name):
+        drive.drain()
+    poison.write_bytes(good)
+    again = Drive(table, index, start=drive.start, ends=drive.ends)
+    again.replay()
+    again.drain()
+    checked(table, index)
+
+
+def test_columns_are_remembered_and_others_are_refused(table: str, index: str) -> None:
+    Drive(table, index, ["v"])
+    Drive(table, index)
+    Drive(table, index, ["V"])
+    with pytest.raises(SettingsError, match="has columns v; asked for k"):
+        Drive(table, index, ["k"])
+
+
+def test_no_index_and_no_columns_is_wrong_use(table: str, index: str) -> None:
+    with pytest.raises(UsageError, match="no columns") as wrong:
+        Drive(table, index)
+    assert "--columns" in wrong.value.hint
+    assert not Path(index).exists()
+
+
+def test_a_column_that_is_not_there_is_refused_before_anything_is_made(table: str, index: str) -> None:
+    with pytest.raises(UnknownColumnError):
+        Drive(table, index, ["nope"])
+    assert not Path(index).exists()
+
+
+def test_a_column_that_cannot_be_indexed_is_refused_before_anything_is_made(
+    tmp_path: Path, index: str
+) -> None:
+    path = str(tmp_path / "lists")
+    write_deltalake(path, pa.table({"l": pa.array([[1], [2]], pa.list_(pa.int64()))}))
+    with pytest.raises(ColumnTypeError):
+        Drive(path, index, ["l"])
+    assert not Path(index).exists()
+
+
+def test_a_folder_without_a_table_is_refused(tmp_path: Path, index: str) -> None:
+    with pytest.raises(NotATableError):
+        Drive(tmp_path, index, ["v"])
+
+
+def test_an_empty_table_is_covered_too(tmp_path: Path, index: str) -> None:
+    path = str(tmp_path / "empty")
+    DeltaTable.create(path, rows(0).schema)
+    drive = Drive(path, index, ["v"])
+    drive.drain()
+    ledger = drive.index.ledger
+    assert ledger is not None
+    assert (ledger.state, ledger.covered) == ("complete", 0)
+    write_deltalake(path, rows(0), mode="append")
+    drive.drain()
+    checked(path, index)
+
+
+def test_a_commit_that_changes_no_file_is_covered(table: str, index: str) -> None:
+    drive = Drive(table, index, ["v"])
+    drive.drain()
+    DeltaTable(table).alter.set_table_properties({"delta.logRetentionDuration": "interval 40 days"})
+    drive.drain()
+    checked(table, index)

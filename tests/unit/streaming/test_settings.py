@@ -1,0 +1,104 @@
+"""Settings of a stream, the control folder, the Spark session's settings."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tailbit.errors import DataFileError, EnvironmentError_, TailbitError, UsageError
+from tailbit.streaming.control import Control, named_error
+from tailbit.streaming.session import check_java, session_settings
+from tailbit.streaming.settings import StreamSettings, milliseconds
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    {
+        "500ms": 500,
+        "2s": 2000,
+        "1 minute": 60_000,
+        "0": 0,
+        "1.5": 1500,
+        "2m": 120_000,
+        "1h": 3_600_000,
+    }.items(),
+)
+def test_a_trigger_is_a_length_of_time(text: str, ms: int) -> None:
+    assert milliseconds(text) == ms
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1s", "5 parsecs", "1s2s"])
+def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="length of time"):
+        milliseconds(text)
+
+
+def test_settings_travel_as_options_of_the_source() -> None:
+    settings = StreamSettings(versions=3, bytes=10, wait_ms=0)
+    assert StreamSettings.from_options(settings.options() | {"path": "x"}) == settings
+
+
+def test_an_error_of_the_planner_keeps_its_name_and_fields(tmp_path: Path) -> None:
+    control = Control(tmp_path)
+    assert control.reported() is None
+    control.report(DataFileError(file="part-1.parquet", reason="gone"))
+    found = control.reported()
+    assert isinstance(found, DataFileError)
+    assert str(found) == "data file part-1.parquet: gone"
+
+
+def test_an_unknown_error_is_still_a_named_one() -> None:
+    assert type(named_error("OSError", {"reason": "x"})) is TailbitError
+
+
+def test_draining_is_asked_and_acknowledged() -> None:
+    control = Control.make()
+    assert (control.draining, control.drained) == (False, False)
+    control.ask_to_drain()
+    control.acknowledge()
+    assert (control.draining, control.drained) == (True, True)
+    control.remove()
+    assert not control.path.exists()
+
+
+def test_one_machine_gets_few_partitions_and_a_cluster_its_own() -> None:
+    assert session_settings("local[2]")["spark.sql.shuffle.partitions"] == "2"
+    assert "spark.hadoop.fs.file.impl" not in session_settings("spark://host:7077")
+    assert session_settings("local[2]", ui=False)["spark.ui.enabled"] == "false"
+    assert session_settings("local[2]", extra={"spark.driver.memory": "4g"})["spark.driver.memory"] == "4g"
+
+
+def java(folder: Path, version: str) -> str:
+    binary = folder / "bin" / "java"
+    binary.parent.mkdir(parents=True)
+    binary.write_text(f"#!{sys.executable}\nimport sys\nsys.stderr.write('openjdk version \"{version}\"')\n")
+    binary.chmod(0o755)
+    return str(folder)
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21", "25.0.1"])
+def test_java_17_and_newer_will_do(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", java(tmp_path, version))
+    check_java()
+
+
+@pytest.mark.parametrize(("version", "major"), [("1.8.0_402", 8), ("11.0.2", 11)])
+def test_an_older_java_is_refused_with_what_to_install(
+    version: str, major: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", java(tmp_path, version))
+    with pytest.raises(EnvironmentError_, match=f"Java {major} is too old") as refused:
+        check_java()
+    assert "openjdk-17" in refused.value.hint
+
+
+def test_a_missing_java_is_refused_with_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentError_, match="Java is not installed") as refused:
+        check_java()
+    assert "openjdk-17" in refused.value.hint
