@@ -1,0 +1,335 @@
+"""The index table: open it, look whether it has moved, ask what it records, commit a change.
+
+One Delta table holds everything: what was indexed and the record of it become visible in one commit or not at
+all. Nothing here reads the source. Reading imports neither deltalake nor Spark.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tailbit.errors import (
+    CommitConflictError,
+    CommitGapError,
+    ForeignIndexError,
+    NoIndexError,
+    NotATableError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from tailbit.index import records as kinds
+from tailbit.index.log_writer import LOG_CHECKPOINT_EVERY, LogWriter
+from tailbit.index.lookups import Counts, HiddenRows, ValueCounts
+from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
+from tailbit.index.recorded import RecordedFiles
+from tailbit.index.segment import Segment
+from tailbit.tables import open_table
+from tailbit.tables.storage import Storage
+from tailbit.tables.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatistics:
+    """Sizes of an index: live files and bytes per kind, segments, row spaces."""
+
+    version: int
+    files: Mapping[str, int]
+    bytes: Mapping[str, int]
+    segments: int
+    spaces: int
+
+
+class IndexTable:
+    """One version of an index, as this process knows it.
+
+    Invariant: after `commit` the state is what a fresh `open` would read; it is extended, never read again.
+    Not safe for concurrent use by threads: give each its own.
+    """
+
+    def __init__(self, path: str, storage: Storage, log: Table) -> None:
+        self.path = path
+        self.storage = storage
+        self._log = log
+        self._writer = LogWriter(storage, path)
+        self._load()
+
+    @classmethod
+    def create(cls, path: str, settings: Settings) -> IndexTable:
+        """Make an empty index that remembers `settings`, in one commit.
+
+        Raises:
+            CommitConflictError: there is an index already, or another process makes it at this moment.
+            ForeignIndexError: the path holds something else.
+        """
+        storage = Storage(path)
+        _refuse_foreign(path, storage)
+        if storage.list("_delta_log"):
+            raise CommitConflictError(version=0, path=path)
+        file = kinds.write_records(storage, kinds.settings_to_arrow(settings, 0), kinds.SETTINGS)
+        LogWriter(storage, path).create(settings.index_id, [file])
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: str) -> IndexTable:
+        """The index at its newest version.
+
+        Cost: one log listing, the settings and ledger records; records of files and segments are read when
+        asked.
+
+        Raises:
+            NoIndexError: there is nothing at the path.
+            ForeignIndexError: the path holds something else.
+            IndexFormatError: another release wrote it.
+        """
+        storage = Storage(path)
+        try:
+            return cls(path, storage, open_table(path))
+        except NotATableError as nothing:
+            _refuse_foreign(path, storage)
+            raise NoIndexError(path=path) from nothing
+
+    def refresh(self) -> bool:
+        """Take in what others have committed; say whether there was anything.
+
+        Cost: two probes by name where nothing is new; else the new commits and the records they added.
+
+        Raises:
+            NoIndexError: the index has been deleted.
+        """
+        seen = self._log.fingerprint_stat(self.version)
+        if seen is None or seen != self._seen:
+            # Deleted, put back from a backup, built anew, or so far ahead that our commit was cleaned up.
+            fresh = IndexTable.open(self.path)
+            self.__dict__.update(fresh.__dict__)
+            return True
+        head = self._log.head()
+        if head == self.version:
+            return False
+        try:
+            changes = self._log.changes(self.version + 1, head)
+        except (CommitGapError, VersionNotFoundError):
+            self._load()
+            return True
+        added = [_index_file(c.new) for c in changes.slices if c.new is not None]
+        removed = [c.path for c in changes.slices if c.new is None]
+        self._replace_files(added, removed)
+        self._version(head)
+        self._read_heads()
+        if self._recorded is not None:
+            for file in added:
+                if kinds.kind_of(file.path) == kinds.FILES:
+                    self._recorded.extend_rows(kinds.read_records(self.storage, file.path))
+        return True
+
+    @property
+    def index_id(self) -> str:
+        """The identity of this index, of which its app transaction is named."""
+        return self.settings.index_id
+
+    def files_of(self, kind: str) -> list[IndexFile]:
+        """The live index files of one kind."""
+        return [file for path, file in self.files.items() if kinds.kind_of(path) == kind]
+
+    @property
+    def recorded(self) -> RecordedFiles:
+        """What is recorded of every source file; read at the first use."""
+        if self._recorded is None:
+            parts = [kinds.read_records(self.storage, file.path) for file in self.files_of(kinds.FILES)]
+            empty = kinds.SCHEMAS[kinds.FILES].empty_table()
+            self._recorded = RecordedFiles(pa.concat_tables([empty, *parts]))
+        return self._recorded
+
+    def record(self, path: str) -> FileRecord | None:
+        """The newest record of a source file; None where there is none."""
+        return self.recorded.get(path)
+
+    def live_records(self) -> Iterator[FileRecord]:
+        """The newest records of the files that have not left the source."""
+        return (record for record in self.recorded.records() if record.left is None)
+
+    def files_table(self) -> pa.Table:
+        """The newest record per path, columnar, without a Python step per file."""
+        return self.recorded.table().select(kinds.QUERY_COLUMNS)
+
+    def segments_of(self, space: str) -> list[Segment]:
+        """The segments of one row space; their footers are read when asked."""
+        return self.spaces().get(space, [])
+
+    def spaces(self) -> Mapping[str, list[Segment]]:
+        """Row space to its segments."""
+        if self._spaces is None:
+            self._spaces = {}
+            for path in sorted(f.path for f in self.files_of(kinds.BITMAP_INDEX)):
+                if path not in self._segments:
+                    self._segments[path] = Segment(self.storage, path)
+                self._spaces.setdefault(kinds.space_of(path), []).append(self._segments[path])
+        return self._spaces
+
+    def hidden_rows(self, identity: str) -> BitMap | None:
+        """The rows hidden under a deletion vector identity; None where the index does not know it."""
+        return self._hidden.get([f.path for f in self.files_of(kinds.HIDDEN_ROWS)], identity)
+
+    def value_counts(self, column: str) -> Counts:
+        """Keys of an indexed column, in its settings' key type, and their recorded visible rows."""
+        key_type = next(c.key_type for c in self.settings.columns if c.id == column)
+        paths = frozenset(f.path for f in self.files_of(kinds.VALUE_COUNTS))
+        return self._counts.of(paths, column, key_type)
+
+    def statistics(self) -> IndexStatistics:
+        """Sizes by the log alone: nothing is read."""
+        files: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
+        for path, file in self.files.items():
+            files[kinds.kind_of(path)] += 1
+            sizes[kinds.kind_of(path)] += file.size
+        return IndexStatistics(
+            self.version, dict(files), dict(sizes), files[kinds.BITMAP_INDEX], len(self.spaces())
+        )
+
+    def commit(
+        self,
+        records: Sequence[FileRecord],
+        files: Sequence[IndexFile],
+        ledger: Ledger | None,
+        removes: Sequence[str] = (),
+        settings: Settings | None = None,
+        *,
+        data_change: bool = True,
+    ) -> None:
+        """Make all of it visible in one commit, or nothing.
+
+        `files` are written already; `ledger` None carries the present one forward. Every record and the
+        ledger get the next `seq`, whatever they carry. The ledger is replaced, not piled up: one file of it
+        is live.
+
+        Raises:
+            CommitConflictError: another writer was first, or a file to remove is no longer live.
+            StorageError: the storage refused; nothing is visible.
+        """
+        if any(path not in self.files for path in removes):
+            raise CommitConflictError(version=self.version + 1, path=self.path)
+        seq = self.seq + 1
+        ledger = ledger or self.ledger
+        ledger = None if ledger is None else replace(ledger, seq=seq)
+        if ledger is None and settings is None:
+            settings = self.settings
+        stamped = [replace(record, seq=seq) for record in records]
+        heads, replaced = self._write_heads(ledger, settings, seq)
+        added = [*files, *self._write_files(stamped), *heads]
+        gone = [*removes, *replaced]
+        self._writer.commit(
+            self.version,
+            self.index_id,
+            seq,
+            added,
+            [self.files[path] for path in gone],
+            data_change=data_change,
+        )
+        self._replace_files(added, gone)
+        self._version(self.version + 1)
+        self.seq, self.ledger, self.settings = seq, ledger, settings or self.settings
+        if self._recorded is not None:
+            self._recorded.extend(stamped)
+        if self.version % LOG_CHECKPOINT_EVERY == 0:
+            self._writer.checkpoint()
+
+    def checkpoint_log(self) -> None:
+        """Write a log checkpoint now and clean up older commits; done by itself every hundred commits."""
+        self._writer.checkpoint()
+
+    @property
+    def log(self) -> Table:
+        """The index table's own log."""
+        return self._log
+
+    def _load(self) -> None:
+        try:
+            snapshot = self._log.snapshot()
+        except UnsupportedFeatureError as foreign:
+            raise ForeignIndexError(path=self.path, reason=str(foreign)) from foreign
+        self.files: dict[str, IndexFile] = {f.path: _index_file(f) for f in snapshot.files}
+        self._recorded: RecordedFiles | None = None
+        self._spaces: dict[str, list[Segment]] | None = None
+        self._segments: dict[str, Segment] = {}
+        self._hidden = HiddenRows(self.storage)
+        self._counts = ValueCounts(self.storage)
+        self._heads: dict[str, str] = {}
+        self.ledger: Ledger | None = None
+        self._version(snapshot.version)
+        self._read_heads()
+
+    def _version(self, version: int) -> None:
+        self.version = version
+        self._seen = self._log.fingerprint_stat(version)
+
+    def _read_heads(self) -> None:
+        """Read settings and ledger where their file is another than the one already read."""
+        found = {kind: max((f.path for f in self.files_of(kind)), default="") for kind in _HEADS}
+        if not found[kinds.SETTINGS]:
+            raise ForeignIndexError(
+                path=self.path, reason="it is a Delta table without the settings of an index"
+            )
+        if found[kinds.SETTINGS] != self._heads.get(kinds.SETTINGS):
+            rows = self._read_all(kinds.SETTINGS)
+            self.settings, self.seq = kinds.settings_from_arrow(rows, self.path)
+        if found[kinds.LEDGER] != self._heads.get(kinds.LEDGER):
+            self.ledger = kinds.ledger_from_arrow(self._read_all(kinds.LEDGER))
+        self.seq = max(self.seq, -1 if self.ledger is None else self.ledger.seq)
+        self._heads = found
+
+    def _read_all(self, kind: str) -> pa.Table:
+        parts = [kinds.read_records(self.storage, file.path) for file in self.files_of(kind)]
+        return pa.concat_tables([kinds.SCHEMAS[kind].empty_table(), *parts])
+
+    def _write_files(self, stamped: Sequence[FileRecord]) -> list[IndexFile]:
+        if not stamped:
+            return []
+        return [kinds.write_records(self.storage, kinds.files_to_arrow(stamped), kinds.FILES)]
+
+    def _write_heads(
+        self, ledger: Ledger | None, settings: Settings | None, seq: int
+    ) -> tuple[list[IndexFile], list[str]]:
+        """Write the new ledger and settings; return them and the files that they replace."""
+        rows: dict[str, pa.Table] = {}
+        if ledger is not None:
+            rows[kinds.LEDGER] = kinds.ledger_to_arrow(ledger)
+        if settings is not None:
+            rows[kinds.SETTINGS] = kinds.settings_to_arrow(settings, seq)
+        written = [kinds.write_records(self.storage, table, kind) for kind, table in rows.items()]
+        return written, [file.path for kind in rows for file in self.files_of(kind)]
+
+    def _replace_files(self, added: Sequence[IndexFile], removed: Sequence[str]) -> None:
+        for path in removed:
+            self.files.pop(path, None)
+            self._segments.pop(path, None)
+        self.files.update({file.path: file for file in added})
+        self._spaces = None
+        self._hidden.forget(removed)
+
+
+_HEADS = (kinds.SETTINGS, kinds.LEDGER)
+
+
+def _index_file(slice_: Any) -> IndexFile:
+    return IndexFile(slice_.path, slice_.size, slice_.rows or 0)
+
+
+def _refuse_foreign(path: str, storage: Storage) -> None:
+    """Refuse a file, or a folder with anything in it that an index would not have put there.
+
+    What a killed creation left (folders `kind=...`), the Spark checkpoint and heartbeats are our own.
+    """
+    root = Path(storage.local_path(""))
+    if root.is_file():
+        raise ForeignIndexError(path=path, reason="it is a file")
+    if root.is_dir():
+        for entry in sorted(root.iterdir()):
+            if not entry.name.startswith(("_", ".", "kind=")):
+                raise ForeignIndexError(path=path, reason=f"it holds {entry.name}")

@@ -1,0 +1,132 @@
+"""The recorded state of every file in memory: columnar for queries, by path for the indexer.
+
+The base is one Arrow table with the newest record per path; what is committed later lies over it, by path,
+until somebody asks for the whole table. So a commit costs what it records, and a query never builds objects
+per file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.index.model import FileRecord
+from tailbit.index.records import files_from_arrow, files_to_arrow, newest_per_path
+
+_MANY = 256
+"""Newer rows from here on are folded into the base at once instead of becoming objects."""
+
+_SHARE = 4
+"""The base is folded anew when a quarter as many records lie over it: amortised, a constant per record."""
+
+
+class RecordedFiles:
+    """The newest `files` record per path.
+
+    Invariant: what `extend` or `extend_rows` was told last about a path is what every method says.
+    """
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._base = newest_per_path(rows).combine_chunks()
+        self._newer: dict[str, FileRecord] = {}
+        self._spent: tuple[int, set[str]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows) + sum(path not in self._rows for path in self._newer)
+
+    def get(self, path: str) -> FileRecord | None:
+        """The record of a path; None where nothing was ever recorded. Cost: one look-up."""
+        newer = self._newer.get(path)
+        if newer is not None:
+            return newer
+        row = self._rows.get(path)
+        return None if row is None else files_from_arrow(self._base.slice(row, 1))[0]
+
+    def records(self) -> Iterator[FileRecord]:
+        """Every record, by row of the table."""
+        table = self.table()
+        for start in range(0, len(table), 1 << 14):
+            yield from files_from_arrow(table.slice(start, 1 << 14))
+
+    def table(self) -> pa.Table:
+        """One row per path, all columns of kind `files`, one chunk.
+
+        Cost: nothing while nothing was recorded since the last call, else one vectorised pass over all files.
+        """
+        if self._newer:
+            by_space = self.__dict__.get("by_space")
+            self._fold(files_to_arrow(list(self._newer.values())))
+            if by_space is not None:
+                self.__dict__["by_space"] = by_space
+        return self._base
+
+    def extend(self, records: Iterable[FileRecord]) -> None:
+        """Take in newer records. Cost: theirs, and now and then a share of folding them into the base."""
+        for record in records:
+            old = self.get(record.path)
+            self._newer[record.path] = record
+            if "by_space" in self.__dict__:
+                self._move(old, record)
+        if len(self._newer) > max(_MANY, len(self._base) // _SHARE):
+            self.table()
+
+    def extend_rows(self, rows: pa.Table) -> None:
+        """Take in newer rows as read from files of the index; a row that is older than its record is left."""
+        if len(rows) >= _MANY:
+            self.table()
+            self._fold(rows)
+        else:
+            known = ((record, self.get(record.path)) for record in files_from_arrow(rows))
+            self.extend([record for record, old in known if old is None or old.seq <= record.seq])
+
+    def claims(self, space: str) -> list[FileRecord]:
+        """The records that claim a range of a row space, by base."""
+        records = (self.get(path) for path in self.by_space.get(space, ()))
+        return sorted((r for r in records if r is not None), key=lambda r: r.base or 0)
+
+    @cached_property
+    def by_space(self) -> dict[str, set[str]]:
+        """Row space to the paths that claim a range of it. Kept up to date by `extend`."""
+        claimed = self.table().filter(pc.is_valid(self._base["space"]))
+        spaces: dict[str, set[str]] = {}
+        for space, path in zip(claimed["space"].to_pylist(), claimed["path"].to_pylist(), strict=True):
+            spaces.setdefault(space, set()).add(path)
+        return spaces
+
+    def identities(self) -> set[str]:
+        """The deletion vector identities under which rows are counted now. Cost: one pass over all files."""
+        return set(pc.unique(self.table()["hidden"]).to_pylist()) - {"", None}
+
+    def mostly_unreachable(self, earliest: int) -> set[str]:
+        """Row spaces half of whose claimed rows, or more, are of files that have left by version `earliest`.
+
+        Cost: one pass over all files, once per `earliest`; what has changed since is not looked at again.
+        """
+        if self._spent is None or self._spent[0] != earliest:
+            table = self.table().filter(pc.is_valid(self._base["space"]))
+            gone = pc.fill_null(pc.less_equal(table["left"], earliest), False)
+            lost = pc.if_else(gone, table["rows"], 0)
+            sums = pa.table({"space": table["space"], "all": table["rows"], "lost": lost}).group_by("space")
+            totals = sums.aggregate([("all", "sum"), ("lost", "sum")])
+            spent = totals.filter(pc.greater_equal(pc.multiply(totals["lost_sum"], 2), totals["all_sum"]))
+            self._spent = (earliest, set(spent["space"].to_pylist()))
+        return self._spent[1]
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return dict(zip(self._base["path"].to_pylist(), range(len(self._base)), strict=True))
+
+    def _fold(self, rows: pa.Table) -> None:
+        self._base = newest_per_path(pa.concat_tables([self._base, rows])).combine_chunks()
+        self._newer = {}
+        for name in ("_rows", "by_space"):
+            self.__dict__.pop(name, None)
+
+    def _move(self, old: FileRecord | None, new: FileRecord) -> None:
+        if old is not None and old.space is not None:
+            self.by_space.get(old.space, set()).discard(old.path)
+        if new.space is not None:
+            self.by_space.setdefault(new.space, set()).add(new.path)

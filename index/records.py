@@ -1,0 +1,310 @@
+"""The record kinds of the index table as Arrow: their columns, and records to and from them.
+
+Every kind is one partition of one Delta table whose schema is the union of the kinds' columns; a file of one
+kind holds only the columns of that kind. `docs/index-format.md` describes them for readers in other
+languages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tailbit.errors import CorruptIndexError, IndexFormatError
+from tailbit.index.files import open_index_file, write_index_file
+from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, Settings
+from tailbit.tables.model import Fingerprint
+from tailbit.tables.storage import Storage
+
+FORMAT = 1
+"""The number of this layout. Kind `settings` has the column `format` in every format, past and to come."""
+
+BITMAP_INDEX, VALUE_COUNTS, HIDDEN_ROWS = "bitmap_index", "value_counts", "hidden_rows"
+FILES, LEDGER, SETTINGS = "files", "ledger", "settings"
+
+_TEXT, _LONG, _TEXTS = pa.string(), pa.int64(), pa.map_(pa.string(), pa.string())
+
+SCHEMAS: Mapping[str, pa.Schema] = {
+    BITMAP_INDEX: pa.schema(
+        [
+            ("space", _TEXT),
+            ("column", _TEXT),
+            ("key_type", _TEXT),
+            ("key", pa.binary()),
+            ("cardinality", _LONG),
+            ("bitmap", pa.binary()),
+        ]
+    ),
+    VALUE_COUNTS: pa.schema([("column", _TEXT), ("key_type", _TEXT), ("key", pa.binary()), ("delta", _LONG)]),
+    HIDDEN_ROWS: pa.schema([("id", _TEXT), ("cardinality", _LONG), ("bitmap", pa.binary())]),
+    FILES: pa.schema(
+        [
+            ("path", _TEXT),
+            ("size", _LONG),
+            ("mtime", _LONG),
+            ("rows", _LONG),
+            ("footer", _TEXT),
+            ("partition", _TEXTS),
+            ("space", _TEXT),
+            ("base", _LONG),
+            ("columns", pa.list_(_TEXT)),
+            ("counted", pa.bool_()),
+            ("hidden", _TEXT),
+            ("lineage", _LONG),
+            ("entered", _LONG),
+            ("left", _LONG),
+            ("error", _TEXT),
+            ("seq", _LONG),
+        ]
+    ),
+    LEDGER: pa.schema(
+        [
+            ("seq", _LONG),
+            ("round", _LONG),
+            ("lineage", _LONG),
+            ("version", _LONG),
+            ("state", _TEXT),
+            ("covered", _LONG),
+            ("fingerprint_version", _LONG),
+            ("fingerprint_sha256", _TEXT),
+            ("fingerprint_table", _TEXT),
+            ("uncounted", _LONG),
+            ("settings_version", _LONG),
+            ("query_id", _TEXT),
+            ("batch_id", _LONG),
+            ("committed_at", _LONG),
+        ]
+    ),
+    SETTINGS: pa.schema(
+        [
+            ("seq", _LONG),
+            ("settings_version", _LONG),
+            ("index_id", _TEXT),
+            ("format", _LONG),
+            ("indexed", pa.list_(pa.struct([(n, _TEXT) for n in ("label", "id", "key_type", "type")]))),
+            ("options", _TEXTS),
+        ]
+    ),
+}
+"""Columns of each kind. One name has one type in all kinds."""
+
+ROW_GROUP_ROWS, ROW_GROUP_BYTES = 10_000, 1 << 20
+"""Where a row group of merged value counts or hidden rows ends."""
+
+QUERY_COLUMNS = (
+    "path",
+    "size",
+    "mtime",
+    "rows",
+    "space",
+    "base",
+    "columns",
+    "counted",
+    "hidden",
+    "lineage",
+    "left",
+)
+"""What a query reads of a `files` record."""
+
+
+def table_schema() -> pa.Schema:
+    """The schema of the index table: `kind`, then the union of all kinds' columns."""
+    union = {field.name: field for schema in SCHEMAS.values() for field in schema}
+    return pa.schema([pa.field("kind", _TEXT), *union.values()])
+
+
+def kind_of(path: str) -> str:
+    """The kind of an index file by its folder `kind=<kind>`."""
+    return path.partition("/")[0].removeprefix("kind=")
+
+
+def space_of(path: str) -> str:
+    """The row space of a segment by its name."""
+    return path.rpartition("/")[2].partition("-")[0]
+
+
+def write_records(storage: Storage, table: pa.Table, kind: str) -> IndexFile:
+    """Write rows of one kind as one file of the index, not yet committed."""
+    return _write(storage, kind, [table.cast(SCHEMAS[kind])])
+
+
+def write_stream(storage: Storage, tables: Iterable[pa.Table], kind: str) -> list[IndexFile]:
+    """Write rows of one kind as they come, in row groups of a size that a look-up reads quickly.
+
+    Returns: the file, or nothing where there are no rows. Memory: one row group.
+    """
+    groups = _row_groups(table.cast(SCHEMAS[kind]) for table in tables)
+    first = next(groups, None)
+    if first is None:
+        return []
+    return [_write(storage, kind, chain([first], groups))]
+
+
+def _write(storage: Storage, kind: str, groups: Iterable[pa.Table]) -> IndexFile:
+    binary = [field.name for field in SCHEMAS[kind] if pa.types.is_binary(field.type)]
+    plain = [name for name in SCHEMAS[kind].names if name not in binary]
+
+    def write(path: str) -> None:
+        with pq.ParquetWriter(
+            path,
+            SCHEMAS[kind],
+            compression="zstd",
+            use_dictionary=plain,
+            write_page_checksum=True,
+            write_page_index=True,
+        ) as out:
+            for group in groups:
+                out.write_table(group, row_group_size=max(1, len(group)))
+
+    return write_index_file(storage, kind, kind, write)
+
+
+def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(map(len, waiting)) >= ROW_GROUP_ROWS or sum(t.nbytes for t in waiting) >= ROW_GROUP_BYTES:
+            yield pa.concat_tables(waiting).combine_chunks()
+            waiting = []
+    rest = [table for table in waiting if len(table)]
+    if rest:
+        yield pa.concat_tables(rest).combine_chunks()
+
+
+def read_records(storage: Storage, path: str) -> pa.Table:
+    """All rows of one file, in the columns of its kind; columns that the file lacks are null.
+
+    Raises:
+        CorruptIndexError: it is missing, truncated, altered or not of its kind.
+    """
+    with reading(path), open_index_file(storage, path) as file:
+        return conform(file.read(), kind_of(path))
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Turn what pyarrow says about a damaged or missing index file into CorruptIndexError."""
+    try:
+        yield
+    except FileNotFoundError as gone:
+        raise CorruptIndexError(file=path, reason="it is missing") from gone
+    except (pa.ArrowException, OSError) as damage:
+        raise CorruptIndexError(file=path, reason=str(damage)) from damage
+
+
+def conform(found: pa.Table, kind: str) -> pa.Table:
+    """Rows in the columns and types of their kind; columns that the file lacks are null."""
+    schema = SCHEMAS[kind]
+    return pa.table([_column(found, field) for field in schema], schema=schema)
+
+
+def _column(found: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
+    if field.name in found.column_names:
+        return found[field.name].cast(field.type)
+    return pa.nulls(len(found), field.type)
+
+
+def files_to_arrow(records: Sequence[FileRecord]) -> pa.Table:
+    """`files` records as rows."""
+    schema = SCHEMAS[FILES]
+    columns = {name: [getattr(r, name) for r in records] for name in schema.names}
+    columns["partition"] = [dict(r.partition) for r in records]
+    return pa.table(
+        [pa.array(_pairs(v) if n == "partition" else v, schema.field(n).type) for n, v in columns.items()],
+        schema=schema,
+    )
+
+
+def _pairs(maps: Sequence[Mapping[str, str | None]]) -> list[list[tuple[str, str | None]]]:
+    return [list(m.items()) for m in maps]
+
+
+def files_from_arrow(table: pa.Table) -> list[FileRecord]:
+    """Rows as `files` records."""
+    rows = table.to_pylist()
+    for row in rows:
+        row["partition"] = dict(row["partition"] or ())
+        row["columns"] = tuple(row["columns"] or ())
+    return [FileRecord(**{f.name: row[f.name] for f in fields(FileRecord)}) for row in rows]
+
+
+def newest_per_path(table: pa.Table) -> pa.Table:
+    """The rows of highest `seq` per path; among equals the last one.
+
+    Vectorised: one dictionary encoding of the paths and one take.
+    """
+    if not len(table):
+        return table
+    seq = np.asarray(table["seq"], dtype=np.int64)
+    order = np.argsort(seq, kind="stable")
+    codes = np.asarray(_codes(table["path"]), dtype=np.int64)
+    last = np.empty(int(codes.max()) + 1, dtype=np.int64)
+    # Of repeated indices numpy keeps the last assignment.
+    last[codes[order]] = order
+    return table if len(last) == len(table) else table.take(pa.array(np.sort(last)))
+
+
+def _codes(paths: pa.ChunkedArray) -> npt.NDArray[Any]:
+    return np.asarray(pc.dictionary_encode(paths.combine_chunks()).indices)
+
+
+def ledger_to_arrow(ledger: Ledger) -> pa.Table:
+    """A ledger record as one row."""
+    row = asdict(ledger)
+    proof = ledger.fingerprint
+    del row["fingerprint"]
+    row["fingerprint_version"] = None if proof is None else proof.version
+    row["fingerprint_sha256"] = None if proof is None else proof.sha256
+    row["fingerprint_table"] = None if proof is None else proof.table_id
+    return pa.Table.from_pylist([row], schema=SCHEMAS[LEDGER])
+
+
+def ledger_from_arrow(table: pa.Table) -> Ledger | None:
+    """The newest ledger record; None where there is none."""
+    if not len(table):
+        return None
+    row = max(table.to_pylist(), key=lambda r: int(r["seq"]))
+    version, sha256, table_id = (row.pop(f"fingerprint_{n}") for n in ("version", "sha256", "table"))
+    proof = None if version is None else Fingerprint(version, sha256, table_id)
+    return Ledger(**row, fingerprint=proof)
+
+
+def settings_to_arrow(settings: Settings, seq: int) -> pa.Table:
+    """A settings record as one row."""
+    row = {
+        "seq": seq,
+        "settings_version": settings.version,
+        "index_id": settings.index_id,
+        "format": settings.format,
+        "indexed": [asdict(column) for column in settings.columns],
+        "options": list(settings.options.items()),
+    }
+    return pa.Table.from_pylist([row], schema=SCHEMAS[SETTINGS])
+
+
+def settings_from_arrow(table: pa.Table, path: str) -> tuple[Settings, int]:
+    """The newest settings record and its seq.
+
+    Raises:
+        IndexFormatError: the record is of a format that this release does not read.
+    """
+    row = max(table.to_pylist(), key=lambda r: int(r["seq"] or 0))
+    if row["format"] != FORMAT:
+        raise IndexFormatError(path=path, found=row["format"], supported=FORMAT)
+    settings = Settings(
+        version=row["settings_version"],
+        index_id=row["index_id"],
+        format=row["format"],
+        columns=tuple(IndexedColumn(**column) for column in row["indexed"]),
+        options=dict(row["options"] or ()),
+    )
+    return settings, int(row["seq"])

@@ -1,0 +1,64 @@
+"""Sorted index files read side by side, so that what belongs to one key meets in one small table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Key = tuple[tuple[bool, bytes | str], ...]
+
+
+def aligned(inputs: Sequence[Iterator[pa.Table]], by: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows of inputs that are each sorted by `by` (nulls first), in tables of rising key ranges.
+
+    Invariant: rows of equal key are in one table, as long as an input has them in one batch. Memory: one
+    batch of every input.
+    """
+    heads = [_next(batches) for batches in inputs]
+    while any(head is not None for head in heads):
+        end = min(key_at(head, by, len(head) - 1) for head in heads if head is not None)
+        parts = []
+        for number, head in enumerate(heads):
+            if head is None:
+                continue
+            cut = _rows_up_to(head, by, end)
+            if cut:
+                parts.append(head.slice(0, cut))
+                heads[number] = head.slice(cut) if cut < len(head) else _next(inputs[number])
+        yield pa.concat_tables(parts)
+
+
+def sort(table: pa.Table, by: Sequence[str]) -> pa.Table:
+    """A table by some columns, nulls before all else; equal rows stay in their order.
+
+    A column that says "not null" sorts before each, since how pyarrow is told where nulls go differs by
+    release.
+    """
+    keys: dict[str, pa.ChunkedArray | pa.Array] = {}
+    for name in by:
+        keys[f"{name} is set"] = pc.cast(pc.is_valid(table[name]), pa.int8())
+        keys[name] = table[name]
+    return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
+
+
+def key_at(table: pa.Table, by: Sequence[str], row: int) -> Key:
+    """The key of one row as a value that orders as the files are sorted: null before all else."""
+    values = (table[name][row].as_py() for name in by)
+    return tuple((value is not None, value if value is not None else b"") for value in values)
+
+
+def _next(batches: Iterator[pa.Table]) -> pa.Table | None:
+    return next((batch for batch in batches if len(batch)), None)
+
+
+def _rows_up_to(table: pa.Table, by: Sequence[str], end: Key) -> int:
+    low, high = 0, len(table)
+    while low < high:
+        middle = (low + high) // 2
+        if key_at(table, by, middle) <= end:
+            low = middle + 1
+        else:
+            high = middle
+    return low
