@@ -1,0 +1,99 @@
+"""What the index records, as frozen values: files, the ledger, settings, and its own files.
+
+Nothing here reads or writes. `seq` of a record is given by the commit that makes it visible; of two records
+of one path the one with the higher `seq` counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tailbit.tables.model import Fingerprint, Version
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """A Parquet file of the index, written and flushed but visible only once a commit names it.
+
+    `path`: relative to the index, `kind=<kind>/...`. `size`: bytes. `rows`: rows of the Parquet file.
+    """
+
+    path: str
+    size: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedColumn:
+    """A column that the index keeps: its SQL label, id (physical path), key type and logical type."""
+
+    label: str
+    id: str
+    key_type: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """What the index has done with one data file.
+
+    `path`, `size`, `mtime`, `rows` (physical), `partition`: as of the source; `footer`: hash of its footer,
+    empty where it was never read. `space`, `base`: the claim `[base, base + rows)` of a row space, None where
+    nothing is posted. `columns`: ids of the columns posted there. `counted`: whether its visible rows are in
+    the value counts, for exactly these columns; `hidden`: identity of the deletion vector they are counted
+    under, empty for none. `lineage`: the lineage of the source it was seen in last. `entered`, `left`:
+    versions of the source; `left` is None while it is live. `error`: why it could not be read.
+    """
+
+    path: str
+    size: int
+    mtime: int
+    rows: int
+    footer: str
+    partition: Mapping[str, str | None]
+    space: str | None
+    base: int | None
+    columns: tuple[str, ...]
+    counted: bool
+    hidden: str
+    lineage: int
+    entered: Version
+    left: Version | None
+    error: str | None = None
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """How far the index is, written in the same commit as the effect it speaks of.
+
+    `round` counts fresh starts, `lineage` those where the source is another table than before. `version`:
+    target of the last batch. `state`: `building` while a round's first snapshot is indexed, then `complete`.
+    `covered`: the version of which everything is recorded, None before the first. `fingerprint`: of that
+    commit. `uncounted`: live files whose rows are in no value count.
+    """
+
+    seq: int
+    round: int
+    lineage: int
+    version: Version
+    state: str
+    covered: Version | None
+    fingerprint: Fingerprint | None
+    uncounted: int
+    settings_version: int
+    query_id: str
+    batch_id: int
+    committed_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the index was told to be: its identity, format, columns and options. Versioned."""
+
+    version: int
+    index_id: str
+    format: int
+    columns: tuple[IndexedColumn, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
