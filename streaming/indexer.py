@@ -21,7 +21,8 @@ from tailbit.index.build import IndexedColumn as TaskColumn
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.model import FileRecord
 from tailbit.index.plan import TaskLimits, pack, path_of, plan_work, uncounted_record
-from tailbit.tables.model import FileSlice, Fingerprint, Schema, Version
+from tailbit.tables.delta.schema import Schema
+from tailbit.tables.model import FileSlice, Fingerprint, Version
 from tailbit.tables.table import Table
 
 ATTEMPTS = 5

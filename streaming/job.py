@@ -23,7 +23,7 @@ from tailbit.errors import StreamError, TailbitError
 from tailbit.index.metadata_table import IndexTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.metrics import IdleWatch
-from tailbit.streaming.session import build_session
+from tailbit.streaming.session import build_session, check_java
 from tailbit.streaming.settings import StreamSettings, milliseconds, prepare_index
 from tailbit.tables import open_table
 from tailbit.tables.storage import Storage
@@ -66,9 +66,13 @@ class Job:
     batch: Batch
     control: Control
     heartbeat: Heartbeat
+    checkpoint: str
 
     def close(self) -> None:
-        """Release the heartbeat and take the control folder away."""
+        """Release the heartbeat and take the control folder away; why the query ended stays known."""
+        failure = self.failure()
+        if failure is not None:
+            _failures[str(self.query.id)] = failure
         self.heartbeat.release()
         self.control.remove()
 
@@ -78,11 +82,14 @@ class Job:
         ended = self.query.exception()
         if named is not None or ended is None:
             return named
-        return StreamError(reason=_first_line(str(ended)))
+        return StreamError(reason=_in_short(str(ended)), checkpoint=self.checkpoint)
 
 
 _jobs: dict[str, Job] = {}
 """Queries started by this process, by the root of their index; for `start` to clear away those that ended."""
+
+_failures: dict[str, TailbitError] = {}
+"""Why queries of this process ended, by query id."""
 
 
 def prepare(
@@ -166,7 +173,7 @@ def launch(
     writer = (
         writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{wait} milliseconds")
     )
-    return Job(writer.start(), batch, control, heartbeat)
+    return Job(writer.start(), batch, control, heartbeat, prepared.checkpoint)
 
 
 def run(
@@ -187,6 +194,7 @@ def run(
     Raises:
         TailbitError: by name, whatever ended the query.
     """
+    check_java()
     with _signals() as stop:
         prepared = prepare(path, columns, index, checkpoint, trigger)
         heartbeat = Heartbeat(Storage(prepared.index.path))
@@ -211,6 +219,8 @@ def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: On
 
     An idle query is the only one that stops without noise: so the planner first says that no batch runs.
     """
+    from py4j.protocol import Py4JError
+
     watch = IdleWatch(prepared.table.root, job.batch.latest, on_progress)
     try:
         while job.query.isActive:
@@ -223,8 +233,9 @@ def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: On
             watch.look(time.monotonic())
         failure = job.failure()
         job.batch.merger.wait(2.0 if stop.is_set() else 60.0)
-    except OSError as gone:
-        raise StreamError(reason=f"Spark's Java process is gone ({type(gone).__name__})") from gone
+    except (OSError, Py4JError) as gone:
+        reason = f"Spark's Java process is gone ({type(gone).__name__})"
+        raise StreamError(reason=reason, checkpoint=prepared.checkpoint) from gone
     finally:
         job.control.remove()
     if failure is not None:
@@ -267,8 +278,11 @@ def _close_when_ended(path: str, job: Job) -> None:
 def failure_of(query: StreamingQuery) -> TailbitError | None:
     """Why a query of `start` ended, by name; None while it runs or where it ended well."""
     jobs = [job for job in _jobs.values() if job.query.id == query.id]
-    return jobs[0].failure() if jobs else None
+    return jobs[0].failure() if jobs else _failures.get(str(query.id))
 
 
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
+def _in_short(text: str) -> str:
+    """The first line, and of a Python traceback in it the line that says what was raised."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
+    raised = [line for line in lines[1:] if re.match(r"[\w.]+(Error|Exception): ", line)]
+    return lines[0] if not raised else f"{lines[0]} ({raised[0]})"

@@ -218,5 +218,5 @@ class StreamError(TailbitError):
     """The Spark query or its Java process ended for a reason that is not tailbit's own."""
 
     template = "the Spark query ended: {reason}"
-    hint = "Start it again: it goes on where the index says it was. If it ends again, see Spark's own log above."
+    hint = "Start it again: it goes on where the index says it was. If it ends at once again, delete {checkpoint}."
     retryable = True
