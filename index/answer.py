@@ -19,11 +19,12 @@ import pyarrow as pa
 
 from tailbit.errors import CorruptIndexError, UsageError
 from tailbit.index.coverage import Coverage, SpaceView
+from tailbit.index.data_scan import scan
 from tailbit.index.evaluate import Bounds, evaluate
 from tailbit.index.facets import facet_counts
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.predicate import Node
-from tailbit.index.rows import Positions, fetch, scan, visible_positions
+from tailbit.index.rows import Positions, fetch, visible_positions
 from tailbit.index.scan import file_can_match, whole_file_truth
 from tailbit.tables.delta.schema import Schema
 from tailbit.tables.delta.snapshot import Snapshot

@@ -1,6 +1,6 @@
-"""Rows of data files by position: find where a predicate is TRUE, and fetch columns at positions.
+"""Rows of data files by position: which are visible, and columns at positions.
 
-Input: a file slice. Output: uint64 physical positions, or Arrow tables in the table's logical schema. Only the row groups
+Input: a file slice. Output: uint64 physical positions, or Arrow tables with columns named by id. Only the row groups
 that hold wanted positions are read, one at a time, so memory is bounded by a row group.
 """
 
@@ -14,8 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
-from tailbit.index.predicate import Node, columns_of
-from tailbit.index.scan import matches
 from tailbit.tables.data_file import open_data_file, partition_array, read_columns
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.storage import Storage
@@ -23,27 +21,8 @@ from tailbit.tables.storage import Storage
 Positions = npt.NDArray[np.uint64]
 
 
-def scan(
-    storage: Storage, piece: FileSlice, node: Node, hidden: BitMap | None, among: Positions | None = None
-) -> Positions:
-    """Physical positions of visible rows of a file where `node` is TRUE; only `among` these where given.
-
-    Cost: decodes the predicate's columns, in the row groups that hold `among`.
-
-    Raises:
-        DataFileError: the file is missing or is not Parquet.
-    """
-    columns = [c for c in columns_of(node) if not c.partition]
-    found = []
-    for start, local, table in _row_groups(storage, piece, columns, among):
-        hits = matches(node, table, piece.partition)
-        at = np.flatnonzero(hits).astype(np.uint64) if local is None else local[hits[local]]
-        found.append(at + np.uint64(start))
-    out = np.concatenate(found) if found else np.zeros(0, np.uint64)
-    return _without(out, hidden)
-
-
-def _without(positions: Positions, hidden: BitMap | None) -> Positions:
+def without(positions: Positions, hidden: BitMap | None) -> Positions:
+    """Ascending positions less the hidden ones."""
     if not hidden or not len(positions):
         return positions
     gone = np.frombuffer(hidden.to_array(), dtype=np.uint32)
@@ -52,7 +31,7 @@ def _without(positions: Positions, hidden: BitMap | None) -> Positions:
 
 def visible_positions(rows: int, hidden: BitMap | None) -> Positions:
     """Every physical position of a file but the hidden ones."""
-    return _without(np.arange(rows, dtype=np.uint64), hidden)
+    return without(np.arange(rows, dtype=np.uint64), hidden)
 
 
 def physical_rows(storage: Storage, piece: FileSlice) -> int:
@@ -67,7 +46,7 @@ def fetch(
 ) -> Iterator[pa.Table]:
     """Tables of `columns` (named by column id) at ascending positions (None: all rows), one per row group."""
     stored = [c for c in columns if not c.partition]
-    for _, local, table in _row_groups(storage, piece, stored, positions):
+    for _, local, table in row_groups(storage, piece, stored, positions):
         picked = table if local is None else table.take(pa.array(local.astype(np.int64)))
         n = picked.num_rows if stored else (table.num_rows if local is None else len(local))
         arrays = [
@@ -77,7 +56,7 @@ def fetch(
         yield pa.table(dict(zip([c.id for c in columns], arrays, strict=True)))
 
 
-def _row_groups(
+def row_groups(
     storage: Storage, piece: FileSlice, columns: Sequence[Column], among: Positions | None
 ) -> Iterator[tuple[int, Positions | None, pa.Table]]:
     """(first position, wanted positions relative to it or None for all, decoded columns) per row group."""

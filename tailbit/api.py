@@ -93,7 +93,7 @@ class IndexedTable:
         self._refresh()
         snapshot = self.table.snapshot(self._version(version, as_of, zone))
         node: Node = Constant(True) if sql is None else bind(sql, snapshot.schema, zone)
-        trusted = self.index is not None and self._trusted()
+        trusted = self.index is not None and self.trusted()
         ledger = self.index.ledger if self.index is not None else None
         coverage = self._cover(snapshot.version, trusted)
         served = (
@@ -177,7 +177,7 @@ class IndexedTable:
         except NoIndexError:
             self.index = None
 
-    def _trusted(self) -> bool:
+    def trusted(self) -> bool:
         """Whether the commit that the ledger vouches for is still in the source log as it was.
 
         Where it is not (other history) or cannot be seen any more (cleaned up), nothing counts as covered.

@@ -99,3 +99,58 @@ def print_status(found: dict[str, Any]) -> None:
         elif isinstance(value, dict):
             value = "  ".join(f"{k} {v}" for k, v in value.items())
         sys.stdout.write(f"{key.replace('_', ' '):<18}{'-' if value is None else value}\n")
+
+
+def progress_lines(as_json: bool) -> Callable[[Any], None]:
+    """A callback that tells the progress of a running indexer: a live line on a terminal, lines elsewhere.
+
+    An idle look is told only on a terminal or as JSON, so that a log holds a line per batch.
+    """
+    if as_json:
+        return _json_progress
+    if not sys.stderr.isatty():
+        return _plain_progress
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    live = Live(console=Console(stderr=True), refresh_per_second=4, transient=False)
+    live.start()
+
+    def show(progress: Any) -> None:
+        live.update(Text(_progress_text(progress)))
+
+    return show
+
+
+def _progress_text(progress: Any) -> str:
+    done = "building" if progress.covered is None else f"covered v{progress.covered}"
+    lag = progress.lag
+    behind = "up to date" if not lag.versions else f"{lag.versions} versions, {lag.seconds:.1f} s behind"
+    work = "" if progress.idle else f" · {progress.files} files, {progress.rows} rows in {progress.batch_ms:.0f} ms"
+    return f"{done} of v{progress.head} · {behind}{work}"
+
+
+def _plain_progress(progress: Any) -> None:
+    if not progress.idle:
+        sys.stderr.write(_progress_text(progress) + "\n")
+        sys.stderr.flush()
+
+
+def _json_progress(progress: Any) -> None:
+    import json
+
+    found = {
+        "covered_version": progress.covered,
+        "head": progress.head,
+        "files": progress.files,
+        "rows": progress.rows,
+        "lag_versions": progress.lag.versions,
+        "lag_files": progress.lag.files,
+        "lag_bytes": progress.lag.bytes,
+        "lag_seconds": round(progress.lag.seconds, 3),
+        "batch_ms": round(progress.batch_ms, 1),
+        "idle": progress.idle,
+    }
+    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,94 @@
+"""How long from a commit visible in the source to the same commit covered by the index?
+
+Usage: python benchmarks/freshness.py [COMMITS] [PER_SECOND]. A process of its own runs `tailbit run`; this one writes
+small commits and watches the index log, a probe every 2 ms.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import deltalake
+import pyarrow as pa
+
+from tailbit.index.metadata_table import IndexTable
+
+ROWS = 100
+
+
+def main(commits: int = 200, per_second: float = 2.0) -> None:
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tailbit-fresh-"))
+    table = folder / "events"
+    deltalake.write_deltalake(str(table), _rows(0))
+    command = [pathlib.Path(sys.executable).with_name("tailbit"), "run", table, "--columns", "kind,site", "--quiet"]
+    indexer = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        waits = _measure(table, commits, per_second)
+    finally:
+        indexer.send_signal(signal.SIGTERM)
+        indexer.wait(60)
+        shutil.rmtree(folder)
+    waits.sort()
+    found = {
+        "commits": commits,
+        "per second": per_second,
+        "median s": round(statistics.median(waits), 3),
+        "p99 s": round(waits[int(len(waits) * 0.99) - 1], 3),
+        "max s": round(waits[-1], 3),
+    }
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+def _rows(commit: int) -> pa.Table:
+    numbers = [commit * ROWS + i for i in range(ROWS)]
+    return pa.table({"id": numbers, "kind": [f"k{n % 7}" for n in numbers], "site": [f"s{n % 400}" for n in numbers]})
+
+
+def _measure(table: pathlib.Path, commits: int, per_second: float) -> list[float]:
+    index = _await_index(table / "_tailbit")
+    handle = deltalake.DeltaTable(str(table))
+    for warm_up in range(10):
+        _one(handle, index, warm_up + 1)
+    waits, due = [], time.perf_counter()
+    for commit in range(commits):
+        due += 1 / per_second
+        time.sleep(max(0.0, due - time.perf_counter()))
+        waits.append(_one(handle, index, commit + 11))
+    return waits
+
+
+def _await_index(path: pathlib.Path) -> IndexTable:
+    while True:
+        try:
+            index = IndexTable.open(str(path))
+        except Exception as absent:
+            if time.perf_counter() > 300:
+                raise SystemExit("no index came up") from absent
+            time.sleep(0.1)
+            continue
+        if index.ledger is not None and index.ledger.state == "complete":
+            return index
+        time.sleep(0.1)
+
+
+def _one(handle: deltalake.DeltaTable, index: IndexTable, commit: int) -> float:
+    deltalake.write_deltalake(handle, _rows(commit), mode="append")
+    written, wanted = time.perf_counter(), handle.version()
+    while index.ledger is None or (index.ledger.covered or 0) < wanted:
+        if time.perf_counter() - written > 60:
+            raise SystemExit(f"version {wanted} is not covered after 60 s")
+        time.sleep(0.002)
+        index.refresh()
+    return time.perf_counter() - written
+
+
+if __name__ == "__main__":
+    main(*(int(a) for a in sys.argv[1:2]), *(float(a) for a in sys.argv[2:3]))

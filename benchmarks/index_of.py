@@ -1,0 +1,46 @@
+"""An index brought up to date in this process, without Spark: the same path as foreachBatch, tasks run in turn."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+
+
+from tailbit.checkpoints.ledger import Origin
+from tailbit.checkpoints.offset import log_start, snapshot_start
+from tailbit.index.build import run_task
+from tailbit.index.metadata_table import IndexTable
+from tailbit.index.plan import TaskLimits
+from tailbit.streaming.indexer import Indexer
+from tailbit.streaming.settings import prepare_index
+from tailbit.tables import open_table
+
+
+class Upkeep:
+    """One table and its index, kept by hand."""
+
+    def __init__(self, table: pathlib.Path, columns: Sequence[str]) -> None:
+        self.table = open_table(str(table))
+        self.index: IndexTable = prepare_index(self.table, str(table / "_tailbit"), columns)
+        self._indexer = Indexer(
+            self.table, self.index, TaskLimits(parallelism=1), lambda tasks: [run_task(t) for t in tasks]
+        )
+
+    def catch_up(self) -> None:
+        """Bring the index to the head of the log."""
+        head, ledger = self.table.head(), self.index.ledger
+        print_of_head = self.table.fingerprint(head)
+        if ledger is None:
+            start = snapshot_start(1, print_of_head, head)
+            end = start.after_snapshot()
+        else:
+            start = log_start(ledger.round, ledger.fingerprint, ledger.version)
+            end = log_start(ledger.round, print_of_head, head)
+        self._indexer.apply(start, end, Origin())
+
+
+def index_without_spark(table: pathlib.Path, columns: Sequence[str]) -> Upkeep:
+    """The index of a table, brought up to date."""
+    upkeep = Upkeep(table, columns)
+    upkeep.catch_up()
+    return upkeep

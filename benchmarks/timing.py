@@ -1,0 +1,29 @@
+"""Medians of repeated calls, contestants in turn so that a slow moment of the machine meets all of them."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def medians(calls: Mapping[str, Callable[[], Any]], repeats: int = 9) -> dict[str, float]:
+    """Median seconds of each call, after one uncounted round; the calls take turns."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def same(answers: Mapping[str, Any]) -> Any:
+    """The one answer all contestants gave; a benchmark with differing answers stops with the difference."""
+    first = next(iter(answers.values()))
+    if any(a != first for a in answers.values()):
+        raise SystemExit(f"the answers differ: {dict(answers)}")
+    return first

@@ -1,0 +1,112 @@
+"""Writing and opening the Parquet files of the index.
+
+A file's name carries the length and the hash of its footer, `<stem>.<footer length>.<sha256, 16 digits>.parquet`: the
+name is in the Delta commit, so a footer is checked before it is parsed. Pages carry checksums, verified at every read.
+A file gets its final name only once it is flushed to disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import struct
+import uuid
+from collections.abc import Callable, Collection, Iterable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tailbit.errors import CorruptIndexError, StorageError
+from tailbit.faults import Fault, fault_point
+from tailbit.index.model import IndexFile
+from tailbit.tables.storage import Storage
+
+_MAGIC = b"PAR1"
+_TAIL = 8
+
+
+def write_index_file(storage: Storage, kind: str, stem: str, write: Callable[[str], None]) -> IndexFile:
+    """Write one file of a kind; it is on disk under its final name, or not there at all.
+
+    `write` makes the Parquet file at the local path it is given. The stem gets eight random digits.
+
+    Raises:
+        StorageError: the disk is full or refuses; the unfinished file is removed.
+    """
+    folder = storage.local_path(f"kind={kind}")
+    unique = f"{stem}-{uuid.uuid4().hex[:8]}"
+    unfinished = os.path.join(folder, f"_{unique}.tmp")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        write(unfinished)
+        fault_point(Fault.SEGMENT_HALF_WRITTEN)
+        footer, size = _flushed(unfinished)
+        rows = int(pq.read_metadata(unfinished).num_rows)
+        name = f"{unique}.{len(footer)}.{hashlib.sha256(footer).hexdigest()[:16]}.parquet"
+        os.replace(unfinished, os.path.join(folder, name))
+    except OSError as refused:
+        raise StorageError(path=folder, reason=refused.strerror or str(refused)) from refused
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+    fault_point(Fault.SEGMENT_WRITTEN)
+    return IndexFile(f"kind={kind}/{name}", size, rows)
+
+
+def write_parquet(
+    path: str, schema: pa.Schema, groups: Iterable[pa.Table], uncompressed: Collection[str] = ()
+) -> None:
+    """One row group a table, with page checksums and a page index; text is dictionary-coded, binary is not."""
+    with pq.ParquetWriter(
+        path,
+        schema,
+        compression={name: "NONE" if name in uncompressed else "ZSTD" for name in schema.names},
+        use_dictionary=[f.name for f in schema if not pa.types.is_binary(f.type)],
+        write_page_checksum=True,
+        write_page_index=True,
+    ) as out:
+        for group in groups:
+            out.write_table(group, row_group_size=max(1, len(group)))
+
+
+def _flushed(path: str) -> tuple[bytes, int]:
+    """Flush a Parquet file to disk; its footer and its size."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        size = file.seek(0, os.SEEK_END)
+        file.seek(size - _TAIL)
+        (length,) = struct.unpack("<I", file.read(4))
+        file.seek(size - _TAIL - length)
+        return file.read(length), size
+
+
+def open_index_file(storage: Storage, path: str) -> pq.ParquetFile:
+    """A file of the index, its footer checked against its name; pages are verified as they are read.
+
+    Raises:
+        CorruptIndexError: it is missing, truncated or altered.
+    """
+    try:
+        wanted_length, wanted_hash = path.rsplit(".", 3)[1:3]
+        _check_footer(storage, path, int(wanted_length), wanted_hash)
+        return pq.ParquetFile(
+            storage.local_path(path), memory_map=False, page_checksum_verification=True, pre_buffer=False
+        )
+    except FileNotFoundError as gone:
+        raise CorruptIndexError(file=path, reason="it is missing") from gone
+    except (ValueError, pa.ArrowException, OSError) as damage:
+        raise CorruptIndexError(file=path, reason=str(damage)) from damage
+
+
+def _check_footer(storage: Storage, path: str, length: int, wanted: str) -> None:
+    with open(storage.local_path(path), "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size < length + _TAIL + len(_MAGIC):
+            raise CorruptIndexError(file=path, reason=f"it is truncated: {size} bytes")
+        file.seek(size - _TAIL - length)
+        tail = file.read(length + _TAIL)
+    if tail[-4:] != _MAGIC or struct.unpack("<I", tail[-_TAIL:-4])[0] != length:
+        raise CorruptIndexError(file=path, reason="it is truncated or altered at its end")
+    if hashlib.sha256(tail[:length]).hexdigest()[:16] != wanted:
+        raise CorruptIndexError(file=path, reason="its footer is not the one that was written")

@@ -1,0 +1,58 @@
+"""Hidden rows for a task: of a slice from the source, of a record from the index that counted them."""
+
+from __future__ import annotations
+
+import functools
+from functools import cached_property
+
+from pyroaring import BitMap
+
+from tailbit.errors import CorruptIndexError
+from tailbit.index.metadata_table import IndexTable
+from tailbit.index.model import FileRecord
+from tailbit.tables.delta.deletion_vectors import read_deletion_vector
+from tailbit.tables.model import FileSlice
+from tailbit.tables.storage import Storage
+
+
+@functools.lru_cache(maxsize=8)
+def _opened(path: str) -> IndexTable:
+    return IndexTable.open(path)
+
+
+class HiddenRowsReader:
+    """Hidden rows by identity, each read once a task. The index is opened only where it is asked."""
+
+    def __init__(self, index_path: str) -> None:
+        self._path = index_path
+        self._known: dict[str, BitMap] = {}
+
+    @cached_property
+    def index(self) -> IndexTable:
+        """The index as it is now; kept open between the tasks of a process."""
+        found = _opened(self._path)
+        found.refresh()
+        return found
+
+    def of_slice(self, source: Storage, piece: FileSlice) -> BitMap | None:
+        """The rows hidden from a file slice, None where there are none. A deletion vector is read once."""
+        if piece.hidden is None:
+            return None
+        if piece.hidden.id not in self._known:
+            self._known[piece.hidden.id] = read_deletion_vector(source, piece.hidden)
+        return self._known[piece.hidden.id]
+
+    def of_record(self, record: FileRecord) -> BitMap | None:
+        """The hidden rows that a file is counted under, None where there are none.
+
+        Raises:
+            CorruptIndexError: the index has lost them.
+        """
+        if not record.hidden:
+            return None
+        if record.hidden not in self._known:
+            found = self.index.hidden_rows(record.hidden)
+            if found is None:
+                raise CorruptIndexError(file=record.path, reason=f"hidden rows {record.hidden} are lost")
+            self._known[record.hidden] = found
+        return self._known[record.hidden]
