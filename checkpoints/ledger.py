@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tailbit.checkpoints.offset import Offset
 from tailbit.index.model import FileRecord, Ledger
-from tailbit.tables.model import Fingerprint
+from tailbit.tables.model import Fingerprint, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def next_ledger(
     Invariant: `covered` moves only when the round's snapshot is complete; while it is being built, `version`
     is the pinned one, and `covered` stays what it was in the same lineage, else None.
     """
-    covered = end.covers
+    covered: Version | None = end.covers
     if end.in_snapshot:
         covered = previous.covered if previous is not None and previous.lineage == lineage else None
     return Ledger(

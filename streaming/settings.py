@@ -7,9 +7,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from tailbit.errors import NoIndexError, SettingsError, UsageError
+from tailbit.errors import CommitConflictError, NoIndexError, SettingsError, UsageError
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.model import IndexedColumn, Settings
+from tailbit.index.records import FORMAT
 from tailbit.index.values import key_type_of
 from tailbit.tables.model import Column
 from tailbit.tables.table import Table
@@ -74,18 +75,33 @@ def prepare_index(table: Table, path: str, columns: Sequence[str] | None) -> Ind
         UnknownColumnError, ColumnTypeError: a column that is not there or cannot be indexed.
     """
     asked = None if columns is None else _indexed(table, columns)
-    try:
-        index = IndexTable.open(path)
-    except NoIndexError:
-        if asked is None:
-            raise UsageError(
-                reason=f"no index at {path} yet, and no columns are given", hint="Give --columns a,b,c."
-            ) from None
-        settings = Settings(version=1, index_id=uuid.uuid4().hex, format=1, columns=asked, options={})
-        return IndexTable.create(path, settings)
+    index = _open(path)
+    if index is None and asked is None:
+        raise UsageError(
+            reason=f"no index at {path} yet, and no columns are given", hint="Give --columns a,b,c."
+        )
+    if index is None and asked is not None:
+        index = _create(path, asked)
+    assert index is not None
     if asked is not None:
         _check_columns(path, index.settings.columns, asked)
     return index
+
+
+def _open(path: str) -> IndexTable | None:
+    try:
+        return IndexTable.open(path)
+    except NoIndexError:
+        return None
+
+
+def _create(path: str, columns: tuple[IndexedColumn, ...]) -> IndexTable:
+    """A new index; the one that another process makes at this moment, if that is first."""
+    settings = Settings(version=1, index_id=uuid.uuid4().hex, format=FORMAT, columns=columns)
+    try:
+        return IndexTable.create(path, settings)
+    except CommitConflictError:
+        return IndexTable.open(path)
 
 
 def _indexed(table: Table, columns: Sequence[str]) -> tuple[IndexedColumn, ...]:
