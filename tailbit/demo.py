@@ -190,10 +190,8 @@ class Demo:
         rows, equal = [], []
         for sql, version in QUESTIONS:
             at = head if version is None else version
-            mine, mine_s = _best(lambda sql=sql, at=at: self._count(sql, at))
-            theirs, theirs_s = _best(
-                lambda sql=sql, at=at: self._ask("count", where=sql, version=at)["count"]
-            )
+            mine, mine_s = _best(partial(self._count, sql, at))
+            theirs, theirs_s = _best(partial(self._spark_count, sql, at))
             equal.append(mine == theirs)
             rows.append(
                 [sql, str(at), f"{mine:,}", _ms(mine_s), f"{theirs:,}", _ms(theirs_s), _mark(mine == theirs)]
