@@ -1,9 +1,10 @@
 """Columns of a data file, decoded to the table's current logical types.
 
-Fields are found by physical name ignoring case (as Spark does), or by field id where the table maps by id. A column that the
-file lacks is NULL in every row. Older, narrower types are cast up. Row order is physical order over all row groups,
-so position i of a column is record position i. One thread: callers run as many files at once as they have cores.
-Dates and times that Spark wrote in its legacy calendar are refused where that calendar differs.
+Fields are found by physical name ignoring case (as Spark does), or by field id where the table maps by id. A
+column that the file lacks is NULL in every row. Older, narrower types are cast up. Row order is physical
+order over all row groups, so position i of a column is record position i. One thread: callers run as many
+files at once as they have cores. Dates and times that Spark wrote in its legacy calendar are refused where
+that calendar differs.
 """
 
 from __future__ import annotations
@@ -100,8 +101,8 @@ def read_columns(
     Shape: the rows of the row groups asked for (None: of the file). A leaf below a NULL struct is NULL.
 
     Raises:
-        DataFileError: damaged pages, two fields of one name ignoring case, or values that do not fit the type.
-        LegacyCalendarError: dates or times in Spark's legacy calendar, from the part where it differs.
+        DataFileError: damaged pages, two fields of one name ignoring case, or values that do not fit the
+        type. LegacyCalendarError: dates or times in Spark's legacy calendar, from the part where it differs.
         ColumnTypeError: a type that cannot be decoded.
     """
     path = getattr(file, "path", "")

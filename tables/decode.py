@@ -1,7 +1,8 @@
 """Values as a file stores them, turned into the table's current logical type.
 
-Recursive over structs, arrays and maps. Only widenings that Delta allows are cast, each exactly; anything else is refused.
-Source: Delta protocol, Type Widening; Spark's rules for INT96, zone-less timestamps and the legacy calendar.
+Recursive over structs, arrays and maps. Only widenings that Delta allows are cast, each exactly; anything
+else is refused. Source: Delta protocol, Type Widening; Spark's rules for INT96, zone-less timestamps and the
+legacy calendar.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def _micros(stored: pa.Array) -> pa.Array:
 
 
 def _becomes(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether stored values of one type are values of the other: the same kind, or a widening that Delta allows."""
+    """Whether stored values of one type are values of the other: one kind, or a widening Delta allows."""
     types = pa.types
     if types.is_timestamp(wanted):
         if types.is_timestamp(found):

@@ -37,8 +37,8 @@ class Column:
     """A leaf or top-level column.
 
     `name`: logical path, one part per nesting level. `physical`: the path in data files, statistics and
-    partition values; it is what the index knows the column by, so a rename costs nothing. `field_ids`: one id per
-    level where the table maps columns by id, else empty.
+    partition values; it is what the index knows the column by, so a rename costs nothing. `field_ids`: one id
+    per level where the table maps columns by id, else empty.
     """
 
     name: tuple[str, ...]
@@ -110,7 +110,7 @@ class FileSlice:
 
 @dataclass(frozen=True, slots=True)
 class SliceChange:
-    """The net effect of a range of commits on one path: old is None where it was not live, new where it is gone."""
+    """The net effect of commits on one path: old is None where it was not live, new where it is gone."""
 
     path: str
     old: FileSlice | None
@@ -119,7 +119,7 @@ class SliceChange:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What proves that a commit is still the one that was covered: its version, sha256 of its bytes, table id."""
+    """What proves that a commit is the one that was covered: version, sha256 of its bytes, table id."""
 
     version: Version
     sha256: str

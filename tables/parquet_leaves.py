@@ -1,7 +1,7 @@
 """Which leaf columns of a Parquet file belong to which field of its schema.
 
-Parquet readers select columns by dotted names, which is ambiguous where names hold dots. Leaves are numbered in
-schema order, so a walk over the Arrow schema finds the numbers for sure.
+Parquet readers select columns by dotted names, which is ambiguous where names hold dots. Leaves are numbered
+in schema order, so a walk over the Arrow schema finds the numbers for sure.
 """
 
 from __future__ import annotations

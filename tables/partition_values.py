@@ -1,8 +1,8 @@
 """Partition values: the log's text, turned into typed values.
 
-NULL is JSON null or a missing key. An empty text is the empty string for string and binary columns and NULL for all others, as Spark
-reads it. Timestamps without a zone are in the writer's zone, by default UTC. Nothing is ever taken from folder names.
-Source: Delta protocol, Partition Value Serialization.
+NULL is JSON null or a missing key. An empty text is the empty string for string and binary columns and NULL
+for all others, as Spark reads it. Timestamps without a zone are in the writer's zone, by default UTC. Nothing
+is ever taken from folder names. Source: Delta protocol, Partition Value Serialization.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ from tailbit.tables.delta.schema import arrow_type
 from tailbit.tables.model import Column, DataType
 
 _WHOLE = re.compile(r"\s*[+-]?\d{1,20}\s*")
-_DATE = re.compile(r"([+-]?\d{4,7})-(\d{1,2})-(\d{1,2})")
 _TIME = re.compile(
-    _DATE.pattern
-    + r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2}(?::\d{2})?)?"
+    r"([+-]?\d{4,7})-(\d{1,2})-(\d{1,2})"
+    r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
+    r"\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2}(?::\d{2})?)?"
 )
 _DAY_US = 86_400_000_000
+_FIRST_SECOND, _LAST_SECOND = -62_135_400_000, 253_402_000_000
+"""A day inside the ends of Python's calendar, in seconds since 1970."""
 _WORDS = {"true": True, "false": False}
 
 
 def partition_value(column: Column, text: str | None, zone: str = "UTC") -> Any:
-    """The typed Python value of a partition column: bool, int, float, Decimal, str, bytes, date, datetime or None.
+    """The typed Python value of a partition column; a date is a date, a timestamp a datetime.
 
     Raises:
         MalformedLogError: a text that is no value of the column's type, or a date that Python cannot hold.
@@ -123,9 +125,10 @@ def _decimal(text: str, scale: int) -> Decimal:
 
 
 def parse_micros(text: str, zone: str | None) -> int:
-    """Microseconds since 1970 of a date or time text, years of any length; digits below the microsecond are cut.
+    """Microseconds since 1970 of a date or time text, years of any length; finer digits are cut.
 
-    `zone`: what a text without an offset is in; None reads every text as a zone-less time and refuses an offset.
+    `zone`: what a text without an offset is in; None reads every text as a zone-less time and refuses an
+    offset.
 
     Raises:
         ValueError: the text is no time.
@@ -158,13 +161,9 @@ def _offset_at(local_us: int, zone: str) -> int:
     """What a zone's clocks were ahead of UTC at a local time; beyond Python's calendar, as at its ends."""
     if zone in ("UTC", "Z"):
         return 0
-    low, high = datetime.datetime(1, 1, 2), datetime.datetime(9999, 12, 30)
-    start = datetime.datetime(1970, 1, 1)
-    try:
-        moment = min(max(start + datetime.timedelta(microseconds=local_us), low), high)
-    except OverflowError:
-        moment = low if local_us < 0 else high
-    ahead = moment.replace(tzinfo=ZoneInfo(zone)).utcoffset() or datetime.timedelta()
+    seconds = min(max(local_us // 1_000_000, _FIRST_SECOND), _LAST_SECOND)
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).replace(tzinfo=ZoneInfo(zone))
+    ahead = moment.utcoffset() or datetime.timedelta()
     return int(ahead / datetime.timedelta(microseconds=1))
 
 

@@ -1,8 +1,8 @@
 """Files of a table by relative name: list, read, put if absent. Local disk.
 
-A name is relative to the root with `/` between parts. Everything written is flushed to disk before it gets its
-name, so no reader ever sees half a file. A name that does not exist raises FileNotFoundError; every other refusal
-of the operating system is a StorageError that says what to do.
+A name is relative to the root with `/` between parts. Everything written is flushed to disk before it gets
+its name, so no reader ever sees half a file. A name that does not exist raises FileNotFoundError; every other
+refusal of the operating system is a StorageError that says what to do.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class Table:
         return snapshot
 
     def _nearest(self, version: Version) -> Snapshot | None:
-        """The snapshot of a version from a kept one shortly before it; None where there is none or a commit is gone."""
+        """The snapshot of a version from a kept one shortly before it; None where that cannot be."""
         near = [v for v in self._snapshots if version - _NEAR <= v < version]
         before = self._kept(max(near)) if near else None
         if before is None:
@@ -136,7 +136,7 @@ class Table:
         return self.storage.stat(commit_name(version))
 
     def changes(self, first: Version, last: Version) -> Changes:
-        """The net effect of the commits `first` to `last` per path. Cost: their bytes, whatever the table holds.
+        """The net effect of the commits `first` to `last` per path. Cost: their bytes, however big the table.
 
         Raises:
             CommitGapError: one of them is missing.
@@ -146,7 +146,7 @@ class Table:
         return self.log.changes(first, last, self._clock.timestamp)
 
     def commit_timestamp(self, version: Version) -> int:
-        """The time of a commit in ms since 1970: its in-commit timestamp, else its file's time made increasing.
+        """The time of a commit in ms since 1970: its own stamp, else its file's time made increasing.
 
         Raises:
             CommitGapError: the commit is not in the log.
@@ -179,8 +179,8 @@ class Table:
     def fingerprint(self, version: Version) -> Fingerprint | None:
         """Proof of what a commit is; None where its file is gone.
 
-        Cost: reads that commit; the table's id comes from what is known already, else from the metadata columns of
-        the newest checkpoint.
+        Cost: reads that commit; the table's id comes from what is known already, else from the metadata
+        columns of the newest checkpoint.
         """
         digest = self.log.sha256(version)
         if digest is None:
@@ -205,7 +205,7 @@ class Table:
         return self._metadata_snapshot(version).table_id
 
     def _carried(self, near: Version, table_id: str, version: Version) -> str | None:
-        """The id of `version` from that of `near`; None where a commit in between is gone or decides otherwise."""
+        """The id of `version` from that of `near`; None where a commit in between decides otherwise."""
         try:
             between = range(version, near, -1) if near < version else range(near, version, -1)
             for at in between:

@@ -82,7 +82,8 @@ def parse_actions(data: bytes, file: str) -> Actions:
     """The actions of a commit's bytes. Cost: one JSON parse a line; statistics stay text.
 
     Raises:
-        MalformedLogError: a line that is no JSON object, a known action with impossible fields, or no action at all.
+        MalformedLogError: a line that is no JSON object, a known action with impossible fields, or no action
+        at all.
     """
     out = Actions()
     found = 0

@@ -1,33 +1,33 @@
-"""Log checkpoints in all forms, read as columns: classic, multi-part, V2 with JSON or Parquet manifest and sidecars.
+"""Log checkpoints in all forms, read as columns: classic, multi-part, V2 with manifest and sidecars.
 
-Input: the files of one complete checkpoint. Output: live files, protocol, metadata. Only the leaf columns that are
-needed are decoded, and no Python object is made per file, except for paths that hold an escape. Tombstones and
-transactions are skipped. Source: Delta protocol, Checkpoints.
+Input: the files of one complete checkpoint. Output: live files, protocol, metadata. Only the leaf columns
+that are needed are decoded, statistics when they are asked for, and no Python object is made per file, except
+for paths that hold an escape. Tombstones and transactions are skipped. Source: Delta protocol, Checkpoints.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tailbit.errors import MalformedLogError
 from tailbit.tables.delta.actions import Metadata, decode_path, parse_actions
-from tailbit.tables.delta.file_list import DV_TYPE, STORED, stored_table
+from tailbit.tables.delta.file_list import DV_TYPE, STORED, LateStats, stored_table
 from tailbit.tables.delta.listing import LOG, LogCheckpoint
 from tailbit.tables.delta.protocol import Protocol
 from tailbit.tables.parquet_leaves import ParquetNode, parquet_tree, read_leaves
 from tailbit.tables.storage import Storage
 
+_ADD = ("path", "size", "modificationTime", "partitionValues", "deletionVector")
 _WANTED: tuple[tuple[str, ...], ...] = (
-    *(
-        ("add", name)
-        for name in ("path", "size", "modificationTime", "partitionValues", "deletionVector", "stats")
-    ),
+    *(("add", name) for name in _ADD),
     ("add", "stats_parsed", "numRecords"),
     *(("protocol", n) for n in ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures")),
     *(("metaData", name) for name in ("id", "schemaString", "partitionColumns", "configuration")),
@@ -37,67 +37,126 @@ _WANTED: tuple[tuple[str, ...], ...] = (
 
 @dataclass(frozen=True)
 class CheckpointState:
-    """What a checkpoint says: live files of schema STORED in any order, protocol and metadata."""
+    """What a checkpoint says: live files of schema STORED in any order, protocol and metadata.
+
+    `late_stats` reads the statistics of the files whose `origin` is set. It holds the checkpoint's files open,
+    so that a cleanup of the log takes nothing away.
+    """
 
     files: pa.Table
     protocol: Protocol | None
     metadata: Metadata | None
+    late_stats: LateStats | None = None
 
 
 def read_checkpoint(storage: Storage, checkpoint: LogCheckpoint, files: bool = True) -> CheckpointState:
     """The state that a checkpoint holds; without `files`, its protocol and metadata alone.
 
-    Cost: decoding the needed columns; memory about twice the decoded text of paths and statistics.
+    Cost: decoding the needed columns, all but the statistics.
 
     Raises:
         MalformedLogError: a file of it cannot be read, lacks a column, or a sidecar is missing.
         FileNotFoundError: the checkpoint itself is gone.
     """
-    tables: list[pa.Table] = []
-    protocol: Protocol | None = None
-    metadata: Metadata | None = None
-    sidecars: list[str] = []
-    for name in checkpoint.files:
-        part = _read_json(storage, name) if name.endswith(".json") else _read_parquet(storage, name, files)
-        tables.append(part.files)
-        protocol, metadata = protocol or part.protocol, metadata or part.metadata
-        sidecars += part.sidecars
-    for name in sidecars if files else ():
-        tables.append(_read_sidecar(storage, name, checkpoint.files[0]))
-    return CheckpointState(pa.concat_tables(tables), protocol, metadata)
+    parts = [_read(storage, name, files) for name in checkpoint.files]
+    if files:
+        names = [(side, part.name) for part in parts for side in part.sidecars]
+        parts += [_read_sidecar(storage, side, manifest) for side, manifest in names]
+    stored = [part for part in parts if part.stats is not None]
+    return CheckpointState(
+        pa.concat_tables(_numbered(parts)),
+        next((part.protocol for part in parts if part.protocol), None),
+        next((part.metadata for part in parts if part.metadata), None),
+        _late(stored) if stored else None,
+    )
 
 
 @dataclass(frozen=True)
-class _Part(CheckpointState):
-    sidecars: Sequence[str] = ()
+class _Part:
+    """One file of a checkpoint. `stats` reads the statistics of `files`; None where they are in it."""
+
+    name: str
+    files: pa.Table
+    protocol: Protocol | None
+    metadata: Metadata | None
+    sidecars: Sequence[str]
+    stats: LateStats | None
 
 
-def _read_json(storage: Storage, name: str) -> _Part:
+def _numbered(parts: Sequence[_Part]) -> list[pa.Table]:
+    """The files of all parts; `origin` counts through those whose statistics are read late."""
+    out, start = [], 0
+    for part in parts:
+        table = part.files
+        if part.stats is not None:
+            numbers = np.arange(start, start + table.num_rows, dtype=np.int64)
+            origin = pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
+            table = table.set_column(table.schema.get_field_index("origin"), "origin", origin)
+            start += table.num_rows
+        out.append(table)
+    return out
+
+
+def _late(parts: Sequence[_Part]) -> LateStats:
+    @cache
+    def load() -> pa.ChunkedArray:
+        found = [part.stats() for part in parts if part.stats is not None]
+        return pa.chunked_array([chunk for column in found for chunk in column.chunks], pa.large_string())
+
+    return load
+
+
+def _read(storage: Storage, name: str, files: bool) -> _Part:
+    if not name.endswith(".json"):
+        return _read_parquet(storage, name, files)
     found = parse_actions(storage.read(name), name)
-    return _Part(stored_table(list(found.adds.values())), found.protocol, found.metadata, found.sidecars)
+    table = stored_table(list(found.adds.values()))
+    return _Part(name, table, found.protocol, found.metadata, found.sidecars, None)
 
 
-def _read_sidecar(storage: Storage, path: str, manifest: str) -> pa.Table:
+def _read_sidecar(storage: Storage, path: str, manifest: str) -> _Part:
     name = decode_path(path, manifest)
-    name = name if "/" in name else f"{LOG}/_sidecars/{name}"
     try:
-        return _read_parquet(storage, name, True).files
+        return _read_parquet(storage, name if "/" in name else f"{LOG}/_sidecars/{name}", True)
     except FileNotFoundError as gone:
         raise MalformedLogError(file=manifest, reason=f"its sidecar {path!r} is missing") from gone
 
 
-def _read_parquet(storage: Storage, name: str, files: bool) -> _Part:
-    wanted = _WANTED if files else tuple(w for w in _WANTED if w[0] != "add")
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Whatever the Parquet reader says about damaged bytes, by name."""
     try:
-        with storage.open(name) as source:
-            file = pq.ParquetFile(source, page_checksum_verification=True)
-            leaves = [leaf for path in wanted for leaf in _leaves(parquet_tree(file), path)]
-            table = read_leaves(file, sorted(leaves), None, use_threads=True)
-        return _part(table, name)
+        yield
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as wrong:
         raise MalformedLogError(file=name, reason=f"the log checkpoint cannot be read: {wrong}") from wrong
+
+
+def _read_parquet(storage: Storage, name: str, files: bool) -> _Part:
+    wanted = _WANTED if files else tuple(w for w in _WANTED if w[0] != "add")
+    with _readable(name):
+        file = pq.ParquetFile(storage.open(name), page_checksum_verification=True)
+        tree = parquet_tree(file)
+        leaves = sorted(leaf for path in wanted for leaf in _leaves(tree, path))
+        table = read_leaves(file, leaves, None, use_threads=True)
+        return _part(table, name, _stats_reader(file, tree, table, name))
+
+
+def _stats_reader(file: pq.ParquetFile, tree: ParquetNode, table: pa.Table, name: str) -> LateStats | None:
+    """What reads the statistics of the add actions of a file; None where it has none."""
+    leaves, paths = _leaves(tree, ("add", "stats")), _column(table, "add", "path")
+    if not leaves or paths is None:
+        return None
+    adds = pc.is_valid(paths) if paths.null_count else None
+
+    def load() -> pa.ChunkedArray:
+        with _readable(name):
+            found = pc.struct_field(read_leaves(file, leaves, None, use_threads=True)["add"], "stats")
+            found = found.cast(pa.large_string())
+            return found if adds is None else found.filter(adds)
+
+    return load
 
 
 def _leaves(tree: ParquetNode, path: Iterable[str]) -> range:
@@ -108,15 +167,17 @@ def _leaves(tree: ParquetNode, path: Iterable[str]) -> range:
     return at.leaves if at is not None else range(0)
 
 
-def _part(table: pa.Table, name: str) -> _Part:
+def _part(table: pa.Table, name: str, stats: LateStats | None) -> _Part:
     protocol = _only(table, "protocol", "minReaderVersion")
     metadata = _only(table, "metaData", "id")
     side = _column(table, "sidecar", "path")
     return _Part(
+        name,
         _files(table, name),
         Protocol.parse(protocol, name) if protocol else None,
         Metadata.parse(metadata, name) if metadata else None,
         side.drop_null().to_pylist() if side is not None else (),
+        stats,
     )
 
 
@@ -152,7 +213,8 @@ def _files(table: pa.Table, name: str) -> pa.Table:
         "counted": pa.nulls(count, pa.int64()) if counted is None else pc.struct_field(counted, "numRecords"),
         "partition": _optional(table, "partitionValues", STORED.field("partition").type),
         "dv": _vectors(_column(table, "add", "deletionVector"), count, name),
-        "stats": _optional(table, "stats", pa.large_string()),
+        "stats": pa.nulls(count, pa.large_string()),
+        "origin": pa.nulls(count, pa.int64()),
     }
     return pa.table(columns).cast(STORED)
 
@@ -192,7 +254,7 @@ def _vectors(found: pa.ChunkedArray | None, count: int, name: str) -> pa.Array:
 
 
 def decode_paths(paths: pa.ChunkedArray, name: str) -> pa.Array:
-    """Paths of the log, each percent-decoded once. Cost: per path only where one holds an escape or a scheme."""
+    """Paths of the log, each decoded once. Cost: per path only where one holds an escape or a scheme."""
     flat = pa.concat_arrays([pa.array([], pa.string()), *paths.chunks])
     odd = pc.or_(pc.match_substring(flat, "%"), pc.starts_with(flat, "file:"))
     odd = pc.or_(odd, pc.equal(pc.binary_length(flat), 0))

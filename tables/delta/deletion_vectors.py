@@ -1,9 +1,9 @@
 """Deletion vectors: the rows hidden from a data file, read and checked.
 
 Three places: inline in the log (`i`), a file below the table named by a uuid (`u`), a file at an absolute
-path (`p`). Length, CRC and cardinality are verified. Payload: little-endian magic, then either the portable 64-bit
-Roaring form or the older native one. Row numbers are 32-bit: no data file has more rows.
-Source: Delta protocol, Deletion Vectors and Deletion Vector Format.
+path (`p`). Length, CRC and cardinality are verified. Payload: little-endian magic, then either the portable
+64-bit Roaring form or the older native one. Row numbers are 32-bit: no data file has more rows. Source: Delta
+protocol, Deletion Vectors and Deletion Vector Format.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """The live files of a snapshot as columns: sorted by path, nothing per file in Python until one is asked for.
 
-Statistics stay text, the row count in it is taken out by one vectorised pass when first wanted. A list is extended
-by the changes of a few commits in slices that share memory with the one before.
+Statistics are most of a checkpoint's bytes and most questions need none: they are read when first asked for.
+Statistics stay text, the row count in it is taken out by one vectorised pass when first wanted. A list is
+extended by the changes of a few commits in slices that share memory with the one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -37,9 +38,14 @@ STORED = pa.schema(
         ("partition", pa.map_(pa.string(), pa.string())),
         ("dv", DV_TYPE),
         ("stats", pa.large_string()),
+        ("origin", pa.int64()),
     ]
 )
-"""Columns of a list as kept. `counted`: a row count known without parsing statistics, null where it is not."""
+"""Columns of a list as kept. `counted`: a row count known without the statistics, else null. `stats`: those that
+came with a commit; for those still in a checkpoint, `origin` is their place in what its `LateStats` reads."""
+
+LateStats = Callable[[], pa.ChunkedArray]
+"""Reads the statistics of a checkpoint: large_string, in the order of `origin`."""
 
 _COUNT = r'^\s*\{\s*"numRecords"\s*:\s*(?P<n>\d{1,18})\s*[,}]'
 _MAX_PIECES = 256
@@ -49,17 +55,19 @@ _MAX_SPLICES = 2000
 class FileList(Sequence[FileSlice]):
     """File slices in path order, each path once.
 
-    `table` has columns path string, size int64, mtime int64 (ms), rows int64 (null where the log does not say),
-    partition map<string, string> by physical name, dv struct (null where no row is hidden), stats large_string.
+    `table` has columns path string, size int64, mtime int64 (ms), rows int64 (null where the log does not
+    say), partition map<string, string> by physical name, dv struct (null where no row is hidden), stats
+    large_string.
     """
 
-    def __init__(self, stored: pa.Table, file: str) -> None:
+    def __init__(self, stored: pa.Table, file: str, late: LateStats | None = None) -> None:
         """Take columns of schema STORED, already sorted by path; `file` names the log in errors."""
         self._stored = stored
         self._file = file
+        self._late = late
 
     @classmethod
-    def sorted(cls, stored: pa.Table, file: str) -> FileList:
+    def sorted(cls, stored: pa.Table, file: str, late: LateStats | None = None) -> FileList:
         """A list of files in any order.
 
         Raises:
@@ -72,7 +80,7 @@ class FileList(Sequence[FileSlice]):
             if not _ascending(paths):
                 twice = paths.filter(pa.concat_arrays([_same_as_next(paths), pa.array([False])]))
                 raise MalformedLogError(file=file, reason=f"path {twice[0].as_py()!r} is live twice")
-        return cls(stored, file)
+        return cls(stored, file, late)
 
     @classmethod
     def of(cls, slices: Sequence[FileSlice], file: str) -> FileList:
@@ -81,9 +89,27 @@ class FileList(Sequence[FileSlice]):
 
     @cached_property
     def table(self) -> pa.Table:
-        """The columns as described above. Cost: the first call takes row counts out of the statistics."""
-        at = self._stored.schema.get_field_index("counted")
-        return self._stored.set_column(at, "rows", self.rows)
+        """The columns as described above. Cost: the first call reads the statistics."""
+        out = self._stored.drop_columns(["origin"])
+        out = out.set_column(out.schema.get_field_index("counted"), "rows", self.rows)
+        return out.set_column(out.schema.get_field_index("stats"), "stats", self.stats)
+
+    @property
+    def core(self) -> pa.Table:
+        """The columns path, size, mtime, partition and dv: all that needs no statistics."""
+        return self._stored.select(["path", "size", "mtime", "partition", "dv"])
+
+    @cached_property
+    def stats(self) -> pa.ChunkedArray:
+        """large_string per file: the log's statistics as JSON text, null where it has none.
+
+        Raises:
+            MalformedLogError: the checkpoint that holds them is damaged.
+        """
+        own, origin = self._stored["stats"], self._stored["origin"]
+        if self._late is None or origin.null_count == len(self):
+            return own
+        return pc.coalesce(own, self._late().take(origin))
 
     @cached_property
     def rows(self) -> pa.ChunkedArray:
@@ -92,7 +118,7 @@ class FileList(Sequence[FileSlice]):
         Raises:
             MalformedLogError: statistics that are not JSON.
         """
-        known, stats = self._stored["counted"], self._stored["stats"]
+        known, stats = self._stored["counted"], self.stats
         quick = pc.struct_field(pc.extract_regex(stats, pattern=_COUNT), "n").cast(pa.int64())
         out = pc.coalesce(known, quick)
         rest = np.flatnonzero(np.asarray(pc.and_(pc.is_null(out), pc.is_valid(stats)), dtype=bool))
@@ -124,7 +150,7 @@ class FileList(Sequence[FileSlice]):
         return pc.coalesce(pc.binary_join_element_wise(kind, where, at, ""), pa.scalar(""))
 
     def partition_texts(self, physical: str) -> pa.ChunkedArray:
-        """String per file: the log's text of a partition column by physical name; null where null or absent."""
+        """A string per file: the log's text of a partition column (physical name); null where it has none."""
         return pc.map_lookup(self._stored["partition"], pa.scalar(physical), "first")
 
     def __len__(self) -> int:
@@ -138,13 +164,18 @@ class FileList(Sequence[FileSlice]):
             number += len(self)
         if not 0 <= number < len(self):
             raise IndexError(f"file {number} of {len(self)}")
-        row = {name: self._stored[name][number].as_py() for name in STORED.names}
+        row = {name: self._with_stats[name][number].as_py() for name in self._with_stats.column_names}
         return self._piece(row)
 
     def __iter__(self) -> Iterator[FileSlice]:
-        for batch in self._stored.to_batches(max_chunksize=1024):
+        for batch in self._with_stats.to_batches(max_chunksize=1024):
             for row in batch.to_pylist():
                 yield self._piece(row)
+
+    @cached_property
+    def _with_stats(self) -> pa.Table:
+        out = self._stored.drop_columns(["origin"])
+        return out.set_column(out.schema.get_field_index("stats"), "stats", self.stats)
 
     def _piece(self, row: Mapping[str, Any]) -> FileSlice:
         counted, stats = row["counted"], row["stats"]
@@ -165,7 +196,7 @@ class FileList(Sequence[FileSlice]):
         return piece
 
     def _find(self, path: str) -> tuple[int, bool]:
-        """Where a path is, or where it would be inserted; and whether it is there. UTF-8 sorts like code points."""
+        """Where a path is or would be inserted, and whether it is there. UTF-8 sorts like code points."""
         paths, low, high = self.paths, 0, len(self)
         while low < high:
             middle = (low + high) // 2
@@ -186,8 +217,8 @@ class FileList(Sequence[FileSlice]):
         if len(changes) > _MAX_SPLICES or len(self) < len(changes):
             gone = pc.is_in(self._stored["path"], value_set=pa.array(list(changes), pa.string()))
             kept = self._stored.filter(pc.invert(gone))
-            return FileList.sorted(pa.concat_tables([kept, added]), self._file)
-        return FileList(self._spliced(changes, added), self._file)
+            return FileList.sorted(pa.concat_tables([kept, added]), self._file, self._late)
+        return FileList(self._spliced(changes, added), self._file, self._late)
 
     def _spliced(self, changes: Mapping[str, FileSlice | None], added: pa.Table) -> pa.Table:
         pieces, taken, used, start = [], 0, 0, 0
@@ -225,6 +256,7 @@ def stored_table(slices: Sequence[FileSlice]) -> pa.Table:
         [list(p.partition.items()) for p in slices],
         vectors,
         [p.stats for p in slices],
+        [None] * len(slices),
     ]
     arrays = [pa.array(c, f.type) for c, f in zip(columns, STORED, strict=True)]
     return pa.Table.from_arrays(arrays, schema=STORED)

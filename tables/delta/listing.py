@@ -1,9 +1,9 @@
-"""What lies in `_delta_log`: commits and log checkpoints by version, and the base that a version is rebuilt from.
+"""What lies in `_delta_log`: commits and log checkpoints by version, and what a version is rebuilt from.
 
-Only names and file stats are looked at. `_last_checkpoint` is a hint for stores whose listing is dear; it may be
-stale or corrupt, so it is not read. Log compaction files repeat commits that must exist anyway: ignored, as are
-`.crc` files and staged commits. An incomplete multi-part checkpoint does not count.
-Source: Delta protocol, Delta Log Entries and Checkpoints.
+Only names and file stats are looked at. `_last_checkpoint` is a hint for stores whose listing is dear; it may
+be stale or corrupt, so it is not read. Log compaction files repeat commits that must exist anyway: ignored,
+as are `.crc` files and staged commits. An incomplete multi-part checkpoint does not count. Source: Delta
+protocol, Delta Log Entries and Checkpoints.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Listing:
         return max(max(self.commits, default=-1), newest)
 
     def bases(self, version: Version) -> Iterator[LogCheckpoint | None]:
-        """From where a version can be rebuilt, newest first; None stands for the empty table before commit 0."""
+        """From where a version can be rebuilt, newest first; None is the empty table before commit 0."""
         for checkpoint in reversed(self.checkpoints):
             if checkpoint.version <= version:
                 yield checkpoint

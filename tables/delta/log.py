@@ -1,8 +1,8 @@
 """The commits of a Delta log: what changed between two versions, when, and proof that a commit is as it was.
 
-Reading commits costs what they say: no snapshot is built for it. The folder is listed once; after that the head is
-found by probing names, as long as the last known commit is the same file. Where it is not (the table was dropped and
-re-created, or restored from a backup) everything known is forgotten.
+Reading commits costs what they say: no snapshot is built for it. The folder is listed once; after that the
+head is found by probing names, as long as the last known commit is the same file. Where it is not (the table
+was dropped and re-created, or restored from a backup) everything known is forgotten.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ class Changes:
     """The net effect of the commits `first` to `last`, both included.
 
     `slices`: one change per path that any of the commits names, sorted by path. `old` comes from the first
-    remove action (its hidden rows are sure, its statistics absent); None where the range adds the path first. A file
-    added and removed within the range has neither old nor new. `schema_changed`: a metaData action is among them.
+    remove action (its hidden rows are sure, its statistics absent); None where the range adds the path first.
+    A file added and removed within the range has neither old nor new. `schema_changed`: a metaData action is
+    among them.
     """
 
     first: Version
@@ -158,7 +159,7 @@ class DeltaLog:
             return None
 
     def changes(self, first: Version, last: Version, timestamp_of: Callable[[Version], int]) -> Changes:
-        """The net effect of the commits `first` to `last` per path. Cost: their bytes, whatever the table holds.
+        """The net effect of the commits `first` to `last` per path. Cost: their bytes, however big the table.
 
         Raises:
             CommitGapError: one of them is missing.

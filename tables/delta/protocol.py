@@ -40,7 +40,7 @@ _ELSEWHERE = {
     "catalogOwned-preview": "Its newest commits are known to its catalog only: read it through the catalog.",
     "redirectReaderWriter-preview": "The table has moved: give the path that the redirect names.",
     "redirectWriterOnly-preview": "The table has moved: give the path that the redirect names.",
-    "coordinatedCommits-preview": "Its newest commits are known to its commit coordinator only: drop that feature.",
+    "coordinatedCommits-preview": "Its newest commits are known to its coordinator only: drop that feature.",
 }
 
 _REFUSED_SETTINGS = {
@@ -67,15 +67,24 @@ class Protocol:
         Raises:
             MalformedLogError: versions that are no numbers, features that are no list of names.
         """
-        versions = [action.get("minReaderVersion"), action.get("minWriterVersion")]
-        features = [action.get("readerFeatures") or [], action.get("writerFeatures") or []]
-        for version in versions:
-            if not isinstance(version, int) or isinstance(version, bool):
-                raise MalformedLogError(file=file, reason=f"protocol version {version!r} is not a number")
-        for names in features:
-            if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
-                raise MalformedLogError(file=file, reason="protocol features are not a list of names")
-        return cls(versions[0], versions[1], frozenset(features[0]), frozenset(features[1]))
+        return cls(
+            _number(action.get("minReaderVersion"), file),
+            _number(action.get("minWriterVersion"), file),
+            _names(action.get("readerFeatures") or [], file),
+            _names(action.get("writerFeatures") or [], file),
+        )
+
+
+def _number(found: Any, file: str) -> int:
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise MalformedLogError(file=file, reason=f"protocol version {found!r} is not a number")
+    return found
+
+
+def _names(found: Any, file: str) -> frozenset[str]:
+    if not isinstance(found, list) or not all(isinstance(n, str) for n in found):
+        raise MalformedLogError(file=file, reason="protocol features are not a list of names")
+    return frozenset(found)
 
 
 def check_protocol(protocol: Protocol, path: str, version: int) -> None:

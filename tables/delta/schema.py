@@ -1,8 +1,8 @@
 """The schema of a Delta table: logical names, physical paths, types; column mapping by name and by id.
 
-Input: the schemaString, partition columns and properties of a metaData action. Columns are resolved as Spark does,
-ignoring case. A type that this module does not know keeps its name and is refused where it is asked for.
-Source: Delta protocol, Schema Serialization Format and Column Mapping.
+Input: the schemaString, partition columns and properties of a metaData action. Columns are resolved as Spark
+does, ignoring case. A type that this module does not know keeps its name and is refused where it is asked
+for. Source: Delta protocol, Schema Serialization Format and Column Mapping.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Schema:
         return tuple(leaf for column in self.columns for leaf in _leaves_of(column))
 
     def arrow(self, columns: Sequence[Column] | None = None) -> pa.Schema:
-        """The logical Arrow schema of `columns`, else of the whole table; a nested column is named by its label.
+        """The logical Arrow schema of `columns`, else of the table; a nested column is named by its label.
 
         Raises:
             ColumnTypeError: a column of a type that cannot be decoded.
@@ -265,7 +265,7 @@ class _SchemaReader:
 
 
 def _collation(collations: Any, name: str) -> str:
-    """The collation of a string field where it is not byte order; the key is the field's name, or a path from it."""
+    """The collation of a string field where it is not byte order."""
     if not isinstance(collations, dict):
         return ""
     named = [v for k, v in collations.items() if isinstance(k, str) and k.lower() == name.lower()]

@@ -1,8 +1,8 @@
 """The state of a Delta table at one version: protocol, metadata, schema, live files.
 
-Rebuilt from the newest usable log checkpoint and the commits after it, or from an earlier snapshot and the commits
-since. Every commit that is read passes the protocol gate; commits older than the base are never read. A
-checkpoint that cannot be read is passed over where an older base and all commits since are there.
+Rebuilt from the newest usable log checkpoint and the commits after it, or from an earlier snapshot and the
+commits since. Every commit that is read passes the protocol gate; commits older than the base are never read.
+A checkpoint that cannot be read is passed over where an older base and all commits since are there.
 """
 
 from __future__ import annotations
@@ -151,7 +151,8 @@ def _base_state(log: DeltaLog, base: LogCheckpoint | None, files: bool) -> _Stat
     check_protocol(found.protocol, log.storage.root, base.version)
     check_configuration(found.metadata.configuration, log.storage.root, base.version)
     live = found.files if files else STORED.empty_table()
-    return _State(base.version, found.protocol, found.metadata, FileList.sorted(live, base.files[0]))
+    listed = FileList.sorted(live, base.files[0], found.late_stats)
+    return _State(base.version, found.protocol, found.metadata, listed)
 
 
 def _replay(log: DeltaLog, state: _State, version: Version, files: bool) -> _State:
@@ -182,7 +183,9 @@ def _snapshot(log: DeltaLog, state: _State) -> Snapshot:
 
 
 def extend_snapshot(log: DeltaLog, before: Snapshot, version: Version) -> Snapshot:
-    """The snapshot of a later version from an earlier one. Cost: the commits in between, and one copy of the paths.
+    """The snapshot of a later version from an earlier one.
+
+    Cost: the commits in between, and one copy of the paths.
 
     Raises:
         CommitGapError: a commit in between is missing.

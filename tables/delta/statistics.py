@@ -1,8 +1,8 @@
 """Bounds of a column in one file, from the log's statistics.
 
-The bounds returned hold for every non-null row of the file, hidden or not: text that may have been rounded is moved
-outwards, and where no safe bound can be had there is None. Wrong bounds would prune rows away, so doubt always widens.
-Source: Delta protocol, Per-file Statistics.
+The bounds returned hold for every non-null row of the file, hidden or not: text that may have been rounded is
+moved outwards, and where no safe bound can be had there is None. Wrong bounds would prune rows away, so doubt
+always widens. Source: Delta protocol, Per-file Statistics.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MILLI = 999
 
 
 class Bounds(NamedTuple):
-    """`min`, `max`: canonical values (int for integers, days and us; float; Decimal; str), None where unknown.
+    """`min`, `max`: canonical values (int for integers, days and us; float; Decimal; str) or None.
 
     `null_count`: exact, None where unknown. `num_records`: physical rows, None where unknown.
     """
