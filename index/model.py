@@ -70,8 +70,8 @@ class Ledger:
 
     `round` counts fresh starts, `lineage` those where the source is another table than before. `version`:
     target of the last batch. `state`: `building` while a round's first snapshot is indexed, then `complete`.
-    `covered`: the version of which everything is recorded, None before the first. `fingerprint`: of that
-    commit. `uncounted`: live files whose rows are in no value count.
+    `covered`: the version of which everything is recorded, None before the first. `fingerprint`: of
+    the commit `version`. `uncounted`: live files whose rows are in no value count.
     """
 
     seq: int

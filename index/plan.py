@@ -19,7 +19,7 @@ _BYTES_PER_ROW = 8
 
 @dataclass(frozen=True, slots=True)
 class TaskLimits:
-    """How work is cut: tasks of at most `task_bytes`, at least `parallelism` of them if each gets `worth_bytes`."""
+    """How work is cut: tasks of at most `task_bytes`, `parallelism` of them if each gets `worth_bytes`."""
 
     task_bytes: int = 128 << 20
     worth_bytes: int = 4 << 20
@@ -67,7 +67,7 @@ def _as_recorded(target: FileSlice, record: FileRecord, lineage: int) -> bool:
 
 
 def weight(work: FileWork) -> int:
-    """Bytes of data file that a work reads, about: a file whose hidden rows changed is read at those rows only."""
+    """Bytes of data file that a work reads, about: where only hidden rows changed, a few pages."""
     recorded = 0 if work.record is None else work.record.size
     if work.target is None:
         return recorded

@@ -1,0 +1,68 @@
+"""Lag: versions, files, bytes and seconds behind the head."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from tailbit.checkpoints.lag import Backlog, Lag
+from tailbit.tables import open_table
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    for _ in range(4):
+        write_deltalake(tmp_path / "t", pa.table({"a": [1]}), mode="append")
+    return str(tmp_path / "t")
+
+
+def test_an_index_at_the_head_does_not_lag_however_old_the_head_is(path: str) -> None:
+    assert Backlog(open_table(path), clock=lambda: 1e12).lag(3, 3) == Lag(3, 3)
+
+
+def test_lag_counts_the_commits_that_are_not_covered(path: str) -> None:
+    table = open_table(path)
+    oldest = table.commit_timestamp(2) / 1000
+    sizes = sum(action["size_bytes"] for action in _adds(path)[2:])
+    lag = Backlog(table, clock=lambda: oldest + 7).lag(1, 3)
+    assert (lag.versions, lag.files, lag.bytes, lag.counted) == (2, 2, sizes, 2)
+    assert lag.seconds == pytest.approx(7)
+
+
+def _adds(path: str) -> list[dict[str, int]]:
+    rows = pa.table(DeltaTable(path).get_add_actions(flatten=True)).to_pylist()
+    return sorted(rows, key=lambda row: row["modification_time"])
+
+
+def test_lag_shrinks_as_versions_are_covered_and_grows_as_they_come(path: str) -> None:
+    backlog = Backlog(open_table(path))
+    assert [backlog.lag(covered, 3).files for covered in (-1, 0, 2, 3)] == [4, 3, 1, 0]
+    write_deltalake(path, pa.table({"a": [1]}), mode="append")
+    assert backlog.lag(3, 4).files == 1
+
+
+def test_a_far_off_head_costs_a_bounded_number_of_commits_a_look(path: str) -> None:
+    backlog = Backlog(open_table(path), budget=2)
+    assert [backlog.lag(-1, 3).counted for _ in range(3)] == [2, 4, 4]
+    assert backlog.lag(-1, 3).versions == 4
+
+
+def test_a_log_that_went_back_is_counted_anew(path: str) -> None:
+    backlog = Backlog(open_table(path))
+    assert backlog.lag(0, 3).files == 3
+    assert backlog.lag(0, 1).files == 1
+
+
+def test_commits_that_are_gone_count_as_versions_alone(path: str) -> None:
+    (Path(path) / "_delta_log" / f"{1:020d}.json").unlink()
+    lag = Backlog(open_table(path), clock=lambda: 0.0).lag(0, 3)
+    assert (lag.versions, lag.files, lag.seconds) == (3, 0, 0.0)
+
+
+def test_lag_reads_as_the_job_description_shows_it() -> None:
+    assert Lag(124, 131, 7, seconds=3.21).text == "7 versions, 3.2 s behind"
+    assert Lag(130, 131, 1, seconds=0.04).text == "1 version, 0.0 s behind"
+    assert Lag(131, 131).text == "up to date"
