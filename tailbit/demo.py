@@ -61,7 +61,8 @@ def run_demo(folder: str | None = None) -> int:
     """
     check_java()
     load_flights()
-    signal.signal(signal.SIGTERM, _interrupted)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupted)
     with contextlib.ExitStack() as stack:
         if folder is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailbit-demo-"))
