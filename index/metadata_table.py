@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyroaring import BitMap
@@ -22,15 +21,16 @@ from tailbit.errors import (
     NoIndexError,
     NotATableError,
     UnsupportedFeatureError,
-    VersionNotFoundError,
 )
 from tailbit.index import records as kinds
+from tailbit.index.index_state import IndexState
 from tailbit.index.log_writer import LOG_CHECKPOINT_EVERY, LogWriter
-from tailbit.index.lookups import Counts, HiddenRows, ValueCounts
+from tailbit.index.lookups import Counts
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.index.recorded import RecordedFiles
 from tailbit.index.segment import Segment
 from tailbit.tables import open_table
+from tailbit.tables.model import FileSlice
 from tailbit.tables.storage import Storage
 from tailbit.tables.table import Table
 
@@ -56,7 +56,7 @@ class IndexTable:
     def __init__(self, path: str, storage: Storage, log: Table) -> None:
         self.path = path
         self.storage = storage
-        self._log = log
+        self.log = log
         self._writer = LogWriter(storage, path)
         self._load()
 
@@ -80,8 +80,7 @@ class IndexTable:
     def open(cls, path: str) -> IndexTable:
         """The index at its newest version.
 
-        Cost: one log listing, the settings and ledger records; records of files and segments are read when
-        asked.
+        Cost: one log listing, the settings and ledger records; the rest is read when asked.
 
         Raises:
             NoIndexError: there is nothing at the path.
@@ -98,53 +97,62 @@ class IndexTable:
     def refresh(self) -> bool:
         """Take in what others have committed; say whether there was anything.
 
-        Cost: two probes by name where nothing is new; else the new commits and the records they added.
+        Cost: a few probes by name where nothing is new; else the new commits and the records they added.
 
         Raises:
             NoIndexError: the index has been deleted.
         """
-        seen = self._log.fingerprint_stat(self.version)
-        if seen is None or seen != self._seen:
+        if self.log.fingerprint_stat(self.version) != self._seen:
             # Deleted, put back from a backup, built anew, or so far ahead that our commit was cleaned up.
             fresh = IndexTable.open(self.path)
             self.__dict__.update(fresh.__dict__)
             return True
-        head = self._log.head()
+        head = self.log.head()
         if head == self.version:
             return False
         try:
-            changes = self._log.changes(self.version + 1, head)
-        except (CommitGapError, VersionNotFoundError):
+            changes = self.log.changes(self.version + 1, head)
+        except CommitGapError:
             self._load()
             return True
         added = [_index_file(c.new) for c in changes.slices if c.new is not None]
-        removed = [c.path for c in changes.slices if c.new is None]
-        self._replace_files(added, removed)
-        self._version(head)
-        self._read_heads()
-        if self._recorded is not None:
-            for file in added:
-                if kinds.kind_of(file.path) == kinds.FILES:
-                    self._recorded.extend_rows(kinds.read_records(self.storage, file.path))
+        self._state.extend(added, [c.path for c in changes.slices if c.new is None])
+        self._at(head)
         return True
+
+    @property
+    def files(self) -> Mapping[str, IndexFile]:
+        """The live index files by path."""
+        return self._state.files
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """How far the index is; None before the first batch."""
+        return self._state.ledger
+
+    @property
+    def settings(self) -> Settings:
+        """Columns and options."""
+        return self._state.settings
+
+    @property
+    def seq(self) -> int:
+        """The number of the last change; each commit makes it one higher."""
+        return self._state.seq
 
     @property
     def index_id(self) -> str:
         """The identity of this index, of which its app transaction is named."""
         return self.settings.index_id
 
-    def files_of(self, kind: str) -> list[IndexFile]:
-        """The live index files of one kind."""
-        return [file for path, file in self.files.items() if kinds.kind_of(path) == kind]
-
     @property
     def recorded(self) -> RecordedFiles:
         """What is recorded of every source file; read at the first use."""
-        if self._recorded is None:
-            parts = [kinds.read_records(self.storage, file.path) for file in self.files_of(kinds.FILES)]
-            empty = kinds.SCHEMAS[kinds.FILES].empty_table()
-            self._recorded = RecordedFiles(pa.concat_tables([empty, *parts]))
-        return self._recorded
+        return self._state.recorded
+
+    def files_of(self, kind: str) -> list[IndexFile]:
+        """The live index files of one kind."""
+        return self._state.files_of(kind)
 
     def record(self, path: str) -> FileRecord | None:
         """The newest record of a source file; None where there is none."""
@@ -158,29 +166,22 @@ class IndexTable:
         """The newest record per path, columnar, without a Python step per file."""
         return self.recorded.table().select(kinds.QUERY_COLUMNS)
 
-    def segments_of(self, space: str) -> list[Segment]:
-        """The segments of one row space; their footers are read when asked."""
-        return self.spaces().get(space, [])
-
     def spaces(self) -> Mapping[str, list[Segment]]:
         """Row space to its segments."""
-        if self._spaces is None:
-            self._spaces = {}
-            for path in sorted(f.path for f in self.files_of(kinds.BITMAP_INDEX)):
-                if path not in self._segments:
-                    self._segments[path] = Segment(self.storage, path)
-                self._spaces.setdefault(kinds.space_of(path), []).append(self._segments[path])
-        return self._spaces
+        return self._state.spaces
+
+    def segments_of(self, space: str) -> list[Segment]:
+        """The segments of one row space; their footers are read when asked."""
+        return self._state.spaces.get(space, [])
 
     def hidden_rows(self, identity: str) -> BitMap | None:
         """The rows hidden under a deletion vector identity; None where the index does not know it."""
-        return self._hidden.get([f.path for f in self.files_of(kinds.HIDDEN_ROWS)], identity)
+        return self._state.hidden.get(self._state.paths_of(kinds.HIDDEN_ROWS), identity)
 
     def value_counts(self, column: str) -> Counts:
         """Keys of an indexed column, in its settings' key type, and their recorded visible rows."""
         key_type = next(c.key_type for c in self.settings.columns if c.id == column)
-        paths = frozenset(f.path for f in self.files_of(kinds.VALUE_COUNTS))
-        return self._counts.of(paths, column, key_type)
+        return self._state.counts.of(self._state.paths_of(kinds.VALUE_COUNTS), column, key_type)
 
     def statistics(self) -> IndexStatistics:
         """Sizes by the log alone: nothing is read."""
@@ -189,9 +190,7 @@ class IndexTable:
         for path, file in self.files.items():
             files[kinds.kind_of(path)] += 1
             sizes[kinds.kind_of(path)] += file.size
-        return IndexStatistics(
-            self.version, dict(files), dict(sizes), files[kinds.BITMAP_INDEX], len(self.spaces())
-        )
+        return IndexStatistics(self.version, files, sizes, files[kinds.BITMAP_INDEX], len(self.spaces()))
 
     def commit(
         self,
@@ -232,11 +231,9 @@ class IndexTable:
             [self.files[path] for path in gone],
             data_change=data_change,
         )
-        self._replace_files(added, gone)
-        self._version(self.version + 1)
-        self.seq, self.ledger, self.settings = seq, ledger, settings or self.settings
-        if self._recorded is not None:
-            self._recorded.extend(stamped)
+        self._state.swap(added, gone)
+        self._state.note(stamped, ledger, settings or self.settings, seq)
+        self._at(self.version + 1)
         if self.version % LOG_CHECKPOINT_EVERY == 0:
             self._writer.checkpoint()
 
@@ -244,49 +241,17 @@ class IndexTable:
         """Write a log checkpoint now and clean up older commits; done by itself every hundred commits."""
         self._writer.checkpoint()
 
-    @property
-    def log(self) -> Table:
-        """The index table's own log."""
-        return self._log
-
     def _load(self) -> None:
         try:
-            snapshot = self._log.snapshot()
+            snapshot = self.log.snapshot()
         except UnsupportedFeatureError as foreign:
             raise ForeignIndexError(path=self.path, reason=str(foreign)) from foreign
-        self.files: dict[str, IndexFile] = {f.path: _index_file(f) for f in snapshot.files}
-        self._recorded: RecordedFiles | None = None
-        self._spaces: dict[str, list[Segment]] | None = None
-        self._segments: dict[str, Segment] = {}
-        self._hidden = HiddenRows(self.storage)
-        self._counts = ValueCounts(self.storage)
-        self._heads: dict[str, str] = {}
-        self.ledger: Ledger | None = None
-        self._version(snapshot.version)
-        self._read_heads()
+        self._state = IndexState(self.storage, self.path, map(_index_file, snapshot.files))
+        self._at(snapshot.version)
 
-    def _version(self, version: int) -> None:
+    def _at(self, version: int) -> None:
         self.version = version
-        self._seen = self._log.fingerprint_stat(version)
-
-    def _read_heads(self) -> None:
-        """Read settings and ledger where their file is another than the one already read."""
-        found = {kind: max((f.path for f in self.files_of(kind)), default="") for kind in _HEADS}
-        if not found[kinds.SETTINGS]:
-            raise ForeignIndexError(
-                path=self.path, reason="it is a Delta table without the settings of an index"
-            )
-        if found[kinds.SETTINGS] != self._heads.get(kinds.SETTINGS):
-            rows = self._read_all(kinds.SETTINGS)
-            self.settings, self.seq = kinds.settings_from_arrow(rows, self.path)
-        if found[kinds.LEDGER] != self._heads.get(kinds.LEDGER):
-            self.ledger = kinds.ledger_from_arrow(self._read_all(kinds.LEDGER))
-        self.seq = max(self.seq, -1 if self.ledger is None else self.ledger.seq)
-        self._heads = found
-
-    def _read_all(self, kind: str) -> pa.Table:
-        parts = [kinds.read_records(self.storage, file.path) for file in self.files_of(kind)]
-        return pa.concat_tables([kinds.SCHEMAS[kind].empty_table(), *parts])
+        self._seen = self.log.fingerprint_stat(version)
 
     def _write_files(self, stamped: Sequence[FileRecord]) -> list[IndexFile]:
         if not stamped:
@@ -305,19 +270,8 @@ class IndexTable:
         written = [kinds.write_records(self.storage, table, kind) for kind, table in rows.items()]
         return written, [file.path for kind in rows for file in self.files_of(kind)]
 
-    def _replace_files(self, added: Sequence[IndexFile], removed: Sequence[str]) -> None:
-        for path in removed:
-            self.files.pop(path, None)
-            self._segments.pop(path, None)
-        self.files.update({file.path: file for file in added})
-        self._spaces = None
-        self._hidden.forget(removed)
 
-
-_HEADS = (kinds.SETTINGS, kinds.LEDGER)
-
-
-def _index_file(slice_: Any) -> IndexFile:
+def _index_file(slice_: FileSlice) -> IndexFile:
     return IndexFile(slice_.path, slice_.size, slice_.rows or 0)
 
 

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tailbit.errors import CorruptIndexError, IndexFormatError
-from tailbit.index.files import open_index_file, write_index_file
+from tailbit.index.files import open_index_file, write_index_file, write_parquet
 from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, Settings
+from tailbit.index.streams import regrouped
 from tailbit.tables.model import Fingerprint
 from tailbit.tables.storage import Storage
 
@@ -97,9 +97,6 @@ SCHEMAS: Mapping[str, pa.Schema] = {
 }
 """Columns of each kind. One name has one type in all kinds."""
 
-ROW_GROUP_ROWS, ROW_GROUP_BYTES = 10_000, 1 << 20
-"""Where a row group of merged value counts or hidden rows ends."""
-
 QUERY_COLUMNS = (
     "path",
     "size",
@@ -127,11 +124,6 @@ def kind_of(path: str) -> str:
     return path.partition("/")[0].removeprefix("kind=")
 
 
-def space_of(path: str) -> str:
-    """The row space of a segment by its name."""
-    return path.rpartition("/")[2].partition("-")[0]
-
-
 def write_records(storage: Storage, table: pa.Table, kind: str) -> IndexFile:
     """Write rows of one kind as one file of the index, not yet committed."""
     return _write(storage, kind, [table.cast(SCHEMAS[kind])])
@@ -142,7 +134,7 @@ def write_stream(storage: Storage, tables: Iterable[pa.Table], kind: str) -> lis
 
     Returns: the file, or nothing where there are no rows. Memory: one row group.
     """
-    groups = _row_groups(table.cast(SCHEMAS[kind]) for table in tables)
+    groups = regrouped(table.cast(SCHEMAS[kind]) for table in tables)
     first = next(groups, None)
     if first is None:
         return []
@@ -150,34 +142,7 @@ def write_stream(storage: Storage, tables: Iterable[pa.Table], kind: str) -> lis
 
 
 def _write(storage: Storage, kind: str, groups: Iterable[pa.Table]) -> IndexFile:
-    binary = [field.name for field in SCHEMAS[kind] if pa.types.is_binary(field.type)]
-    plain = [name for name in SCHEMAS[kind].names if name not in binary]
-
-    def write(path: str) -> None:
-        with pq.ParquetWriter(
-            path,
-            SCHEMAS[kind],
-            compression="zstd",
-            use_dictionary=plain,
-            write_page_checksum=True,
-            write_page_index=True,
-        ) as out:
-            for group in groups:
-                out.write_table(group, row_group_size=max(1, len(group)))
-
-    return write_index_file(storage, kind, kind, write)
-
-
-def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    waiting: list[pa.Table] = []
-    for table in tables:
-        waiting.append(table)
-        if sum(map(len, waiting)) >= ROW_GROUP_ROWS or sum(t.nbytes for t in waiting) >= ROW_GROUP_BYTES:
-            yield pa.concat_tables(waiting).combine_chunks()
-            waiting = []
-    rest = [table for table in waiting if len(table)]
-    if rest:
-        yield pa.concat_tables(rest).combine_chunks()
+    return write_index_file(storage, kind, kind, lambda path: write_parquet(path, SCHEMAS[kind], groups))
 
 
 def read_records(storage: Storage, path: str) -> pa.Table:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+GROUP_ROWS, GROUP_BYTES = 10_000, 1 << 20
+"""Where a row group of a merged file ends: what a look-up decodes."""
 
 Key = tuple[tuple[bool, bytes | str], ...]
 
@@ -28,6 +31,19 @@ def aligned(inputs: Sequence[Iterator[pa.Table]], by: Sequence[str]) -> Iterator
                 parts.append(head.slice(0, cut))
                 heads[number] = head.slice(cut) if cut < len(head) else _next(inputs[number])
         yield pa.concat_tables(parts)
+
+
+def regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in tables of the size of a row group, however small the pieces they come in."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        if len(table):
+            waiting.append(table)
+        if sum(map(len, waiting)) >= GROUP_ROWS or sum(t.nbytes for t in waiting) >= GROUP_BYTES:
+            yield pa.concat_tables(waiting).combine_chunks()
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting).combine_chunks()
 
 
 def sort(table: pa.Table, by: Sequence[str]) -> pa.Table:

@@ -1,0 +1,177 @@
+"""Where positions of old row spaces lie in the merged one, and their bitmaps moved there.
+
+A claim is `[base, base + rows)` of a row space. Positions outside the kept claims vanish; neighbours that
+stay neighbours move together, so a row space without gaps costs one mask and one shift per bitmap.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tailbit.index.model import FileRecord
+
+Longs = npt.NDArray[np.int64]
+
+_FEW_RUNS = 8
+_SINGLE = 18
+"""Bytes of a portable Roaring bitmap of one position: cookie, count, (high half, 0), offset 16, low half."""
+_SINGLE_TYPE = np.dtype(
+    [("head", "V8"), ("high", "<u2"), ("less", "<u2"), ("at", "<u4"), ("low", "<u2")], align=False
+)
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How one old row space moves: int64 starts, ends and new starts of its runs, by start.
+
+    Invariant: runs do not overlap, before or after.
+    """
+
+    starts: Longs
+    ends: Longs
+    targets: Longs
+
+    @cached_property
+    def kept(self) -> BitMap:
+        """The old positions that move; all others vanish."""
+        bits = BitMap()
+        for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True):
+            bits.add_range(start, end)
+        return bits
+
+    def move(self, bits: BitMap) -> BitMap:
+        """The new positions of old ones. Cost: a mask and a shift per run; past a few runs, an array pass."""
+        bits = bits & self.kept
+        shifts = (self.targets - self.starts).tolist()
+        if len(shifts) == 1 or not bits:
+            return bits.shift(shifts[0]) if bits else bits
+        if len(shifts) <= _FEW_RUNS:
+            runs = zip(self.starts.tolist(), self.ends.tolist(), shifts, strict=True)
+            return BitMap.union(*((bits & BitMap(range(a, b))).shift(by) for a, b, by in runs))
+        moved = self.positions(np.frombuffer(bits.to_array(), dtype=np.uint32).astype(np.int64))
+        return BitMap(array("I", moved.astype(np.uint32).tobytes()))
+
+    def positions(self, old: Longs) -> Longs:
+        """New positions of old ones; -1 for those that vanish."""
+        if not len(self.starts):
+            return np.full(len(old), -1, dtype=np.int64)
+        run = np.searchsorted(self.starts, old, side="right") - 1
+        inside = (run >= 0) & (old < self.ends[run])
+        return np.where(inside, old - self.starts[run] + self.targets[run], -1)
+
+
+def lay_out(claims: Sequence[Sequence[FileRecord]], space: str) -> tuple[list[Moves], list[FileRecord]]:
+    """Lay the claims of old row spaces, each by base, end to end in a new one.
+
+    Returns: the moves of each old row space, and the records as they will be (all but their `seq`).
+    """
+    moves, records, top = [], [], 0
+    for old in claims:
+        runs: list[list[int]] = []
+        for record in old:
+            base, rows = record.base or 0, record.rows or 0
+            if runs and runs[-1][1] == base:
+                runs[-1][1] += rows
+            elif rows:
+                runs.append([base, base + rows, top])
+            records.append(replace(record, space=space, base=top))
+            top += rows
+        moves.append(Moves(*np.array(runs, dtype=np.int64).reshape(-1, 3).T))
+    return moves, records
+
+
+def combine(rows: pa.Table, moves: Sequence[Moves]) -> pa.Table:
+    """Postings of several row spaces as postings of one: one row per key that keeps a position.
+
+    `rows`: key, cardinality, bitmap and source (number in `moves`) of one column, sorted by key; equal keys
+    meet here. Returns key, cardinality, bitmap in the same order. Keys with one position in one source, which
+    make up columns of high cardinality, are moved as arrays; each other bitmap costs a few C calls.
+    """
+    keys = rows["key"].combine_chunks()
+    group = _groups(keys)
+    source = np.asarray(rows["source"], dtype=np.int64)
+    bitmaps = rows["bitmap"].combine_chunks().cast(pa.large_binary())
+    alone = np.bincount(group)[group] == 1
+    single = alone & (np.asarray(rows["cardinality"], dtype=np.int64) == 1) & (_lengths(bitmaps) == _SINGLE)
+    single_rows, encoded = _move_singles(bitmaps, source, np.flatnonzero(single), moves)
+    many_rows, cards, many = _move_many(bitmaps, source, group, np.flatnonzero(~single), moves)
+    at = np.r_[single_rows, many_rows]
+    order = np.argsort(at, kind="stable")
+    cardinality = np.r_[np.ones(len(single_rows), dtype=np.int64), cards]
+    out = pa.concat_arrays([encoded, pa.array(many, pa.binary())])
+    return pa.table(
+        {
+            "key": keys.take(pa.array(at[order])),
+            "cardinality": cardinality[order],
+            "bitmap": out.take(pa.array(order)),
+        }
+    )
+
+
+def _groups(keys: pa.BinaryArray) -> Longs:
+    """Per row the number of its key, for sorted keys (null first)."""
+    if not len(keys):
+        return np.zeros(0, dtype=np.int64)
+    codes = np.asarray(keys.dictionary_encode(null_encoding="encode").indices, dtype=np.int64)
+    return np.cumsum(np.r_[0, np.diff(codes) != 0])
+
+
+def _lengths(values: pa.LargeBinaryArray) -> Longs:
+    return np.diff(_offsets(values))
+
+
+def _offsets(values: pa.LargeBinaryArray) -> Longs:
+    buffer = values.buffers()[1]
+    return np.frombuffer(buffer, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
+
+
+def _move_singles(
+    bitmaps: pa.LargeBinaryArray, source: Longs, rows: Longs, moves: Sequence[Moves]
+) -> tuple[Longs, pa.BinaryArray]:
+    """Move bitmaps of one position each; returns the rows that keep it, and their new bitmaps."""
+    picked = bitmaps.take(pa.array(rows))
+    data = picked.buffers()[2]
+    if not len(rows) or data is None:
+        return rows[:0], pa.array([], pa.binary())
+    singles = np.frombuffer(data, dtype=_SINGLE_TYPE, count=len(rows)).copy()
+    old = (singles["high"].astype(np.int64) << 16) | singles["low"]
+    new = np.full(len(rows), -1, dtype=np.int64)
+    for number, move in enumerate(moves):
+        mine = source[rows] == number
+        new[mine] = move.positions(old[mine])
+    kept = new >= 0
+    singles, new = singles[kept], new[kept]
+    singles["high"], singles["low"] = new >> 16, new & 0xFFFF
+    offsets = np.arange(len(new) + 1, dtype=np.int32) * _SINGLE
+    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(singles.tobytes())]
+    return rows[kept], pa.BinaryArray.from_buffers(pa.binary(), len(new), buffers)
+
+
+def _move_many(
+    bitmaps: pa.LargeBinaryArray, source: Longs, group: Longs, rows: Longs, moves: Sequence[Moves]
+) -> tuple[Longs, Longs, list[bytes]]:
+    """Move and unite the other bitmaps; returns the first row of each key, cardinalities, bitmaps."""
+    firsts: list[int] = []
+    cards: list[int] = []
+    out: list[bytes] = []
+    cuts = (
+        np.flatnonzero(np.r_[True, np.diff(group[rows]) != 0, True]) if len(rows) else np.zeros(1, np.int64)
+    )
+    values = bitmaps.take(pa.array(rows)).to_pylist()
+    sources = source[rows].tolist()
+    for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+        moved = [moves[sources[i]].move(BitMap.deserialize(values[i])) for i in range(a, b)]
+        bits = moved[0] if len(moved) == 1 else BitMap.union(*moved)
+        if bits:
+            firsts.append(int(rows[a]))
+            cards.append(len(bits))
+            out.append(bits.serialize())
+    return np.array(firsts, dtype=np.int64), np.array(cards, dtype=np.int64), out
