@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import log_start, snapshot_start
 from tailbit.index.build import run_task
+from tailbit.index.merge import merge_due, run_merge
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.plan import TaskLimits
 from tailbit.streaming.indexer import Indexer
@@ -37,6 +38,11 @@ class Upkeep:
             start = log_start(ledger.round, ledger.fingerprint, ledger.version)
             end = log_start(ledger.round, print_of_head, head)
         self._indexer.apply(start, end, Origin())
+
+    def merge(self) -> None:
+        """Merge what is due, as the stream does between batches."""
+        for plan in merge_due(self.index):
+            run_merge(self.index, plan)
 
 
 def index_without_spark(table: pathlib.Path, columns: Sequence[str]) -> Upkeep:

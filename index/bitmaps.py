@@ -112,23 +112,28 @@ def _chunk_by_sorting(codes: Codes, keys: int, start: int) -> tuple[list[bytes],
     plain = (_largest(sizes, bounds) <= _ARRAY_LIMIT) & (runs * 2 > counts)
     heads = np.empty((len(first), 2), dtype="<u2")
     heads[:, 0], heads[:, 1] = high[first], sizes - 1
-    low = (positions & 0xFFFF).astype("<u2").tobytes()
-    head, wide = heads.tobytes(), positions.tobytes()
+    before = np.cumsum(sizes) - sizes
+    containers = np.diff(bounds)
+    owner = np.repeat(np.arange(keys), containers)
+    offsets = (8 + 8 * containers[owner] + 2 * (before - ends[owner])).astype("<u4").tobytes()
+    low, head, wide = positions.astype("<u2").tobytes(), heads.tobytes(), memoryview(positions).cast("B")
     places, bodies, simple = bounds.tolist(), ends.tolist(), plain.tolist()
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])[:-1]
     made = []
     for key in range(keys):
         a, b, p, q = places[key], places[key + 1], bodies[key], bodies[key + 1]
         if simple[key]:
-            offsets = (8 + 8 * (b - a) + 2 * (before[a:b] - p)).astype("<u4")
-            made.append(
-                b"".join((_HEADER.pack(_NO_RUNS, b - a), head[4 * a : 4 * b], offsets.tobytes(), low[2 * p : 2 * q]))
-            )
+            start = _HEADER.pack(_NO_RUNS, b - a)
+            made.append(b"".join((start, head[4 * a : 4 * b], offsets[4 * a : 4 * b], low[2 * p : 2 * q])))
         else:
-            bits = BitMap(array.array("I", wide[4 * p : 4 * q]))
-            bits.run_optimize()
-            made.append(bytes(bits.serialize()))
+            made.append(_by_roaring(wide[4 * p : 4 * q]))
     return made, counts
+
+
+def _by_roaring(positions: memoryview) -> bytes:
+    """Serialized positions (uint32, as bytes) with run containers where they are smaller."""
+    bits = BitMap(array.array("I", positions.tobytes()))
+    bits.run_optimize()
+    return bytes(bits.serialize())
 
 
 def _sorted_positions(

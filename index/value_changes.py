@@ -105,20 +105,27 @@ def _plain(type_: pa.DataType) -> pa.DataType:
 
 
 def _by_dictionary(values: pa.ChunkedArray, key_type: str) -> CodedColumn:
-    encoded = pc.dictionary_encode(values, null_encoding="encode")
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = pa.concat_arrays(encoded.chunks) if encoded.num_chunks else pa.array([], values.type).dictionary_encode()
+    if not pa.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+    encoded = values.unify_dictionaries().combine_chunks()
     keys = encode_array(encoded.dictionary, key_type)
-    order = pc.array_sort_indices(keys, null_placement="at_start")
-    ranked = keys.take(order)
-    merged = pc.run_end_encode(ranked) if len(ranked) else None
-    if merged is None:
-        return CodedColumn(ranked, np.zeros(0, np.int32))
-    ends = np.asarray(merged.run_ends, dtype=np.int64)
-    group = np.repeat(np.arange(len(ends), dtype=np.int32), np.diff(ends, prepend=0))
+    ranked, rank = _ranked(keys)
+    codes = rank[np.asarray(encoded.indices.fill_null(0))] if len(rank) else np.zeros(len(encoded), np.int32)
+    if not encoded.null_count:
+        return CodedColumn(ranked, codes)
+    codes += np.int32(1)
+    codes[np.asarray(encoded.is_null())] = 0
+    return CodedColumn(pa.concat_arrays([pa.nulls(1, pa.binary()), ranked]), codes)
+
+
+def _ranked(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Codes]:
+    """Distinct keys ascending, and for each of `keys` its place among them."""
+    if not len(keys):
+        return keys, np.zeros(0, np.int32)
+    order = np.asarray(pc.array_sort_indices(keys))
+    ascending = keys.take(pa.array(order))
+    new = np.ones(len(keys), dtype=np.bool_)
+    new[1:] = np.asarray(pc.not_equal(ascending[1:], ascending[:-1]))
     rank = np.empty(len(keys), dtype=np.int32)
-    rank[np.asarray(order)] = group
-    distinct = ranked.take(pa.array(ends - 1))
-    return CodedColumn(distinct, rank[np.asarray(encoded.indices)])
+    rank[order] = np.cumsum(new) - 1
+    return ascending.filter(pa.array(new)), rank

@@ -1,0 +1,65 @@
+"""How much does building postings cost beside merely decoding the columns? One core, TPC-H lineitem, eight files.
+
+Usage: python benchmarks/build_kernel.py. Prints a line a column, the total, and the peak memory of a task.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from lineitem import COLUMNS, lineitem
+from timing import medians
+
+from tailbit.index.bitmaps import serialized_bitmaps
+from tailbit.index.value_changes import code_column
+from tailbit.index.values import key_type_of
+from tailbit.tables import open_table
+from tailbit.tables.data_file import open_data_file, read_columns
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.storage import Storage
+
+
+def main() -> None:
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    table = open_table(str(lineitem()))
+    snapshot = table.snapshot()
+    slices = list(snapshot.files)
+    total = {"decode": 0.0, "build": 0.0}
+    for name in COLUMNS:
+        column = snapshot.schema.resolve(name)
+        took = medians(
+            {
+                "decode": lambda name=name: [
+                    pq.ParquetFile(f"{table.root}/{piece.path}").read(columns=[name], use_threads=False)
+                    for piece in slices
+                ],
+                "build": lambda column=column: _build(table.storage, slices, column),
+            },
+            7,
+        )
+        total = {k: total[k] + v for k, v in took.items()}
+        _tell(name, took)
+    _tell("all four", total)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    sys.stdout.write(json.dumps({"peak memory MB": round(peak)}) + "\n")
+
+
+def _build(storage: Storage, slices: list[FileSlice], column: Column) -> list[bytes]:
+    """What a task does for a column of the files of its row space, but for writing the segment."""
+    parts = [read_columns(open_data_file(storage, p.path, p.size), [column])[column.id] for p in slices]
+    coded = code_column(pa.chunked_array([c for p in parts for c in p.chunks]), key_type_of(column.type))
+    return serialized_bitmaps(coded.codes, len(coded.keys))[0]
+
+
+def _tell(name: str, took: dict[str, float]) -> None:
+    found = {"column": name} | {f"{k} ms": round(v * 1e3) for k, v in took.items()}
+    sys.stdout.write(json.dumps(found | {"ratio": round(took["build"] / took["decode"], 2)}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
