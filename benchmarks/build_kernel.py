@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from lineitem import COLUMNS, lineitem
 from timing import medians
 
-from tailbit.index.bitmaps import serialized_bitmaps
+from tailbit.index.bitmaps import Bitmaps, bitmaps
+from tailbit.index.containers import BLOCK, containers
 from tailbit.index.value_changes import code_column
 from tailbit.index.values import key_type_of
 from tailbit.tables import open_table
@@ -49,11 +50,13 @@ def main() -> None:
     sys.stdout.write(json.dumps({"peak memory MB": round(peak)}) + "\n")
 
 
-def _build(storage: Storage, slices: list[FileSlice], column: Column) -> list[bytes]:
+def _build(storage: Storage, slices: list[FileSlice], column: Column) -> list[Bitmaps]:
     """What a task does for a column of the files of its row space, but for writing the segment."""
     parts = [read_columns(open_data_file(storage, p.path, p.size), [column])[column.id] for p in slices]
     coded = code_column(pa.chunked_array([c for p in parts for c in p.chunks]), key_type_of(column.type))
-    return serialized_bitmaps(coded.codes, len(coded.keys))[0]
+    codes, limit = coded.codes.view("u4"), len(coded.keys)
+    blocks = (containers(at // BLOCK, codes[at : at + BLOCK], limit) for at in range(0, len(codes), BLOCK))
+    return list(bitmaps(blocks, limit))
 
 
 def _tell(name: str, took: dict[str, float]) -> None:

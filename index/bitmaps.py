@@ -1,175 +1,191 @@
-"""Bitmaps from codes: the kernel that turns a dictionary-coded column into one Roaring bitmap per key.
+"""From containers to one serialized Roaring bitmap per code: the second half of the kernel.
 
-Input: int codes of consecutive positions. Output: portable 32-bit Roaring bitmaps, serialized. Few keys: one comparison a key,
-packed straight into portable containers. Many keys: a radix sort of the codes, then one `BitMap(array('I'))` a key;
-`BitMap(ndarray)` is eight times slower than that.
+Input: the containers of each block of 65,536 positions. Output: portable 32-bit bitmaps, byte for byte those
+of a run-optimised `BitMap`, laid out by code without a step per row or code: where each container goes is
+arithmetic.
+Memory: the containers (two bytes a row, some twenty a container) and `SLAB_BYTES` of output.
 
-Source: Roaring portable format, https://github.com/RoaringBitmap/RoaringFormatSpec.
+Source: https://github.com/RoaringBitmap/RoaringFormatSpec.
 """
 
 from __future__ import annotations
 
-import array
-import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pyroaring import BitMap
+import pyarrow as pa
 
-CONTAINER = 1 << 16
-FEW_KEYS = 12
-"""Up to so many keys, comparing all codes with each key beats sorting them."""
+from tailbit.index.containers import Block, ranges
 
-CHUNK = 1 << 23
-"""Positions worked on at a time; a multiple of CONTAINER. Bounds the memory of the sort."""
+SLAB_BYTES = 32 << 20
+"""About how many bytes of bitmaps are laid out at a time."""
 
-_ARRAY_LIMIT = 4096
-_NO_RUNS = 12346
-_HEADER = struct.Struct("<II")
+_COOKIE, _COOKIE_WITH_RUNS = 12346, 12347
+_NO_OFFSETS_BELOW = 4
+"""A bitmap with runs has offsets only from so many containers on."""
+_FEW_MOVES = 256
 
-Codes = npt.NDArray[np.int32]
+Array = npt.NDArray[Any]
+Longs = npt.NDArray[np.int64]
 
 
-def serialized_bitmaps(codes: Codes, keys: int) -> tuple[list[bytes], npt.NDArray[np.int64]]:
-    """Serialized positions of each code 0 … keys-1, and how many there are; other codes are passed over.
+@dataclass(frozen=True)
+class Bitmaps:
+    """Serialized bitmaps of the codes `first`, `first + 1` and so on, one after the other.
 
-    `codes[p]` is the code at position p. Cost: `keys` passes over bytes up to FEW_KEYS keys, else one radix sort a chunk.
+    Shapes: `cardinality` int64 (n); `offsets` int64 (n + 1), where each begins and ends; `data` uint8.
     """
-    if keys <= FEW_KEYS:
-        return _by_comparison(codes, keys)
-    return _by_sorting(codes, keys)
+
+    first: int
+    cardinality: Longs
+    offsets: Longs
+    data: npt.NDArray[np.uint8]
+
+    def arrow(self) -> pa.BinaryArray:
+        """One value a bitmap; nothing is copied but the offsets."""
+        ends = pa.py_buffer(self.offsets.astype(np.int32))
+        return pa.Array.from_buffers(
+            pa.binary(), len(self.cardinality), [None, ends, pa.py_buffer(self.data)]
+        )
 
 
-def _by_comparison(codes: Codes, keys: int) -> tuple[list[bytes], npt.NDArray[np.int64]]:
-    narrow = codes.astype(np.int8)
-    made, counts = [], np.zeros(keys, dtype=np.int64)
-    for key in range(keys):
-        made.append(bitmap_of_mask(narrow == key))
-        counts[key] = made[-1][1]
-    return [data for data, _ in made], counts
+def bitmaps(blocks: Iterable[Block], limit: int, slab_bytes: int = SLAB_BYTES) -> Iterator[Bitmaps]:
+    """One bitmap per code from 0 to `limit` - 1, empty ones included, in slabs of about `slab_bytes`.
 
-
-def bitmap_of_mask(mask: npt.NDArray[np.bool_]) -> tuple[bytes, int]:
-    """The set positions of a mask as a portable Roaring bitmap, and their number.
-
-    >>> from pyroaring import BitMap
-    >>> import numpy as np
-    >>> BitMap.deserialize(bitmap_of_mask(np.array([True, False, True]))[0])
-    BitMap([0, 2])
+    `blocks`: by rising number. Slabs come by rising code; the containers are held until the last one.
     """
-    packed = np.packbits(mask, bitorder="little")
-    whole = -(-len(mask) // CONTAINER) * (CONTAINER // 8)
-    if len(packed) < whole:
-        packed = np.concatenate([packed, np.zeros(whole - len(packed), dtype=np.uint8)])
-    blocks = packed.reshape(-1, CONTAINER // 8)
-    counts = np.bitwise_count(blocks.view(np.uint64)).sum(axis=1, dtype=np.int64)
-    used = np.flatnonzero(counts)
-    bodies = [_container(blocks[block], int(counts[block])) for block in used.tolist()]
-    return _assemble(used, counts[used], bodies), int(counts.sum())
+    held = list(blocks)
+    layout = _Layout(held, limit)
+    for low, high in layout.slabs(slab_bytes):
+        yield layout.slab(held, low, high)
 
 
-def _container(block: npt.NDArray[np.uint8], count: int) -> bytes:
-    if count > _ARRAY_LIMIT:
-        return block.tobytes()
-    return np.flatnonzero(np.unpackbits(block, bitorder="little")).astype("<u2").tobytes()
+class _Layout:
+    """Where everything of every bitmap goes, in words (two bytes) from the start of its slab.
+
+    The run flags of a bitmap take bytes, which may be odd in number: such a bitmap is laid out with a byte
+    of padding behind them, which is taken out at the end.
+    """
+
+    def __init__(self, blocks: list[Block], limit: int) -> None:
+        self.many = np.zeros(limit, dtype=np.int64)
+        self.cardinality = np.zeros(limit, dtype=np.int64)
+        self.body = np.zeros(limit, dtype=np.int64)
+        self.runs = np.zeros(limit, dtype=np.bool_)
+        for block in blocks:
+            # Codes of a block are distinct, so that indexed addition meets each once.
+            self.many[block.codes] += 1
+            self.cardinality[block.codes] += block.counts
+            self.body[block.codes] += block.sizes
+            if block.runs.any():
+                self.runs[block.codes] |= block.runs
+        flag_bytes = np.where(self.runs, -(-self.many // 8), 0)
+        self.padded = flag_bytes % 2 == 1
+        self.flags = np.where(self.runs, 2, 0)
+        self.heads = np.where(self.runs, 2 + (flag_bytes + 1) // 2, 4)
+        self.has_offsets = ~self.runs | (self.many >= _NO_OFFSETS_BELOW)
+        self.offsets = self.heads + 2 * self.many
+        self.bodies = self.offsets + np.where(self.has_offsets, 2 * self.many, 0)
+        self.words = self.bodies + self.body
+
+    def slabs(self, slab_bytes: int) -> list[tuple[int, int]]:
+        """Ranges of codes, each of about `slab_bytes` of bitmaps and of one code at least."""
+        ends = 2 * np.cumsum(self.words)
+        out, low = [], 0
+        while low < len(ends):
+            before = int(ends[low - 1]) if low else 0
+            high = max(low + 1, int(np.searchsorted(ends, before + slab_bytes, side="right")))
+            out.append((low, high))
+            low = high
+        return out
+
+    def slab(self, blocks: list[Block], low: int, high: int) -> Bitmaps:
+        """The bitmaps of codes `low` to `high`, not included."""
+        words = self.words[low:high]
+        starts = np.cumsum(words) - words
+        out = np.zeros(int(words.sum()), dtype="<u2")
+        self._write_starts(out, starts, slice(low, high))
+        place = _Places(self, starts, slice(low, high))
+        for block in blocks:
+            place.write(block, out, *np.searchsorted(block.codes, [low, high]).tolist())
+        sizes = 2 * words - self.padded[low:high]
+        ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+        return Bitmaps(low, self.cardinality[low:high], ends, self._unpadded(out, starts, slice(low, high)))
+
+    def _write_starts(self, out: Array, starts: Longs, part: slice) -> None:
+        runs, many = self.runs[part], self.many[part]
+        out[starts] = np.where(runs, _COOKIE_WITH_RUNS, _COOKIE)
+        out[starts + 1] = np.where(runs, many - 1, 0)
+        plain = ~runs
+        out[starts[plain] + 2] = many[plain] & 0xFFFF
+        out[starts[plain] + 3] = many[plain] >> 16
+
+    def _unpadded(self, out: Array, starts: Longs, part: slice) -> npt.NDArray[np.uint8]:
+        data = out.view(np.uint8)
+        padded = np.flatnonzero(self.padded[part])
+        if not len(padded):
+            return data
+        # The byte before the heads.
+        kept = np.ones(len(data), dtype=np.bool_)
+        kept[2 * (starts + self.heads[part])[padded] - 1] = False
+        return data[kept]
 
 
-def _assemble(used: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], bodies: list[bytes]) -> bytes:
-    n = len(bodies)
-    heads = np.empty((n, 2), dtype="<u2")
-    heads[:, 0], heads[:, 1] = used, counts - 1
-    first = 8 + 8 * n
-    sizes = np.array([len(body) for body in bodies], dtype=np.int64)
-    offsets = (first + np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)[:-1]]) if n else sizes).astype("<u4")
-    return b"".join([_HEADER.pack(_NO_RUNS, n), heads.tobytes(), offsets.tobytes(), *bodies])
+class _Places:
+    """Writes the blocks of one slab in turn: for each code, where its next container goes."""
+
+    def __init__(self, layout: _Layout, starts: Longs, part: slice) -> None:
+        self._low = part.start
+        self._flags = 2 * (starts + layout.flags[part])
+        self._heads = starts + layout.heads[part]
+        self._offsets = starts + layout.offsets[part]
+        self._next = starts + layout.bodies[part]
+        self._base = 2 * starts + layout.padded[part]
+        self._seen = np.zeros(len(starts), dtype=np.int64)
+        self._runs = layout.runs[part]
+        self._without_offsets = ~layout.has_offsets[part]
+        self._any_runs = bool(self._runs.any())
+        self._any_without = bool(self._without_offsets.any())
+
+    def write(self, block: Block, out: Array, a: int, b: int) -> None:
+        """Write the containers a to b (not included) of a block."""
+        if a == b:
+            return
+        codes, sizes = block.codes[a:b] - self._low, block.sizes[a:b]
+        seen, target = self._seen[codes], self._next[codes]
+        head = self._heads[codes] + 2 * seen
+        out[head] = block.number
+        out[head + 1] = block.counts[a:b] - 1
+        self._write_offsets(out, codes, seen, target)
+        if self._any_runs:
+            self._write_flags(out, codes[block.runs[a:b]], seen[block.runs[a:b]])
+        start = int(block.sizes[:a].sum())
+        _move(out, block.words[start : start + int(sizes.sum())], target, sizes)
+        self._seen[codes] = seen + 1
+        self._next[codes] = target + sizes
+
+    def _write_offsets(self, out: Array, codes: Longs, seen: Longs, target: Longs) -> None:
+        offset = 2 * target - self._base[codes]
+        at = self._offsets[codes] + 2 * seen
+        if self._any_without:
+            has = ~self._without_offsets[codes]
+            offset, at = offset[has], at[has]
+        out[at] = offset & 0xFFFF
+        out[at + 1] = offset >> 16
+
+    def _write_flags(self, out: Array, codes: Longs, seen: Longs) -> None:
+        out.view(np.uint8)[self._flags[codes] + seen // 8] |= (1 << (seen % 8)).astype(np.uint8)
 
 
-def _by_sorting(codes: Codes, keys: int) -> tuple[list[bytes], npt.NDArray[np.int64]]:
-    counts = np.zeros(keys, dtype=np.int64)
-    parts: list[list[bytes]] = []
-    for start in range(0, max(len(codes), 1), CHUNK):
-        made, found = _chunk_by_sorting(codes[start : start + CHUNK], keys, start)
-        parts.append(made)
-        counts += found
-    if len(parts) == 1:
-        return parts[0], counts
-    return [_united(pieces) for pieces in zip(*parts, strict=True)], counts
-
-
-def _chunk_by_sorting(codes: Codes, keys: int, start: int) -> tuple[list[bytes], npt.NDArray[np.int64]]:
-    positions, counts = _sorted_positions(codes, keys, start)
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    starts = ends[:-1][counts > 0]
-    high = (positions >> 16).astype(np.uint16)
-    first = np.flatnonzero(_changes(high[1:] != high[:-1], starts))
-    sizes = np.diff(np.append(first, len(positions)))
-    bounds = np.searchsorted(first, ends)
-    runs = np.zeros(keys, dtype=np.int64)
-    if len(starts):
-        breaks = _changes(positions[1:] != positions[:-1] + np.uint32(1), starts)
-        runs[counts > 0] = np.add.reduceat(breaks.view(np.uint8), starts, dtype=np.int64)
-    plain = (_largest(sizes, bounds) <= _ARRAY_LIMIT) & (runs * 2 > counts)
-    heads = np.empty((len(first), 2), dtype="<u2")
-    heads[:, 0], heads[:, 1] = high[first], sizes - 1
-    before = np.cumsum(sizes) - sizes
-    containers = np.diff(bounds)
-    owner = np.repeat(np.arange(keys), containers)
-    offsets = (8 + 8 * containers[owner] + 2 * (before - ends[owner])).astype("<u4").tobytes()
-    low, head, wide = positions.astype("<u2").tobytes(), heads.tobytes(), memoryview(positions).cast("B")
-    places, bodies, simple = bounds.tolist(), ends.tolist(), plain.tolist()
-    made = []
-    for key in range(keys):
-        a, b, p, q = places[key], places[key + 1], bodies[key], bodies[key + 1]
-        if simple[key]:
-            start = _HEADER.pack(_NO_RUNS, b - a)
-            made.append(b"".join((start, head[4 * a : 4 * b], offsets[4 * a : 4 * b], low[2 * p : 2 * q])))
-        else:
-            made.append(_by_roaring(wide[4 * p : 4 * q]))
-    return made, counts
-
-
-def _by_roaring(positions: memoryview) -> bytes:
-    """Serialized positions (uint32, as bytes) with run containers where they are smaller."""
-    bits = BitMap(array.array("I", positions.tobytes()))
-    bits.run_optimize()
-    return bytes(bits.serialize())
-
-
-def _sorted_positions(
-    codes: Codes, keys: int, start: int
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Positions grouped by code, ascending in each group, and the size of each group."""
-    known = np.flatnonzero((codes < 0) | (codes >= keys))
-    at = None
-    if len(known):
-        at = np.flatnonzero((codes >= 0) & (codes < keys))
-        codes = codes[at]
-    order = np.argsort(codes.astype(np.uint16), kind="stable")
-    if keys > 1 << 16:
-        order = order[np.argsort((codes >> 16).astype(np.uint16)[order], kind="stable")]
-    counts = np.bincount(codes, minlength=keys).astype(np.int64)
-    positions = (order if at is None else at[order]).astype(np.uint32)
-    return positions + np.uint32(start), counts
-
-
-def _changes(between: npt.NDArray[np.bool_], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Where something begins: at each start of a group, and where neighbours differ."""
-    out = np.empty(len(between) + 1 if len(starts) else 0, dtype=np.bool_)
-    out[1:] = between
-    out[starts] = True
-    return out
-
-
-def _largest(sizes: npt.NDArray[np.int64], bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The largest container of each key; 0 for a key without positions."""
-    if not len(sizes):
-        return np.zeros(len(bounds) - 1, dtype=np.int64)
-    best = np.maximum.reduceat(sizes, np.minimum(bounds[:-1], len(sizes) - 1))
-    return np.where(np.diff(bounds) > 0, best, 0)
-
-
-def _united(pieces: Sequence[bytes]) -> bytes:
-    bits = BitMap.union(*[BitMap.deserialize(piece) for piece in pieces])
-    bits.run_optimize()
-    return bytes(bits.serialize())
+def _move(out: Array, words: Array, targets: Longs, sizes: Longs) -> None:
+    """Copy consecutive pieces of `words` to their targets: a few one by one, many at once."""
+    if len(sizes) <= _FEW_MOVES:
+        at = 0
+        for target, size in zip(targets.tolist(), sizes.tolist(), strict=True):
+            out[target : target + size] = words[at : at + size]
+            at += size
+        return
+    out[ranges(targets, sizes)] = words

@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError, DataFileError
-from tailbit.index.bitmaps import serialized_bitmaps
+from tailbit.index.bitmaps import bitmaps
+from tailbit.index.containers import BLOCK, containers
 from tailbit.index.files import write_index_file, write_parquet
 from tailbit.index.hidden import HiddenRowsReader
 from tailbit.index.model import FileRecord, IndexFile
@@ -171,7 +172,7 @@ def _post(space: str, files: list[_Claimed], run: _Run) -> None:
     columns = sorted((c for c in run.task.columns if any(c.column.id in f.columns for f in files)), key=_order)
     if not columns or not extent:
         return
-    postings = (_column(indexed, files, extent, run) for indexed in columns)
+    postings = (part for indexed in columns for part in _column(indexed, files, extent, run))
     run.files.append(write_segment(run.index, run.task.index_path, space, extent, postings))
 
 
@@ -179,7 +180,9 @@ def _order(indexed: IndexedColumn) -> str:
     return indexed.column.id
 
 
-def _column(indexed: IndexedColumn, files: list[_Claimed], extent: int, run: _Run) -> Postings:
+def _column(
+    indexed: IndexedColumn, files: list[_Claimed], extent: int, run: _Run
+) -> Iterator[Postings]:
     mine = [f for f in files if indexed.column.id in f.columns]
     parts = [_values(f, indexed.column) for f in mine]
     coded = code_column(pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type), indexed.key_type)
@@ -188,8 +191,12 @@ def _column(indexed: IndexedColumn, files: list[_Claimed], extent: int, run: _Ru
         codes = coded.codes[start : start + claim.rows]
         _count_entering(claim, indexed, CodedColumn(coded.keys, codes), run)
         start += claim.rows
-    bitmaps, cardinality = serialized_bitmaps(_placed(coded, mine, extent), len(coded.keys))
-    return Postings(indexed.column.id, indexed.key_type, coded.keys, cardinality, pa.array(bitmaps, pa.binary()))
+    codes = _placed(coded, mine, extent).view(np.uint32)
+    limit = len(coded.keys)
+    blocks = (containers(at // BLOCK, codes[at : at + BLOCK], limit) for at in range(0, extent, BLOCK))
+    for slab in bitmaps(blocks, limit):
+        keys = coded.keys.slice(slab.first, len(slab.cardinality))
+        yield Postings(indexed.column.id, indexed.key_type, keys, slab.cardinality, slab.arrow())
 
 
 def _values(claim: _Claimed, column: Column) -> pa.ChunkedArray:

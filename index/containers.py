@@ -1,0 +1,160 @@
+"""From codes by position to Roaring containers: the first half of the kernel.
+
+A block is 65,536 positions, the range of one container. Its codes are sorted on their own, by radix and
+inside the CPU's cache; a run of equal codes is then a container, and its sorted positions are that
+container's bytes. Up to `FEW_CODES` codes no sort is needed: comparing and packing bits gives the
+containers. Nothing is done row by row.
+
+Every container takes the smallest of its three forms (array, bitset, runs), as `run_optimize` would choose.
+Source: https://github.com/RoaringBitmap/RoaringFormatSpec.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+BLOCK = 1 << 16
+"""Positions of a block: the range of one Roaring container."""
+
+FEW_CODES = 16
+"""Up to so many codes, comparing a block with each of them beats sorting it: most containers are bitsets."""
+
+_ARRAY_LIMIT = 4096
+_BITSET_WORDS = BLOCK // 16
+
+Array = npt.NDArray[Any]
+Longs = npt.NDArray[np.int64]
+
+
+class Block(NamedTuple):
+    """The containers of one block, by rising code.
+
+    `number`: position // BLOCK. Per container: `codes`; `counts`, its positions; `sizes`, its words in
+    `words` (uint16, one container after the other); `runs`, whether it is a run container.
+    """
+
+    number: int
+    codes: Longs
+    counts: Longs
+    sizes: Longs
+    runs: npt.NDArray[np.bool_]
+    words: npt.NDArray[np.uint16]
+
+
+def containers(number: int, codes: Array, limit: int) -> Block:
+    """The containers of one block of at most BLOCK positions.
+
+    `codes`: one unsigned code a position, by position; those from `limit` on stand for no row and are passed
+    over.
+    """
+    if limit <= FEW_CODES:
+        return _by_comparing(number, codes, limit)
+    return _by_sorting(number, codes, limit)
+
+
+def _by_comparing(number: int, codes: Array, limit: int) -> Block:
+    masks = codes == np.arange(limit, dtype=codes.dtype)[:, None]
+    bits = np.zeros((limit, BLOCK // 8), dtype=np.uint8)
+    bits[:, : -(-len(codes) // 8)] = np.packbits(masks, axis=1, bitorder="little")
+    longs = bits.view("<u8")
+    starts = longs & ~(longs << np.uint64(1))
+    starts[:, 1:] &= ~(longs[:, :-1] >> np.uint64(63))
+    counts = np.bitwise_count(longs).sum(axis=1, dtype=np.int64)
+    runs = np.bitwise_count(starts).sum(axis=1, dtype=np.int64)
+    there = np.flatnonzero(counts)
+    sizes, as_runs = _forms(counts[there], runs[there])
+    words = [
+        bits[code].view("<u2")
+        if size == _BITSET_WORDS and not run
+        else _listed(np.flatnonzero(masks[code]), run)
+        for code, size, run in zip(there.tolist(), sizes.tolist(), as_runs.tolist(), strict=True)
+    ]
+    return Block(number, there, counts[there], sizes, as_runs, np.concatenate(words) if words else _NO_WORDS)
+
+
+def _by_sorting(number: int, codes: Array, limit: int) -> Block:
+    order = np.argsort(codes.astype(np.uint16), kind="stable")
+    if limit >= BLOCK:
+        order = order[np.argsort((codes >> 16).astype(np.uint16)[order], kind="stable")]
+    lows, found = order.astype(np.uint16), codes[order]
+    first = np.flatnonzero(np.r_[len(found) > 0, found[1:] != found[:-1]][: len(found)])
+    present = found[first].astype(np.int64)
+    end = len(found)
+    if len(present) and present[-1] >= limit:
+        kept = int(np.searchsorted(present, limit))
+        end, first, present = int(first[kept]), first[:kept], present[:kept]
+    counts = np.diff(first, append=end)
+    lows = lows[:end]
+    # A container gains by runs only from neighbours, and 2 bytes a neighbour at most.
+    apart = np.empty(end, dtype=np.bool_)
+    np.not_equal(lows[1:], lows[:-1] + np.uint16(1), out=apart[1:])
+    apart[first] = True
+    if end - int(np.count_nonzero(apart)) > end // 64:
+        sizes, as_runs = _forms(counts, np.add.reduceat(apart, first, dtype=np.int64))
+    else:
+        sizes, as_runs = np.minimum(counts, _BITSET_WORDS), np.zeros(len(first), dtype=np.bool_)
+    if as_runs.any() or (counts > _ARRAY_LIMIT).any():
+        lows = _reformed(lows, apart, first, counts, sizes, as_runs)
+    return Block(number, present, counts, sizes, as_runs, lows)
+
+
+def _forms(counts: Longs, runs: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
+    """Words of the smallest form of each container, and whether that is the runs."""
+    plain = np.minimum(counts, _BITSET_WORDS)
+    as_runs = 1 + 2 * runs < plain
+    return np.where(as_runs, 1 + 2 * runs, plain), as_runs
+
+
+def _listed(positions: Longs, run: bool) -> npt.NDArray[np.uint16]:
+    """An array container, or a run container, of ascending positions."""
+    if not run:
+        return positions.astype("<u2")
+    first = np.flatnonzero(np.r_[True, np.diff(positions) != 1])
+    lengths = np.diff(first, append=len(positions))
+    return np.r_[len(first), np.column_stack([positions[first], lengths - 1]).ravel()].astype("<u2")
+
+
+def _reformed(
+    lows: npt.NDArray[np.uint16],
+    apart: npt.NDArray[np.bool_],
+    first: Longs,
+    counts: Longs,
+    sizes: Longs,
+    as_runs: npt.NDArray[np.bool_],
+) -> npt.NDArray[np.uint16]:
+    """The words of all containers, where some are bitsets or runs.
+
+    Words that stay are moved at once, runs are computed at once, and at most 15 bitsets a block are packed
+    one by one.
+    """
+    out = np.empty(int(sizes.sum()), dtype=np.uint16)
+    at = np.cumsum(sizes) - sizes
+    plain = ~as_runs & (counts <= _ARRAY_LIMIT)
+    out[ranges(at[plain], counts[plain])] = lows[ranges(first[plain], counts[plain])]
+    for i in np.flatnonzero(~as_runs & (counts > _ARRAY_LIMIT)).tolist():
+        bits = np.zeros(BLOCK, dtype=np.bool_)
+        bits[lows[first[i] : first[i] + counts[i]]] = True
+        out[at[i] : at[i] + _BITSET_WORDS] = np.packbits(bits, bitorder="little").view("<u2")
+    if as_runs.any():
+        many = (sizes[as_runs] - 1) // 2
+        out[at[as_runs]] = many
+        begins = np.flatnonzero(apart & np.repeat(as_runs, counts))
+        ends = np.flatnonzero(np.append(apart[1:], True) & np.repeat(as_runs, counts))
+        target = ranges(at[as_runs] + 1, many, step=2)
+        out[target] = lows[begins]
+        out[target + 1] = ends - begins
+    return out
+
+
+def ranges(starts: Longs, counts: Longs, step: int = 1) -> Longs:
+    """start, start + step, ... `count` times, one after the other."""
+    before = np.cumsum(counts) - counts
+    if step == 1:
+        return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
+    return np.repeat(starts - step * before, counts) + step * np.arange(int(counts.sum()))
+
+
+_NO_WORDS = np.zeros(0, dtype=np.uint16)
