@@ -8,7 +8,6 @@ folder=${2:-/tmp/tailbit-cluster}
 host=${SPARK_MASTER_HOST:-127.0.0.1}
 port=${SPARK_MASTER_PORT:-7077}
 python=${PYSPARK_PYTHON:-python3}
-spark_home=$("$python" -c 'import os, pyspark; print(os.path.dirname(pyspark.__file__))')
 
 launch() { # name, class, arguments
     name=$1
@@ -21,6 +20,7 @@ launch() { # name, class, arguments
 case $action in
 start)
     mkdir -p "$folder"
+    spark_home=$("$python" -c 'import os, pyspark; print(os.path.dirname(pyspark.__file__))')
     launch master org.apache.spark.deploy.master.Master --host "$host" --port "$port" --webui-port 8080
     for worker in worker1 worker2; do
         launch $worker org.apache.spark.deploy.worker.Worker --host "$host" --cores 1 --memory 1g \

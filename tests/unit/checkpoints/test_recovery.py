@@ -146,7 +146,7 @@ def test_a_stream_never_goes_back(recorded: Ledger | None, remembered: Offset, s
 def test_a_decision_that_is_followed_is_final(
     recorded: Ledger | None, remembered: Offset, source: LogState
 ) -> None:
-    """What the batch of an opened round records is agreed to by the next decision: no round follows upon a round."""
+    """What the batch of an opened round records, the next decision agrees to: no round upon a round."""
     first = decide(recorded, remembered, source, 1).offset
     if first.round == remembered.round:
         return
