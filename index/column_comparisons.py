@@ -1,0 +1,74 @@
+"""Comparisons of two columns of one row: both are brought to the type that Spark compares them in.
+
+Such a comparison is evaluated on rows only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.index.coercion import compared_type
+from tailbit.index.comparisons import Incomparable
+from tailbit.index.predicate import Compare
+from tailbit.index.values import encode_array, key_type_of, scale_of
+from tailbit.tables.model import Column
+
+Mask = npt.NDArray[np.bool_]
+
+
+def check_comparable(left: Column, right: Column) -> None:
+    """Make sure that two columns can be compared exactly on rows.
+
+    Raises:
+        Incomparable: Spark does not compare them, or only through a cast that is not done here.
+    """
+    common = compared_type(left.type, right.type)
+    if common is None:
+        raise Incomparable(f"columns of types {left.type} and {right.type} do not compare")
+    for side in (left, right):
+        key_type, wanted = key_type_of(side.type), key_type_of(common)
+        plain = (key_type, wanted) in (("integer", "double"), ("date", "timestamp_ntz"))
+        scale, wide = 0 if key_type == "integer" else scale_of(key_type), scale_of(wanted)
+        digits = side.type.precision - side.type.scale if scale else 19
+        rescaled = scale is not None and wide is not None and scale <= wide and digits + wide <= 38
+        if key_type != wanted and not plain and not rescaled:
+            raise Incomparable(f"Spark would cast column {side.label} from {side.type} to {common}")
+
+
+def compare_columns(left: pa.Array, right: pa.Array, node: Compare) -> Mask:
+    """Rows where a comparison of two columns is TRUE."""
+    op, common = node.op, compared_type(node.left.type, node.right.type)
+    assert common is not None
+    wanted = key_type_of(common)
+    a, b = _keys(left, wanted), _keys(right, wanted)
+    same = pc.equal(a, b)
+    if op in ("<=>", "IS DISTINCT FROM"):
+        both_null = pc.and_(a.is_null(), b.is_null())
+        alike = _true(pc.or_(both_null, same.fill_null(False)))
+        return alike if op == "<=>" else ~alike
+    if op == "=":
+        return _true(same)
+    compare = {"<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
+    return _true(compare[op](a, b))
+
+
+def _true(found: pa.Array) -> Mask:
+    return np.asarray(found.fill_null(False))
+
+
+def _keys(values: pa.Array, wanted: str) -> pa.Array:
+    """One side as bytes in the order of the common type; text as it is, whatever its length."""
+    if wanted in ("string", "binary"):
+        return values.cast(pa.binary())
+    if wanted == "double":
+        values = values.cast(pa.float64(), safe=False)
+    elif wanted == "timestamp_ntz":
+        values = values.cast(pa.timestamp("us"))
+    elif (scale := scale_of(wanted)) is not None:
+        if pa.types.is_integer(values.type):
+            values = values.cast(pa.int64()).cast(pa.decimal128(19, 0))
+        values = values.cast(pa.decimal128(38, scale))
+    return encode_array(values, wanted)

@@ -1,0 +1,204 @@
+"""The tree of a bound predicate, NOT pushed to its leaves, so that only "where TRUE" is ever asked.
+
+A leaf is a condition on one column as two sets of values, where it is TRUE and where it is FALSE; for every
+other value it is NULL. Conditions on one column under one AND or OR are one leaf. Spark's three-valued logic
+is whole in these rules: AND, OR and NOT by De Morgan, and IS TRUE / FALSE / NULL of any condition by making
+its leaves two-valued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tailbit.index.key_ranges import KeyRange, KeyRanges, key_ranges
+from tailbit.index.value_sets import NULL, Interval, ValueSet
+from tailbit.tables.model import Column
+
+__all__ = [
+    "And",
+    "Compare",
+    "Constant",
+    "Interval",
+    "KeyRange",
+    "KeyRanges",
+    "Leaf",
+    "Node",
+    "Or",
+    "ValueSet",
+    "all_of",
+    "any_of",
+    "columns_of",
+    "is_null",
+    "is_true",
+    "key_ranges",
+    "negate",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """TRUE where every child is."""
+
+    children: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """TRUE where a child is."""
+
+    children: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A condition on one column: TRUE for the values of `true`, FALSE for those of `false`, else NULL."""
+
+    column: Column
+    true: ValueSet
+    false: ValueSet
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """TRUE, FALSE or NULL (None) for every row."""
+
+    value: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Two columns compared, row by row: `op` is = <> < <= > >= <=> or IS DISTINCT FROM."""
+
+    left: Column
+    op: str
+    right: Column
+
+
+Node = And | Or | Leaf | Constant | Compare
+
+_NEGATED = {
+    "=": "<>",
+    "<>": "=",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+    "<=>": "IS DISTINCT FROM",
+    "IS DISTINCT FROM": "<=>",
+}
+_TWO_VALUED = ("<=>", "IS DISTINCT FROM")
+
+
+def negate(node: Node) -> Node:
+    """NOT of a predicate: TRUE where it is FALSE, FALSE where it is TRUE, NULL where it is NULL."""
+    if isinstance(node, And):
+        return any_of(negate(child) for child in node.children)
+    if isinstance(node, Or):
+        return all_of(negate(child) for child in node.children)
+    if isinstance(node, Constant):
+        return Constant(None if node.value is None else not node.value)
+    if isinstance(node, Compare):
+        return Compare(node.left, _NEGATED[node.op], node.right)
+    return Leaf(node.column, node.false, node.true, f"NOT ({node.text})")
+
+
+def is_true(node: Node) -> Node:
+    """IS TRUE of a predicate: never NULL."""
+    if isinstance(node, And):
+        return all_of(is_true(child) for child in node.children)
+    if isinstance(node, Or):
+        return any_of(is_true(child) for child in node.children)
+    if isinstance(node, Constant):
+        return Constant(node.value is True)
+    if isinstance(node, Compare):
+        if node.op in _TWO_VALUED:
+            return node
+        return all_of([node, *(negate(_null_leaf(column)) for column in (node.left, node.right))])
+    return Leaf(node.column, node.true, node.true.inverse(), f"({node.text}) IS TRUE")
+
+
+def is_null(node: Node) -> Node:
+    """IS NULL of a predicate: never NULL."""
+    if isinstance(node, Leaf):
+        true = node.true.union(node.false).inverse()
+        return Leaf(node.column, true, true.inverse(), f"({node.text}) IS NULL")
+    return all_of([negate(is_true(node)), negate(is_true(negate(node)))])
+
+
+def all_of(children: Iterable[Node]) -> Node:
+    """AND of predicates, as flat and with as few leaves as can be."""
+    parts = _merged(_flat(children, And), And)
+    if Constant(False) in parts:
+        return Constant(False)
+    kept = [p for p in parts if p != Constant(True)]
+    return (kept[0] if len(kept) == 1 else And(tuple(kept))) if kept else Constant(True)
+
+
+def any_of(children: Iterable[Node]) -> Node:
+    """OR of predicates, as flat and with as few leaves as can be."""
+    parts = _merged(_flat(children, Or), Or)
+    if Constant(True) in parts:
+        return Constant(True)
+    kept = [p for p in parts if p != Constant(False)]
+    return (kept[0] if len(kept) == 1 else Or(tuple(kept))) if kept else Constant(False)
+
+
+def columns_of(node: Node) -> tuple[Column, ...]:
+    """The columns a predicate reads, each once, in order of appearance."""
+    found: dict[str, Column] = {}
+    for leaf in _leaves(node):
+        if isinstance(leaf, Leaf):
+            found.setdefault(leaf.column.id, leaf.column)
+        elif isinstance(leaf, Compare):
+            found.setdefault(leaf.left.id, leaf.left)
+            found.setdefault(leaf.right.id, leaf.right)
+    return tuple(found.values())
+
+
+def _leaves(node: Node) -> Iterable[Node]:
+    if isinstance(node, (And, Or)):
+        for child in node.children:
+            yield from _leaves(child)
+    else:
+        yield node
+
+
+def _null_leaf(column: Column) -> Leaf:
+    return Leaf(column, NULL, NULL.inverse(), f"{column.label} IS NULL")
+
+
+def _flat(children: Iterable[Node], kind: type[And] | type[Or]) -> Iterable[Node]:
+    for child in children:
+        if isinstance(child, kind):
+            yield from child.children
+        else:
+            yield child
+
+
+def _merged(children: Iterable[Node], kind: type[And] | type[Or]) -> list[Node]:
+    """Leaves of one column made one, at the place of the first; equal nodes once."""
+    out: dict[object, list[Node]] = {}
+    for child in children:
+        out.setdefault(child.column.id if isinstance(child, Leaf) else child, []).append(child)
+    return [_one([p for p in parts if isinstance(p, Leaf)], kind) or parts[0] for parts in out.values()]
+
+
+def _one(leaves: list[Leaf], kind: type[And] | type[Or]) -> Leaf | None:
+    if not leaves:
+        return None
+    first = leaves[0]
+    true, false = first.true, first.false
+    for leaf in leaves[1:]:
+        if kind is And:
+            true, false = true.intersect(leaf.true), false.union(leaf.false)
+        else:
+            true, false = true.union(leaf.true), false.intersect(leaf.false)
+    word = " AND " if kind is And else " OR "
+    text = word.join(dict.fromkeys(leaf.text if len(leaves) == 1 else _nested(leaf.text) for leaf in leaves))
+    return Leaf(first.column, true, false, text)
+
+
+def _nested(text: str) -> str:
+    return f"({text})" if " AND " in text or " OR " in text else text

@@ -1,0 +1,205 @@
+"""The text of a predicate as a tree of sqlglot, its constants kept exactly as written.
+
+sqlglot reads the grammar; the constants are taken out of its hands: each becomes an index into a side table
+that holds the text as written, since escapes, suffixes and adjacent strings mean things to Spark that a
+general tree does not keep. Importing sqlglot costs 0.13 s, so it is imported by the first predicate.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, NoReturn
+
+from tailbit.errors import PredicateError
+from tailbit.index.literals import string
+
+Token = Any
+"""A token of sqlglot."""
+
+_GAP = re.compile(
+    r"(?:\s|--(?:[^\r\n\\]|\\(?![\r\n]))*(?=[\r\n]|$)|/\*(?!\+)(?:(?!/\*|\*/).)*\*/)*", re.DOTALL
+)
+"""What may stand between two tokens: blanks and comments that Spark and sqlglot end at the same place."""
+
+_BEFORE_A_SIGN = frozenset("EQ NEQ LT LTE GT GTE NULLSAFE_EQ L_PAREN COMMA BETWEEN AND OR NOT DASH".split())
+
+FLATTEN = "Flatten it: AND and OR take any number of conditions, IN any list."
+
+Kind = Literal["number", "string", "hex"]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant of the text: a number as written, the value of a string, or X'..' as written.
+
+    `plus`: a number with a plus sign in front, which to Spark is an operation on it.
+    """
+
+    kind: Kind
+    text: str
+    at: int
+    plus: bool = False
+
+
+@dataclass(frozen=True)
+class ParsedPredicate:
+    """A tree whose literals hold indexes into `constants`."""
+
+    text: str
+    tree: Any
+    constants: tuple[Constant, ...]
+
+
+def refuse(text: str, reason: str, at: int | None = None, hint: str | None = None) -> NoReturn:
+    """Raise a PredicateError with the place in the text (characters from 1) and what to write instead."""
+    place = "" if at is None else f" at character {at + 1}"
+    fields = {"hint": hint} if hint else {}
+    raise PredicateError(predicate=text, reason=f"{reason}{place}", **fields)
+
+
+@lru_cache(maxsize=512)
+def parse_predicate(text: str) -> ParsedPredicate:
+    """The tree of a predicate in Spark's SQL.
+
+    Raises:
+        PredicateError: it does not parse; says where.
+    """
+    from sqlglot import exp
+    from sqlglot.dialects.spark import Spark
+    from sqlglot.errors import ParseError, TokenError
+
+    dialect = Spark()
+    try:
+        found = dialect.tokenize(text)
+        reader = _Reader(text, found, type(found[0].token_type) if found else None)
+        tokens = reader.read()
+        trees = dialect.parser().parse_into(exp.Condition, tokens, text)
+    except TokenError as wrong:
+        refuse(text, f"it cannot be read ({_first_line(wrong)})")
+    except ParseError as wrong:
+        at = wrong.errors[0].get("col") if wrong.errors else None
+        description = wrong.errors[0].get("description") if wrong.errors else None
+        refuse(text, (description or "it does not parse").rstrip("."), None if at is None else max(at - 1, 0))
+    except RecursionError:
+        refuse(
+            text,
+            "it is nested too deeply",
+            hint="Flatten it: AND and OR take any number of conditions, IN any list.",
+        )
+    if len(trees) != 1 or trees[0] is None:
+        refuse(text, "it must be one condition" if tokens else "it is empty")
+    return ParsedPredicate(text, trees[0], tuple(reader.constants))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
+class _Reader:
+    """Walks the tokens once, moving constants into the side table."""
+
+    def __init__(self, text: str, tokens: list[Token], kinds: Any) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.types = kinds
+        self.constants: list[Constant] = []
+        self.at = 0
+
+    def read(self) -> list[Token]:
+        """The tokens with indexes for constants."""
+        self._check_gaps()
+        out = []
+        while self.at < len(self.tokens):
+            token = self.tokens[self.at]
+            kind = token.token_type
+            if kind in (self.types.STRING, self.types.RAW_STRING):
+                out.append(self._strings())
+            elif kind == self.types.NUMBER:
+                out.append(self._number(token.start))
+            elif kind == self.types.DOT and self._is_number_ahead():
+                self.at += 1
+                out.append(self._number(token.start))
+            elif kind == self.types.HEX_STRING:
+                raw = self.text[token.start : token.end + 1]
+                out.append(self._constant(Constant("hex", raw, token.start), token, token))
+            elif kind == self.types.PLUS:
+                out.append(self._signed(token))
+            else:
+                out.append(token)
+            self.at += 1
+        return out
+
+    def _check_gaps(self) -> None:
+        end = 0
+        for token in self.tokens:
+            if token.start >= end:
+                self._check_gap(end, token.start)
+            end = max(end, token.end + 1)
+        self._check_gap(end, len(self.text))
+
+    def _check_gap(self, start: int, end: int) -> None:
+        if not _GAP.fullmatch(self.text, start, end):
+            refuse(self.text, "hints, nested and continued comments are not read", start)
+
+    def _constant(self, constant: Constant, first: Token, last: Token, text: bool = False) -> Token:
+        self.constants.append(constant)
+        kind = self.types.STRING if text else self.types.NUMBER
+        return type(first)(
+            kind, str(len(self.constants) - 1), first.line, first.col, first.start, last.end, []
+        )
+
+    def _peek(self) -> Token | None:
+        return self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
+
+    def _strings(self) -> Token:
+        """One constant for a run of strings, which Spark joins; quotes that touch are one."""
+        first = last = self.tokens[self.at]
+        start, parts = first.start, []
+        while (ahead := self._peek()) is not None and ahead.token_type in (
+            self.types.STRING,
+            self.types.RAW_STRING,
+        ):
+            touching = (
+                ahead.start == last.end + 1 and ahead.token_type == last.token_type == self.types.STRING
+            )
+            if not touching or self.text[ahead.start] != self.text[start]:
+                parts.append((start, last.end))
+                start = ahead.start
+            last = ahead
+            self.at += 1
+        parts.append((start, last.end))
+        try:
+            value = "".join(string(self.text[a : b + 1]) for a, b in parts)
+            value.encode()
+        except ValueError as wrong:
+            refuse(self.text, f"a string that is not read: {wrong}", first.start)
+        return self._constant(Constant("string", value, first.start), first, last, text=True)
+
+    def _is_number_ahead(self) -> bool:
+        """Whether the dot at hand begins a number such as .5 rather than follows a name."""
+        dot, ahead = self.tokens[self.at], self._peek()
+        if ahead is None or ahead.token_type != self.types.NUMBER or ahead.start != dot.end + 1:
+            return False
+        before = self.text[dot.start - 1 : dot.start]
+        return not (before.isalnum() or before in ("_", "`", ")", "]", '"', "'")) or not before
+
+    def _number(self, start: int, plus: bool = False) -> Token:
+        """One constant for a number and its suffix, which sqlglot made a cast at the same place."""
+        token = self.tokens[self.at]
+        ahead = self._peek()
+        if ahead is not None and ahead.token_type == self.types.DCOLON and ahead.start == token.start:
+            self.at += 2
+        raw = self.text[start : token.end + 1]
+        return self._constant(Constant("number", raw, start, plus), token, token)
+
+    def _signed(self, plus: Token) -> Token:
+        """A number behind a plus sign; other uses of the sign are arithmetic."""
+        before = self.tokens[self.at - 1] if self.at else None
+        self.at += 1
+        ahead = self.tokens[self.at] if self.at < len(self.tokens) else None
+        unary = before is None or before.token_type.name in _BEFORE_A_SIGN
+        if not unary or ahead is None or ahead.token_type != self.types.NUMBER:
+            refuse(self.text, "arithmetic (+) is not read", plus.start)
+        return self._number(ahead.start, plus=True)

@@ -1,0 +1,285 @@
+"""Canonical, order-preserving bytes of column values: the keys of postings.
+
+Input: Arrow arrays or canonical Python values (bool; int for integers, days and microseconds; float; the
+unscaled int of a decimal; bytes for strings and binary). Output: `pa.BinaryArray`, NULL staying null.
+
+Invariant: for values a, b of one key type, a < b as Spark orders them if and only if key(a) < key(b) as
+bytes, and a = b if and only if key(a) = key(b). NaN equals NaN and is the greatest; -0.0 equals 0.0. Only
+strings and binary beyond `MAX_KEY` bytes are weaker: their keys are a prefix and a hash, equal values have
+equal keys, and nothing more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import struct
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.errors import ColumnTypeError
+from tailbit.tables.delta.schema import arrow_type
+from tailbit.tables.model import DataType
+
+MAX_KEY = 256
+"""Bytes of a string or binary value that its key holds as they are."""
+
+TRUNCATED_KEY = MAX_KEY + 16
+"""Length of the key of a longer value: its first `MAX_KEY` bytes and a 16-byte BLAKE2b hash of all of it."""
+
+Value = bool | int | float | bytes
+"""A canonical value."""
+
+_KEY_TYPES = {
+    "boolean": "boolean",
+    "byte": "integer",
+    "short": "integer",
+    "integer": "integer",
+    "long": "integer",
+    "float": "double",
+    "double": "double",
+    "string": "string",
+    "binary": "binary",
+    "date": "date",
+    "timestamp": "timestamp",
+    "timestamp_ntz": "timestamp_ntz",
+}
+_TEXTUAL = ("string", "binary")
+_SIGN = 1 << 63
+_DECIMAL = re.compile(r"decimal\((\d+)\)")
+_DAY = 86_400_000_000
+
+Ints = npt.NDArray[np.int64]
+
+
+def key_type_of(type_: DataType) -> str:
+    """The key type of a logical type; a decimal's is by scale alone, so that precision can widen.
+
+    Raises:
+        ColumnTypeError: values of the type have no order-preserving key.
+    """
+    if type_.name == "decimal":
+        return f"decimal({type_.scale})"
+    found = _KEY_TYPES.get(type_.name)
+    if found is None:
+        reason = "only plain values in byte order can be compared and indexed"
+        raise ColumnTypeError(column="", type=str(type_), reason=reason)
+    return found
+
+
+def scale_of(key_type: str) -> int | None:
+    """The scale of a decimal key type; None for other key types."""
+    found = _DECIMAL.fullmatch(key_type)
+    return None if found is None else int(found.group(1))
+
+
+def is_truncated(key: bytes | None) -> bool:
+    """Whether a string or binary key stands for every value with the same prefix and hash."""
+    return key is not None and len(key) > MAX_KEY
+
+
+def encode_array(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
+    """The keys of an array; NULL stays null.
+
+    Cost: a few vector operations; Python code runs once per distinct value longer than `MAX_KEY`.
+    """
+    if isinstance(values, pa.ChunkedArray):
+        parts = [encode_array(chunk, key_type) for chunk in values.chunks]
+        return pa.concat_arrays(parts) if parts else pa.array([], pa.binary())
+    if pa.types.is_dictionary(values.type):
+        return encode_array(values.dictionary, key_type).take(values.indices)
+    if key_type in _TEXTUAL:
+        return _shortened(values.cast(pa.binary()))
+    if key_type == "boolean":
+        return _fixed(values, np.asarray(values.fill_null(False), dtype=np.uint8), 1)
+    scale = scale_of(key_type)
+    if scale is not None:
+        return _fixed(values, _decimal_words(values, scale), 16)
+    flipped = ordered_ints(values, key_type).view(np.uint64) ^ np.uint64(_SIGN)
+    return _fixed(values, flipped.astype(">u8"), 8)
+
+
+def encode_value(value: Value, key_type: str) -> bytes:
+    """The key of one canonical value."""
+    if isinstance(value, bytes):
+        return _short(value)
+    if key_type == "boolean":
+        return b"\x01" if value else b"\x00"
+    if scale_of(key_type) is not None:
+        return (int(value) + (1 << 127)).to_bytes(16, "big")
+    return (ordered_int(value, key_type) + _SIGN).to_bytes(8, "big")
+
+
+def ordered_ints(values: pa.Array, key_type: str) -> Ints:
+    """An int64 per value in the order of the values, for key types of 8 bytes and boolean; 0 where NULL."""
+    if key_type == "double":
+        floats = np.asarray(values.cast(pa.float64()).fill_null(0.0)) + 0.0
+        floats[np.isnan(floats)] = np.nan
+        bits = floats.view(np.int64)
+        return np.where(bits < 0, bits ^ np.int64(_SIGN - 1), bits)
+    if key_type == "boolean":
+        return np.asarray(values.fill_null(False)).astype(np.int64)
+    if key_type in ("timestamp", "timestamp_ntz"):
+        zone = "UTC" if key_type == "timestamp" else None
+        values = values.cast(pa.timestamp("us", zone), safe=False)
+    elif key_type == "date":
+        values = values.cast(pa.int32())
+    return np.array(values.cast(pa.int64()).fill_null(0), dtype=np.int64)
+
+
+def ordered_int(value: Value, key_type: str) -> int:
+    """The element of `ordered_ints` for one canonical value; any int for integers beyond 64 bits, clamped."""
+    if key_type == "double":
+        number = math.nan if value != value else float(value) + 0.0
+        (bits,) = struct.unpack(">q", struct.pack(">d", number))
+        return int(bits ^ (_SIGN - 1) if bits < 0 else bits)
+    return max(-_SIGN, min(_SIGN - 1, int(value)))
+
+
+def from_ordered_int(number: int, key_type: str) -> Value:
+    """The canonical value of an element of `ordered_ints`."""
+    if key_type == "double":
+        bits = number ^ (_SIGN - 1) if number < 0 else number
+        (value,) = struct.unpack(">d", struct.pack(">q", bits))
+        return math.nan if value != value else float(value)
+    return bool(number) if key_type == "boolean" else number
+
+
+def decode_keys(keys: pa.BinaryArray, key_type: str, type_: DataType) -> pa.Array:
+    """The values of keys, in the Arrow type of a logical type of that key type.
+
+    Raises:
+        ValueError: a truncated key, whose value it does not hold.
+    """
+    target = arrow_type(type_, str(type_))
+    if key_type in _TEXTUAL:
+        if (pc.max(pc.binary_length(keys)).as_py() or 0) > MAX_KEY:
+            raise ValueError("a truncated key does not hold its value")
+        return keys.cast(target)
+    if key_type == "boolean":
+        return pc.equal(keys, b"\x01")
+    if scale_of(key_type) is not None:
+        return _decimals(keys, type_.precision, type_.scale)
+    numbers = _integers(keys)
+    if key_type == "double":
+        bits = np.where(numbers < 0, numbers ^ np.int64(_SIGN - 1), numbers)
+        return pa.array(bits.view(np.float64), mask=_nulls(keys)).cast(target, safe=False)
+    plain = pa.array(numbers, mask=_nulls(keys))
+    return plain.cast(pa.int32()).cast(target) if key_type == "date" else plain.cast(target)
+
+
+def widen_keys(keys: pa.BinaryArray, from_type: str, to_type: str) -> pa.BinaryArray:
+    """Keys of the values after a type widening that Delta allows; order and equality stay.
+
+    Raises:
+        ColumnTypeError: the types are not such a widening.
+    """
+    if from_type == to_type:
+        return keys
+    scale = scale_of(to_type)
+    source = scale_of(from_type)
+    if from_type == "date" and to_type == "timestamp_ntz":
+        days = pa.array(_integers(keys) * np.int64(_DAY), mask=_nulls(keys))
+        return encode_array(days.cast(pa.timestamp("us")), to_type)
+    if from_type == "integer" and to_type == "double":
+        return encode_array(pa.array(_integers(keys).astype(np.float64), mask=_nulls(keys)), to_type)
+    if from_type == "integer" and scale is not None:
+        numbers = pa.array(_integers(keys), mask=_nulls(keys)).cast(pa.decimal128(19, 0))
+        return encode_array(numbers.cast(pa.decimal128(38, scale)), to_type)
+    if source is not None and scale is not None and source <= scale:
+        return encode_array(_decimals(keys, 38, source).cast(pa.decimal128(38, scale)), to_type)
+    raise ColumnTypeError(column="", type=to_type, reason=f"keys of type {from_type} do not widen to it")
+
+
+def widening_factor(from_type: str, to_type: str) -> int:
+    """By what a canonical value of a narrower key type is multiplied to be the same value of the wider one.
+
+    Raises:
+        ColumnTypeError: the types are not a widening.
+    """
+    source, scale = scale_of(from_type), scale_of(to_type)
+    if from_type == to_type or (from_type, to_type) == ("integer", "double"):
+        return 1
+    if from_type == "date" and to_type == "timestamp_ntz":
+        return _DAY
+    if from_type == "integer" and scale is not None:
+        return int(10**scale)
+    if source is not None and scale is not None and source <= scale:
+        return int(10 ** (scale - source))
+    raise ColumnTypeError(column="", type=to_type, reason=f"keys of type {from_type} do not widen to it")
+
+
+def _short(value: bytes) -> bytes:
+    if len(value) <= MAX_KEY:
+        return value
+    return value[:MAX_KEY] + hashlib.blake2b(value, digest_size=TRUNCATED_KEY - MAX_KEY).digest()
+
+
+def _shortened(values: pa.BinaryArray) -> pa.BinaryArray:
+    long = pc.fill_null(pc.greater(pc.binary_length(values), MAX_KEY), False)
+    if not pc.any(long).as_py():
+        return values
+    coded = values.filter(long).dictionary_encode()
+    keys = pa.array([_short(v) for v in coded.dictionary.to_pylist()], pa.binary())
+    return pc.replace_with_mask(values, long, keys.take(coded.indices))
+
+
+def _nulls(values: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(values.is_null())
+
+
+def _fixed(values: pa.Array, data: npt.NDArray[Any], width: int) -> pa.BinaryArray:
+    """A binary array of fixed-width keys with the validity of `values`."""
+    valid = None
+    if values.null_count:
+        valid = pa.py_buffer(np.packbits(~_nulls(values), bitorder="little").tobytes())
+    ends = pa.py_buffer(np.arange(0, (len(values) + 1) * width, width, dtype=np.int32))
+    body = pa.py_buffer(np.ascontiguousarray(data))
+    return pa.Array.from_buffers(pa.binary(), len(values), [valid, ends, body], values.null_count)
+
+
+def _decimal_words(values: pa.Array, scale: int) -> npt.NDArray[Any]:
+    if not pa.types.is_decimal128(values.type) or values.type.scale != scale:
+        values = values.cast(pa.decimal128(38, scale))
+    if not len(values):
+        return np.zeros((0, 2), dtype=">u8")
+    words = np.frombuffer(values.buffers()[1], dtype="<u8")
+    words = words[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
+    return np.column_stack([words[:, 1] ^ np.uint64(_SIGN), words[:, 0]]).astype(">u8")
+
+
+def _decimals(keys: pa.BinaryArray, precision: int, scale: int) -> pa.Array:
+    words = _words(keys, 16).reshape(-1, 2)
+    pairs = np.column_stack([words[:, 1], words[:, 0] ^ np.uint64(_SIGN)]).astype("<u8")
+    return _typed(keys, np.ascontiguousarray(pairs), pa.decimal128(precision, scale))
+
+
+def _integers(keys: pa.BinaryArray) -> Ints:
+    flipped: npt.NDArray[np.uint64] = _words(keys, 8) ^ np.uint64(_SIGN)
+    return flipped.view(np.int64)
+
+
+def _words(keys: pa.BinaryArray, width: int) -> npt.NDArray[np.uint64]:
+    """The keys as native 64-bit words; null keys are zero bytes."""
+    dense = pc.fill_null(keys, bytes(width)) if keys.null_count else keys
+    dense = pa.concat_arrays([dense]) if dense.offset else dense
+    body = dense.buffers()[2]
+    if body is None or not len(dense):
+        return np.zeros(0, dtype=np.uint64)
+    ends = np.frombuffer(dense.buffers()[1], dtype=np.int32)[dense.offset : dense.offset + len(dense) + 1]
+    data = np.frombuffer(body, dtype=np.uint8)[ends[0] : ends[-1]]
+    if len(data) != width * len(dense):
+        raise ValueError(f"keys are not {width} bytes long")
+    return np.frombuffer(data.tobytes(), dtype=">u8").astype(np.uint64)
+
+
+def _typed(keys: pa.BinaryArray, data: npt.NDArray[Any], target: pa.DataType) -> pa.Array:
+    valid = None
+    if keys.null_count:
+        valid = pa.py_buffer(np.packbits(~_nulls(keys), bitorder="little").tobytes())
+    return pa.Array.from_buffers(target, len(keys), [valid, pa.py_buffer(data)], keys.null_count)
