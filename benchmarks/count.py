@@ -52,7 +52,7 @@ def main() -> None:
                 "tailbit": lambda where=where: opened.where(where).count(),
                 "duckdb": lambda where=where: con.sql(
                     f"SELECT count(*) FROM '{files}' WHERE {where}"
-                ).fetchone()[0],
+                ).fetchall()[0][0],
                 "polars": lambda where=where: polar.execute(
                     f"SELECT count(*) FROM lineitem WHERE {where}", eager=True
                 ).item(),

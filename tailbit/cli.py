@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -77,7 +78,17 @@ def _query_options(function: F) -> F:
     return function
 
 
+class _NoPandas(MetaPathFinder):
+    """pyarrow imports pandas, half a second, to see whether an argument is a data frame; no question here has any."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        """Refuse pandas; every other module is left to the finders behind."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
+
+
 def _open(table: str, index: str | None) -> IndexedTable:
+    sys.meta_path.insert(0, _NoPandas())
     from tailbit.api import open_indexed
 
     return open_indexed(table, index)
