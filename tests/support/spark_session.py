@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ def start_spark(folder: Path) -> Any:
 
     The thread stack is large: when a query stops, Spark matches a regular expression over Python tracebacks.
     """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 
