@@ -1,4 +1,6 @@
-"""How much does building postings cost beside merely decoding the columns? One core, TPC-H lineitem, eight files.
+"""What does building postings cost beside merely decoding the columns?
+
+One core, TPC-H lineitem, eight files.
 
 Usage: python benchmarks/build_kernel.py. Prints a line a column, the total, and the peak memory of a task.
 """

@@ -1,7 +1,10 @@
-"""Does indexing a commit of 1,000 rows cost the same after 1,000 commits as after 10, and in 10 M rows as in 10,000?
+"""Does the cost of indexing a commit grow with history or table?
 
-Usage: python benchmarks/commit_cost.py. Core work only (no Spark): append, DELETE and UPDATE by deletion vector,
-applied by the code that foreachBatch calls; medians of 9, merges included in the history but not in the samples.
+A commit of 1,000 rows after 1,000 commits beside after 10, and in a table of 10 M rows beside 10,000.
+
+Usage: python benchmarks/commit_cost.py. Core work only (no Spark): append, DELETE and UPDATE by deletion
+vector, applied by the code that foreachBatch calls; medians of 9, merges included in the history but not in
+the samples.
 """
 
 from __future__ import annotations
@@ -30,14 +33,23 @@ def main() -> None:
         small, large = _sized(folder / "small", 10_000), _sized(folder / "large", 10_000_000)
     finally:
         shutil.rmtree(folder)
-    for question, base, grown in (("1,000 commits beside 10", few, many), ("10 M rows beside 10,000", small, large)):
+    for question, base, grown in (
+        ("1,000 commits beside 10", few, many),
+        ("10 M rows beside 10,000", small, large),
+    ):
         found = {"question": question, "before ms": round(base * 1e3, 1), "after ms": round(grown * 1e3, 1)}
         sys.stdout.write(json.dumps(found | {"ratio": round(grown / base, 2)}) + "\n")
 
 
 def _rows(start: int, n: int = ROWS) -> pa.Table:
     numbers = np.arange(start, start + n)
-    return pa.table({"id": numbers, "kind": pa.array([f"k{i}" for i in range(7)]).take(pa.array(numbers % 7)), "site": numbers % 400})
+    return pa.table(
+        {
+            "id": numbers,
+            "kind": pa.array([f"k{i}" for i in range(7)]).take(pa.array(numbers % 7)),
+            "site": numbers % 400,
+        }
+    )
 
 
 def _history(path: pathlib.Path, commits: int) -> float:

@@ -1,6 +1,7 @@
 """How quick is `count`, warm in process and cold as a process, beside DuckDB and Polars on the same files?
 
-Usage: python benchmarks/count.py [--json]. Needs an index of lineitem; builds it (without Spark) on first use.
+Usage: python benchmarks/count.py [--json]. Needs an index of lineitem; builds it (without Spark) on first
+use.
 """
 
 from __future__ import annotations
@@ -71,7 +72,10 @@ def main() -> None:
             )
     rows.append(cold(table))
     for row in rows:
-        sys.stdout.write((json.dumps(row) if "--json" in sys.argv else "  ".join(f"{k} {v}" for k, v in row.items())) + "\n")
+        sys.stdout.write(
+            (json.dumps(row) if "--json" in sys.argv else "  ".join(f"{k} {v}" for k, v in row.items()))
+            + "\n"
+        )
 
 
 def cold(table: pathlib.Path, runs: int = 9) -> dict[str, object]:

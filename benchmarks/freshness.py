@@ -1,7 +1,7 @@
 """How long from a commit visible in the source to the same commit covered by the index?
 
-Usage: python benchmarks/freshness.py [COMMITS] [PER_SECOND]. A process of its own runs `tailbit run`; this one writes
-small commits and watches the index log, a probe every 2 ms.
+Usage: python benchmarks/freshness.py [COMMITS] [PER_SECOND]. A process of its own runs `tailbit run`; this
+one writes small commits and watches the index log, a probe every 2 ms.
 """
 
 from __future__ import annotations
@@ -28,7 +28,14 @@ def main(commits: int = 200, per_second: float = 2.0) -> None:
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tailbit-fresh-"))
     table = folder / "events"
     deltalake.write_deltalake(str(table), _rows(0))
-    command = [pathlib.Path(sys.executable).with_name("tailbit"), "run", table, "--columns", "kind,site", "--quiet"]
+    command = [
+        pathlib.Path(sys.executable).with_name("tailbit"),
+        "run",
+        table,
+        "--columns",
+        "kind,site",
+        "--quiet",
+    ]
     indexer = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         waits = _measure(table, commits, per_second)
@@ -49,7 +56,9 @@ def main(commits: int = 200, per_second: float = 2.0) -> None:
 
 def _rows(commit: int) -> pa.Table:
     numbers = [commit * ROWS + i for i in range(ROWS)]
-    return pa.table({"id": numbers, "kind": [f"k{n % 7}" for n in numbers], "site": [f"s{n % 400}" for n in numbers]})
+    return pa.table(
+        {"id": numbers, "kind": [f"k{n % 7}" for n in numbers], "site": [f"s{n % 400}" for n in numbers]}
+    )
 
 
 def _measure(table: pathlib.Path, commits: int, per_second: float) -> list[float]:

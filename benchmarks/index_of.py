@@ -1,10 +1,9 @@
-"""An index brought up to date in this process, without Spark: the same path as foreachBatch, tasks run in turn."""
+"""An index brought up to date in this process, without Spark, by the path that foreachBatch takes."""
 
 from __future__ import annotations
 
 import pathlib
 from collections.abc import Sequence
-
 
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import log_start, snapshot_start

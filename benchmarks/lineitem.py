@@ -29,7 +29,18 @@ def lineitem(scale: int = 1) -> pathlib.Path:
         shutil.rmtree(made, ignore_errors=True)
         cli = pathlib.Path(sys.executable).with_name("tpchgen-cli")
         subprocess.run(
-            [cli, "parquet", "-s", str(scale), "--tables", "lineitem", "--parts", str(FILES), "--output-dir", made],
+            [
+                cli,
+                "parquet",
+                "-s",
+                str(scale),
+                "--tables",
+                "lineitem",
+                "--parts",
+                str(FILES),
+                "--output-dir",
+                made,
+            ],
             check=True,
             stdout=subprocess.DEVNULL,
         )

@@ -1,10 +1,11 @@
 """What a predicate selects, bound to one version of the table: count, facets, positions, files, rows.
 
-Input: a bound predicate and a `Coverage`. Every method first evaluates the bitmaps of the covered row spaces, then
-rechecks on the data the rows that the index leaves open, and scans the uncovered files with the same semantics.
+Input: a bound predicate and a `Coverage`. Every method first evaluates the bitmaps of the covered row spaces,
+then rechecks on the data the rows that the index leaves open, and scans the uncovered files with the same
+semantics.
 
-Guarantee (right at any lag): for every readable version of the source, every predicate, and every state of the
-index, the answer equals what Spark SQL returns on the table at that version.
+Guarantee (right at any lag): for every readable version of the source, every predicate, and every state of
+the index, the answer equals what Spark SQL returns on the table at that version.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tailbit.index.metadata_table import IndexTable
 from tailbit.index.predicate import Node
 from tailbit.index.rows import Positions, fetch, visible_positions
 from tailbit.index.scan import file_can_match, whole_file_truth
-from tailbit.tables.delta.schema import Schema
+from tailbit.tables.delta.schema import Schema, arrow_type
 from tailbit.tables.delta.snapshot import Snapshot
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.storage import Storage
@@ -36,8 +37,8 @@ from tailbit.tables.storage import Storage
 class FileHits:
     """The matching positions of one file and how they were found.
 
-    `source`: `index` (bitmaps alone), `recheck` (bitmaps, then some rows read), `scan` (uncovered file read), `pruned`
-    (excluded or accepted whole by partition values or statistics, without reading).
+    `source`: `index` (bitmaps alone), `recheck` (bitmaps, then some rows read), `scan` (uncovered file read),
+    `pruned` (excluded or accepted whole by partition values or statistics, without reading).
     """
 
     number: int
@@ -47,11 +48,11 @@ class FileHits:
 
 @dataclass
 class Answer:
-    """The rows of one version of a table where a predicate is TRUE. Nothing is computed before it is asked for.
+    """The rows of one version of a table where a predicate is TRUE; nothing is computed unasked.
 
-    `version`: the source version answered for. `covered_version`: the last version the index holds as a whole, or
-    None. Both stay fixed while table and index move on. `counted`: the index, where its value counts are those of
-    just this version.
+    `version`: the source version answered for. `covered_version`: the last version the index holds as a
+    whole, or None. Both stay fixed while table and index move on. `counted`: the index, where its value
+    counts are those of just this version.
     """
 
     text: str | None
@@ -152,7 +153,8 @@ class Answer:
         return [self._piece(h).path for h in self.hits()]
 
     def _piece(self, hit: FileHits) -> FileSlice:
-        return self.snapshot.files[hit.number]
+        piece: FileSlice = self.snapshot.files[hit.number]
+        return piece
 
     def facets(self, column: str) -> dict[Any, int]:
         """Matching rows per value of a column, the most frequent first; None stands for NULL.
@@ -171,11 +173,15 @@ class Answer:
         """
         if limit is not None and limit < 0:
             raise UsageError(reason=f"limit {limit} is below zero", hint="Give a limit of 0 or more.")
-        wanted = [self.schema.resolve(c) for c in columns] if columns is not None else list(self.schema.columns)
+        wanted = (
+            [self.schema.resolve(c) for c in columns] if columns is not None else list(self.schema.columns)
+        )
         tables = list(self.batches(wanted, limit))
         names = [c.label if len(c.name) > 1 else c.name[0] for c in wanted]
         if not tables:
-            return pa.table([pa.array([], t) for t in self.schema.arrow_types(wanted)], names=names)
+            return pa.table(
+                [pa.array([], t) for t in [arrow_type(c.type, c.label) for c in wanted]], names=names
+            )
         return pa.concat_tables(tables, promote_options="permissive").rename_columns(names)
 
     def batches(self, columns: Sequence[Column], limit: int | None = None) -> Iterator[pa.Table]:

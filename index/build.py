@@ -1,9 +1,9 @@
 """One task of a batch: from recorded states to wanted states of some files.
 
-Input: a `BuildTask`. Output: index files written (not yet visible) and the new record of every file. Runs on a Spark worker or in
-the driver alike. New files are laid end to end into one row space; bits are posted for every physical row, hidden ones
-included, since they are a function of an immutable file; the pairs (old, new) of what became visible or hidden are
-folded into value counts. One column is in memory at a time.
+Input: a `BuildTask`. Output: index files written (not yet visible) and the new record of every file. Runs on
+a Spark worker or in the driver alike. New files are laid end to end into one row space; bits are posted for
+every physical row, hidden ones included, since they are a function of an immutable file; the pairs (old, new)
+of what became visible or hidden are folded into value counts. One column is in memory at a time.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ class _Run:
 def run_task(task: BuildTask) -> TaskResult:
     """Post what is not posted, count what has changed, and say what is now recorded.
 
-    Idempotent by state: only the difference between record and target has an effect, and a file already as wanted has none.
+    Idempotent by state: only the difference between record and target has an effect, and a file already as
+    wanted has none.
 
     Raises:
         DataFileError: a data file whose values are needed is missing or is not Parquet.
@@ -137,7 +138,7 @@ def run_task(task: BuildTask) -> TaskResult:
 
 
 def _same_content(work: FileWork, run: _Run) -> bool:
-    """Whether the file is the one whose bits are posted; proven by its footer where the lineage or time is another."""
+    """Whether the file is the one whose bits are posted; by its footer where lineage or time is another."""
     record, target = work.record, work.target
     if record is None or record.space is None or (target is not None and record.size != target.size):
         return False
@@ -147,7 +148,7 @@ def _same_content(work: FileWork, run: _Run) -> bool:
 
 
 def _claims(posting: Sequence[FileWork], kept: dict[int, bool], run: _Run) -> list[_Claimed]:
-    """Give every file to post its place: where its claim is, else behind the others in a row space of its own."""
+    """Give every file to post its place: where its claim is, else behind the others in a new row space."""
     fresh, base = uuid.uuid4().hex, 0
     every = frozenset(c.column.id for c in run.task.columns)
     out = []
@@ -157,7 +158,7 @@ def _claims(posting: Sequence[FileWork], kept: dict[int, bool], run: _Run) -> li
         file = open_data_file(run.source, target.path, target.size)
         rows = int(file.metadata.num_rows)
         if kept[id(work)] and record is not None and record.space is not None:
-            out.append(_Claimed(work, target, record.space, record.base, rows, frozenset(work.post), file))
+            out.append(_Claimed(work, target, record.space, record.base or 0, rows, frozenset(work.post), file))
         else:
             out.append(_Claimed(work, target, fresh, base, rows, every, file))
             base += rows
@@ -169,7 +170,9 @@ def _claims(posting: Sequence[FileWork], kept: dict[int, bool], run: _Run) -> li
 def _post(space: str, files: list[_Claimed], run: _Run) -> None:
     """Write the postings of some files of one row space, and count the rows of the columns posted."""
     extent = max(c.base + c.rows for c in files)
-    columns = sorted((c for c in run.task.columns if any(c.column.id in f.columns for f in files)), key=_order)
+    columns = sorted(
+        (c for c in run.task.columns if any(c.column.id in f.columns for f in files)), key=_order
+    )
     if not columns or not extent:
         return
     postings = (part for indexed in columns for part in _column(indexed, files, extent, run))
@@ -180,12 +183,11 @@ def _order(indexed: IndexedColumn) -> str:
     return indexed.column.id
 
 
-def _column(
-    indexed: IndexedColumn, files: list[_Claimed], extent: int, run: _Run
-) -> Iterator[Postings]:
+def _column(indexed: IndexedColumn, files: list[_Claimed], extent: int, run: _Run) -> Iterator[Postings]:
     mine = [f for f in files if indexed.column.id in f.columns]
     parts = [_values(f, indexed.column) for f in mine]
-    coded = code_column(pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type), indexed.key_type)
+    whole = pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+    coded = code_column(whole, indexed.key_type)
     start = 0
     for claim in mine:
         codes = coded.codes[start : start + claim.rows]
@@ -264,7 +266,7 @@ def _count(
     run: _Run,
     target: FileSlice | None = None,
 ) -> None:
-    """Count rows of a file: values from the data file while it is the one recorded, else from the postings."""
+    """Count rows of a file: values from the data file while it is the one recorded, else from postings."""
     if not len(positions) or not columns:
         return
     run.rows += len(positions)
@@ -301,7 +303,7 @@ def _from_postings(
     """Values by the postings of the record's claim. Cost: every key of the column in that row space."""
     if record.space is None:
         raise CorruptIndexError(file=record.path, reason="its rows are counted, but it has no postings")
-    wanted = _bitmap(positions).shift(record.base)
+    wanted = _bitmap(positions).shift(record.base or 0)
     for indexed in columns:
         for segment in run.hidden.index.segments_of(record.space):
             if indexed.column.id not in segment.columns:
@@ -321,7 +323,7 @@ def _bitmap(positions: Positions) -> BitMap:
 
 
 def _write_hidden(run: _Run) -> IndexFile | None:
-    """The hidden rows that these files are counted under from now on, where they were counted under others."""
+    """The hidden rows that these files are counted under from now on, where they were under others."""
     found: dict[str, BitMap] = {}
     for work in run.task.works:
         target = work.target
@@ -345,26 +347,32 @@ def _record(work: FileWork, claim: _Claimed | None, kept: bool, run: _Run) -> Fi
         assert record is not None
         return replace(record, counted=False, hidden="", left=run.task.version)
     columns = tuple(sorted(c.column.id for c in run.task.columns))
-    common = {
-        "size": target.size,
-        "mtime": target.mtime,
-        "partition": dict(target.partition),
-        "columns": columns,
-        "counted": True,
-        "hidden": target.hidden_id,
-        "lineage": run.task.lineage,
-        "left": None,
-        "error": None,
-    }
-    if record is not None and kept:
-        return replace(record, **common)
-    assert claim is not None
-    return FileRecord(
-        path=target.path,
-        rows=claim.rows,
-        footer=footer_hash(run.source, target.path),
-        space=claim.space,
-        base=claim.base,
-        entered=run.task.version,
-        **common,
+    if record is None or not kept:
+        assert claim is not None
+        record = FileRecord(
+            path=target.path,
+            size=target.size,
+            mtime=target.mtime,
+            rows=claim.rows,
+            footer=footer_hash(run.source, target.path),
+            partition={},
+            space=claim.space,
+            base=claim.base,
+            columns=(),
+            counted=True,
+            hidden="",
+            lineage=run.task.lineage,
+            entered=run.task.version,
+            left=None,
+        )
+    return replace(
+        record,
+        mtime=target.mtime,
+        partition=dict(target.partition),
+        columns=columns,
+        counted=True,
+        hidden=target.hidden_id,
+        lineage=run.task.lineage,
+        left=None,
+        error=None,
     )

@@ -1,9 +1,9 @@
 """Which files of a snapshot the index covers, where their rows lie, and which of those rows are visible.
 
-Input: a snapshot and the recorded files of an index. Output: one `SpaceView` per row space with its visible rows,
-and the uncovered rest. Only a file whose path, size and modification time are those recorded, in the
-lineage that the ledger vouches for, is covered: an index that lags or belongs to another history costs
-time, not rows. Bits outside the claims of covered files are masked by `visible`.
+Input: a snapshot and the recorded files of an index. Output: one `SpaceView` per row space with its visible
+rows, and the uncovered rest. Only a file whose path, size and modification time are those recorded, in the
+lineage that the ledger vouches for, is covered: an index that lags or belongs to another history costs time,
+not rows. Bits outside the claims of covered files are masked by `visible`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SpaceView:
 
     @cached_property
     def visible(self) -> BitMap:
-        """Positions of this row space that the snapshot shows. Cost: runs of claims plus hidden rows, once."""
+        """Positions that the snapshot shows. Cost: runs of claims plus hidden rows, once."""
         bits = claims(self.bases, self.rows)
         for order, load in self.hidden:
             bits -= load().shift(int(self.bases[order]))
@@ -90,7 +90,9 @@ class SpaceView:
     def counts_by_file(self, bits: BitMap) -> Rows:
         """Number of set positions in each claim, in the order of `files`."""
         lows, highs = self.bases.tolist(), (self.bases + self.rows).tolist()
-        return np.array([bits.range_cardinality(a, b) for a, b in zip(lows, highs, strict=True)], dtype=np.int64)
+        return np.array(
+            [bits.range_cardinality(a, b) for a, b in zip(lows, highs, strict=True)], dtype=np.int64
+        )
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ def _loader(hidden_of: Callable[[int], BitMap | None], number: int) -> Callable[
 def _hidden_loader(
     snapshot: Snapshot, storage: Storage, index: IndexTable | None
 ) -> Callable[[int], BitMap | None]:
-    """Hidden rows of a live file by row number: from the index where it has that identity, else from the source."""
+    """Hidden rows of a live file by row number: from the index where it knows them, else from the source."""
 
     def load(number: int) -> BitMap | None:
         hidden = snapshot.files[number].hidden

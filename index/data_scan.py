@@ -1,4 +1,7 @@
-"""Where a predicate is TRUE in a data file, by decoding its columns: for uncovered files, and rows left open by the index."""
+"""Where a predicate is TRUE in a data file, by decoding its columns.
+
+For uncovered files, and for the rows that the index leaves open.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Where a predicate is TRUE in one row space: sure and maybe positions.
 
 Input: a bound predicate with NOT pushed to the leaves and a `SpaceView`. Output: `Bounds`, with
-`sure <= TRUE <= maybe`, both within the visible rows. An exact leaf has equal bounds; a truncated key, a column that
-no segment serves and a comparison of two columns widen them. Only rows in `maybe - sure` are ever rechecked on data.
-FALSE needs no bounds of its own: where NOT p is TRUE is asked by negating the leaves.
+`sure <= TRUE <= maybe`, both within the visible rows. An exact leaf has equal bounds; a truncated key, a
+column that no segment serves and a comparison of two columns widen them. Only rows in `maybe - sure` are ever
+rechecked on data. FALSE needs no bounds of its own: where NOT p is TRUE is asked by negating the leaves.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EMPTY = BitMap()
 
 
 class Bounds(NamedTuple):
-    """Positions where a predicate is TRUE for sure, and where it may be TRUE; one object where both are equal."""
+    """Positions where a predicate is TRUE for sure, and where it may be; one object where both are equal."""
 
     sure: BitMap
     maybe: BitMap

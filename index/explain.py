@@ -1,4 +1,4 @@
-"""Why an answer is what it is: per file covered or not, kept or pruned and by which leaf; segments and bytes touched."""
+"""Why an answer is what it is: what kept or pruned each file; segments and bytes touched."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def explain(answer: Answer) -> Mapping[str, Any]:
     """A JSON-able account of one answer.
 
-    Keys: `version`, `covered_version`, `predicate`, `count`, `files` (a list of per-file accounts: path, covered,
-    outcome `kept | pruned | scanned | rechecked`, by, rows, matching), `segments`, `bytes_touched`, `damaged`.
-    Cost: answers the question, then evaluates each leaf once more to name what pruned a file.
+    Keys: `version`, `covered_version`, `predicate`, `count`, `files` (a list of per-file accounts: path,
+    covered, outcome `kept | pruned | scanned | rechecked`, by, rows, matching), `segments`, `bytes_touched`,
+    `damaged`. Cost: answers the question, then evaluates each leaf once more to name what pruned a file.
     """
     matching = {h.number: h for h in answer.hits()}
     files: list[dict[str, Any]] = []
@@ -91,7 +91,11 @@ def _uncovered_file(answer: Answer, number: int, source: str, matching: int) -> 
         "number": number,
         "path": piece.path,
         "covered": False,
-        "outcome": "pruned" if source == "pruned" and not matching else "kept" if source == "pruned" else "scanned",
+        "outcome": "pruned"
+        if source == "pruned" and not matching
+        else "kept"
+        if source == "pruned"
+        else "scanned",
         "by": by,
         "rows": rows,
         "matching": matching,

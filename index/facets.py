@@ -1,8 +1,8 @@
 """Matching rows per value of a column.
 
-Recorded value counts serve the question without WHERE at the covered version; postings serve covered files (one
-intersection per key and row space); the data serves the rest. All meet as canonical keys, so that NaN, -0.0 and types widened
-since count as Spark groups them.
+Recorded value counts serve the question without WHERE at the covered version; postings serve covered files
+(one intersection per key and row space); the data serves the rest. All meet as canonical keys, so that NaN,
+-0.0 and types widened since count as Spark groups them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _TEXTUAL = ("string", "binary")
 def facet_counts(answer: Answer, column: Column) -> dict[Any, int]:
     """Value to number of matching rows, most frequent first, ties by key order; None stands for NULL.
 
-    Cost: one intersection per key and row space; rows of uncovered files and of row spaces with truncated keys are read.
+    Cost: one intersection per key and row space; rows of uncovered files and of row spaces with truncated
+    keys are read.
 
     Raises:
         ColumnTypeError: the column's type has no keys (struct, array, map ...).
@@ -85,7 +86,7 @@ def _has_truncated(keys: pa.BinaryArray, key_type: str) -> bool:
 def _left_to_data(
     answer: Answer, column: Column, key_type: str, counts: Keys
 ) -> Iterator[tuple[int, Positions]]:
-    """Count what postings can into `counts`; yield (file number, positions) of the matching rows left over."""
+    """Count what postings can into `counts`; yield (file number, positions) of the rows left over."""
     for space, bounds in answer.bounds:
         try:
             left = _by_postings(space, bounds.sure, column, key_type, counts)

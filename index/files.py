@@ -1,8 +1,8 @@
 """Writing and opening the Parquet files of the index.
 
-A file's name carries the length and the hash of its footer, `<stem>.<footer length>.<sha256, 16 digits>.parquet`: the
-name is in the Delta commit, so a footer is checked before it is parsed. Pages carry checksums, verified at every read.
-A file gets its final name only once it is flushed to disk.
+A file's name carries the length and the hash of its footer, `<stem>.<footer length>.<sha256, 16
+digits>.parquet`: the name is in the Delta commit, so a footer is checked before it is parsed. Pages carry
+checksums, verified at every read. A file gets its final name only once it is flushed to disk.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def write_index_file(storage: Storage, kind: str, stem: str, write: Callable[[st
 def write_parquet(
     path: str, schema: pa.Schema, groups: Iterable[pa.Table], uncompressed: Collection[str] = ()
 ) -> None:
-    """One row group a table, with page checksums and a page index; text is dictionary-coded, binary is not."""
+    """A row group a table, with page checksums and a page index; text is dictionary-coded, binary is not."""
     with pq.ParquetWriter(
         path,
         schema,

@@ -1,7 +1,7 @@
 """Rows of data files by position: which are visible, and columns at positions.
 
-Input: a file slice. Output: uint64 physical positions, or Arrow tables with columns named by id. Only the row groups
-that hold wanted positions are read, one at a time, so memory is bounded by a row group.
+Input: a file slice. Output: uint64 physical positions, or Arrow tables with columns named by id. Only the row
+groups that hold wanted positions are read, one at a time, so memory is bounded by a row group.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Segments: immutable files of postings of some columns of one row space.
 
-A posting is (column, key) and the portable 32-bit Roaring bitmap of its positions in the row space. Rows are sorted by (column,
-key), NULL first; a column never shares a row group with another, so that the statistics of a row group name one column
-and a range of keys. Row groups hold at most KEYS_PER_GROUP keys and about BYTES_PER_GROUP of bitmaps: a look-up decodes
-one of them.
+A posting is (column, key) and the portable 32-bit Roaring bitmap of its positions in the row space. Rows are
+sorted by (column, key), NULL first; a column never shares a row group with another, so that the statistics of
+a row group name one column and a range of keys. Row groups hold at most KEYS_PER_GROUP keys and about
+BYTES_PER_GROUP of bitmaps: a look-up decodes one of them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ KeyRange = tuple["bytes | None", bool, "bytes | None", bool]
 class Postings:
     """All postings of one column of one row space, or a rising part of them.
 
-    `keys`: sorted, the null entry (NULL) first. `cardinality`: int64 set positions. `bitmaps`: portable, serialized.
+    `keys`: sorted, the null entry (NULL) first. `cardinality`: int64 set positions. `bitmaps`: portable,
+    serialized.
     """
 
     column: str
@@ -70,7 +71,8 @@ def write_segment(
 ) -> IndexFile:
     """Write the postings, which come by rising column and key, as one file. Memory: one `Postings` at a time.
 
-    `rows`: the extent of the row space, kept in the file's metadata, against which bitmaps are checked when read.
+    `rows`: the extent of the row space, kept in the file's metadata, against which bitmaps are checked when
+    read.
     """
     schema = SCHEMA.with_metadata({_ROWS: str(rows)})
     groups = (
@@ -78,7 +80,7 @@ def write_segment(
         for part in postings
         for start, end in _groups(part.bitmaps)
     )
-    return write_index_file(storage, KIND, space, lambda path: write_parquet(path, schema, groups, ["bitmap"]))
+    return write_index_file(storage, KIND, space, lambda to: write_parquet(to, schema, groups, ["bitmap"]))
 
 
 def _table(space: str, part: Postings, schema: pa.Schema) -> pa.Table:
@@ -209,7 +211,7 @@ class Segment:
         return None
 
     def select(self, column: str, ranges: Sequence[KeyRange]) -> tuple[list[bytes], list[BitMap]]:
-        """Keys in the ranges, ascending within each range, and their postings. Cost: the row groups that overlap."""
+        """Keys in the ranges, ascending in each, and their postings. Cost: the row groups that overlap."""
         keys: list[bytes] = []
         bitmaps: list[BitMap] = []
         groups = self._directory[1].get(column, [])
@@ -223,7 +225,8 @@ class Segment:
                     break
                 found = self._decoded(group.number)
                 a = 0 if low is None else (bisect_left if low_closed else bisect_right)(found.keys, low)
-                b = len(found.keys) if high is None else (bisect_right if high_closed else bisect_left)(found.keys, high)
+                last = bisect_right if high_closed else bisect_left
+                b = len(found.keys) if high is None else last(found.keys, high)
                 keys += found.keys[a:b]
                 bitmaps += found.bitmaps[a:b]
         return keys, bitmaps

@@ -1,8 +1,8 @@
 """Whether the index is what the data says: arithmetic of the postings, value counts, a sample of values.
 
-Input: a covered snapshot. Output: a `Report` with every problem by name. Checks, per row space and column: postings
-are disjoint, within the claims, and with NULL add up to the rows of each file; recorded value counts equal the bits minus
-hidden rows; a sample of values read again from the data files is where the postings say.
+Input: a covered snapshot. Output: a `Report` with every problem by name. Checks, per row space and column:
+postings are disjoint, within the claims, and with NULL add up to the rows of each file; recorded value counts
+equal the bits minus hidden rows; a sample of values read again from the data files is where the postings say.
 Memory: the postings of one column of one row space.
 """
 
@@ -85,7 +85,9 @@ def verify(
         if progress is not None:
             progress(step, steps)
         try:
-            _check_column(index, space, column, all_claims[space], expected[column], report, storage, snapshot)
+            _check_column(
+                index, space, column, all_claims[space], expected[column], report, storage, snapshot
+            )
         except CorruptIndexError as damage:
             report.wrong(f"row space {space}, column {column}", str(damage))
     report.spaces = len(all_claims)
@@ -136,6 +138,7 @@ def _check_column(
     if total != len(union):
         report.wrong(where, f"postings overlap: {total} positions, {len(union)} distinct")
     for record in posted:
+        assert record.base is not None
         found = union.range_cardinality(record.base, record.base + record.rows)
         if found != record.rows:
             report.wrong(f"{where}, file {record.path}", f"{found} of {record.rows} rows are posted")
@@ -150,7 +153,8 @@ def _every_posting(segment: Segment, column: str) -> Iterator[tuple[bytes | None
 
 def _claims(records: list[FileRecord]) -> BitMap:
     return claims(
-        np.array([r.base for r in records], dtype=np.int64), np.array([r.rows for r in records], dtype=np.int64)
+        np.array([r.base for r in records], dtype=np.int64),
+        np.array([r.rows for r in records], dtype=np.int64),
     )
 
 
@@ -165,7 +169,7 @@ def _hidden(index: IndexTable, records: list[FileRecord], storage: Storage, snap
                 if piece is None or piece.hidden is None or piece.hidden.id != record.hidden:
                     raise CorruptIndexError(file=record.path, reason=f"hidden rows {record.hidden} are lost")
                 bits = read_deletion_vector(storage, piece.hidden)
-            out |= bits.shift(record.base)
+            out |= bits.shift(record.base or 0)
     return out
 
 
@@ -195,11 +199,19 @@ def _check_sample(
         space, order = rng.choice(choices)
         column = by_id.get(rng.choice(columns))
         if column is not None and column.id in space.column_sets[space.posted[order]]:
-            _check_value(space, order, column, rng.randrange(int(space.rows[order])), snapshot, storage, report)
+            _check_value(
+                space, order, column, rng.randrange(int(space.rows[order])), snapshot, storage, report
+            )
 
 
 def _check_value(
-    space: SpaceView, order: int, column: Column, position: int, snapshot: Snapshot, storage: Storage, report: Report
+    space: SpaceView,
+    order: int,
+    column: Column,
+    position: int,
+    snapshot: Snapshot,
+    storage: Storage,
+    report: Report,
 ) -> None:
     piece = snapshot.files[int(space.files[order])]
     where = f"file {piece.path}, column {column.id}, position {position}"

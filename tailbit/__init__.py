@@ -1,7 +1,7 @@
 """Row-level Roaring bitmap indexes for open lakehouse tables.
 
-`tailbit.open(table).where("carrier = 'UA'").count()` asks; `tailbit.streaming.start(spark, table, columns=[...])`
-keeps the index.
+`tailbit.open(table).where("carrier = 'UA'").count()` asks; `tailbit.streaming.start(spark, table,
+columns=[...])` keeps the index.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Answer", "IndexedTable", "open"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the front door on first use: importing `tailbit.errors` from a lower layer must stay free of it."""
+    """Import the front door on first use: `tailbit.errors` is imported by the lower layers, without it."""
     if name == "open":
         from tailbit.api import open_indexed
 

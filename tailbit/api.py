@@ -1,7 +1,7 @@
 """The front door: open a table with its index, ask, verify.
 
-`open_indexed` (as `tailbit.open`) pins nothing; each `where` binds an `Answer` to one version. Neither starts a JVM
-nor imports pyspark.
+`open_indexed` (as `tailbit.open`) pins nothing; each `where` binds an `Answer` to one version. Neither starts
+a JVM nor imports pyspark.
 """
 
 from __future__ import annotations

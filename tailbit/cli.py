@@ -1,7 +1,7 @@
-"""The command line: `tailbit run | count | facets | read | positions | explain | status | verify | compact | vacuum | demo`.
+"""The command line: one command a question, and `run`, which keeps the index.
 
-Exit status: 0 done, 1 a problem was found, 2 wrong use, 130 interrupted. Heavy imports stand inside the commands, so that
-`tailbit count` starts neither a JVM nor loads pyspark.
+Exit status: 0 done, 1 a problem was found, 2 wrong use, 130 interrupted. Heavy imports stand inside the
+commands, so that `tailbit count` starts neither a JVM nor loads pyspark.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def cli() -> None:
 
 
 def _index_option(function: F) -> F:
-    return click.option("--index", metavar="PATH", help="Where the index is.  [default: TABLE/_tailbit]")(function)
+    return click.option("--index", metavar="PATH", help="Where the index is.  [default: TABLE/_tailbit]")(
+        function
+    )
 
 
 def _json_option(function: F) -> F:
@@ -71,7 +73,9 @@ def _query_options(function: F) -> F:
     for option in (
         click.option("--version", type=click.IntRange(min=0), help="Answer for this version of the table."),
         click.option("--as-of", metavar="TIME", help="Answer for the last version at this time (ISO 8601)."),
-        click.option("--time-zone", default="UTC", show_default=True, help="Session time zone of the predicate."),
+        click.option(
+            "--time-zone", default="UTC", show_default=True, help="Session time zone of the predicate."
+        ),
         _index_option,
     ):
         function = option(function)
@@ -79,7 +83,10 @@ def _query_options(function: F) -> F:
 
 
 class _NoPandas(MetaPathFinder):
-    """pyarrow imports pandas, half a second, to see whether an argument is a data frame; no question here has any."""
+    """Keeps pandas out of a question's process.
+
+    pyarrow imports it, for half a second, to see whether an argument is a data frame.
+    """
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
         """Refuse pandas; every other module is left to the finders behind."""
@@ -110,7 +117,7 @@ def _emit(value: Any) -> None:
 @_query_options
 @_json_option
 def count(table: str, predicate: str | None, as_json: bool, **options: Any) -> None:
-    """Count the rows of TABLE where PREDICATE is true (all rows without one).
+    r"""Count the rows of TABLE where PREDICATE is true (all rows without one).
 
     \b
     tailbit count flights "carrier = 'UA' AND dest IN ('SFO','LAX')"
@@ -142,7 +149,7 @@ def count(table: str, predicate: str | None, as_json: bool, **options: Any) -> N
 def facets(
     table: str, column: str, where: str | None, top: int | None, as_json: bool, **options: Any
 ) -> None:
-    """Count the rows of TABLE per value of COLUMN, the most frequent first.
+    r"""Count the rows of TABLE per value of COLUMN, the most frequent first.
 
     \b
     tailbit facets flights carrier --where "origin = 'JFK'" --top 10
@@ -150,7 +157,13 @@ def facets(
     answer = _ask(table, where, options)
     items = list(answer.facets(column).items())[:top]
     if as_json:
-        _emit({"column": column, "version": answer.version, "facets": [{"value": v, "count": n} for v, n in items]})
+        _emit(
+            {
+                "column": column,
+                "version": answer.version,
+                "facets": [{"value": v, "count": n} for v, n in items],
+            }
+        )
         return
     from tailbit.render import print_table
 
@@ -161,8 +174,16 @@ def facets(
 @click.argument("table")
 @click.argument("predicate", required=False)
 @click.option("--columns", metavar="A,B", help="Only these columns.  [default: all]")
-@click.option("--limit", type=click.IntRange(min=0), help="At most N rows.  [default: 20 on a terminal table, else all]")
-@click.option("--format", "form", type=click.Choice(["table", "json", "csv", "parquet"]), default="table", show_default=True)
+@click.option(
+    "--limit", type=click.IntRange(min=0), help="At most N rows.  [default: 20 on a terminal table, else all]"
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv", "parquet"]),
+    default="table",
+    show_default=True,
+)
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of the terminal.")
 @_query_options
 def read(
@@ -174,7 +195,7 @@ def read(
     output: str | None,
     **options: Any,
 ) -> None:
-    """Read the rows of TABLE where PREDICATE is true.
+    r"""Read the rows of TABLE where PREDICATE is true.
 
     \b
     tailbit read flights "carrier = 'UA'" --columns flight,dest --limit 5
@@ -224,9 +245,18 @@ def explain(table: str, predicate: str | None, as_json: bool, **options: Any) ->
 
     click.echo(f"version {account['version']}, covered up to {_or_dash(account['covered_version'])}")
     click.echo(f"predicate: {account['predicate']}")
-    click.echo(f"{account['segments']} segments, {account['bytes_touched']} bytes touched, {account['count']} rows")
+    click.echo(
+        f"{account['segments']} segments, {account['bytes_touched']} bytes touched, {account['count']} rows"
+    )
     rows = [
-        [f["path"], "yes" if f["covered"] else "no", f["outcome"], f["by"] or "", _or_dash(f["rows"]), f["matching"]]
+        [
+            f["path"],
+            "yes" if f["covered"] else "no",
+            f["outcome"],
+            f["by"] or "",
+            _or_dash(f["rows"]),
+            f["matching"],
+        ]
         for f in account["files"]
     ]
     print_table(["file", "covered", "outcome", "by", "rows", "matching"], rows)
@@ -266,7 +296,13 @@ def status(table: str, index: str | None, as_json: bool) -> None:
 @cli.command()
 @click.argument("table")
 @_index_option
-@click.option("--samples", type=click.IntRange(min=0), default=200, show_default=True, help="Values to read again from the data.")
+@click.option(
+    "--samples",
+    type=click.IntRange(min=0),
+    default=200,
+    show_default=True,
+    help="Values to read again from the data.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
 @_json_option
 def verify(table: str, index: str | None, samples: int, seed: int, as_json: bool) -> int:
@@ -318,7 +354,14 @@ def compact(table: str, index: str | None, as_json: bool) -> None:
 @cli.command()
 @click.argument("table")
 @_index_option
-@click.option("--older-than", metavar="HOURS", type=click.FloatRange(min=0), default=1.0, show_default=True, help="Keep files younger than this: open answers may still read them.")
+@click.option(
+    "--older-than",
+    metavar="HOURS",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    help="Keep files younger than this: open answers may still read them.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
 @_json_option
 def vacuum(table: str, index: str | None, older_than: float, dry_run: bool, as_json: bool) -> None:
@@ -332,7 +375,11 @@ def vacuum(table: str, index: str | None, older_than: float, dry_run: bool, as_j
 
 @cli.command()
 @click.argument("table")
-@click.option("--columns", metavar="A,B", help="Columns to index; remembered in the index, so only the first run needs it.")
+@click.option(
+    "--columns",
+    metavar="A,B",
+    help="Columns to index; remembered in the index, so only the first run needs it.",
+)
 @_index_option
 @click.option("--checkpoint", metavar="PATH", help="Spark checkpoint.  [default: INDEX/_checkpoint]")
 @click.option("--once", is_flag=True, help="Index what is there and stop.")
@@ -351,10 +398,10 @@ def run(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Keep the index of TABLE up to date: a Spark Structured Streaming query that tails its commit log.
+    r"""Keep the index of TABLE up to date: a Spark Structured Streaming query that tails its commit log.
 
-    Stop it with Ctrl-C or SIGTERM: the batch in flight is finished. Start it again any time: it goes on where the
-    index says it was. Progress and lag are also in the Spark UI.
+    Stop it with Ctrl-C or SIGTERM: the batch in flight is finished. Start it again any time: it goes on where
+    the index says it was. Progress and lag are also in the Spark UI.
 
     \b
     tailbit run flights --columns carrier,origin,dest          # for ever
@@ -376,9 +423,11 @@ def run(
 
 
 @cli.command()
-@click.option("--folder", metavar="PATH", help="Where to put the demo's table.  [default: a temporary folder]")
+@click.option(
+    "--folder", metavar="PATH", help="Where to put the demo's table.  [default: a temporary folder]"
+)
 def demo(folder: str | None) -> int:
-    """Index a year of flights while it is being written, kill the indexer in the middle, and check every answer."""
+    """Index a year of flights while it is written, kill the indexer on the way, check every answer."""
     from tailbit.demo import run_demo
 
     return run_demo(folder)

@@ -108,7 +108,9 @@ class DataFileError(SourceError):
 class LegacyCalendarError(DataFileError):
     """Dates or times that Spark wrote in its hybrid calendar, from the part where it differs from ours."""
 
-    template = "data file {file}: column {column} holds {type} values before {since} in Spark's legacy calendar"
+    template = (
+        "data file {file}: column {column} holds {type} values before {since} in Spark's legacy calendar"
+    )
     hint = "Rewrite the file with a current Spark (OPTIMIZE, REORG TABLE ... APPLY (PURGE)), or leave the column out."
 
 

@@ -127,7 +127,11 @@ def _progress_text(progress: Any) -> str:
     done = "building" if progress.covered is None else f"covered v{progress.covered}"
     lag = progress.lag
     behind = "up to date" if not lag.versions else f"{lag.versions} versions, {lag.seconds:.1f} s behind"
-    work = "" if progress.idle else f" · {progress.files} files, {progress.rows} rows in {progress.batch_ms:.0f} ms"
+    work = (
+        ""
+        if progress.idle
+        else f" · {progress.files} files, {progress.rows} rows in {progress.batch_ms:.0f} ms"
+    )
     return f"{done} of v{progress.head} · {behind}{work}"
 
 

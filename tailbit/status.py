@@ -14,9 +14,10 @@ from tailbit.tables.storage import Storage
 def status_of(path: str, index: str | None = None) -> dict[str, Any]:
     """A JSON-able account of an index.
 
-    `state`: `empty` (nothing recorded yet), `building` (the first snapshot is being read), `complete`, or `other
-    history` (the source log is not the one that was indexed; questions scan until the indexer has caught up).
-    `lag`: versions, files and bytes in the log that are not covered, and seconds since the oldest of them.
+    `state`: `empty` (nothing recorded yet), `building` (the first snapshot is being read), `complete`, or
+    `other history` (the source log is not the one that was indexed; questions scan until the indexer has
+    caught up). `lag`: versions, files and bytes in the log that are not covered, and seconds since the oldest
+    of them.
 
     Raises:
         NoIndexError: there is no index.
