@@ -143,6 +143,8 @@ def _micros(stored: pa.Array) -> pa.Array:
 def _becomes(found: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether stored values of one type are values of the other: one kind, or a widening Delta allows."""
     types = pa.types
+    if types.is_null(found):
+        return True
     if types.is_timestamp(wanted):
         if types.is_timestamp(found):
             return wanted.tz is not None or found.tz is None
@@ -157,7 +159,7 @@ def _becomes(found: pa.DataType, wanted: pa.DataType) -> bool:
         return bool(types.is_date(found))
     if types.is_string(wanted) or types.is_binary(wanted):
         return bool(_is_text(found))
-    return bool(types.is_null(found))
+    return False
 
 
 def _is_text(found: pa.DataType) -> bool:

@@ -133,7 +133,7 @@ class Storage:
             os.path.dirname(target), f".{os.path.basename(target)}.{uuid.uuid4().hex[:8]}.tmp"
         )
         with _named(rel):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
+            _make_folder(os.path.dirname(target))
             try:
                 with open(temp, "xb") as file:
                     file.write(data)
@@ -170,6 +170,13 @@ def sync_folder(path: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _make_folder(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except FileExistsError as blocked:
+        raise StorageError(path=path, reason="there is a file where a folder must be") from blocked
 
 
 def _entry(item: os.DirEntry[str]) -> Entry | None:

@@ -1,7 +1,7 @@
 """The actions of one commit: parsed, checked, grouped by path.
 
-The lines of a commit have no order. Per path at most one add and one remove count; both together replace the
-file's state (a deletion vector changed, statistics were computed). Unknown actions and fields are ignored.
+The lines of a commit have no order. Per path at most one add and one remove count; both together change the
+hidden rows, an add of a live file replaces its statistics. Unknown actions and fields are ignored.
 Paths come out percent-decoded once. Source: Delta protocol, Actions.
 """
 
@@ -42,7 +42,7 @@ class Metadata:
         """
         id_, text = action.get("id"), action.get("schemaString")
         partitions, settings = action.get("partitionColumns") or [], action.get("configuration") or {}
-        if isinstance(settings, list):
+        if isinstance(settings, list) and all(isinstance(pair, tuple) for pair in settings):
             settings = dict(settings)
         if not isinstance(id_, str) or not isinstance(text, str):
             raise MalformedLogError(file=file, reason="metaData lacks an id or a schema")
@@ -103,6 +103,11 @@ def parse_actions(data: bytes, file: str) -> Actions:
             out.sidecars.append(_text(action, "path", file))
     if not found:
         raise MalformedLogError(file=file, reason="it holds no action")
+    for path in out.adds.keys() & out.removes.keys():
+        if out.adds[path].hidden_id == out.removes[path].hidden_id:
+            raise MalformedLogError(
+                file=file, reason=f"it adds and removes {path!r} with the same hidden rows"
+            )
     return out
 
 

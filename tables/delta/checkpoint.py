@@ -39,8 +39,8 @@ _WANTED: tuple[tuple[str, ...], ...] = (
 class CheckpointState:
     """What a checkpoint says: live files of schema STORED in any order, protocol and metadata.
 
-    `late_stats` reads the statistics of the files whose `origin` is set. It holds the checkpoint's files open,
-    so that a cleanup of the log takes nothing away.
+    `late_stats` reads the statistics of the files whose `origin` is set. It holds the checkpoint's files
+    open, so that a cleanup of the log takes nothing away.
     """
 
     files: pa.Table

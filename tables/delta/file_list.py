@@ -41,8 +41,8 @@ STORED = pa.schema(
         ("origin", pa.int64()),
     ]
 )
-"""Columns of a list as kept. `counted`: a row count known without the statistics, else null. `stats`: those that
-came with a commit; for those still in a checkpoint, `origin` is their place in what its `LateStats` reads."""
+"""Columns of a list as kept. `counted`: a row count known without the statistics, else null. `stats`: those
+that came with a commit; for those in a checkpoint, `origin` is their place in what `LateStats` reads."""
 
 LateStats = Callable[[], pa.ChunkedArray]
 """Reads the statistics of a checkpoint: large_string, in the order of `origin`."""

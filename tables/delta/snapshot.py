@@ -120,14 +120,10 @@ def _unreachable(log: DeltaLog, version: Version) -> Exception:
     listing = log.listing
     if version > listing.latest:
         return not_found(log, version, "it is not there yet")
-    base = next(listing.bases(version))
-    missing = listing.gap(base, version)
-    older = [v for v in listing.commits if v <= (missing if missing is not None else version)]
-    if base is None and not older:
+    if listing.earliest is not None and version < listing.earliest:
         return not_found(log, version, "its log has been cleaned up")
-    if base is None and min(older) > 0 and version not in listing.commits:
-        return not_found(log, version, "its log has been cleaned up")
-    return log.gap(missing if missing is not None else version)
+    missing = listing.gap(next(listing.bases(version)), version)
+    return log.gap(version if missing is None else missing)
 
 
 def not_found(log: DeltaLog, version: Version, reason: str) -> VersionNotFoundError:

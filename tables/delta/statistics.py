@@ -78,7 +78,8 @@ def _count(found: Any) -> int | None:
 def _low(type_: DataType, found: Any) -> Any:
     value = _value(type_, found)
     if isinstance(value, float):
-        return min(value, float(np.float32(value)))
+        with np.errstate(over="ignore", under="ignore"):
+            return min(value, float(np.float32(value)))
     return value
 
 

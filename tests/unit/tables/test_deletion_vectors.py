@@ -1,0 +1,174 @@
+"""Deletion vectors in every storage type, and every way they can be damaged."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from support.delta_builder import DeltaBuilder, encode_z85, framed, native, portable
+from tailbit.errors import DeletionVectorError
+from tailbit.tables import open_table
+from tailbit.tables.delta.actions import parse_deletion_vector
+from tailbit.tables.delta.deletion_vectors import decode_z85, read_deletion_vector, vector_path
+from tailbit.tables.model import DeletionVector
+from tailbit.tables.storage import Storage
+
+ROWS = [0, 3, 4, 70_000, 2**31]
+
+
+@pytest.fixture
+def builder(tmp_path: Path) -> DeltaBuilder:
+    return DeltaBuilder(str(tmp_path / "table with space"))
+
+
+def parsed(descriptor: dict[str, Any]) -> DeletionVector:
+    found = parse_deletion_vector(descriptor, "test")
+    assert found is not None
+    return found
+
+
+def read(builder: DeltaBuilder, descriptor: dict[str, Any]) -> list[int]:
+    return list(read_deletion_vector(Storage(builder.path), parsed(descriptor)))
+
+
+@pytest.mark.parametrize("payload", [portable, native])
+@pytest.mark.parametrize("rows", [[], [7], ROWS, list(range(100_000))], ids=len)
+def test_a_vector_in_any_place_and_form_gives_its_rows(
+    builder: DeltaBuilder, tmp_path: Path, payload: Any, rows: list[int]
+) -> None:
+    assert read(builder, builder.inline_vector(rows, payload)) == rows
+    for prefix in ("", "ab", "a b%"):
+        other, stored = builder.stored_vectors([1], rows, prefix=prefix, payload=payload)
+        assert read(builder, stored) == rows
+        assert read(builder, other) == [1]
+    (absolute,) = builder.stored_vectors(rows, absolute=str(tmp_path / "else where%"), payload=payload)
+    assert read(builder, absolute) == rows
+
+
+def test_the_example_of_the_protocol_names_its_file() -> None:
+    vector = DeletionVector("u", "ab^-aqEH.-t@S}K{vb[*k^", 4, 40, 6)
+    assert vector_path(vector) == "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+
+
+def test_an_inline_vector_is_read_as_written_elsewhere(builder: DeltaBuilder) -> None:
+    text = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
+    vector = DeletionVector("i", text, None, 44, 6)
+    assert list(read_deletion_vector(Storage(builder.path), vector)) == [3, 4, 7, 11, 18, 29]
+
+
+def test_an_absent_offset_means_the_start_of_the_file(builder: DeltaBuilder) -> None:
+    (stored,) = builder.stored_vectors([5])
+    file = next(Path(builder.path).glob("deletion_vector_*.bin"))
+    file.write_bytes(framed(portable([5])))
+    del stored["offset"]
+    assert read(builder, stored) == [5]
+
+
+def _flip(at: int) -> Any:
+    def change(data: bytes) -> bytes:
+        out = bytearray(data)
+        out[at] ^= 0x40
+        return bytes(out)
+
+    return change
+
+
+DAMAGE = {
+    "cut": lambda data: data[:-3],
+    "empty": lambda data: b"",
+    "other format version": _flip(0),
+    "other length": _flip(4),
+    "flipped payload": _flip(12),
+    "flipped CRC": _flip(-1),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_vector_file_is_named(builder: DeltaBuilder, kind: str) -> None:
+    (stored,) = builder.stored_vectors(ROWS)
+    file = next(Path(builder.path).glob("deletion_vector_*.bin"))
+    file.write_bytes(DAMAGE[kind](file.read_bytes()))
+    with pytest.raises(DeletionVectorError, match="at offset 1"):
+        read(builder, stored)
+
+
+def test_a_missing_vector_file_is_named(builder: DeltaBuilder) -> None:
+    (stored,) = builder.stored_vectors(ROWS)
+    next(Path(builder.path).glob("deletion_vector_*.bin")).unlink()
+    with pytest.raises(DeletionVectorError, match="missing"):
+        read(builder, stored)
+
+
+def test_another_cardinality_than_the_log_says_is_refused(builder: DeltaBuilder) -> None:
+    descriptor = builder.inline_vector(ROWS) | {"cardinality": 4}
+    with pytest.raises(DeletionVectorError, match="hides 5 rows, the log says 4"):
+        read(builder, descriptor)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"path_or_inline": "abc"},
+        {"path_or_inline": "é" * 5},
+        {"path_or_inline": "~~~~~"},
+        {"path_or_inline": "#####"},
+        {"path_or_inline": ""},
+        {"size": 400},
+        {"size": 6},
+        {"size": 0},
+    ],
+)
+def test_a_damaged_inline_vector_is_named(builder: DeltaBuilder, change: dict[str, Any]) -> None:
+    vector = dataclasses.replace(parsed(builder.inline_vector(ROWS)), **change)
+    with pytest.raises(DeletionVectorError, match="inline"):
+        read_deletion_vector(Storage(builder.path), vector)
+
+
+def test_rows_beyond_32_bits_are_refused(builder: DeltaBuilder) -> None:
+    with pytest.raises(DeletionVectorError, match="32 bits"):
+        read(builder, builder.inline_vector([1, 2**32]))
+
+
+def test_an_unknown_magic_number_is_refused(builder: DeltaBuilder) -> None:
+    def other(rows: Iterable[int]) -> bytes:
+        return b"\1\2\3\4" + portable(rows)[4:]
+
+    with pytest.raises(DeletionVectorError, match="magic"):
+        read(builder, builder.inline_vector([1], other))
+
+
+def test_every_cut_and_flip_of_a_payload_is_named_or_harmless(builder: DeltaBuilder) -> None:
+    storage = Storage(builder.path)
+    for payload in (portable(ROWS), native(ROWS)):
+        for at in range(len(payload)):
+            for data in (payload[:at], _flip(at)(payload)):
+                text, size = encode_z85(data), len(data)
+                try:
+                    found = read_deletion_vector(storage, DeletionVector("i", text, None, size, len(ROWS)))
+                except DeletionVectorError:
+                    continue
+                assert len(found) == len(ROWS)
+
+
+def test_z85_text_round_trips_through_the_alphabet() -> None:
+    assert decode_z85("HelloWorld") == bytes.fromhex("864fd26fb559f75b")
+
+
+def test_vectors_that_grow_shrink_and_disappear_are_read_at_each_version(builder: DeltaBuilder) -> None:
+    table = pa.table({"a": list(range(10))})
+    builder.create(table.schema, features=["deletionVectors"])
+    builder.commit([builder.data_file(table, "x.parquet")])
+    for rows in ([1], [1, 2], list(range(10)), [2]):
+        builder.commit(builder.hide("x.parquet", builder.stored_vectors(rows)[0]))
+    builder.commit(builder.hide("x.parquet", None))
+    source = open_table(builder.path)
+    found = []
+    for version in range(1, 7):
+        hidden = source.snapshot(version).files[0].hidden
+        found.append([] if hidden is None else list(read_deletion_vector(source.storage, hidden)))
+    assert found == [[], [1], [1, 2], list(range(10)), [2], []]

@@ -1,0 +1,287 @@
+"""The log: commits in any order, net changes, gaps, protocol at every commit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from support.delta_builder import DeltaBuilder
+from tailbit.errors import (
+    CommitGapError,
+    MalformedLogError,
+    NotATableError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from tailbit.tables import open_table
+
+SCHEMA = pa.schema([("a", pa.int64())])
+ROWS = pa.table({"a": list(range(10))})
+
+
+@pytest.fixture
+def builder(table_path: str) -> DeltaBuilder:
+    return DeltaBuilder(table_path).create(SCHEMA, features=["deletionVectors"])
+
+
+def test_an_add_before_its_remove_in_one_commit_changes_the_hidden_rows(builder: DeltaBuilder) -> None:
+    builder.commit([builder.data_file(ROWS, "x.parquet")])
+    builder.commit(builder.hide("x.parquet", builder.inline_vector([1, 2])))
+    changes = open_table(builder.path).changes(2, 2)
+    (change,) = changes.slices
+    assert change.old is not None
+    assert change.new is not None
+    vector = builder.live["x.parquet"]["deletionVector"]
+    assert (change.old.hidden, change.new.hidden_id) == (None, "i" + vector["pathOrInlineDv"])
+
+
+def test_net_changes_take_the_first_old_and_the_last_new(builder: DeltaBuilder) -> None:
+    builder.commit([builder.data_file(ROWS, "x.parquet")])
+    for rows in ([1], [1, 2], [2]):
+        builder.commit(builder.hide("x.parquet", builder.inline_vector(rows)))
+    (change,) = open_table(builder.path).changes(3, 4).slices
+    assert change.old is not None
+    assert change.old.hidden is not None
+    assert change.new is not None
+    assert change.new.hidden is not None
+    assert (change.old.hidden.cardinality, change.new.hidden.cardinality) == (1, 1)
+    assert change.old.hidden_id != change.new.hidden_id
+
+
+def test_a_file_added_and_removed_in_one_range_has_neither_old_nor_new(builder: DeltaBuilder) -> None:
+    builder.commit([builder.data_file(ROWS, "x.parquet")])
+    builder.commit([builder.remove("x.parquet")])
+    os.unlink(Path(builder.path) / "x.parquet")
+    (change,) = open_table(builder.path).changes(1, 2).slices
+    assert (change.old, change.new) == (None, None)
+
+
+def test_a_live_file_added_again_is_new_with_the_same_hidden_rows(builder: DeltaBuilder) -> None:
+    builder.commit([builder.data_file(ROWS, "x.parquet")])
+    again = {"add": {**builder.live["x.parquet"], "dataChange": False, "stats": '{"numRecords":10,"tags":1}'}}
+    builder.commit([again])
+    (change,) = open_table(builder.path).changes(2, 2).slices
+    assert change.old is None
+    assert change.new is not None
+    assert change.new.hidden is None
+
+
+def test_commits_say_what_they_did_in_numbers(builder: DeltaBuilder) -> None:
+    builder.commit([builder.data_file(ROWS, "x.parquet"), builder.data_file(ROWS, "y.parquet")])
+    builder.commit([builder.remove("x.parquet")], info={"operation": "DELETE"})
+    first, second = open_table(builder.path).changes(1, 2).commits
+    assert (first.files_added, first.files_removed, first.operation) == (2, 0, "TEST")
+    assert first.bytes_added == sum(builder.history[1][n]["size"] for n in ("x.parquet", "y.parquet"))
+    assert (second.version, second.files_removed, second.operation) == (2, 1, "DELETE")
+
+
+def test_a_missing_commit_inside_the_range_is_a_gap(builder: DeltaBuilder) -> None:
+    for name in ("x", "y", "z"):
+        builder.commit([builder.data_file(ROWS, name)])
+    table = open_table(builder.path)
+    (builder.log / f"{2:020d}.json").unlink()
+    with pytest.raises(CommitGapError, match="commit 2 is missing"):
+        table.changes(1, 3)
+    with pytest.raises(CommitGapError, match="commit 2 is missing"):
+        open_table(builder.path).snapshot(3)
+
+
+def test_a_missing_last_commit_is_a_gap(builder: DeltaBuilder) -> None:
+    with pytest.raises(CommitGapError, match="commit 1 is missing"):
+        open_table(builder.path).changes(0, 1)
+
+
+@pytest.mark.parametrize("version", [-1, 7])
+def test_a_version_that_is_not_there_is_named(builder: DeltaBuilder, version: int) -> None:
+    with pytest.raises(VersionNotFoundError, match=rf"version {version} .*readable: 0 to 0"):
+        open_table(builder.path).snapshot(version)
+
+
+@pytest.mark.parametrize(
+    "feature",
+    [
+        "catalogManaged",
+        "catalogOwned-preview",
+        "adaptiveMetadata-preview",
+        "redirectReaderWriter-preview",
+        "flux",
+    ],
+)
+def test_an_unknown_reader_feature_is_refused_by_name_and_version(
+    builder: DeltaBuilder, feature: str
+) -> None:
+    builder.commit([builder.data_file(ROWS)])
+    builder.commit([{"protocol": {**builder.protocol, "readerFeatures": [feature]}}])
+    table = open_table(builder.path)
+    assert len(table.snapshot(1).files) == 1
+    with pytest.raises(UnsupportedFeatureError, match=f"version 2 uses {feature}"):
+        table.snapshot()
+    with pytest.raises(UnsupportedFeatureError, match=f"version 2 uses {feature}"):
+        table.changes(2, 2)
+
+
+def test_a_feature_dropped_later_still_refuses_the_commits_it_covered(builder: DeltaBuilder) -> None:
+    good = builder.protocol
+    builder.commit([{"protocol": {**good, "readerFeatures": ["flux"]}}])
+    builder.commit([{"protocol": good}])
+    with pytest.raises(UnsupportedFeatureError, match="version 1 uses flux"):
+        open_table(builder.path).snapshot()
+    builder.checkpoint()
+    assert len(open_table(builder.path).snapshot().files) == 0
+
+
+def test_a_later_reader_version_is_refused(table_path: str) -> None:
+    builder = DeltaBuilder(table_path).create(SCHEMA, reader_version=4)
+    with pytest.raises(UnsupportedFeatureError, match="reader version 4"):
+        open_table(builder.path).snapshot()
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["delta.coordinatedCommits.commitCoordinator-preview", "delta.redirectReaderWriter-preview"],
+)
+def test_a_log_that_is_not_the_whole_truth_is_refused(table_path: str, key: str) -> None:
+    builder = DeltaBuilder(table_path).create(SCHEMA, configuration={key: "x"})
+    with pytest.raises(UnsupportedFeatureError, match=key.split(".")[1].split("-")[0]):
+        open_table(builder.path).snapshot()
+
+
+def test_an_unknown_writer_feature_and_unknown_actions_are_none_of_our_business(
+    builder: DeltaBuilder,
+) -> None:
+    builder.commit(
+        [
+            {"protocol": {**builder.protocol, "writerFeatures": ["deletionVectors", "flux", "rowTracking"]}},
+            {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
+            {"flux": {"capacitor": 1}},
+            builder.data_file(ROWS, "x.parquet"),
+            {
+                "cdc": {
+                    "path": "_change_data/c.parquet",
+                    "size": 1,
+                    "partitionValues": {},
+                    "dataChange": False,
+                }
+            },
+        ]
+    )
+    assert open_table(builder.path).snapshot().files.paths.to_pylist() == ["x.parquet"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"{",
+        b"[1]",
+        b"\xff\xfe",
+        b'{"add":7}',
+        b'{"add":{"path":1}}',
+        b'{"add":{"path":"x","size":-1,"modificationTime":1}}',
+        b'{"add":{"path":"x","size":true,"modificationTime":1}}',
+        b'{"add":{"path":"","size":1,"modificationTime":1}}',
+        b'{"add":{"path":"a%2","size":1,"modificationTime":1}}',
+        b'{"add":{"path":"a%ff","size":1,"modificationTime":1}}',
+        b'{"add":{"path":"x","size":1,"modificationTime":1,"partitionValues":{"a":1}}}',
+        b'{"add":{"path":"x","size":1,"modificationTime":1,"deletionVector":{"storageType":"r"}}}',
+        b'{"add":{"path":"x","size":1,"modificationTime":1,"deletionVector":{"storageType":"u"}}}',
+        b'{"add":{"path":"x","size":1,"modificationTime":1,"stats":"{nonsense"}}',
+        b'{"metaData":{"id":1}}',
+        b'{"protocol":{"minReaderVersion":"one"}}',
+        b'{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":"all"}}',
+    ],
+)
+def test_malformed_commits_are_refused_by_name(builder: DeltaBuilder, line: bytes) -> None:
+    builder.write_commit(1, line)
+    with pytest.raises(MalformedLogError, match=r"00000000000000000001\.json"):
+        open_table(builder.path).snapshot()
+
+
+def test_a_file_added_and_removed_with_the_same_hidden_rows_is_refused(builder: DeltaBuilder) -> None:
+    builder.commit([builder.data_file(ROWS, "x.parquet")])
+    builder.commit([builder.remove("x.parquet"), {"add": builder.live["x.parquet"]}])
+    with pytest.raises(MalformedLogError, match=r"adds and removes 'x\.parquet'"):
+        open_table(builder.path).snapshot()
+
+
+def test_what_is_no_table_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NotATableError, match="no such folder"):
+        open_table(str(tmp_path / "nowhere"))
+    with pytest.raises(NotATableError, match="no _delta_log"):
+        open_table(str(tmp_path))
+    (tmp_path / "_delta_log").mkdir()
+    with pytest.raises(NotATableError, match="no commit"):
+        open_table(str(tmp_path))
+
+
+def test_the_head_is_found_by_name_after_the_first_listing(builder: DeltaBuilder) -> None:
+    table = open_table(builder.path)
+    builder.commit([builder.data_file(ROWS)])
+    builder.commit([builder.data_file(ROWS)])
+    assert table.head() == 2
+    assert len(table.snapshot().files) == 2
+
+
+@pytest.mark.parametrize("commits", [1, 5])
+def test_a_table_dropped_and_made_again_is_read_anew(builder: DeltaBuilder, commits: int) -> None:
+    for _ in range(3):
+        builder.commit([builder.data_file(ROWS)])
+    table = open_table(builder.path)
+    before = table.snapshot()
+    proof = table.fingerprint(1)
+    shutil.rmtree(builder.path)
+    other = DeltaBuilder(builder.path).create(pa.schema([("b", pa.string())]))
+    for _ in range(commits):
+        other.commit([other.data_file(pa.table({"b": ["x"]}))])
+    assert table.head() == commits
+    after = table.snapshot()
+    assert after.table_id != before.table_id
+    assert after.files.paths.to_pylist() == sorted(other.live)
+    assert table.fingerprint(1) != proof
+
+
+def test_a_fingerprint_carries_the_table_id_in_force(builder: DeltaBuilder) -> None:
+    first = builder.metadata["id"]
+    builder.commit([builder.data_file(ROWS)])
+    builder.commit([{"metaData": builder.metadata_action(SCHEMA, table_id="other")}])
+    builder.commit([builder.data_file(ROWS)])
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]):
+        table = open_table(builder.path)
+        ids = {v: table.fingerprint(v) for v in order}
+        assert [getattr(ids[v], "table_id", None) for v in range(4)] == [first, first, "other", "other"]
+    assert open_table(builder.path).fingerprint(9) is None
+
+
+def test_stray_files_in_the_log_are_ignored(builder: DeltaBuilder) -> None:
+    builder.commit([builder.data_file(ROWS, "x.parquet")])
+    log = builder.log
+    (log / "_staged_commits").mkdir()
+    (log / "_staged_commits" / f"{2:020d}.{'0' * 36}.json").write_text("{")
+    (log / f"{1:020d}.crc").write_text("{")
+    (log / f"{0:020d}.{1:020d}.compacted.json").write_text("{")
+    (log / "_last_checkpoint").write_text("not json")
+    (log / f".{2:020d}.json.tmp").write_text("{")
+    table = open_table(builder.path)
+    assert table.head() == 1
+    assert table.snapshot().files.paths.to_pylist() == ["x.parquet"]
+
+
+def test_a_commit_of_ten_thousand_actions_is_read(builder: DeltaBuilder) -> None:
+    one = builder.data_file(ROWS, "x.parquet")["add"]
+    builder.commit([{"add": {**one, "path": f"{i:05d}.parquet"}} for i in range(10_000)])
+    table = open_table(builder.path)
+    assert len(table.changes(1, 1).slices) == 10_000
+    assert len(table.snapshot().files) == 10_000
+
+
+def test_explicit_nulls_mean_absent(builder: DeltaBuilder) -> None:
+    add = builder.data_file(ROWS, "x.parquet", stats=False)["add"]
+    add |= {"deletionVector": None, "tags": None, "stats": None, "partitionValues": None}
+    builder.write_commit(1, json.dumps({"add": add, "remove": None}).encode())
+    (piece,) = open_table(builder.path).snapshot().files
+    assert (piece.hidden, piece.stats, piece.rows, piece.partition) == (None, None, None, {})

@@ -1,0 +1,149 @@
+"""Names, types and column mapping."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tailbit.errors import ColumnTypeError, MalformedLogError, UnknownColumnError
+from tailbit.tables.delta.schema import Schema, parse_schema
+
+
+def column(name: str, type_: Any = "long", **metadata: Any) -> dict[str, Any]:
+    return {"name": name, "type": type_, "nullable": True, "metadata": metadata}
+
+
+def struct(*fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "struct", "fields": list(fields)}
+
+
+def parse(*fields: dict[str, Any], mode: str = "none", partition: tuple[str, ...] = ()) -> Schema:
+    text = json.dumps(struct(*fields))
+    return parse_schema(text, partition, {"delta.columnMapping.mode": mode}, "test")
+
+
+def mapped(name: str, physical: str, number: int, type_: Any = "long") -> dict[str, Any]:
+    ids = {"delta.columnMapping.physicalName": physical, "delta.columnMapping.id": number}
+    return column(name, type_, **ids)
+
+
+def test_names_are_resolved_ignoring_case_and_through_structs() -> None:
+    schema = parse(column("Address", struct(column("City", "string"))), column("a.b"), column("back`tick"))
+    assert schema.resolve("ADDRESS.city").name == ("Address", "City")
+    assert schema.resolve("`a.b`").name == ("a.b",)
+    assert schema.resolve("`back``tick`").name == ("back`tick",)
+    assert schema.resolve(("a.b",)).id == "`a.b`"
+    assert [c.label for c in schema.leaves()] == ["Address.City", "`a.b`", "`back``tick`"]
+
+
+@pytest.mark.parametrize("name", ["citty", "Address.citty", "a.b", "", "`", "a..b", "City"])
+def test_an_unknown_name_is_named_with_the_nearest(name: str) -> None:
+    schema = parse(column("Address", struct(column("City", "string"))), column("a.b"))
+    with pytest.raises(UnknownColumnError) as caught:
+        schema.resolve(name)
+    assert "Address.City" in caught.value.describe()
+
+
+def test_every_type_becomes_its_arrow_type() -> None:
+    inner = {"type": "array", "elementType": struct(column("x", "byte")), "containsNull": True}
+    table = {"type": "map", "keyType": "string", "valueType": "short", "valueContainsNull": True}
+    names = [
+        "boolean",
+        "float",
+        "double",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "binary",
+        "decimal(12,3)",
+        "integer",
+    ]
+    schema = parse(
+        *(column(n, n) for n in names), column("l", inner), column("m", table), column("v", "variant")
+    )
+    assert schema.arrow().types == [
+        pa.bool_(),
+        pa.float32(),
+        pa.float64(),
+        pa.date32(),
+        pa.timestamp("us", "UTC"),
+        pa.timestamp("us"),
+        pa.binary(),
+        pa.decimal128(12, 3),
+        pa.int32(),
+        pa.list_(pa.field("element", pa.struct([("x", pa.int8())]))),
+        pa.map_(pa.string(), pa.int16()),
+        pa.struct([("metadata", pa.binary()), ("value", pa.binary())]),
+    ]
+    assert schema.arrow([schema.resolve("date")]).names == ["date"]
+
+
+def test_a_column_of_a_type_that_cannot_be_decoded_is_refused_alone() -> None:
+    schema = parse(column("a"), column("i", "interval year to month"))
+    assert schema.arrow([schema.resolve("a")]).names == ["a"]
+    with pytest.raises(ColumnTypeError, match="interval year to month"):
+        schema.arrow()
+
+
+def test_a_collation_other_than_byte_order_is_another_type() -> None:
+    schema = parse(
+        column("a", "string", __COLLATIONS={"a": "ICU.UNICODE_CI.75"}),
+        column("b", "string", __COLLATIONS={"b": "spark.UTF8_BINARY"}),
+        column("c", "string", __COLLATIONS={"c": "spark.UTF8_LCASE"}),
+    )
+    assert [c.type.name for c in schema.columns] == [
+        "string collate ICU.UNICODE_CI.75",
+        "string",
+        "string collate spark.UTF8_LCASE",
+    ]
+    assert schema.arrow().types == [pa.string()] * 3
+
+
+def test_columns_are_known_by_their_physical_path() -> None:
+    fields = [mapped("new name", "col-1", 1), mapped("s", "col-2", 2, struct(mapped("x", "col-3", 3)))]
+    for mode, ids in (("name", [(), ()]), ("id", [(1,), (2, 3)])):
+        leaves = parse(*fields, mode=mode, partition=("new name",)).leaves()
+        assert [c.physical for c in leaves] == [("col-1",), ("col-2", "col-3")]
+        assert [c.name for c in leaves] == [("new name",), ("s", "x")]
+        assert [c.partition for c in leaves] == [True, False]
+        assert [c.field_ids for c in leaves] == ids
+    assert [c.physical for c in parse(*fields).leaves()] == [("new name",), ("s", "x")]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "not JSON"),
+        ("[]", "no list of fields"),
+        ('{"type":"struct"}', "no list of fields"),
+        ('{"type":"struct","fields":[7]}', "no name"),
+        ('{"type":"struct","fields":[{"name":"a"}]}', "no type"),
+        ('{"type":"struct","fields":[{"name":"a","type":"long","metadata":3}]}', "metadata"),
+        ('{"type":"struct","fields":[{"name":"a","type":"decimal(40,2)"}]}', "impossible"),
+        ('{"type":"struct","fields":[{"name":"a","type":"long"},{"name":"A","type":"long"}]}', "twice"),
+        ('{"type":"struct","fields":[{"name":"a","type":{"type":"union"}}]}', "no type"),
+    ],
+)
+def test_a_damaged_schema_is_named(text: str, reason: str) -> None:
+    with pytest.raises(MalformedLogError, match=reason):
+        parse_schema(text, (), {}, "test")
+
+
+def test_a_schema_nested_beyond_reason_is_refused() -> None:
+    type_: Any = "long"
+    for _ in range(90):
+        type_ = struct(column("x", type_))
+    with pytest.raises(MalformedLogError):
+        parse(column("x", type_))
+
+
+def test_mapping_needs_physical_names_and_a_known_mode() -> None:
+    with pytest.raises(MalformedLogError, match="physical name"):
+        parse(column("a"), mode="name")
+    with pytest.raises(MalformedLogError, match="mode 'flux'"):
+        parse(column("a"), mode="flux")
+    with pytest.raises(MalformedLogError, match="partition column 'p'"):
+        parse(column("a"), partition=("p",))

@@ -1,0 +1,81 @@
+"""Bounds from statistics never exclude a value that the file holds."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tailbit.errors import MalformedLogError
+from tailbit.tables.delta.statistics import min_max
+from tailbit.tables.model import Column, DataType
+
+
+def bounds(type_: str, low: Any, high: Any, **more: Any) -> Any:
+    data = DataType("decimal", 38, 2) if type_ == "decimal" else DataType(type_)
+    stats = {
+        "numRecords": 5,
+        "minValues": {"c": low},
+        "maxValues": {"c": high},
+        "nullCount": {"c": 1},
+        **more,
+    }
+    return min_max(json.dumps(stats), Column(("C",), ("c",), data))
+
+
+def test_bounds_come_in_canonical_values() -> None:
+    assert bounds("long", -1, 2**62)[:2] == (-1, 2**62)
+    assert bounds("string", "a", "é")[:2] == ("a", "é")
+    assert bounds("date", "1970-01-02", "9999-12-31")[:2] == (1, 2_932_896)
+    assert bounds("long", 1, 2) == (1, 2, 1, 5)
+
+
+def test_a_maximum_cut_to_milliseconds_still_bounds() -> None:
+    low, high, *_ = bounds("timestamp", "1970-01-01T00:00:00.001Z", "1970-01-01T01:00:00.001+01:00")
+    assert (low, high) == (1000, 1999)
+    assert bounds("timestamp_ntz", "1970-01-01T00:00:00", "1970-01-01T00:00:01")[:2] == (0, 1_000_999)
+
+
+def test_decimals_keep_every_digit() -> None:
+    text = '{"minValues":{"c":-12345678901234567890.12},"maxValues":{"c":12345678901234567890.12}}'
+    found = min_max(text, Column(("c",), ("c",), DataType("decimal", 38, 2)))
+    assert found is not None
+    assert found[:2] == (Decimal("-12345678901234567890.12"), Decimal("12345678901234567890.12"))
+
+
+@pytest.mark.parametrize("value", [0.7, 0.1, -0.3, 1e-40])
+def test_a_float_minimum_is_at_most_the_stored_value(value: float) -> None:
+    for type_ in ("float", "double"):
+        low, high, *_ = bounds(type_, value, value)
+        assert low <= float(np.float32(value))
+        assert low <= value
+        assert high is None
+
+
+def test_nan_is_no_bound() -> None:
+    assert bounds("double", "NaN", "NaN")[:2] == (None, None)
+
+
+def test_null_counts_of_wide_bounds_count_only_where_they_must_be_right() -> None:
+    assert bounds("long", 1, 2, tightBounds=False).null_count is None
+    assert bounds("long", 1, 2, tightBounds=False, nullCount={"c": 5}).null_count == 5
+    assert bounds("long", 1, 2, tightBounds=False, nullCount={"c": 0}).null_count == 0
+
+
+@pytest.mark.parametrize("value", ["x", None, True, [1], {"a": 1}, 1.5])
+def test_a_statistic_of_another_type_says_nothing(value: Any) -> None:
+    assert bounds("long", value, value)[:2] == (None, None)
+    assert bounds("date", value, value)[:2] == (None, None)
+
+
+def test_nested_columns_and_absent_statistics() -> None:
+    column = Column(("s", "x"), ("s", "x"), DataType("long"))
+    assert min_max('{"minValues":{"s":{"x":3}}}', column) == (3, None, None, None)
+    assert min_max('{"minValues":{"s":7}}', column) is None
+    assert min_max(None, column) is None
+    assert min_max("[]", column) is None
+    with pytest.raises(MalformedLogError):
+        min_max("{", column)
