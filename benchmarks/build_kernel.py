@@ -16,12 +16,11 @@ import pyarrow.parquet as pq
 from lineitem import COLUMNS, lineitem
 from timing import medians
 
-from tailbit.index.bitmaps import Bitmaps, bitmaps
-from tailbit.index.containers import BLOCK, containers
-from tailbit.index.value_changes import code_column
+from tailbit.index.posting import Claim, DataFiles, post
+from tailbit.index.segment import Postings
+from tailbit.index.tally import Tally
 from tailbit.index.values import key_type_of
 from tailbit.tables import open_table
-from tailbit.tables.data_file import open_data_file, read_columns
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.storage import Storage
 
@@ -32,6 +31,7 @@ def main() -> None:
     table = open_table(str(lineitem()))
     snapshot = table.snapshot()
     slices = list(snapshot.files)
+    claims = _claims(slices, frozenset(snapshot.schema.resolve(name).id for name in COLUMNS))
     total = {"decode": 0.0, "build": 0.0}
     for name in COLUMNS:
         column = snapshot.schema.resolve(name)
@@ -41,7 +41,7 @@ def main() -> None:
                     pq.ParquetFile(f"{table.root}/{piece.path}").read(columns=[name], use_threads=False)
                     for piece in slices
                 ],
-                "build": lambda column=column: _build(table.storage, slices, column),
+                "build": lambda column=column: _build(table.storage, claims, column),
             },
             7,
         )
@@ -52,13 +52,16 @@ def main() -> None:
     sys.stdout.write(json.dumps({"peak memory MB": round(peak)}) + "\n")
 
 
-def _build(storage: Storage, slices: list[FileSlice], column: Column) -> list[Bitmaps]:
+def _build(storage: Storage, claims: list[Claim], column: Column) -> list[Postings]:
     """What a task does for a column of the files of its row space, but for writing the segment."""
-    parts = [read_columns(open_data_file(storage, p.path, p.size), [column])[column.id] for p in slices]
-    coded = code_column(pa.chunked_array([c for p in parts for c in p.chunks]), key_type_of(column.type))
-    codes, limit = coded.codes.view("u4"), len(coded.keys)
-    blocks = (containers(at // BLOCK, codes[at : at + BLOCK], limit) for at in range(0, len(codes), BLOCK))
-    return list(bitmaps(blocks, limit))
+    return list(post(DataFiles(storage, [column]), column, key_type_of(column.type), claims, {}, Tally()))
+
+
+def _claims(slices: list[FileSlice], columns: frozenset[str]) -> list[Claim]:
+    """The files end to end in one row space."""
+    rows = [piece.rows or 0 for piece in slices]
+    bases = [sum(rows[:i]) for i in range(len(rows))]
+    return [Claim(p, "space", base, n, columns) for p, base, n in zip(slices, bases, rows, strict=True)]
 
 
 def _tell(name: str, took: dict[str, float]) -> None:

@@ -1,42 +1,28 @@
-"""One task of a batch: from recorded states to wanted states of some files.
+"""One task of a batch: from the recorded states of some files to their wanted states.
 
-Input: a `BuildTask`. Output: index files written (not yet visible) and the new record of every file. Runs on
-a Spark worker or in the driver alike. New files are laid end to end into one row space; bits are posted for
-every physical row, hidden ones included, since they are a function of an immutable file; the pairs (old, new)
-of what became visible or hidden are folded into value counts. One column is in memory at a time.
+Input: a `BuildTask`. Output: index files, written and not yet visible, and the new record of every file.
+Runs on a Spark worker or in the driver alike. New files are laid end to end into one row space; bits are
+posted for every physical row, hidden ones included, since they are a function of an immutable file; the
+pairs (old, new) of what became visible or hidden are folded into value counts.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyroaring import BitMap
 
-from tailbit.errors import CorruptIndexError, DataFileError
-from tailbit.index.bitmaps import bitmaps
-from tailbit.index.containers import BLOCK, containers
-from tailbit.index.files import write_index_file, write_parquet
-from tailbit.index.hidden import HiddenRowsReader
+from tailbit.index.counting import Counting
+from tailbit.index.hidden import HiddenRowsReader, write_hidden_rows
 from tailbit.index.model import FileRecord, IndexFile
-from tailbit.index.rows import fetch, visible_positions
-from tailbit.index.segment import Postings, write_segment
+from tailbit.index.posting import Claim, DataFiles, post
+from tailbit.index.segment import write_segment
 from tailbit.index.tally import Tally, write_value_counts
-from tailbit.index.value_changes import CodedColumn, code_column, entering, leaving
 from tailbit.index.values import key_type_of
-from tailbit.tables.data_file import footer_hash, open_data_file, partition_array, read_columns
+from tailbit.tables.data_file import footer_hash
 from tailbit.tables.model import Column, FileSlice, Version
 from tailbit.tables.storage import Storage
-
-Positions = npt.NDArray[np.uint64]
-
-_HIDDEN = "hidden_rows"
-_HIDDEN_SCHEMA = pa.schema([("id", pa.string()), ("cardinality", pa.int64()), ("bitmap", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +61,10 @@ class BuildTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """New records and the files they rest on, to be committed together."""
+    """New records and the files they rest on, to be committed together.
+
+    `rows`: posted, and counted anew without being posted. `bytes_read`: of data files, by their size.
+    """
 
     records: tuple[FileRecord, ...]
     files: tuple[IndexFile, ...]
@@ -83,296 +72,162 @@ class TaskResult:
     bytes_read: int
 
 
-@dataclass
-class _Claimed:
-    """A file on its way into a row space: the columns to post there, and its data."""
-
-    work: FileWork
-    target: FileSlice
-    space: str
-    base: int
-    rows: int
-    columns: frozenset[str]
-    file: pq.ParquetFile
-
-
-@dataclass
-class _Run:
-    """The state of one task while it runs."""
-
-    task: BuildTask
-    source: Storage
-    index: Storage
-    hidden: HiddenRowsReader
-    tally: Tally = field(default_factory=Tally)
-    files: list[IndexFile] = field(default_factory=list)
-    rows: int = 0
-    bytes_read: int = 0
-
-
 def run_task(task: BuildTask) -> TaskResult:
     """Post what is not posted, count what has changed, and say what is now recorded.
 
-    Idempotent by state: only the difference between record and target has an effect, and a file already as
-    wanted has none.
+    State to state: only the difference between record and target has an effect, so that the same work done
+    twice is done once. Memory: one column of the task's files as codes, and one row group decoded.
 
     Raises:
         DataFileError: a data file whose values are needed is missing or is not Parquet.
         StorageError: the index cannot be written; nothing of it is visible.
+        CorruptIndexError: postings or hidden rows that are needed are lost.
+        CommitConflictError: another writer has moved them meanwhile; reload the recorded state.
     """
-    run = _Run(task, Storage(task.root), Storage(task.index_path), HiddenRowsReader(task.index_path))
-    kept = {id(w): _same_content(w, run) for w in task.works}
-    posting = [w for w in task.works if w.target is not None and (w.post or not kept[id(w)])]
-    claimed = _claims(posting, kept, run)
-    for space in dict.fromkeys(c.space for c in claimed):
-        _post(space, [c for c in claimed if c.space == space], run)
-    for work in task.works:
-        _count_without_posting(work, kept[id(work)], run)
-    if changes := write_value_counts(run.index, run.tally):
-        run.files.append(changes)
-    if hidden := _write_hidden(run):
-        run.files.append(hidden)
-    by_work = {id(c.work): c for c in claimed}
-    records = tuple(_record(w, by_work.get(id(w)), kept[id(w)], run) for w in task.works)
-    return TaskResult(records, tuple(run.files), run.rows, run.bytes_read)
+    return _Run(task).result()
 
 
-def _same_content(work: FileWork, run: _Run) -> bool:
-    """Whether the file is the one whose bits are posted; by its footer where lineage or time is another."""
-    record, target = work.record, work.target
-    if record is None or record.space is None or (target is not None and record.size != target.size):
-        return False
-    if target is None or (record.mtime == target.mtime and record.lineage == run.task.lineage):
-        return True
-    return footer_hash(run.source, target.path) == record.footer
+class _Run:
+    """The state of one task while it runs."""
 
+    def __init__(self, task: BuildTask) -> None:
+        self._task = task
+        self._source, self._index = Storage(task.root), Storage(task.index_path)
+        self._hidden = HiddenRowsReader(task.index_path)
+        self._tally = Tally()
+        self._data = DataFiles(self._source, [c.column for c in task.columns])
+        self._counting = Counting(self._source, self._hidden, self._tally)
+        self._kept = [self._same_content(work) for work in task.works]
 
-def _claims(posting: Sequence[FileWork], kept: dict[int, bool], run: _Run) -> list[_Claimed]:
-    """Give every file to post its place: where its claim is, else behind the others in a new row space."""
-    fresh, base = uuid.uuid4().hex, 0
-    every = frozenset(c.column.id for c in run.task.columns)
-    out = []
-    for work in posting:
-        target, record = work.target, work.record
-        assert target is not None
-        file = open_data_file(run.source, target.path, target.size)
-        rows = int(file.metadata.num_rows)
-        if kept[id(work)] and record is not None and record.space is not None:
-            out.append(_Claimed(work, target, record.space, record.base or 0, rows, frozenset(work.post), file))
-        else:
-            out.append(_Claimed(work, target, fresh, base, rows, every, file))
-            base += rows
-        run.bytes_read += target.size
-        run.rows += rows
-    return out
+    def result(self) -> TaskResult:
+        claims = self._claims()
+        files = [
+            self._post(space, [c for c in claims.values() if c.space == space])
+            for space in dict.fromkeys(c.space for c in claims.values())
+        ]
+        for work, kept in zip(self._task.works, self._kept, strict=True):
+            self._count(work, kept)
+        files.append(write_value_counts(self._index, self._tally))
+        files.append(write_hidden_rows(self._index, self._newly_hidden()))
+        records = tuple(self._record(number, claims.get(number)) for number in range(len(self._kept)))
+        rows = sum(c.rows for c in claims.values()) + self._counting.rows
+        read = sum(c.slice.size for c in claims.values())
+        return TaskResult(records, tuple(f for f in files if f is not None), rows, read)
 
+    def _same_content(self, work: FileWork) -> bool:
+        """Whether the file is the one that is posted; by its footer where time or lineage is another."""
+        record, target = work.record, work.target
+        if record is None or record.space is None:
+            return False
+        if target is None or (record.size, record.mtime, record.lineage) == (
+            target.size,
+            target.mtime,
+            self._task.lineage,
+        ):
+            return True
+        return record.size == target.size and footer_hash(self._source, target.path) == record.footer
 
-def _post(space: str, files: list[_Claimed], run: _Run) -> None:
-    """Write the postings of some files of one row space, and count the rows of the columns posted."""
-    extent = max(c.base + c.rows for c in files)
-    columns = sorted(
-        (c for c in run.task.columns if any(c.column.id in f.columns for f in files)), key=_order
-    )
-    if not columns or not extent:
-        return
-    postings = (part for indexed in columns for part in _column(indexed, files, extent, run))
-    run.files.append(write_segment(run.index, run.task.index_path, space, extent, postings))
-
-
-def _order(indexed: IndexedColumn) -> str:
-    return indexed.column.id
-
-
-def _column(indexed: IndexedColumn, files: list[_Claimed], extent: int, run: _Run) -> Iterator[Postings]:
-    mine = [f for f in files if indexed.column.id in f.columns]
-    parts = [_values(f, indexed.column) for f in mine]
-    whole = pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
-    coded = code_column(whole, indexed.key_type)
-    start = 0
-    for claim in mine:
-        codes = coded.codes[start : start + claim.rows]
-        _count_entering(claim, indexed, CodedColumn(coded.keys, codes), run)
-        start += claim.rows
-    codes = _placed(coded, mine, extent).view(np.uint32)
-    limit = len(coded.keys)
-    blocks = (containers(at // BLOCK, codes[at : at + BLOCK], limit) for at in range(0, extent, BLOCK))
-    for slab in bitmaps(blocks, limit):
-        keys = coded.keys.slice(slab.first, len(slab.cardinality))
-        yield Postings(indexed.column.id, indexed.key_type, keys, slab.cardinality, slab.arrow())
-
-
-def _values(claim: _Claimed, column: Column) -> pa.ChunkedArray:
-    if column.partition:
-        text = claim.target.partition.get(column.physical[0])
-        return pa.chunked_array([partition_array(column, text, claim.rows)])
-    return read_columns(claim.file, [column])[column.id]
-
-
-def _placed(coded: CodedColumn, files: list[_Claimed], extent: int) -> npt.NDArray[np.int32]:
-    """Codes by position of the row space; -1 where none of these files lies."""
-    if len(coded.codes) == extent:
-        return coded.codes
-    out = np.full(extent, -1, dtype=np.int32)
-    start = 0
-    for claim in files:
-        out[claim.base : claim.base + claim.rows] = coded.codes[start : start + claim.rows]
-        start += claim.rows
-    return out
-
-
-def _count_entering(claim: _Claimed, indexed: IndexedColumn, column: CodedColumn, run: _Run) -> None:
-    hidden = run.hidden.of_slice(run.source, claim.target)
-    if not hidden:
-        at = np.arange(claim.rows, dtype=np.uint32)
-        changes = entering(column, at)
-    else:
-        at = visible_positions(claim.rows, hidden).astype(np.uint32)
-        changes = entering(CodedColumn(column.keys, column.codes[at]), at)
-    run.tally.add(indexed.column.id, indexed.key_type, column.keys, changes.counts())
-
-
-def _count_without_posting(work: FileWork, kept: bool, run: _Run) -> None:
-    """Count the rows whose visibility changed in columns that were counted before, or are posted already."""
-    record, target = work.record, work.target
-    before = record if record is not None and record.counted else None
-    if before is not None and (target is None or not kept):
-        gone = visible_positions(before.rows, run.hidden.of_record(before))
-        _count(before, _columns(before, run), gone, -1, run)
-    if target is None or not kept or record is None:
-        return
-    columns = [c for c in _columns(record, run) if c.column.id not in work.post]
-    now = run.hidden.of_slice(run.source, target) or BitMap()
-    if before is None:
-        _count(record, columns, visible_positions(record.rows, now), +1, run, target)
-    elif before.hidden != target.hidden_id:
-        then = run.hidden.of_record(before) or BitMap()
-        _count(record, columns, _positions(now - then), -1, run, target)
-        _count(record, columns, _positions(then - now), +1, run, target)
-
-
-def _columns(record: FileRecord, run: _Run) -> list[IndexedColumn]:
-    return [c for c in run.task.columns if c.column.id in record.columns]
-
-
-def _positions(bits: BitMap) -> Positions:
-    return np.frombuffer(bits.to_array(), dtype=np.uint32).astype(np.uint64)
-
-
-def _count(
-    record: FileRecord,
-    columns: Sequence[IndexedColumn],
-    positions: Positions,
-    sign: int,
-    run: _Run,
-    target: FileSlice | None = None,
-) -> None:
-    """Count rows of a file: values from the data file while it is the one recorded, else from postings."""
-    if not len(positions) or not columns:
-        return
-    run.rows += len(positions)
-    piece = target or FileSlice(record.path, record.size, record.mtime, record.rows, record.partition)
-    try:
-        if target is None and footer_hash(run.source, record.path) != record.footer:
-            raise DataFileError(file=record.path, reason="it is not the file that was indexed")
-        counted = list(_from_data(piece, columns, positions, sign, run))
-    except DataFileError:
-        counted = list(_from_postings(record, columns, positions, sign, run))
-    for indexed, keys, counts, key_type in counted:
-        run.tally.add(indexed.column.id, key_type, keys, counts)
-
-
-_Counted = tuple[IndexedColumn, pa.BinaryArray, npt.NDArray[np.int64], str]
-
-
-def _from_data(
-    piece: FileSlice, columns: Sequence[IndexedColumn], positions: Positions, sign: int, run: _Run
-) -> Iterator[_Counted]:
-    start = 0
-    for table in fetch(run.source, piece, [c.column for c in columns], positions):
-        at = positions[start : start + table.num_rows].astype(np.uint32)
-        start += table.num_rows
-        for indexed in columns:
-            coded = code_column(table[indexed.column.id], indexed.key_type)
-            changes = entering(coded, at) if sign > 0 else leaving(coded, at)
-            yield indexed, coded.keys, changes.counts(), indexed.key_type
-
-
-def _from_postings(
-    record: FileRecord, columns: Sequence[IndexedColumn], positions: Positions, sign: int, run: _Run
-) -> Iterator[_Counted]:
-    """Values by the postings of the record's claim. Cost: every key of the column in that row space."""
-    if record.space is None:
-        raise CorruptIndexError(file=record.path, reason="its rows are counted, but it has no postings")
-    wanted = _bitmap(positions).shift(record.base or 0)
-    for indexed in columns:
-        for segment in run.hidden.index.segments_of(record.space):
-            if indexed.column.id not in segment.columns:
+    def _claims(self) -> dict[int, Claim]:
+        """Number of a work to what it posts: in the place it has, else in a new row space, end to end."""
+        fresh, base = uuid.uuid4().hex, 0
+        every = frozenset(c.column.id for c in self._task.columns)
+        out = {}
+        for number, (work, kept) in enumerate(zip(self._task.works, self._kept, strict=True)):
+            target, record = work.target, work.record
+            if target is None or (kept and not work.post):
                 continue
-            keys, bitmaps = segment.select(indexed.column.id, [(None, False, None, False)])
-            counts = [wanted.intersection_cardinality(b) for b in bitmaps]
-            nulls = segment.lookup(indexed.column.id, None)
-            every = pa.array([*keys, None] if nulls is not None else keys, pa.binary())
-            counts += [] if nulls is None else [wanted.intersection_cardinality(nulls)]
-            yield indexed, every, sign * np.array(counts, dtype=np.int64), segment.columns[indexed.column.id]
+            rows = int(self._data.open(target).metadata.num_rows)
+            if kept and record is not None and record.space is not None:
+                at, columns = record.base or 0, frozenset(work.post)
+                out[number] = Claim(target, record.space, at, rows, columns)
+            else:
+                out[number] = Claim(target, fresh, base, rows, every)
+                base += rows
+        return out
 
+    def _post(self, space: str, claims: list[Claim]) -> IndexFile | None:
+        """Write the postings of some files of one row space, and count their visible rows."""
+        columns = [c for c in self._task.columns if any(c.column.id in claim.columns for claim in claims)]
+        extent = max(claim.base + claim.rows for claim in claims)
+        if not columns or not extent:
+            return None
+        hidden = self._hidden_among(claims)
+        ordered = sorted(columns, key=lambda c: c.column.id)
+        postings = (
+            part
+            for indexed in ordered
+            for part in post(self._data, indexed.column, indexed.key_type, claims, hidden, self._tally)
+        )
+        return write_segment(self._index, "", space, extent, postings)
 
-def _bitmap(positions: Positions) -> BitMap:
-    import array
+    def _hidden_among(self, claims: list[Claim]) -> dict[str, BitMap]:
+        """Path to hidden rows of the files that have any."""
+        found = ((c.slice.path, self._hidden.of_slice(self._source, c.slice)) for c in claims)
+        return {path: bits for path, bits in found if bits}
 
-    return BitMap(array.array("I", positions.astype(np.uint32).tobytes()))
+    def _count(self, work: FileWork, kept: bool) -> None:
+        """Count the rows whose visibility changed in the columns that are not posted by this task."""
+        record, target = work.record, work.target
+        if record is None:
+            return
+        columns = {c.column.id: (c.column, c.key_type) for c in self._task.columns}
+        if target is None or not kept:
+            if record.counted:
+                self._counting.add(record, record.columns, columns, None, self._hidden.of_record(record), -1)
+            return
+        stay = tuple(c for c in record.columns if c not in work.post)
+        now = self._hidden.of_slice(self._source, target)
+        if not record.counted:
+            self._counting.add(record, stay, columns, None, now, +1)
+        elif record.hidden != target.hidden_id:
+            then = self._hidden.of_record(record)
+            self._counting.add(record, stay, columns, now - then, BitMap(), -1)
+            self._counting.add(record, stay, columns, then - now, BitMap(), +1)
 
+    def _newly_hidden(self) -> dict[str, BitMap]:
+        """Identity to rows of the deletion vectors that files are counted under from now on."""
+        targets = [
+            w.target
+            for w in self._task.works
+            if w.target is not None
+            and w.target.hidden is not None
+            and (w.record is None or w.record.hidden != w.target.hidden_id)
+        ]
+        return {t.hidden_id: self._hidden.of_slice(self._source, t) for t in targets}
 
-def _write_hidden(run: _Run) -> IndexFile | None:
-    """The hidden rows that these files are counted under from now on, where they were under others."""
-    found: dict[str, BitMap] = {}
-    for work in run.task.works:
-        target = work.target
-        if target is not None and target.hidden is not None:
-            if work.record is None or work.record.hidden != target.hidden.id:
-                found[target.hidden.id] = run.hidden.of_slice(run.source, target) or BitMap()
-    if not found:
-        return None
-    ids = sorted(found)
-    table = pa.table(
-        [ids, [len(found[i]) for i in ids], [found[i].serialize() for i in ids]], schema=_HIDDEN_SCHEMA
-    )
-    return write_index_file(
-        run.index, _HIDDEN, _HIDDEN, lambda path: write_parquet(path, _HIDDEN_SCHEMA, [table])
-    )
-
-
-def _record(work: FileWork, claim: _Claimed | None, kept: bool, run: _Run) -> FileRecord:
-    record, target = work.record, work.target
-    if target is None:
-        assert record is not None
-        return replace(record, counted=False, hidden="", left=run.task.version)
-    columns = tuple(sorted(c.column.id for c in run.task.columns))
-    if record is None or not kept:
+    def _record(self, number: int, claim: Claim | None) -> FileRecord:
+        work, task = self._task.works[number], self._task
+        target, record = work.target, work.record
+        if target is None:
+            assert record is not None
+            return replace(record, counted=False, hidden="", left=task.version)
+        if record is not None and self._kept[number]:
+            return replace(
+                record,
+                mtime=target.mtime,
+                partition=dict(target.partition),
+                columns=tuple(sorted({*record.columns, *work.post})),
+                counted=True,
+                hidden=target.hidden_id,
+                lineage=task.lineage,
+                entered=record.entered if record.left is None else task.version,
+                left=None,
+                error=None,
+            )
         assert claim is not None
-        record = FileRecord(
+        return FileRecord(
             path=target.path,
             size=target.size,
             mtime=target.mtime,
             rows=claim.rows,
-            footer=footer_hash(run.source, target.path),
-            partition={},
+            footer=footer_hash(self._source, target.path),
+            partition=dict(target.partition),
             space=claim.space,
             base=claim.base,
-            columns=(),
+            columns=tuple(sorted(claim.columns)),
             counted=True,
-            hidden="",
-            lineage=run.task.lineage,
-            entered=run.task.version,
+            hidden=target.hidden_id,
+            lineage=task.lineage,
+            entered=task.version,
             left=None,
         )
-    return replace(
-        record,
-        mtime=target.mtime,
-        partition=dict(target.partition),
-        columns=columns,
-        counted=True,
-        hidden=target.hidden_id,
-        lineage=run.task.lineage,
-        left=None,
-        error=None,
-    )

@@ -111,10 +111,11 @@ def _forms(counts: Longs, runs: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
 def _listed(positions: Longs, run: bool) -> npt.NDArray[np.uint16]:
     """An array container, or a run container, of ascending positions."""
     if not run:
-        return positions.astype("<u2")
+        return positions.astype(np.uint16)
     first = np.flatnonzero(np.r_[True, np.diff(positions) != 1])
     lengths = np.diff(first, append=len(positions))
-    return np.r_[len(first), np.column_stack([positions[first], lengths - 1]).ravel()].astype("<u2")
+    pairs = np.column_stack([positions[first], lengths - 1]).ravel()
+    return np.concatenate([[len(first)], pairs]).astype(np.uint16)
 
 
 def _reformed(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
+import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.metadata_table import IndexTable
-from tailbit.index.model import FileRecord
+from tailbit.index.model import FileRecord, IndexFile
+from tailbit.index.records import HIDDEN_ROWS, SCHEMAS, write_stream
 from tailbit.tables.delta.deletion_vectors import read_deletion_vector
 from tailbit.tables.model import FileSlice
 from tailbit.tables.storage import Storage
@@ -34,25 +37,43 @@ class HiddenRowsReader:
         found.refresh()
         return found
 
-    def of_slice(self, source: Storage, piece: FileSlice) -> BitMap | None:
-        """The rows hidden from a file slice, None where there are none. A deletion vector is read once."""
+    def of_slice(self, source: Storage, piece: FileSlice) -> BitMap:
+        """The rows hidden from a file slice. A deletion vector is read once."""
         if piece.hidden is None:
-            return None
+            return BitMap()
         if piece.hidden.id not in self._known:
             self._known[piece.hidden.id] = read_deletion_vector(source, piece.hidden)
         return self._known[piece.hidden.id]
 
-    def of_record(self, record: FileRecord) -> BitMap | None:
-        """The hidden rows that a file is counted under, None where there are none.
+    def of_record(self, record: FileRecord) -> BitMap:
+        """The hidden rows that a file is counted under.
 
         Raises:
             CorruptIndexError: the index has lost them.
         """
         if not record.hidden:
-            return None
+            return BitMap()
         if record.hidden not in self._known:
             found = self.index.hidden_rows(record.hidden)
             if found is None:
                 raise CorruptIndexError(file=record.path, reason=f"hidden rows {record.hidden} are lost")
             self._known[record.hidden] = found
         return self._known[record.hidden]
+
+
+def write_hidden_rows(storage: Storage, found: Mapping[str, BitMap]) -> IndexFile | None:
+    """Hidden rows by identity as one file sorted by identity; None where there are none."""
+    if not found:
+        return None
+    ids = sorted(found)
+    table = pa.table(
+        [ids, [len(found[i]) for i in ids], [found[i].serialize() for i in ids]],
+        schema=SCHEMAS[HIDDEN_ROWS],
+    )
+    (file,) = write_stream(storage, _one_by_one(table), HIDDEN_ROWS)
+    return file
+
+
+def _one_by_one(table: pa.Table) -> Iterator[pa.Table]:
+    """Each row on its own: row groups are cut by what rows weigh together."""
+    return (table.slice(row, 1) for row in range(len(table)))

@@ -247,6 +247,11 @@ class Segment:
         for group in self._directory[1].get(column, ()):
             yield self._read([group.number], ["key", "cardinality", "bitmap"])
 
+    def postings(self, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap]]]:
+        """Keys of a column (null, for NULL, first) and their postings, a row group at a time, not cached."""
+        for part in self.parts(column):
+            yield part["key"].combine_chunks(), [self._checked(d) for d in part["bitmap"].to_pylist()]
+
     def _decoded(self, number: int) -> _Decoded:
         return _cache.get((self._storage.local_path(self.path), number), lambda: self._decode(number))
 

@@ -51,14 +51,15 @@ class Tally:
 
 
 def write_value_counts(storage: Storage, tally: Tally) -> IndexFile | None:
-    """The deltas as one file sorted by (column, key), a row group never of two columns; None where all are zero."""
+    """The deltas as one file sorted by (column, key); None where all are zero.
+
+    A row group is never of two columns.
+    """
     parts = [(c, t, tally.sums(c, t)) for c, t in tally.columns]
     if not any(len(table) for _, _, table in parts):
         return None
 
-    return write_index_file(
-        storage, KIND, KIND, lambda path: write_parquet(path, SCHEMA, _groups(parts))
-    )
+    return write_index_file(storage, KIND, KIND, lambda path: write_parquet(path, SCHEMA, _groups(parts)))
 
 
 def _groups(parts: list[tuple[str, str, pa.Table]]) -> Iterator[pa.Table]:
