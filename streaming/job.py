@@ -6,108 +6,37 @@ obeys signals and returns an exit status.
 
 from __future__ import annotations
 
-import os
-import re
 import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import PurePath
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import StreamError, TailbitError
-from tailbit.index.metadata_table import IndexTable
-from tailbit.streaming.control import Control
 from tailbit.streaming.metrics import IdleWatch
+from tailbit.streaming.query import Job, Prepared, launch, prepare
 from tailbit.streaming.session import build_session, check_java
-from tailbit.streaming.settings import StreamSettings, milliseconds, prepare_index
-from tailbit.tables import open_table
 from tailbit.tables.storage import Storage
-from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from tailbit.streaming.batch import Batch, OnProgress
+    from tailbit.streaming.batch import OnProgress
 
-INDEX_FOLDER = "_tailbit"
-CHECKPOINT_FOLDER = "_checkpoint"
-CONTINUOUS_MS = 1000
-"""Up to this trigger the planner waits for the next commit itself, so that it is picked up at once."""
+STARTS = 3
+"""Starts of a query where Spark's planner process does not answer within Spark's own 10 s."""
 
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A table and its index, checked before Spark is asked for anything."""
-
-    table: Table
-    index: IndexTable
-    checkpoint: str
-    settings: StreamSettings
-    trigger_ms: int
-
-    @property
-    def name(self) -> str:
-        """The query's name: the table's folder, and enough of the index id to tell two of one name apart."""
-        folder = re.sub(r"\W", "_", PurePath(self.table.root).name)
-        return f"{folder}_{self.index.index_id[:6]}"
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A query that runs, and what must go when it ends."""
-
-    query: StreamingQuery
-    batch: Batch
-    control: Control
-    heartbeat: Heartbeat
-    checkpoint: str
-
-    def close(self) -> None:
-        """Release the heartbeat and take the control folder away; why the query ended stays known."""
-        failure = self.failure()
-        if failure is not None:
-            _failures[str(self.query.id)] = failure
-        self.heartbeat.release()
-        self.control.remove()
-
-    def failure(self) -> TailbitError | None:
-        """Why the query ended, by name; None where it ended well."""
-        named = self.batch.error or self.control.reported()
-        ended = self.query.exception()
-        if named is not None or ended is None:
-            return named
-        return StreamError(reason=_in_short(str(ended)), checkpoint=self.checkpoint)
-
+_SLOW_START = "failed to connect back"
 
 _jobs: dict[str, Job] = {}
 """Queries started by this process, by the root of their index; for `start` to clear away those that ended."""
 
 _failures: dict[str, TailbitError] = {}
 """Why queries of this process ended, by query id."""
-
-
-def prepare(
-    path: str, columns: Sequence[str] | None, index: str | None, checkpoint: str | None, trigger: str
-) -> Prepared:
-    """The table and its index, the index made where it is not there yet.
-
-    Raises:
-        UsageError: the table, a column, the index or the trigger is not what it must be.
-    """
-    trigger_ms = milliseconds(trigger)
-    table = open_table(path)
-    index_path = index or os.path.join(table.root, INDEX_FOLDER)
-    found = prepare_index(table, index_path, columns)
-    settings = StreamSettings(wait_ms=trigger_ms if trigger_ms <= CONTINUOUS_MS else 0)
-    return Prepared(
-        table, found, checkpoint or os.path.join(found.path, CHECKPOINT_FOLDER), settings, trigger_ms
-    )
 
 
 def start(
@@ -142,40 +71,6 @@ def start(
     return job.query
 
 
-def launch(
-    spark: SparkSession,
-    prepared: Prepared,
-    heartbeat: Heartbeat,
-    once: bool,
-    on_progress: OnProgress | None = None,
-) -> Job:
-    """Start the query of a prepared job."""
-    from tailbit.streaming.batch import Batch
-    from tailbit.streaming.source import FORMAT, LogSource
-
-    control = Control.make()
-    batch = Batch(prepared.table, prepared.index, prepared.settings, spark, heartbeat, on_progress)
-    spark.dataSource.register(LogSource)
-    options = prepared.settings.options() | {
-        "path": prepared.table.root,
-        "index": prepared.index.path,
-        "control": str(control.path),
-    }
-    writer = (
-        spark.readStream.format(FORMAT)
-        .options(**options)
-        .load()
-        .writeStream.foreachBatch(batch)
-        .option("checkpointLocation", prepared.checkpoint)
-        .queryName(prepared.name)
-    )
-    wait = 0 if prepared.trigger_ms <= CONTINUOUS_MS else prepared.trigger_ms
-    writer = (
-        writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{wait} milliseconds")
-    )
-    return Job(writer.start(), batch, control, heartbeat, prepared.checkpoint)
-
-
 def run(
     path: str,
     columns: Sequence[str] | None = None,
@@ -199,19 +94,39 @@ def run(
         prepared = prepare(path, columns, index, checkpoint, trigger)
         heartbeat = Heartbeat(Storage(prepared.index.path))
         heartbeat.claim()
-        spark = None
         try:
             spark = build_session(f"tailbit {prepared.name}", master, ui)
             # pyspark puts a SIGINT handler of its own in place of ours.
             with _signals(stop):
-                if not stop.is_set():
-                    _attend(
-                        launch(spark, prepared, heartbeat, once, on_progress), prepared, stop, on_progress
-                    )
+                for left in reversed(range(STARTS)):
+                    if stop.is_set() or _ended_well(
+                        spark, prepared, heartbeat, once, stop, on_progress, left
+                    ):
+                        break
                 spark.stop()
         finally:
             heartbeat.release()
     return 0
+
+
+def _ended_well(
+    spark: SparkSession,
+    prepared: Prepared,
+    heartbeat: Heartbeat,
+    once: bool,
+    stop: threading.Event,
+    on_progress: OnProgress | None,
+    starts_left: int,
+) -> bool:
+    """Run the query to its end; False where it never came to plan, and may be started again."""
+    job = launch(spark, prepared, heartbeat, once, on_progress)
+    try:
+        _attend(job, prepared, stop, on_progress)
+    except StreamError as failed:
+        if starts_left and job.batch.latest() is None and _SLOW_START in str(failed):
+            return False
+        raise
+    return True
 
 
 def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnProgress | None) -> None:
@@ -265,24 +180,32 @@ def _clear_ended() -> None:
     """Close the jobs of this process whose query has ended, so that their heartbeat is in nobody's way."""
     for path, job in list(_jobs.items()):
         if not job.query.isActive and _jobs.pop(path, None) is not None:
-            job.close()
+            _close(job)
 
 
 def _close_when_ended(path: str, job: Job) -> None:
+    """Close a job soon after its query has ended, or its Spark with it."""
+    from py4j.protocol import Py4JError
+
     while path in _jobs and _jobs[path] is job:
         time.sleep(1.0)
-        if not job.query.isActive and _jobs.pop(path, None) is not None:
+        try:
+            if not job.query.isActive and _jobs.pop(path, None) is not None:
+                _close(job)
+        except (OSError, Py4JError):
+            _jobs.pop(path, None)
             job.close()
+
+
+def _close(job: Job) -> None:
+    """Close a job; why its query ended stays known."""
+    failure = job.failure()
+    if failure is not None:
+        _failures[str(job.query.id)] = failure
+    job.close()
 
 
 def failure_of(query: StreamingQuery) -> TailbitError | None:
     """Why a query of `start` ended, by name; None while it runs or where it ended well."""
     jobs = [job for job in _jobs.values() if job.query.id == query.id]
     return jobs[0].failure() if jobs else _failures.get(str(query.id))
-
-
-def _in_short(text: str) -> str:
-    """The first line, and of a Python traceback in it the line that says what was raised."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
-    raised = [line for line in lines[1:] if re.match(r"[\w.]+(Error|Exception): ", line)]
-    return lines[0] if not raised else f"{lines[0]} ({raised[0]})"

@@ -93,7 +93,8 @@ def test_the_stream_goes_on_where_the_index_is_when_the_spark_checkpoint_is_lost
     spark: Any, table: str, tmp_path: Path, started: Any
 ) -> None:
     index = str(tmp_path / "index")
-    started(table, ["v"], index=index, checkpoint=str(tmp_path / "one"), once=True).awaitTermination(60)
+    first = started(table, ["k", "v"], index=index, checkpoint=str(tmp_path / "one"), once=True)
+    first.awaitTermination(60)
     write(spark, table, 20)
     before = IndexTable.open(index).version
     started(table, index=index, checkpoint=str(tmp_path / "two"), once=True).awaitTermination(60)

@@ -1,0 +1,129 @@
+"""A prepared job and its query: checked before Spark is asked for anything, named errors at its end."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.errors import StreamError, TailbitError
+from tailbit.index.metadata_table import IndexTable
+from tailbit.streaming.control import Control
+from tailbit.streaming.settings import StreamSettings, milliseconds, prepare_index
+from tailbit.tables import open_table
+from tailbit.tables.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from tailbit.streaming.batch import Batch, OnProgress
+
+INDEX_FOLDER = "_tailbit"
+CHECKPOINT_FOLDER = "_checkpoint"
+CONTINUOUS_MS = 1000
+"""Up to this trigger the planner waits for the next commit itself, so that it is picked up at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A table and its index, checked before Spark is asked for anything."""
+
+    table: Table
+    index: IndexTable
+    checkpoint: str
+    settings: StreamSettings
+    trigger_ms: int
+
+    @property
+    def name(self) -> str:
+        """The query's name: the table's folder, and enough of the index id to tell two of one name apart."""
+        folder = re.sub(r"\W", "_", PurePath(self.table.root).name)
+        return f"{folder}_{self.index.index_id[:6]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A query that runs, and what must go when it ends."""
+
+    query: StreamingQuery
+    batch: Batch
+    control: Control
+    heartbeat: Heartbeat
+    checkpoint: str
+
+    def close(self) -> None:
+        """Release the heartbeat and take the control folder away."""
+        self.heartbeat.release()
+        self.control.remove()
+
+    def failure(self) -> TailbitError | None:
+        """Why the query ended, by name; None where it ended well."""
+        named = self.batch.error or self.control.reported()
+        ended = self.query.exception()
+        if named is not None or ended is None:
+            return named
+        return StreamError(reason=_in_short(str(ended)), checkpoint=self.checkpoint)
+
+
+def prepare(
+    path: str, columns: Sequence[str] | None, index: str | None, checkpoint: str | None, trigger: str
+) -> Prepared:
+    """The table and its index, the index made where it is not there yet.
+
+    Raises:
+        UsageError: the table, a column, the index or the trigger is not what it must be.
+    """
+    trigger_ms = milliseconds(trigger)
+    table = open_table(path)
+    index_path = index or os.path.join(table.root, INDEX_FOLDER)
+    found = prepare_index(table, index_path, columns)
+    settings = StreamSettings(wait_ms=trigger_ms if trigger_ms <= CONTINUOUS_MS else 0)
+    return Prepared(
+        table, found, checkpoint or os.path.join(found.path, CHECKPOINT_FOLDER), settings, trigger_ms
+    )
+
+
+def launch(
+    spark: SparkSession,
+    prepared: Prepared,
+    heartbeat: Heartbeat,
+    once: bool,
+    on_progress: OnProgress | None = None,
+) -> Job:
+    """Start the query of a prepared job."""
+    from tailbit.streaming.batch import Batch
+    from tailbit.streaming.source import FORMAT, LogSource
+
+    control = Control.make()
+    batch = Batch(prepared.table, prepared.index, prepared.settings, spark, heartbeat, on_progress)
+    spark.dataSource.register(LogSource)
+    options = prepared.settings.options() | {
+        "path": prepared.table.root,
+        "index": prepared.index.path,
+        "control": str(control.path),
+    }
+    writer = (
+        spark.readStream.format(FORMAT)
+        .options(**options)
+        .load()
+        .writeStream.foreachBatch(batch)
+        .option("checkpointLocation", prepared.checkpoint)
+        .queryName(prepared.name)
+    )
+    wait = 0 if prepared.trigger_ms <= CONTINUOUS_MS else prepared.trigger_ms
+    writer = (
+        writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{wait} milliseconds")
+    )
+    return Job(writer.start(), batch, control, heartbeat, prepared.checkpoint)
+
+
+def _in_short(text: str) -> str:
+    """The first line, and of a Python traceback in it the line that says what was raised."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
+    raised = [line for line in lines[1:] if re.match(r"[\w.]+(Error|Exception): ", line)]
+    return lines[0] if not raised else f"{lines[0]} ({raised[0]})"
