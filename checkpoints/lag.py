@@ -38,7 +38,13 @@ class Lag:
         """As the job description shows it."""
         if not self.versions:
             return "up to date"
-        return f"{self.versions} version{'s' * (self.versions != 1)}, {self.seconds:.1f} s behind"
+        return (
+            f"{_count(self.versions, 'version')}, {_count(self.files, 'file')}, {self.seconds:.1f} s behind"
+        )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 class Backlog:

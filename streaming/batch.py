@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.checkpoints.lag import Backlog
+from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import TailbitError
@@ -79,15 +79,14 @@ class Batch:
     def _record(self, rows: DataFrame, batch_id: int) -> None:
         began = time.perf_counter()
         self._heartbeat.note(batch_id)
-        ledger = self._index.ledger
-        before = None if ledger is None else ledger.version
-        self._describe(None, -1 if before is None else before, None)
+        before = -1 if self._index.ledger is None else self._index.ledger.version
+        self._describe(None, before, self._lag(before))
         ranges = [orjson.loads(row.note) for row in rows.collect() if row.kind == "range"]
         if ranges:
             start, end = Offset.from_json(ranges[0]["start"]), Offset.from_json(ranges[0]["end"])
-            self._describe(before, end.covers, None)
+            self._describe(before, end.covers, self._lag(end.version - 1))
             outcome = self._indexer.apply(start, end, self._origin(batch_id))
-            self._tell(outcome, before, batch_id, time.perf_counter() - began)
+            self._tell(outcome, before, end, batch_id, time.perf_counter() - began)
             self.merger.after_batch()
         fault_point(Fault.BEFORE_SPARK_COMMIT)
 
@@ -95,31 +94,28 @@ class Batch:
         query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId")
         return Origin(query or "", batch_id)
 
-    def _describe(self, first: Version | None, target: Version, files: int | None) -> None:
-        """Show in the Spark UI what the jobs of this batch are for."""
-        head = self._table.head()
-        lag = self._backlog.lag(target, head)
-        text = describe(self._name, first, target, head, files, lag)
-        self._spark.sparkContext.setJobDescription(text)
+    def _lag(self, covered: Version) -> Lag:
+        return self._backlog.lag(covered, self._table.head())
 
-    def _tell(self, outcome: Outcome, before: Version | None, batch_id: int, seconds: float) -> None:
+    def _describe(self, first: Version | None, target: Version, lag: Lag) -> None:
+        """Show in the Spark UI what the jobs of this batch are for."""
+        self._spark.sparkContext.setJobDescription(describe(self._name, first, target, lag))
+
+    def _tell(self, outcome: Outcome, before: Version, end: Offset, batch_id: int, seconds: float) -> None:
+        """A snapshot that is being read lags by its own version until it is complete."""
         ledger = self._index.ledger
-        covered = None if ledger is None else ledger.covered
-        head = self._table.head()
-        lag = self._backlog.lag(outcome.target, head)
-        first = outcome.target if before is None else before
-        building = ledger is not None and ledger.state == "building"
+        lag = self._lag(end.version - 1)
         self._last = Progress(
-            covered,
-            first,
-            outcome.target,
-            head,
-            outcome.files,
-            outcome.rows,
-            lag,
-            seconds * 1000,
-            building,
-            batch_id,
+            covered=None if ledger is None else ledger.covered,
+            first=before,
+            target=outcome.target,
+            head=lag.head,
+            files=outcome.files,
+            rows=outcome.rows,
+            lag=lag,
+            batch_ms=seconds * 1000,
+            building=end.in_snapshot,
+            batch_id=batch_id,
         )
         if self._on_progress is not None:
             self._on_progress(self._last)

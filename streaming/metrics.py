@@ -15,7 +15,8 @@ class Progress:
     """One batch, or one look at an idle table, as a person wants to see it.
 
     `covered`: the version the index covers, None until its first build is complete. `first` and `target`: the
-    versions the batch went through. `files`, `rows`: indexed or counted anew. `lag`: what is left.
+    versions the batch went through, `first` covered before. `files`, `rows`: indexed or counted anew. `lag`:
+    what is left; `building`: a round's snapshot is not complete yet.
     """
 
     covered: Version | None
@@ -41,19 +42,16 @@ class Progress:
         return self.lag.seconds
 
 
-def describe(
-    table: str, first: Version | None, target: Version, head: Version, files: int | None, lag: Lag
-) -> str:
+def describe(table: str, first: Version | None, target: Version, lag: Lag) -> str:
     """The job description in the Spark UI.
 
-    >>> describe("orders", 120, 124, 131, 12, Lag(124, 131, versions=7, seconds=3.2))
-    'orders · v120→v124 of v131 · 12 files · 7 versions, 3.2 s behind'
+    >>> describe("orders", 120, 124, Lag(124, 131, versions=7, files=12, seconds=3.2))
+    'orders · v120→v124 of v131 · 7 versions, 12 files, 3.2 s behind'
     """
-    span = f"v{target}" if first is None else f"v{first}→v{target}"
-    parts = [table, f"{span} of v{head}", lag.text]
-    if files is not None:
-        parts.insert(2, f"{files} file{'s' * (files != 1)}")
-    return " · ".join(parts)
+    span = "none" if target < 0 else f"v{target}"
+    if first is not None and first >= 0:
+        span = f"v{first}→{span}"
+    return f"{table} · {span} of v{lag.head} · {lag.text}"
 
 
 class IdleWatch:
@@ -78,5 +76,5 @@ class IdleWatch:
         latest = self._latest()
         if latest is not None:
             head = self._table.head()
-            lag = self._backlog.lag(latest.target, head)
+            lag = self._backlog.lag(latest.target - latest.building, head)
             self._on_progress(replace(latest, head=head, lag=lag, files=0, rows=0, batch_ms=0.0, idle=True))

@@ -63,6 +63,6 @@ def test_commits_that_are_gone_count_as_versions_alone(path: str) -> None:
 
 
 def test_lag_reads_as_the_job_description_shows_it() -> None:
-    assert Lag(124, 131, 7, seconds=3.21).text == "7 versions, 3.2 s behind"
-    assert Lag(130, 131, 1, seconds=0.04).text == "1 version, 0.0 s behind"
+    assert Lag(124, 131, 7, 12, seconds=3.21).text == "7 versions, 12 files, 3.2 s behind"
+    assert Lag(130, 131, 1, 1, seconds=0.04).text == "1 version, 1 file, 0.0 s behind"
     assert Lag(131, 131).text == "up to date"
