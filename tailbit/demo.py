@@ -70,7 +70,13 @@ def run_demo(folder: str | None = None) -> int:
         if (place / "flights").exists():
             raise UsageError(reason=f"{place / 'flights'} exists", hint="Give an empty --folder.")
         place.mkdir(parents=True, exist_ok=True)
-        return Demo(Console(), place, stack).run()
+        return Demo(console(), place, stack).run()
+
+
+def console() -> Console:
+    """The terminal; where there is none, lines wide enough for the results."""
+    found = Console()
+    return found if found.is_terminal else Console(width=120)
 
 
 def _interrupted(*_: object) -> None:
@@ -199,7 +205,8 @@ class Demo:
                 [sql, str(at), f"{mine:,}", _ms(mine_s), f"{theirs:,}", _ms(theirs_s), _mark(mine == theirs)]
             )
         header = ("question", "version", "index", "ms", "Spark scan", "ms", "equal")
-        self.console.print(comparison("\nFive questions (better of two runs each)", header, rows))
+        self.console.print("\nFive questions, better of two runs each (ms):")
+        self.console.print(comparison(header, rows))
         return all(equal)
 
     def _count(self, sql: str, version: int) -> int:
@@ -228,8 +235,9 @@ class Demo:
             theirs = self._ask("facets", column=column, version=answer.version)
             equal.append(mine == dict(theirs["facets"]))
             top = [[str(value), f"{rows:,}"] for value, rows in list(mine.items())[:5]]
-            note = f"{_ms(mine_s)} ms, Spark {_ms(theirs['seconds'])} ms {_mark(equal[-1])}"
-            self.console.print(comparison(f"\nFlights by {column}: {note}", (column, "flights"), top))
+            note = f"index {_ms(mine_s)} ms, Spark {_ms(theirs['seconds'])} ms {_mark(equal[-1])}"
+            self.console.print(f"\nFlights by {column}: {note}", highlight=False)
+            self.console.print(comparison((column, "flights"), top))
         return all(equal)
 
     def _verify(self) -> bool:
@@ -239,7 +247,8 @@ class Demo:
             self.console.print(f"{problem.where}: {problem.found}", markup=False)
         self.console.print(
             f"\nverify: {report.postings:,} postings, {report.positions:,} positions, "
-            f"{report.counts:,} value counts, {report.sampled} values read again {_mark(report.sound)}"
+            f"{report.counts:,} value counts, {report.sampled} values read again {_mark(report.sound)}",
+            highlight=False,
         )
         return report.sound
 

@@ -79,9 +79,9 @@ class Screen:
         return Group(Text("\n".join(self.events[-12:])), Text(), bars, state, lag)
 
 
-def comparison(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> Table:
+def comparison(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> Table:
     """A table of results; all columns but the first `left` are numbers."""
-    table = Table(title=title, title_justify="left")
+    table = Table()
     for n, name in enumerate(header):
         table.add_column(name, justify="left" if n < left else "right", no_wrap=n >= left)
     for row in rows:

@@ -78,8 +78,8 @@ class FlightsTable:
         return {"what": what, "version": self.version(), "seconds": seconds, "number": number}
 
     def version(self) -> int:
-        """The newest version of the table."""
-        return int(self.spark.sql(f"DESCRIBE HISTORY {self.name} LIMIT 1").collect()[0]["version"])
+        """The newest version of the table; by the names of its commits, quicker than asking Spark."""
+        return max(int(commit.stem) for commit in Path(self.path, "_delta_log").glob("*.json"))
 
     def count(self, where: str, version: int) -> dict[str, Any]:
         """How many rows Spark finds at a version, and how long it took."""

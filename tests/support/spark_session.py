@@ -26,6 +26,7 @@ def start_spark(folder: Path) -> Any:
     """Start Spark with everything it writes below `folder`.
 
     The thread stack is large: when a query stops, Spark matches a regular expression over Python tracebacks.
+    The compiler is the quick one: tests are too short for the optimising one to pay off.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from delta import configure_spark_with_delta_pip
@@ -35,7 +36,9 @@ def start_spark(folder: Path) -> Any:
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-    builder = builder.config("spark.driver.extraJavaOptions", "-Xss8m -Duser.timezone=UTC")
+    builder = builder.config(
+        "spark.driver.extraJavaOptions", "-Xss8m -XX:TieredStopAtLevel=1 -Duser.timezone=UTC"
+    )
     session = configure_spark_with_delta_pip(builder).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
