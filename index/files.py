@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from tailbit.errors import CorruptIndexError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import IndexFile
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, sync_folder
 
 _MAGIC = b"PAR1"
 _TAIL = 8
@@ -45,6 +45,7 @@ def write_index_file(storage: Storage, kind: str, stem: str, write: Callable[[st
         rows = int(pq.read_metadata(unfinished).num_rows)
         name = f"{unique}.{len(footer)}.{hashlib.sha256(footer).hexdigest()[:16]}.parquet"
         os.replace(unfinished, os.path.join(folder, name))
+        sync_folder(folder)
     except OSError as refused:
         raise StorageError(path=folder, reason=refused.strerror or str(refused)) from refused
     finally:
@@ -90,12 +91,24 @@ def open_index_file(storage: Storage, path: str) -> pq.ParquetFile:
     try:
         wanted_length, wanted_hash = path.rsplit(".", 3)[1:3]
         _check_footer(storage, path, int(wanted_length), wanted_hash)
-        return pq.ParquetFile(
-            storage.local_path(path), memory_map=False, page_checksum_verification=True, pre_buffer=False
-        )
     except FileNotFoundError as gone:
         raise CorruptIndexError(file=path, reason="it is missing") from gone
-    except (ValueError, pa.ArrowException, OSError) as damage:
+    except (ValueError, OSError) as damage:
+        raise CorruptIndexError(file=path, reason=str(damage)) from damage
+    return reopen_index_file(storage, path, None)
+
+
+def reopen_index_file(storage: Storage, path: str, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+    """A file of the index whose footer is known and was checked: it is not read again.
+
+    Raises:
+        CorruptIndexError: it is missing or cannot be parsed.
+    """
+    try:
+        return pq.ParquetFile(storage.open(path), metadata=footer, page_checksum_verification=True)
+    except FileNotFoundError as gone:
+        raise CorruptIndexError(file=path, reason="it is missing") from gone
+    except (pa.ArrowException, OSError, StorageError) as damage:
         raise CorruptIndexError(file=path, reason=str(damage)) from damage
 
 

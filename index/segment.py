@@ -8,10 +8,8 @@ BYTES_PER_GROUP of bitmaps: a look-up decodes one of them.
 
 from __future__ import annotations
 
-import threading
-from bisect import bisect_left, bisect_right
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -24,17 +22,17 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
-from tailbit.index.files import open_index_file, write_index_file, write_parquet
+from tailbit.index.files import open_index_file, reopen_index_file, write_index_file, write_parquet
 from tailbit.index.model import IndexFile
+from tailbit.index.row_group import CACHE_BYTES, Cache, KeyRange, RowGroup, read_bitmap
 from tailbit.tables.storage import Storage
 
 KIND = "bitmap_index"
 KEYS_PER_GROUP = 10_000
 BYTES_PER_GROUP = 1 << 20
-CACHE_BYTES = 512 << 20
-"""Serialized bytes of postings kept decoded by one process."""
 
 _ROWS = "tailbit.rows"
+_STORED = ("key", "cardinality", "bitmap")
 
 SCHEMA = pa.schema(
     [
@@ -46,9 +44,6 @@ SCHEMA = pa.schema(
         ("bitmap", pa.binary()),
     ]
 )
-
-KeyRange = tuple["bytes | None", bool, "bytes | None", bool]
-"""(low, low is included, high, high is included); None is unbounded. NULL is in no range."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +64,13 @@ class Postings:
 def write_segment(
     storage: Storage, index_dir: str, space: str, rows: int, postings: Iterable[Postings]
 ) -> IndexFile:
-    """Write the postings, which come by rising column and key, as one file. Memory: one `Postings` at a time.
+    """Write the postings, which come by rising column and key, as one file.
 
     `rows`: the extent of the row space, kept in the file's metadata, against which bitmaps are checked when
-    read.
+    read. Memory: one `Postings` and a row group at a time.
     """
     schema = SCHEMA.with_metadata({_ROWS: str(rows)})
-    groups = (
-        _table(space, part, schema).slice(start, end - start)
-        for part in postings
-        for start, end in _groups(part.bitmaps)
-    )
+    groups = _row_groups(_table(space, part, schema) for part in postings)
     return write_index_file(storage, KIND, space, lambda to: write_parquet(to, schema, groups, ["bitmap"]))
 
 
@@ -94,100 +85,61 @@ def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
-def _groups(bitmaps: pa.BinaryArray) -> Iterator[tuple[int, int]]:
-    """Ranges of rows that make a row group each."""
-    ends = np.cumsum(np.asarray(pc.binary_length(bitmaps), dtype=np.int64))
+def _row_groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Rows regrouped: as full as the limits allow, and never of two columns."""
+    held: pa.Table | None = None
+    for part in parts:
+        if not len(part):
+            continue
+        if held is not None and held["column"][0] != part["column"][0]:
+            yield from _cut(held)
+            held = None
+        pieces = list(_cut(part if held is None else pa.concat_tables([held, part])))
+        yield from pieces[:-1]
+        held = pieces[-1]
+    if held is not None:
+        yield held.combine_chunks()
+
+
+def _cut(table: pa.Table) -> Iterator[pa.Table]:
+    """Row groups of at most KEYS_PER_GROUP rows and BYTES_PER_GROUP of bitmaps, or of one larger bitmap."""
+    ends = np.cumsum(np.asarray(pc.binary_length(table["bitmap"]), dtype=np.int64))
     start = 0
     while start < len(ends):
         before = int(ends[start - 1]) if start else 0
         end = int(np.searchsorted(ends, before + BYTES_PER_GROUP, side="right"))
         end = min(max(end, start + 1), start + KEYS_PER_GROUP)
-        yield start, end
+        yield table.slice(start, end - start)
         start = end
 
 
-class _Group(NamedTuple):
+class _Place(NamedTuple):
+    """A row group and the keys it spans; None where it holds nothing but NULL's posting."""
+
     number: int
     low: bytes | None
     high: bytes | None
 
 
-class _Decoded(NamedTuple):
-    """One row group, decoded: keys ascending without NULL, their bitmaps, the NULL posting."""
-
-    keys: list[bytes]
-    bitmaps: list[BitMap]
-    null: BitMap | None
-    size: int
-
-
-class _Cache:
-    """Decoded row groups by (file, row group), least recently used first out, bounded by serialized bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit, self._size = limit, 0
-        self._held: OrderedDict[tuple[str, int], _Decoded] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: tuple[str, int], load: Callable[[], _Decoded]) -> _Decoded:
-        with self._lock:
-            found = self._held.get(key)
-            if found is not None:
-                self._held.move_to_end(key)
-                return found
-        found = load()
-        with self._lock:
-            if key not in self._held:
-                self._held[key] = found
-                self._size += found.size
-            while self._size > self._limit and len(self._held) > 1:
-                _, old = self._held.popitem(last=False)
-                self._size -= old.size
-        return found
-
-
-_cache = _Cache(CACHE_BYTES)
+_cache = Cache(CACHE_BYTES)
 
 
 class Segment:
     """A segment file, opened when first asked. Its bitmaps are shared from a cache and must not be changed.
 
-    `bytes_read`: serialized bitmap bytes that were read from the file for questions so far.
+    No file stays open; the footer does. `bytes_read`: what was read from the file for questions so far.
     """
 
     def __init__(self, storage: Storage, path: str) -> None:
         self.path = path
         self.bytes_read = 0
         self._storage = storage
+        self._name = storage.local_path(path)
 
     @property
     def space(self) -> str:
         """The row space."""
         return self.path.rpartition("/")[2].partition("-")[0]
-
-    @cached_property
-    def _file(self) -> pq.ParquetFile:
-        return open_index_file(self._storage, self.path)
-
-    @cached_property
-    def rows(self) -> int:
-        """The extent of the row space that the file was written for."""
-        return int(self._file.schema_arrow.metadata[_ROWS.encode()])
-
-    @cached_property
-    def _directory(self) -> tuple[dict[str, str], dict[str, list[_Group]]]:
-        """Key type and row groups per column, from the footer's statistics."""
-        types: dict[str, str] = {}
-        groups: dict[str, list[_Group]] = {}
-        meta = self._file.metadata
-        for number in range(meta.num_row_groups):
-            group = meta.row_group(number)
-            column = group.column(1).statistics.min
-            types[column] = group.column(2).statistics.min
-            keys = group.column(3).statistics
-            low, high = (keys.min, keys.max) if keys is not None and keys.has_min_max else (None, None)
-            groups.setdefault(column, []).append(_Group(number, low, high))
-        return types, groups
 
     @property
     def columns(self) -> dict[str, str]:
@@ -198,84 +150,100 @@ class Segment:
         """
         return self._directory[0]
 
+    @cached_property
+    def rows(self) -> int:
+        """The extent of the row space that the file was written for."""
+        found = (self._footer.metadata or {}).get(_ROWS.encode())
+        if found is None:
+            raise CorruptIndexError(file=self.path, reason="it does not say how many rows it is about")
+        return int(found)
+
     def lookup(self, column: str, key: bytes | None) -> BitMap | None:
         """The posting of one key, None for NULL's; None where there is none. Cost: one row group, once."""
-        for group in self._directory[1].get(column, ()):
-            if key is None:
-                return self._decoded(group.number).null
-            if group.high is not None and group.low is not None and group.low <= key <= group.high:
-                found = self._decoded(group.number)
-                at = bisect_left(found.keys, key)
-                if at < len(found.keys) and found.keys[at] == key:
-                    return found.bitmaps[at]
-        return None
+        places, highs = self._places(column)
+        if key is None:
+            return self._group(places[0].number).null if places else None
+        at = bisect_left(highs, key)
+        if at == len(places) or places[at].low is None or key < (places[at].low or b""):
+            return None
+        return self._group(places[at].number).find(key)
 
     def select(self, column: str, ranges: Sequence[KeyRange]) -> tuple[list[bytes], list[BitMap]]:
         """Keys in the ranges, ascending in each, and their postings. Cost: the row groups that overlap."""
         keys: list[bytes] = []
         bitmaps: list[BitMap] = []
-        groups = self._directory[1].get(column, [])
-        highs = [g.high or b"" for g in groups]
-        for low, low_closed, high, high_closed in ranges:
-            first = 0 if low is None else bisect_left(highs, low)
-            for group in groups[first:]:
-                if group.low is None:
+        places, highs = self._places(column)
+        for wanted in ranges:
+            low, _, high, _ = wanted
+            for at in range(0 if low is None else bisect_left(highs, low), len(places)):
+                place = places[at]
+                if place.low is None:
                     continue
-                if high is not None and group.low > high:
+                if high is not None and place.low > high:
                     break
-                found = self._decoded(group.number)
-                a = 0 if low is None else (bisect_left if low_closed else bisect_right)(found.keys, low)
-                last = bisect_right if high_closed else bisect_left
-                b = len(found.keys) if high is None else last(found.keys, high)
-                keys += found.keys[a:b]
-                bitmaps += found.bitmaps[a:b]
+                found_keys, found = self._group(place.number).select(wanted)
+                keys += found_keys
+                bitmaps += found
         return keys, bitmaps
 
     def key_count(self, column: str) -> int:
         """Number of postings of a column, NULL's included; from the footer alone."""
-        meta = self._file.metadata
-        return sum(meta.row_group(g.number).num_rows for g in self._directory[1].get(column, ()))
+        return sum(self._footer.row_group(p.number).num_rows for p in self._places(column)[0])
 
     def keys(self, column: str) -> tuple[pa.BinaryArray, npt.NDArray[np.int64]]:
-        """Keys of a column (null: NULL, first) and their cardinalities; no bitmap is read."""
-        numbers = [g.number for g in self._directory[1].get(column, ())]
-        table = self._read(numbers, ["key", "cardinality"])
-        return table["key"].combine_chunks(), np.asarray(table["cardinality"], dtype=np.int64)
-
-    def parts(self, column: str) -> Iterator[pa.Table]:
-        """The stored rows (key, cardinality, bitmap) of a column by rising key, a row group at a time."""
-        for group in self._directory[1].get(column, ()):
-            yield self._read([group.number], ["key", "cardinality", "bitmap"])
+        """Keys of a column (null, for NULL, first) and their cardinalities; no bitmap is read."""
+        return _cache.get((self._name, column), lambda: self._read_keys(column))
 
     def postings(self, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap]]]:
         """Keys of a column (null, for NULL, first) and their postings, a row group at a time, not cached."""
-        for part in self.parts(column):
-            yield part["key"].combine_chunks(), [self._checked(d) for d in part["bitmap"].to_pylist()]
+        for place in self._places(column)[0]:
+            part = self._read([place.number], _STORED)
+            rows = zip(part["bitmap"].to_pylist(), part["cardinality"].to_pylist(), strict=True)
+            yield part["key"].combine_chunks(), [read_bitmap(d, n, self.rows, self.path) for d, n in rows]
 
-    def _decoded(self, number: int) -> _Decoded:
-        return _cache.get((self._storage.local_path(self.path), number), lambda: self._decode(number))
+    @cached_property
+    def _footer(self) -> pq.FileMetaData:
+        with open_index_file(self._storage, self.path) as file:
+            return file.metadata
 
-    def _decode(self, number: int) -> _Decoded:
-        table = self._read([number], ["key", "bitmap"])
-        keys, data = table["key"].to_pylist(), table["bitmap"].to_pylist()
-        bitmaps = [self._checked(d) for d in data]
-        size = sum(map(len, data))
-        self.bytes_read += size
-        if keys and keys[0] is None:
-            return _Decoded(keys[1:], bitmaps[1:], bitmaps[0], size)
-        return _Decoded(keys, bitmaps, None, size)
+    @cached_property
+    def _directory(self) -> tuple[dict[str, str], dict[str, tuple[list[_Place], list[bytes]]]]:
+        """Per column its key type; its row groups in order of keys, and the highest key of each."""
+        types: dict[str, str] = {}
+        places: dict[str, tuple[list[_Place], list[bytes]]] = {}
+        for number in range(self._footer.num_row_groups):
+            group = self._footer.row_group(number)
+            column = group.column(1).statistics.min
+            types[column] = group.column(2).statistics.min
+            keys = group.column(3).statistics
+            low, high = (keys.min, keys.max) if keys is not None and keys.has_min_max else (None, None)
+            of_column = places.setdefault(column, ([], []))
+            of_column[0].append(_Place(number, low, high))
+            of_column[1].append(high or b"")
+        return types, places
 
-    def _checked(self, data: bytes) -> BitMap:
+    def _places(self, column: str) -> tuple[list[_Place], list[bytes]]:
+        return self._directory[1].get(column, ([], []))
+
+    def _group(self, number: int) -> RowGroup:
+        return _cache.get((self._name, number), lambda: self._read_group(number))
+
+    def _read_group(self, number: int) -> tuple[RowGroup, int]:
+        group = RowGroup(self._read([number], _STORED), self.rows, self.path)
+        return group, group.size
+
+    def _read_keys(self, column: str) -> tuple[tuple[pa.BinaryArray, npt.NDArray[np.int64]], int]:
+        table = self._read([p.number for p in self._places(column)[0]], _STORED[:2])
+        found = table["key"].combine_chunks(), np.asarray(table["cardinality"], dtype=np.int64)
+        return found, table.nbytes
+
+    def _read(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
+        numbers = [SCHEMA.get_field_index(name) for name in columns]
+        for group in groups:
+            parts = self._footer.row_group(group)
+            self.bytes_read += sum(parts.column(n).total_compressed_size for n in numbers)
         try:
-            bits = BitMap.deserialize(data)
-        except (ValueError, MemoryError) as damage:
-            raise CorruptIndexError(file=self.path, reason=f"a bitmap is damaged: {damage}") from damage
-        if bits and bits.max() >= self.rows:
-            raise CorruptIndexError(file=self.path, reason=f"a position is beyond its {self.rows} rows")
-        return bits
-
-    def _read(self, groups: list[int], columns: list[str]) -> pa.Table:
-        try:
-            return self._file.read_row_groups(groups, columns=columns)
+            with reopen_index_file(self._storage, self.path, self._footer) as file:
+                return file.read_row_groups(groups, columns=list(columns), use_threads=False)
         except (pa.ArrowException, OSError) as damage:
             raise CorruptIndexError(file=self.path, reason=str(damage)) from damage

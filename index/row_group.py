@@ -1,0 +1,141 @@
+"""A row group of postings in memory, decoded as far as it was asked; and the cache of these, one per process.
+
+Bitmaps that come from here are shared: whoever changes one changes the answers of others.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tailbit.errors import CorruptIndexError
+
+KeyRange = tuple["bytes | None", bool, "bytes | None", bool]
+"""(low, low is included, high, high is included); None is unbounded. NULL is in no range."""
+
+CACHE_BYTES = 256 << 20
+"""Bytes of postings that one process keeps, serialized and decoded ones taken together."""
+
+_PER_KEY = 200
+"""Bytes that a decoded bitmap takes beside its containers."""
+
+_SEARCHES = 4
+"""From so many searches on a list of keys is worth making."""
+
+
+def read_bitmap(data: bytes, cardinality: int, rows: int, path: str) -> BitMap:
+    """A serialized bitmap, checked against its recorded cardinality and the extent of its row space.
+
+    Raises:
+        CorruptIndexError: it does not decode, or does not fit.
+    """
+    try:
+        bits = BitMap.deserialize(data)
+    except (ValueError, MemoryError) as damage:
+        raise CorruptIndexError(file=path, reason=f"a bitmap is damaged: {damage}") from damage
+    if len(bits) != cardinality:
+        raise CorruptIndexError(
+            file=path, reason=f"a bitmap has {len(bits)} positions, {cardinality} are recorded"
+        )
+    if bits and bits.max() >= rows:
+        raise CorruptIndexError(file=path, reason=f"position {bits.max()} is beyond the {rows} rows")
+    return bits
+
+
+class RowGroup:
+    """The postings of one row group: keys ascending, NULL's posting apart.
+
+    A bitmap is decoded when first asked. `size`: bytes to account for. Safe to share between threads: at
+    worst a bitmap is decoded twice.
+    """
+
+    def __init__(self, table: pa.Table, rows: int, path: str) -> None:
+        self._keys = table["key"].combine_chunks()
+        self._data = table["bitmap"].combine_chunks()
+        self._cardinality: npt.NDArray[np.int64] = np.asarray(table["cardinality"])
+        self._rows, self._path = rows, path
+        self._first = 1 if len(self._keys) and not self._keys[0].is_valid else 0
+        self._bitmaps: list[BitMap | None] = [None] * len(self._keys)
+        self._list: list[bytes] | None = None
+        self._searches = 0
+        self.size = 2 * table.nbytes + _PER_KEY * len(self._keys)
+
+    @property
+    def null(self) -> BitMap | None:
+        """The posting of NULL; None where there is none."""
+        return self._bitmap(0) if self._first else None
+
+    def find(self, key: bytes) -> BitMap | None:
+        """The posting of a key; None where there is none."""
+        at = self._place(key, bisect_left)
+        if at < len(self._keys) and self._keys[at].as_py() == key:
+            return self._bitmap(at)
+        return None
+
+    def select(self, wanted: KeyRange) -> tuple[list[bytes], list[BitMap]]:
+        """The keys in a range, ascending, and their postings."""
+        low, low_closed, high, high_closed = wanted
+        a = self._first if low is None else self._place(low, bisect_left if low_closed else bisect_right)
+        b = (
+            len(self._keys)
+            if high is None
+            else self._place(high, bisect_right if high_closed else bisect_left)
+        )
+        if a >= b:
+            return [], []
+        keys = self._keys[a:b].to_pylist() if self._list is None else self._list[a:b]
+        return keys, [self._bitmap(i) for i in range(a, b)]
+
+    def _place(self, key: bytes, bisect: Callable[..., int]) -> int:
+        """Where a key belongs among the keys."""
+        self._searches += 1
+        if self._list is None and self._searches > _SEARCHES:
+            self._list = [key or b"" for key in self._keys.to_pylist()]
+        if self._list is not None:
+            return bisect(self._list, key, self._first)
+        keys = self._keys
+        return bisect(range(len(keys)), key, self._first, key=lambda i: keys[i].as_py())
+
+    def _bitmap(self, at: int) -> BitMap:
+        found = self._bitmaps[at]
+        if found is None:
+            data = self._data[at].as_py()
+            found = read_bitmap(data, int(self._cardinality[at]), self._rows, self._path)
+            self._bitmaps[at] = found
+        return found
+
+
+T = TypeVar("T")
+
+
+class Cache:
+    """What was read, by key; the least recently used goes first, bounded by the bytes given with each."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._size = limit, 0
+        self._held: OrderedDict[tuple[str, object], tuple[object, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[str, object], load: Callable[[], tuple[T, int]]) -> T:
+        """What is held under a key, else what `load` returns with its bytes; two threads may load one key."""
+        with self._lock:
+            found = self._held.get(key)
+            if found is not None:
+                self._held.move_to_end(key)
+                return found[0]  # type: ignore[return-value]
+        value, size = load()
+        with self._lock:
+            if key not in self._held:
+                self._held[key] = (value, size)
+                self._size += size
+            while self._size > self._limit and len(self._held) > 1:
+                self._size -= self._held.popitem(last=False)[1][1]
+        return value
