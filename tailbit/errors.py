@@ -102,7 +102,7 @@ class DataFileError(SourceError):
     """A data file that is missing or is not Parquet."""
 
     template = "data file {file}: {reason}"
-    hint = "Restore the file, or remove it from the table (FSCK REPAIR TABLE, or RESTORE to a version without it)."
+    hint = "Restore the file, or take it out of the table (FSCK REPAIR TABLE, or RESTORE to before it)."
 
 
 class LegacyCalendarError(DataFileError):
@@ -111,7 +111,7 @@ class LegacyCalendarError(DataFileError):
     template = (
         "data file {file}: column {column} holds {type} values before {since} in Spark's legacy calendar"
     )
-    hint = "Rewrite the file with a current Spark (OPTIMIZE, REORG TABLE ... APPLY (PURGE)), or leave the column out."
+    hint = "Rewrite the file with a current Spark (REORG TABLE ... APPLY (PURGE)), or leave the column out."
 
 
 class UnsafePathError(SourceError):
@@ -220,5 +220,5 @@ class StreamError(TailbitError):
     """The Spark query or its Java process ended for a reason that is not tailbit's own."""
 
     template = "the Spark query ended: {reason}"
-    hint = "Start it again: it goes on where the index says it was. If it ends at once again, delete {checkpoint}."
+    hint = "Start it again: it goes on where the index was. If it ends at once again, delete {checkpoint}."
     retryable = True
