@@ -7,6 +7,7 @@ result asks nothing of the cast any more, and serves bitmaps, partition values, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
@@ -21,6 +22,8 @@ from tailbit.tables.model import DataType
 
 Truth = tuple[ValueSet, ValueSet]
 """Where a condition is TRUE and where it is FALSE."""
+
+_ORDERED = ("<", "<=", ">", ">=")
 
 NEVER: Truth = (NOTHING, NOTHING)
 """NULL for every value."""
@@ -44,17 +47,34 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
         Incomparable: the types do not compare, or only by casting the column in a way that changes its order.
         ValueError: the literal is malformed for the column's type.
     """
+    if op in _ORDERED and type_.name in WHOLE and literal.type.name == "decimal" and literal.written:
+        return _with_rounded(type_, op, literal, zone)
     common = compared_type(type_, literal)
     if common is None:
         raise Incomparable(f"a column of type {type_} does not compare with {literal.type}")
+    domain = _Domain(type_, common, zone)
     if literal.value is None:
         return (NULL, VALUES) if op == "<=>" else NEVER
     target = cast(literal, common, zone).value
     assert target is not None
-    true = ValueSet.of(_intervals(_Domain(type_, common, zone), op, target), complement=op == "<>")
+    true = ValueSet.of(_intervals(domain, op, target), complement=op == "<>")
     if op == "<=>":
         return true, true.inverse()
     return true, true.others()
+
+
+def _with_rounded(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
+    """An integer column against a decimal as written, which Spark rounds to a whole number first.
+
+    A decimal beyond every long makes the condition TRUE or FALSE outright, for NULL too.
+    """
+    exact = literal.number
+    whole = math.floor(exact) if op in ("<=", ">") else math.ceil(exact)
+    low, high = WHOLE["long"]
+    if low <= exact <= high:
+        return comparison(type_, op, Literal(DataType("long"), whole), zone)
+    everything = NOTHING.inverse()
+    return (everything, NOTHING) if (exact > high) == (op in ("<", "<=")) else (NOTHING, everything)
 
 
 def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth:
@@ -70,8 +90,8 @@ def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth
         kinds = ", ".join(dict.fromkeys(str(literal.type) for literal in listed))
         raise Incomparable(f"a column of type {type_} does not compare with {kinds} in one list")
     known = [value for literal in listed if (value := cast(literal, common, zone).value) is not None]
-    domain = _Domain(type_, common, zone) if known else None
-    true = ValueSet.of(i for value in known if domain for i in _intervals(domain, "=", value))
+    domain = _Domain(type_, common, zone)
+    true = ValueSet.of(i for value in known for i in _intervals(domain, "=", value))
     return true, (true.others() if len(known) == len(listed) else NOTHING)
 
 
@@ -83,7 +103,8 @@ class _Domain:
     """
 
     def __init__(self, type_: DataType, common: DataType, zone: str) -> None:
-        self.same = key_type_of(type_) == key_type_of(common)
+        kinds = (key_type_of(type_), key_type_of(common))
+        self.same = kinds[0] == kinds[1] or kinds == ("string", "binary")
         self.convert: Callable[[int], Any] = lambda value: value
         self.low, self.high = _range(type_)
         if not self.same:

@@ -6,6 +6,7 @@ Source: Spark 4.2, SqlBaseLexer.g4 and SparkParserUtils.unescapeSQLString.
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -38,6 +39,7 @@ _SUFFIXES = {"L": "long", "S": "short", "Y": "byte"}
 _NUMBER = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(BD|[LSYFD])?", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_MAX_FLOAT = float(np.finfo(np.float32).max)
 MAX_DIGITS = 38
 
 
@@ -83,9 +85,11 @@ def number(text: str, negative: bool = False) -> Literal:
         raise ValueError(f"the exponent of {text} is out of range")
     exact = Decimal(f"{'-' if negative else ''}{digits}E{exponent or 0}")
     if suffix == "F":
-        return Literal(FLOAT, _in_range(nearest_float32(Fraction(exact)), text), True)
+        _check_range(exact, _MAX_FLOAT, text)
+        return Literal(FLOAT, nearest_float32(Fraction(exact)) + 0.0, True)
     if suffix == "D" or (exponent is not None and not suffix):
-        return Literal(DOUBLE, _in_range(float(exact), text), True)
+        _check_range(exact, sys.float_info.max, text)
+        return Literal(DOUBLE, float(exact) + 0.0, True)
     return _decimal(exact, text)
 
 
@@ -99,10 +103,10 @@ def _whole(value: int, name: str | None, text: str) -> Literal:
     return _decimal(Decimal(value), text)
 
 
-def _in_range(value: float, text: str) -> float:
-    if value in (float("inf"), float("-inf")):
+def _check_range(exact: Decimal, limit: float, text: str) -> None:
+    """Spark asks of the number as written, not of what it is rounded to, that it lies within its type."""
+    if abs(exact) > Decimal(limit):
         raise ValueError(f"{text} is out of range")
-    return value + 0.0
 
 
 def _decimal(exact: Decimal, text: str) -> Literal:

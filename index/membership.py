@@ -61,7 +61,8 @@ def _searched(numbers: npt.NDArray[np.int64], intervals: tuple[Interval, ...], k
         return np.logical_and(numbers >= bounds[0][0], numbers <= bounds[0][1])
     low, high = np.array(bounds, dtype=np.int64).T
     at = np.searchsorted(low, numbers, side="right") - 1
-    return np.logical_and(at >= 0, numbers <= high[at])
+    found: Mask = np.logical_and(at >= 0, numbers <= high[at])
+    return found
 
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NoReturn
 
+from tailbit.errors import ColumnTypeError
 from tailbit.index import literals
 from tailbit.index.casts import cast
 from tailbit.index.literals import WHOLE, Literal
 from tailbit.index.sql_text import Constant, ParsedPredicate, refuse
+from tailbit.index.values import key_type_of
 from tailbit.tables.delta.schema import Schema
 from tailbit.tables.model import Column, DataType
 
@@ -32,6 +35,9 @@ _TYPES = {
     "TIMESTAMPNTZ": "timestamp_ntz",
 }
 _TYPED = ("date", "timestamp", "timestamp_ntz")
+_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+"""Where Spark keeps the declared type of a column that is a plain string to the table."""
+_CHAR = re.compile(r"\bchar\(", re.IGNORECASE)
 _SHOWN = 40
 
 
@@ -100,6 +106,24 @@ class OperandReader:
         if name in ("Cast", "TryCast"):
             return f"{self.type_of(node.args['to'])} {self.show(node.this)}"
         return str(node.this).upper() if name == "Boolean" else "NULL"
+
+    def comparable(self, column: Column) -> Column:
+        """The column, if its values can be compared.
+
+        Spark pads values of CHAR(n) when it reads them, and constants in some comparisons only: refused.
+
+        Raises:
+            ColumnTypeError: they cannot.
+        """
+        reason = "it can only be asked for IS [NOT] NULL"
+        declared = str(self.schema.resolve(column.name[:1]).metadata.get(_DECLARED, ""))
+        if column.type.name == "string" and _CHAR.search(declared):
+            raise ColumnTypeError(column=column.label, type=declared, reason=f"values are padded; {reason}")
+        try:
+            key_type_of(column.type)
+        except ColumnTypeError as wrong:
+            raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason) from wrong
+        return column
 
     def _unknown(self, node: Tree) -> NoReturn:
         name = type(node).__name__

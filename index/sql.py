@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from tailbit.errors import ColumnTypeError
 from tailbit.index.column_comparisons import check_comparable
 from tailbit.index.comparisons import MIRRORED, Incomparable, Truth, comparison, membership
 from tailbit.index.constants import compared_constants
@@ -32,7 +31,6 @@ from tailbit.index.predicate import (
 )
 from tailbit.index.sql_text import FLATTEN, parse_predicate, refuse
 from tailbit.index.value_sets import NULL
-from tailbit.index.values import key_type_of
 from tailbit.tables.delta.schema import Schema
 from tailbit.tables.model import Column
 
@@ -127,13 +125,14 @@ class _Binder:
         try:
             if isinstance(a, Column):
                 if isinstance(b, Column):
-                    check_comparable(_compared(a), _compared(b))
+                    check_comparable(self.operands.comparable(a), self.operands.comparable(b))
                     return Compare(a, op, b)
                 text = f"{a.label} {op} {self.operands.show(right)}"
-                return _leaf(a, comparison(_compared(a).type, op, b, self.zone), text)
+                return _leaf(a, comparison(self.operands.comparable(a).type, op, b, self.zone), text)
             if isinstance(b, Column):
                 text = f"{b.label} {MIRRORED[op]} {self.operands.show(left)}"
-                return _leaf(b, comparison(_compared(b).type, MIRRORED[op], a, self.zone), text)
+                truth = comparison(self.operands.comparable(b).type, MIRRORED[op], a, self.zone)
+                return _leaf(b, truth, text)
             return Constant(compared_constants(a, op, b, self.zone))
         except Incomparable as wrong:
             self.operands.refuse(str(wrong), e, wrong.hint)
@@ -159,7 +158,7 @@ class _Binder:
         if isinstance(subject, Literal):
             return any_of(self.compare(e, e.this, "=", item) for item in e.expressions)
         try:
-            truth = membership(_compared(subject).type, listed, self.zone)
+            truth = membership(self.operands.comparable(subject).type, listed, self.zone)
         except Incomparable as wrong:
             self.operands.refuse(str(wrong), e, wrong.hint)
         except (ValueError, OverflowError) as wrong:
@@ -201,20 +200,6 @@ def _leaf(column: Column, truth: Truth, text: str) -> Node:
     true, false = truth
     empty = ValueSet()
     return Constant(None) if true == empty == false else Leaf(column, true, false, text)
-
-
-def _compared(column: Column) -> Column:
-    """The column, if its values can be compared.
-
-    Raises:
-        ColumnTypeError: they cannot.
-    """
-    try:
-        key_type_of(column.type)
-    except ColumnTypeError as wrong:
-        reason = "it can only be asked for IS [NOT] NULL"
-        raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason) from wrong
-    return column
 
 
 def _bare(e: Tree) -> Tree:

@@ -72,25 +72,30 @@ def parse_predicate(text: str) -> ParsedPredicate:
 
     dialect = Spark()
     try:
-        found = dialect.tokenize(text)
-        reader = _Reader(text, found, type(found[0].token_type) if found else None)
-        tokens = reader.read()
-        trees = dialect.parser().parse_into(exp.Condition, tokens, text)
+        lexed = dialect.tokenize(text)
+        if not lexed:
+            refuse(text, "it is empty")
+        reader = _Reader(text, lexed, type(lexed[0].token_type))
+        trees = dialect.parser().parse_into(exp.Condition, reader.read(), text)
     except TokenError as wrong:
         refuse(text, f"it cannot be read ({_first_line(wrong)})")
     except ParseError as wrong:
-        at = wrong.errors[0].get("col") if wrong.errors else None
-        description = wrong.errors[0].get("description") if wrong.errors else None
-        refuse(text, (description or "it does not parse").rstrip("."), None if at is None else max(at - 1, 0))
+        refuse(text, *_described(text, wrong.errors))
     except RecursionError:
-        refuse(
-            text,
-            "it is nested too deeply",
-            hint="Flatten it: AND and OR take any number of conditions, IN any list.",
-        )
+        refuse(text, "it is nested too deeply", hint=FLATTEN)
     if len(trees) != 1 or trees[0] is None:
-        refuse(text, "it must be one condition" if tokens else "it is empty")
+        refuse(text, "it must be one condition")
     return ParsedPredicate(text, trees[0], tuple(reader.constants))
+
+
+def _described(text: str, errors: list[dict[str, Any]]) -> tuple[str, int | None]:
+    """What a parser found wrong, and where."""
+    found = errors[0] if errors else {}
+    reason = re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", found.get("description") or "it does not parse")
+    if found.get("line") is None or found.get("col") is None:
+        return reason.rstrip("."), None
+    before = text.splitlines(keepends=True)[: found["line"] - 1]
+    return reason.rstrip("."), max(sum(map(len, before)) + found["col"] - 1, 0)
 
 
 def _first_line(error: Exception) -> str:

@@ -1,0 +1,245 @@
+"""What Spark 4.2 says of every kind of predicate, ANSI mode on, zone UTC: TRUE, FALSE and NULL alike."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+
+from support.typed_rows import LITERALS, VALUES, rows, schema
+from tailbit.errors import TailbitError
+from tailbit.index.predicate import is_null, negate
+from tailbit.index.scan import matches
+from tailbit.index.sql import bind
+
+SEED = int(os.environ.get("TAILBIT_SEED", "1"))
+SCALE = int(os.environ.get("TAILBIT_SCALE", "1"))
+"""How many times the usual number of random predicates is asked: 100 takes an hour."""
+
+OPERATORS = ("=", "<>", "!=", "==", "<", "<=", ">", ">=", "<=>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
+JOB = 200
+"""Predicates judged in one job."""
+
+Truth = list[bool | None]
+TABLE, SCHEMA = rows(), schema()
+
+
+@pytest.fixture(scope="module")
+def typed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    path = tmp_path_factory.mktemp("typed") / "rows.parquet"
+    pq.write_table(TABLE, path)
+    before = spark.conf.get("spark.sql.codegen.wholeStage")
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    yield spark.read.parquet(str(path)).coalesce(1)
+    spark.conf.set("spark.sql.codegen.wholeStage", before)
+
+
+def ours(text: str) -> Truth | None:
+    """Our truth of each row; None where the predicate is refused."""
+    try:
+        node = bind(text, SCHEMA)
+    except TailbitError:
+        return None
+    true, false, null = (matches(n, TABLE, {}) for n in (node, negate(node), is_null(node)))
+    assert ((true.astype(int) + false + null) == 1).all(), text
+    return [True if t else False if f else None for t, f in zip(true, false, strict=True)]
+
+
+def sparks(typed: Any, predicates: Sequence[str]) -> list[Truth]:
+    """Spark's truth of each row."""
+    found: list[Truth] = []
+    for start in range(0, len(predicates), JOB):
+        part = predicates[start : start + JOB]
+        judged = (
+            typed.selectExpr("id", *[f"({p}\n) AS p{n}" for n, p in enumerate(part)]).orderBy("id").toArrow()
+        )
+        found += [judged[f"p{n}"].to_pylist() for n in range(len(part))]
+    return found
+
+
+def check(typed: Any, candidates: Sequence[str], at_least: int) -> None:
+    accepted = {text: truth for text in dict.fromkeys(candidates) if (truth := ours(text)) is not None}
+    assert len(accepted) >= at_least
+    theirs = dict(zip(accepted, sparks(typed, list(accepted)), strict=True))
+    assert {t: (theirs[t], accepted[t]) for t in accepted if theirs[t] != accepted[t]} == {}
+
+
+def comparison(rng: random.Random) -> str:
+    column, sign, literal = rng.choice(list(VALUES)), rng.choice(OPERATORS), rng.choice(LITERALS)
+    return (
+        f"{literal} {sign} {column}"
+        if rng.random() < 0.2 and sign[0] != "I"
+        else f"{column} {sign} {literal}"
+    )
+
+
+def fitting(rng: random.Random, column: str) -> str:
+    """A constant that compares with a column."""
+    while True:
+        literal = rng.choice(LITERALS)
+        if ours(f"{column} = {literal}") is not None:
+            return literal
+
+
+def leaf(rng: random.Random) -> str:
+    column, roll = rng.choice(list(VALUES)), rng.random()
+    if roll < 0.35:
+        listed = ", ".join(fitting(rng, column) for _ in range(rng.randint(1, 4)))
+        return f"{column} {rng.choice(('', 'NOT '))}IN ({listed})"
+    if roll < 0.6:
+        low, high = fitting(rng, column), fitting(rng, column)
+        return f"{column} {rng.choice(('', 'NOT '))}BETWEEN {low} AND {high}"
+    if roll < 0.7:
+        return f"{column} IS {rng.choice(('', 'NOT '))}NULL"
+    if roll < 0.75:
+        return rng.choice(
+            ("c_bool", "c_bool IS TRUE", "c_bool IS NOT FALSE", "NULL", "TRUE", "c_bool IS UNKNOWN")
+        )
+    return f"{column} {rng.choice(OPERATORS)} {fitting(rng, column)}"
+
+
+def tree(rng: random.Random, depth: int) -> str:
+    roll = rng.random()
+    if depth == 0 or roll < 0.15:
+        return leaf(rng)
+    if roll < 0.3:
+        return f"{rng.choice(('NOT', '!'))} ({tree(rng, depth - 1)})"
+    if roll < 0.4:
+        return (
+            f"({tree(rng, depth - 1)}) IS {rng.choice(('', 'NOT '))}{rng.choice(('NULL', 'TRUE', 'FALSE'))}"
+        )
+    word = rng.choice((" AND ", " OR "))
+    return word.join(f"({tree(rng, depth - 1)})" for _ in range(rng.randint(2, 3)))
+
+
+def test_a_comparison_of_any_type_with_any_constant_is_what_spark_says(typed: Any) -> None:
+    rng = random.Random(SEED)
+    check(typed, [comparison(rng) for _ in range(1000 * SCALE)], at_least=300)
+
+
+def test_lists_ranges_and_trees_of_conditions_are_what_spark_says(typed: Any) -> None:
+    rng = random.Random(SEED)
+    check(typed, [tree(rng, rng.randint(0, 3)) for _ in range(300 * SCALE)], at_least=200)
+
+
+def test_two_columns_compare_as_in_spark(typed: Any) -> None:
+    pairs = [f"{a} {sign} {b}" for a in VALUES for b in VALUES for sign in ("=", "<", "<=>", ">=")]
+    check(typed, pairs, at_least=200)
+
+
+PRECEDENCE = (
+    "NOT c_int = 1 AND c_bool",
+    "NOT c_int = 1 OR c_bool",
+    "! c_bool OR c_int = 1",
+    "NOT NOT c_bool",
+    "NOT c_int IS NULL",
+    "c_int = 1 IS NULL",
+    "c_int BETWEEN 0 AND 1 AND c_bool",
+    "NOT c_int BETWEEN 0 AND 1 OR c_bool",
+    "c_bool AND c_int = 1 OR c_long = 0 AND NOT c_bool",
+    "c_bool OR c_int = 1 AND c_long = 0",
+    "NOT c_int IN (1, 2) AND c_bool",
+    "c_int IS NOT NULL AND NOT c_bool IS TRUE",
+    "`C_INT` = 1 AND C_Long >= 0",
+    "c_int/* = 5 */= 1 -- AND FALSE",
+    "c_int -- one\n= 1",
+    "(((c_int))) = (((1)))",
+    "1 = 1 AND c_bool",
+    "NULL IS NULL AND c_bool",
+    "'a' < 'B' OR c_bool",
+    "1.0 = '1' AND c_bool",
+    "CAST(c_int AS INT) = 1",
+    "1 IN (1, NULL) AND c_bool",
+    "2 IN (1, NULL) OR c_bool",
+    "1 BETWEEN 0 AND 2 AND c_bool",
+    "c_int < 99999999999999999999 AND c_int IS NULL",
+    "c_int BETWEEN -99999999999999999999 AND 1.5",
+    "NOT (c_int > 99999999999999999999)",
+)
+
+
+def test_operators_bind_as_tightly_as_in_spark(typed: Any) -> None:
+    check(typed, PRECEDENCE, at_least=len(PRECEDENCE))
+
+
+REFUSED_BY_BOTH = (
+    "c_int = 'x'",
+    "c_int = '1.5'",
+    "c_int = '99999999999999999999'",
+    "c_byte = 128Y",
+    "c_int = 1.5S",
+    "c_double = 1e400",
+    "c_double = 1e400D",
+    "c_float = 3.4028235e38F",
+    "c_dec = 123456789012345678901234567890123456789",
+    "c_bool = 'x'",
+    "c_bool = 1",
+    "c_int = TRUE",
+    "c_int = DATE'2020-01-01'",
+    "c_date = 'x'",
+    "c_date = DATE'x'",
+    "c_date = '2020-02-30'",
+    "c_date = 20200101",
+    "c_ts = '24:00:00x'",
+    "c_ts = 1",
+    "c_binary = 1",
+    "c_binary = X'GG'",
+    "c_int",
+    "c_string",
+    "c_int AND c_bool",
+    "c_int IS TRUE",
+    "c_int IN ()",
+    "c_int IN (1) = TRUE",
+    "c_int = NOT TRUE",
+    "c_bool = c_int < 1",
+    "c_int = 0x1F",
+    "c_int = 1_000",
+    "no_such = 1",
+    "c_int = 1 LIMIT 1",
+    "c_int = 1; SELECT 1",
+    "c_int = ",
+    "(c_int = 1",
+    "c_string IN ('a', 5)",
+    "c_date IN (1)",
+    "CAST('x' AS INT) = c_int",
+    "CAST(300 AS TINYINT) = c_int",
+    "CAST(99.95 AS DECIMAL(3,1)) = c_dec",
+    "c_int = -(-2147483648)",
+    "c_int = - 'x'",
+)
+
+
+def refused_by_spark(typed: Any, text: str) -> bool:
+    try:
+        typed.where(text).collect()
+    except PySparkException:
+        return True
+    return False
+
+
+def test_what_spark_refuses_is_refused(typed: Any) -> None:
+    assert [text for text in REFUSED_BY_BOTH if ours(text) is not None] == []
+    assert [text for text in REFUSED_BY_BOTH if not refused_by_spark(typed, text)] == []
+
+
+def test_a_zone_with_clock_changes_reads_texts_and_days_as_spark_does(typed: Any, spark: Any) -> None:
+    zone, texts = (
+        "Europe/Paris",
+        ("2020-03-29 02:30:00", "2020-10-25 02:30:00", "2020-03-29", "1850-01-01", "9999-12-31"),
+    )
+    asked = [f"c_ts {sign} '{text}'" for text in texts for sign in ("=", "<", ">=")]
+    asked += [f"c_date {sign} TIMESTAMP'{text}'" for text in texts for sign in ("=", "<", ">=")]
+    asked += [f"c_ts {sign} DATE'{text[:10]}'" for text in texts for sign in ("=", "<", ">=")]
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        theirs = sparks(typed, asked)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    for text, truth in zip(asked, theirs, strict=True):
+        node = bind(text, SCHEMA, zone)
+        assert matches(node, TABLE, {}).tolist() == [t is True for t in truth], text
