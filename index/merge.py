@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from tailbit.index.files import open_index_file
 from tailbit.index.lookups import add_up, row_groups
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.model import FileRecord, IndexFile
-from tailbit.index.rebase import Moves, combine, lay_out
+from tailbit.index.rebase import Moves, NewClaim, combine, lay_out
 from tailbit.index.segment import Postings, Segment, write_segment
 from tailbit.index.streams import aligned, regrouped, sort
 from tailbit.index.values import widen_keys, widening_factor
@@ -64,7 +64,7 @@ class _Output:
 
     adds: list[IndexFile] = field(default_factory=list)
     removes: list[str] = field(default_factory=list)
-    moved: list[tuple[FileRecord, FileRecord]] = field(default_factory=list)
+    moved: list[NewClaim] = field(default_factory=list)
     forgotten: set[str] = field(default_factory=set)
 
 
@@ -139,12 +139,13 @@ def _commit(index: IndexTable, output: _Output) -> None:
     )
 
 
-def _rebased(index: IndexTable, moved: Iterable[tuple[FileRecord, FileRecord]]) -> Iterator[FileRecord]:
+def _rebased(index: IndexTable, moved: Sequence[NewClaim]) -> Iterator[FileRecord]:
     """The newest records with their new claims; a file that claims another range by now is left alone."""
-    for old, new in moved:
-        now = index.record(old.path)
-        if now is not None and (now.space, now.base) == (old.space, old.base):
-            yield replace(now, space=new.space, base=new.base, columns=now.columns if new.space else ())
+    now = {record.path: record for record in index.recorded.get_all(claim.path for claim in moved)}
+    for claim in moved:
+        record = now.get(claim.path)
+        if record is not None and (record.space, record.base) == (claim.space, claim.base):
+            yield kinds.reclaimed(record, claim.new_space, claim.new_base)
 
 
 def _still_there(index: IndexTable, group: MergeGroup) -> bool:
@@ -155,8 +156,8 @@ def _still_there(index: IndexTable, group: MergeGroup) -> bool:
 
 def _came_back(index: IndexTable, output: _Output) -> bool:
     """Whether something that the merge has dropped is in use again, as after a RESTORE of the source."""
-    dropped = (index.record(old.path) for old, new in output.moved if new.space is None)
-    if any(record is not None and record.left is None for record in dropped):
+    dropped = index.recorded.get_all(claim.path for claim in output.moved if claim.new_space is None)
+    if any(record.left is None for record in dropped):
         return True
     return bool(output.forgotten) and not output.forgotten.isdisjoint(index.recorded.identities())
 
@@ -197,7 +198,7 @@ def _space_group(index: IndexTable, spaces: Sequence[str], number: int) -> Merge
 
 def _fitting(index: IndexTable, spaces: Sequence[str]) -> list[str]:
     """As many row spaces, smallest first, as fit into one."""
-    rows = {space: sum(r.rows or 0 for r in index.recorded.claims(space)) for space in spaces}
+    rows = {space: index.recorded.claimed_rows(space) for space in spaces}
     chosen, total = [], 0
     for space in sorted(spaces, key=lambda s: (rows[s], s)):
         if total + rows[space] > MAX_ROWS:
@@ -253,14 +254,9 @@ def _distinct(rows: pa.Table, current: pa.Array | None, forgotten: set[str]) -> 
 
 def _merge_spaces(index: IndexTable, group: MergeGroup, plan: MergePlan, output: _Output) -> None:
     claims = [index.recorded.claims(space) for space in group.spaces]
-    kept = [[r for r in old if reachable(r, plan.earliest)] for old in claims]
     space = uuid.uuid4().hex
-    moves, records = lay_out(kept, space)
-    new = {record.path: record for record in records}
-    for record in (r for old in claims for r in old):
-        nowhere = replace(record, space=None, base=None, columns=())
-        output.moved.append((record, new.get(record.path, nowhere)))
-    rows = sum(r.rows or 0 for r in records)
+    moves, moved, rows = lay_out(claims, lambda record: reachable(record, plan.earliest), space)
+    output.moved += moved
     postings = _postings(index, group, moves)
     _replace(output, group, [write_segment(index.storage, "", space, rows, postings)] if rows else [])
 

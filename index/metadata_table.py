@@ -178,9 +178,9 @@ class IndexTable:
         """The rows hidden under a deletion vector identity; None where the index does not know it."""
         return self._state.hidden.get(self._state.paths_of(kinds.HIDDEN_ROWS), identity)
 
-    def value_counts(self, column: str) -> Counts:
-        """Keys of an indexed column, in its settings' key type, and their recorded visible rows."""
-        key_type = next(c.key_type for c in self.settings.columns if c.id == column)
+    def value_counts(self, column: str, key_type: str | None = None) -> Counts:
+        """Keys of an indexed column, in its settings' key type or a wider one, and their visible rows."""
+        key_type = key_type or next(c.key_type for c in self.settings.columns if c.id == column)
         return self._state.counts.of(self._state.paths_of(kinds.VALUE_COUNTS), column, key_type)
 
     def statistics(self) -> IndexStatistics:
@@ -219,7 +219,7 @@ class IndexTable:
         ledger = None if ledger is None else replace(ledger, seq=seq)
         if ledger is None and settings is None:
             settings = self.settings
-        stamped = [replace(record, seq=seq) for record in records]
+        stamped = kinds.stamped(records, seq)
         heads, replaced = self._write_heads(ledger, settings, seq)
         added = [*files, *self._write_files(stamped), *heads]
         gone = [*removes, *replaced]

@@ -7,9 +7,10 @@ stay neighbours move together, so a row space without gaps costs one mask and on
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -68,24 +69,39 @@ class Moves:
         return np.where(inside, old - self.starts[run] + self.targets[run], -1)
 
 
-def lay_out(claims: Sequence[Sequence[FileRecord]], space: str) -> tuple[list[Moves], list[FileRecord]]:
+class NewClaim(NamedTuple):
+    """A file's claim of a row space, and the one that takes its place; None where its bits are dropped."""
+
+    path: str
+    space: str
+    base: int
+    new_space: str | None
+    new_base: int | None
+
+
+def lay_out(
+    claims: Sequence[Sequence[FileRecord]], keep: Callable[[FileRecord], bool], space: str
+) -> tuple[list[Moves], list[NewClaim], int]:
     """Lay the claims of old row spaces, each by base, end to end in a new one.
 
-    Returns: the moves of each old row space, and the records as they will be (all but their `seq`).
+    Returns: the moves of each old row space, what becomes of every claim, and the rows of the new row space.
     """
-    moves, records, top = [], [], 0
+    moves, moved, top = [], [], 0
     for old in claims:
         runs: list[list[int]] = []
         for record in old:
             base, rows = record.base or 0, record.rows or 0
+            if not keep(record):
+                moved.append(NewClaim(record.path, record.space or "", base, None, None))
+                continue
             if runs and runs[-1][1] == base:
                 runs[-1][1] += rows
             elif rows:
                 runs.append([base, base + rows, top])
-            records.append(replace(record, space=space, base=top))
+            moved.append(NewClaim(record.path, record.space or "", base, space, top))
             top += rows
         moves.append(Moves(*np.array(runs, dtype=np.int64).reshape(-1, 3).T))
-    return moves, records
+    return moves, moved, top
 
 
 def combine(rows: pa.Table, moves: Sequence[Moves]) -> pa.Table:

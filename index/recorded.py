@@ -7,7 +7,7 @@ per file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import cached_property
 
 import pyarrow as pa
@@ -32,6 +32,7 @@ class RecordedFiles:
     def __init__(self, rows: pa.Table) -> None:
         self._base = newest_per_path(rows).combine_chunks()
         self._newer: dict[str, FileRecord] = {}
+        self._claims: _Claims | None = None
         self._spent: tuple[int, set[str]] | None = None
 
     def __len__(self) -> int:
@@ -57,19 +58,15 @@ class RecordedFiles:
         Cost: nothing while nothing was recorded since the last call, else one vectorised pass over all files.
         """
         if self._newer:
-            by_space = self.__dict__.get("by_space")
             self._fold(files_to_arrow(list(self._newer.values())))
-            if by_space is not None:
-                self.__dict__["by_space"] = by_space
         return self._base
 
     def extend(self, records: Iterable[FileRecord]) -> None:
         """Take in newer records. Cost: theirs, and now and then a share of folding them into the base."""
         for record in records:
-            old = self.get(record.path)
+            if self._claims is not None:
+                self._claims.note(record.path, record.space)
             self._newer[record.path] = record
-            if "by_space" in self.__dict__:
-                self._move(old, record)
         if len(self._newer) > max(_MANY, len(self._base) // _SHARE):
             self.table()
 
@@ -78,23 +75,38 @@ class RecordedFiles:
         if len(rows) >= _MANY:
             self.table()
             self._fold(rows)
+            self._claims = None
         else:
             known = ((record, self.get(record.path)) for record in files_from_arrow(rows))
             self.extend([record for record, old in known if old is None or old.seq <= record.seq])
 
+    def get_all(self, paths: Iterable[str]) -> list[FileRecord]:
+        """The records of some paths, in no order; of paths never recorded there is none. Cost: one take."""
+        paths = list(paths)
+        newer = [self._newer[path] for path in paths if path in self._newer]
+        rows = [self._rows[path] for path in paths if path not in self._newer and path in self._rows]
+        return newer + files_from_arrow(self._base.take(pa.array(rows, pa.int64())))
+
     def claims(self, space: str) -> list[FileRecord]:
         """The records that claim a range of a row space, by base."""
-        records = (self.get(path) for path in self.by_space.get(space, ()))
-        return sorted((r for r in records if r is not None), key=lambda r: r.base or 0)
+        return sorted(self.get_all(self.by_space.get(space, ())), key=lambda record: record.base or 0)
 
-    @cached_property
-    def by_space(self) -> dict[str, set[str]]:
-        """Row space to the paths that claim a range of it. Kept up to date by `extend`."""
-        claimed = self.table().filter(pc.is_valid(self._base["space"]))
-        spaces: dict[str, set[str]] = {}
-        for space, path in zip(claimed["space"].to_pylist(), claimed["path"].to_pylist(), strict=True):
-            spaces.setdefault(space, set()).add(path)
-        return spaces
+    def claimed_rows(self, space: str) -> int:
+        """The rows of all claims of a row space."""
+        paths = self.by_space.get(space, ())
+        at = [self._rows[path] for path in paths if path not in self._newer]
+        total = pc.sum(self._base["rows"].take(pa.array(at, pa.int64()))).as_py() or 0
+        return int(total) + sum(self._newer[path].rows for path in paths if path in self._newer)
+
+    @property
+    def by_space(self) -> Mapping[str, Set[str]]:
+        """Row space to the paths that claim a range of it; made at the first use, then kept up to date."""
+        if self._claims is None:
+            table = self.table()
+            self._claims = _Claims()
+            for path, space in zip(table["path"].to_pylist(), table["space"].to_pylist(), strict=True):
+                self._claims.note(path, space)
+        return self._claims.by_space
 
     def identities(self) -> set[str]:
         """The deletion vector identities under which rows are counted now. Cost: one pass over all files."""
@@ -122,11 +134,21 @@ class RecordedFiles:
     def _fold(self, rows: pa.Table) -> None:
         self._base = newest_per_path(pa.concat_tables([self._base, rows])).combine_chunks()
         self._newer = {}
-        for name in ("_rows", "by_space"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("_rows", None)
 
-    def _move(self, old: FileRecord | None, new: FileRecord) -> None:
-        if old is not None and old.space is not None:
-            self.by_space.get(old.space, set()).discard(old.path)
-        if new.space is not None:
-            self.by_space.setdefault(new.space, set()).add(new.path)
+
+class _Claims:
+    """Which paths claim ranges of which row space, both ways."""
+
+    def __init__(self) -> None:
+        self.by_space: dict[str, set[str]] = {}
+        self._space_of: dict[str, str] = {}
+
+    def note(self, path: str, space: str | None) -> None:
+        """A path claims a range of a row space by now, or of none."""
+        before = self._space_of.pop(path, None)
+        if before is not None:
+            self.by_space[before].discard(path)
+        if space is not None:
+            self._space_of[path] = space
+            self.by_space.setdefault(space, set()).add(path)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -178,28 +179,43 @@ def _column(found: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
     return pa.nulls(len(found), field.type)
 
 
+_NAMES = tuple(field.name for field in fields(FileRecord))
+_PLACES = {name: place for place, name in enumerate(_NAMES)}
+_values_of = attrgetter(*_NAMES)
+
+
 def files_to_arrow(records: Sequence[FileRecord]) -> pa.Table:
     """`files` records as rows."""
     schema = SCHEMAS[FILES]
-    columns = {name: [getattr(r, name) for r in records] for name in schema.names}
-    columns["partition"] = [dict(r.partition) for r in records]
-    return pa.table(
-        [pa.array(_pairs(v) if n == "partition" else v, schema.field(n).type) for n, v in columns.items()],
-        schema=schema,
-    )
-
-
-def _pairs(maps: Sequence[Mapping[str, str | None]]) -> list[list[tuple[str, str | None]]]:
-    return [list(m.items()) for m in maps]
+    columns = dict(zip(_NAMES, zip(*map(_values_of, records), strict=True), strict=True)) if records else {}
+    columns["partition"] = tuple(list(r.partition.items()) for r in records)
+    return pa.table([pa.array(columns.get(f.name, ()), f.type) for f in schema], schema=schema)
 
 
 def files_from_arrow(table: pa.Table) -> list[FileRecord]:
     """Rows as `files` records."""
-    rows = table.to_pylist()
-    for row in rows:
-        row["partition"] = dict(row["partition"] or ())
-        row["columns"] = tuple(row["columns"] or ())
-    return [FileRecord(**{f.name: row[f.name] for f in fields(FileRecord)}) for row in rows]
+    columns = {name: table[name].to_pylist() for name in _NAMES}
+    columns["partition"] = [dict(pairs or ()) for pairs in columns["partition"]]
+    columns["columns"] = [tuple(names or ()) for names in columns["columns"]]
+    return [FileRecord(*row) for row in zip(*columns.values(), strict=True)]
+
+
+def stamped(records: Iterable[FileRecord], seq: int) -> list[FileRecord]:
+    """The records as the change of that number makes them visible."""
+    return [_changed(record, seq=seq) for record in records]
+
+
+def reclaimed(record: FileRecord, space: str | None, base: int | None) -> FileRecord:
+    """The record with another claim; without one nothing of the file is posted."""
+    return _changed(record, space=space, base=base, columns=record.columns if space is not None else ())
+
+
+def _changed(record: FileRecord, **values: Any) -> FileRecord:
+    """What `dataclasses.replace` does, three times as fast: merges move hundreds of thousands of records."""
+    every = list(_values_of(record))
+    for name, value in values.items():
+        every[_PLACES[name]] = value
+    return FileRecord(*every)
 
 
 def newest_per_path(table: pa.Table) -> pa.Table:

@@ -9,6 +9,7 @@ from typing import Any
 import deltalake
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap
 
@@ -21,6 +22,7 @@ from tailbit.errors import (
     NoIndexError,
 )
 from tailbit.faults import InjectedFaultError
+from tailbit.index import log_writer
 from tailbit.index import records as kinds
 from tailbit.index.metadata_table import IndexTable
 
@@ -335,3 +337,53 @@ def test_a_query_process_imports_no_deltalake(tmp_path: Path) -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_the_log_of_a_long_history_is_as_short_as_that_of_a_young_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(log_writer._CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
+    monkeypatch.setitem(log_writer._CONFIGURATION, "delta.deletedFileRetentionDuration", "interval 0 seconds")
+    index = new_index(str(tmp_path))
+    for i in range(130):
+        index.commit([], [], ledger(i))
+    assert len(list((tmp_path / "_delta_log").glob("*.json"))) <= 3 * log_writer.LOG_CHECKPOINT_EVERY
+    found = IndexTable.open(str(tmp_path))
+    assert (found.version, found.seq, found.ledger) == (130, 130, index.ledger)
+    newest = max((tmp_path / "_delta_log").glob("*.checkpoint.parquet"))
+    assert pq.read_metadata(newest).num_rows < 50
+
+
+def test_a_reader_that_slept_past_the_cleanup_of_the_log_finds_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(log_writer._CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
+    writer = new_index(str(tmp_path))
+    writer.commit([record("a")], [], ledger(0))
+    reader = IndexTable.open(str(tmp_path))
+    assert reader.record("a") is not None
+    for i in range(60):
+        writer.commit([record(f"f{i}")], [], ledger(i))
+    assert not (tmp_path / f"_delta_log/{reader.version + 1:020}.json").exists()
+    assert reader.refresh()
+    assert {r.path for r in reader.live_records()} == {"a"} | {f"f{i}" for i in range(60)}
+
+
+@pytest.mark.parametrize("commits", [20, 40])
+def test_dying_between_a_log_checkpoint_and_its_cleanup_harms_nothing(
+    tmp_path: Path, commits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = new_index(str(tmp_path))
+    for i in range(commits - 1):
+        index.commit([record(f"f{i}")], [], ledger(i))
+    monkeypatch.setenv("TAILBIT_FAULT", "log_checkpoint_half_written=raise")
+    monkeypatch.setattr("tailbit.faults._passes", {})
+    with pytest.raises(InjectedFaultError):
+        index.commit([record("last")], [], ledger(commits))
+    monkeypatch.delenv("TAILBIT_FAULT")
+    found = IndexTable.open(str(tmp_path))
+    assert found.version == index.version == commits
+    assert found.record("last") is not None
+    index.commit([record("next")], [], ledger(commits))
+    assert found.refresh()
+    assert found.record("next") is not None
