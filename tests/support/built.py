@@ -1,0 +1,121 @@
+"""An index brought from version to version by hand, and what it must hold by the data itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from support import index_records
+from support.contents import Contents, contents_of
+from tailbit.index.build import BuildTask, FileWork, IndexedColumn, TaskResult, run_task
+from tailbit.index.metadata_table import IndexTable
+from tailbit.index.model import IndexedColumn as Remembered
+from tailbit.index.model import Settings
+from tailbit.index.plan import plan_work
+from tailbit.index.values import encode_array
+from tailbit.tables import open_table
+from tailbit.tables.data_file import open_data_file, partition_array, read_columns
+from tailbit.tables.delta.deletion_vectors import read_deletion_vector
+from tailbit.tables.delta.snapshot import Snapshot
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.storage import Storage
+
+Key = bytes | None
+
+
+@dataclass
+class Built:
+    """An index of a table; `lineage` is what the records of the next step say."""
+
+    table: str
+    index: str
+    columns: Sequence[str]
+    lineage: int = 1
+    results: list[TaskResult] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        schema = open_table(self.table).snapshot(0).schema
+        found = [IndexedColumn.of(schema.resolve(name)) for name in self.columns]
+        indexed = tuple(
+            Remembered(c.column.label, c.column.id, c.key_type, str(c.column.type)) for c in found
+        )
+        settings = Settings(1, "an index", 1, indexed, {})
+        IndexTable.create(self.index, settings)
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        """The table as it is now."""
+        return open_table(self.table).snapshot(version)
+
+    def task(self, version: int | None = None, columns: Sequence[str] | None = None) -> BuildTask:
+        """All that is missing at a version, as one task."""
+        snapshot = self.snapshot(version)
+        leaves = {column.id: column for column in snapshot.schema.leaves()}
+        wanted = [leaves[name] for name in columns or self.columns if name in leaves]
+        index = IndexTable.open(self.index)
+        live = {slice_.path: slice_ for slice_ in snapshot.files}
+        gone = [record.path for record in index.live_records() if record.path not in live]
+        works = plan_work(
+            [*live.items(), *((path, None) for path in gone)],
+            index.record,
+            [c.id for c in wanted],
+            self.lineage,
+        )
+        return BuildTask(
+            root=self.table,
+            index_path=self.index,
+            columns=tuple(IndexedColumn.of(column) for column in wanted),
+            works=tuple(works),
+            lineage=self.lineage,
+            version=snapshot.version,
+        )
+
+    def run(self, works: Sequence[FileWork] | None = None, **wanted: object) -> TaskResult:
+        """Do what is missing, and commit it."""
+        task = self.task(**wanted)  # type: ignore[arg-type]
+        result = run_task(task)
+        index = IndexTable.open(self.index)
+        index.commit(result.records, result.files, index_records.ledger(task.version, lineage=self.lineage))
+        self.results.append(result)
+        return result
+
+    def found(self) -> Contents:
+        """What the index says."""
+        return contents_of(self.index)
+
+    def check(self, columns: Sequence[str] | None = None) -> None:
+        """The index holds what the live data files hold, bit by bit, and counts what is visible."""
+        expected, found = self.expected(columns or self.columns), self.found()
+        assert found.postings == expected.postings
+        assert found.counts == expected.counts
+
+    def expected(self, columns: Sequence[str]) -> Contents:
+        """What the index must say, by a plain reading of every live data file."""
+        snapshot = self.snapshot()
+        storage = Storage(self.table)
+        out = Contents(snapshot.version)
+        counts: Counter[tuple[str, Key]] = Counter()
+        for slice_ in snapshot.files:
+            hidden = BitMap() if slice_.hidden is None else read_deletion_vector(storage, slice_.hidden)
+            for name in columns:
+                column = snapshot.schema.resolve(name)
+                for position, key in enumerate(_keys(storage, slice_, column)):
+                    at = (slice_.path, column.id, key)
+                    out.postings.setdefault(at, BitMap()).add(position)
+                    counts[column.id, key] += position not in hidden
+        out.counts = {at: n for at, n in counts.items() if n}
+        return out
+
+
+def _keys(storage: Storage, slice_: FileSlice, column: Column) -> list[Key]:
+    file = open_data_file(storage, slice_.path)
+    if column.partition:
+        text = slice_.partition.get(column.physical[0])
+        values: pa.Array = partition_array(column, text, file.metadata.num_rows)
+    else:
+        values = read_columns(file, [column])[column.id]
+    found: list[Key] = encode_array(values, IndexedColumn.of(column).key_type).to_pylist()
+    return found
