@@ -5,6 +5,7 @@ Both kinds are sorted files whose row-group statistics say where to look; only t
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
@@ -118,7 +119,7 @@ class ValueCounts:
         """
         seen, sums = self._sums.get((column, key_type), (frozenset(), None))
         if sums is None or not seen <= paths:
-            seen, sums = frozenset(), _NO_COUNTS
+            seen, sums = frozenset(), _no_counts()
         parts = [sums, *(_deltas(self._storage, p, column, key_type) for p in sorted(paths - seen))]
         if len(parts) > 1:
             sums = add_up(pa.concat_tables(parts))
@@ -126,13 +127,16 @@ class ValueCounts:
         return sums["key"].combine_chunks(), np.asarray(sums["delta"], dtype=np.int64)
 
 
-_NO_COUNTS = pa.table({"key": pa.array([], pa.binary()), "delta": pa.array([], pa.int64())})
+@functools.cache
+def _no_counts() -> pa.Table:
+    """Made when needed: pyarrow imports pandas with the first table it makes, half a second."""
+    return pa.schema([("key", pa.binary()), ("delta", pa.int64())]).empty_table()
 
 
 def _deltas(storage: Storage, path: str, column: str, key_type: str) -> pa.Table:
     rows = read_groups(storage, path, "column", column, ["column", "key_type", "key", "delta"])
     rows = rows.filter(pc.equal(rows["column"], column))
-    parts = [_NO_COUNTS]
+    parts = [_no_counts()]
     for stored in pc.unique(rows["key_type"]).to_pylist():
         mine = rows.filter(pc.equal(rows["key_type"], stored))
         keys = mine["key"].combine_chunks()

@@ -10,6 +10,7 @@ import pytest
 from pyroaring import BitMap
 
 from support.index_records import counts, hidden, ledger, new_index, record, segment
+from support.racers import merge_everything
 from tailbit.errors import CorruptIndexError
 from tailbit.faults import InjectedFaultError
 from tailbit.index import records as kinds
@@ -317,17 +318,13 @@ def test_a_damaged_input_stops_the_merge_by_name_and_is_left_alone(tmp_path: Pat
     assert IndexTable.open(str(tmp_path)).files == before
 
 
-def _merge_in_process(path: str) -> None:
-    merge_all(IndexTable.open(path))
-
-
 def test_two_processes_merging_at_once_merge_once(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     for i in range(16):
         add_space(index, space(i), {f"a{i}": [b"x", b"%d" % i]})
     before = said(index)
     context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_merge_in_process, args=(str(tmp_path),)) for _ in range(2)]
+    workers = [context.Process(target=merge_everything, args=(str(tmp_path),)) for _ in range(2)]
     for worker in workers:
         worker.start()
     for worker in workers:

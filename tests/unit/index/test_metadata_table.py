@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from typing import Any
 
 import deltalake
 import duckdb
@@ -14,6 +12,7 @@ import pytest
 from pyroaring import BitMap
 
 from support.index_records import counts, hidden, ledger, new_index, record, segment, settings
+from support.racers import race
 from tailbit.errors import (
     CommitConflictError,
     CorruptIndexError,
@@ -126,28 +125,12 @@ def test_of_two_writers_on_one_version_the_second_is_told(tmp_path: Path) -> Non
     assert first.seq == 2
 
 
-def _race(path: str, name: str, barrier: Barrier, rounds: int, results: Any) -> None:
-    index = IndexTable.open(path)
-    won = []
-    for _ in range(rounds):
-        index.refresh()
-        wanted = index.version + 1
-        barrier.wait(60)
-        try:
-            index.commit([record(f"{name}{wanted}")], [], ledger(wanted))
-            won.append(wanted)
-        except CommitConflictError:
-            pass
-        barrier.wait(60)
-    results.put((name, won))
-
-
 def test_of_two_processes_racing_for_one_version_exactly_one_wins(tmp_path: Path) -> None:
     new_index(str(tmp_path))
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(2), context.Queue()
     racers = [
-        context.Process(target=_race, args=(str(tmp_path), name, barrier, 25, results)) for name in ("a", "b")
+        context.Process(target=race, args=(str(tmp_path), name, barrier, 25, results)) for name in ("a", "b")
     ]
     for racer in racers:
         racer.start()

@@ -1,0 +1,33 @@
+"""What tests run in processes of their own: a process can only import what is not in a test module."""
+
+from __future__ import annotations
+
+from multiprocessing.synchronize import Barrier
+from typing import Any
+
+from support.index_records import ledger, record
+from tailbit.errors import CommitConflictError
+from tailbit.index.merge import merge_all
+from tailbit.index.metadata_table import IndexTable
+
+
+def merge_everything(path: str) -> None:
+    """Do every merge that is due."""
+    merge_all(IndexTable.open(path))
+
+
+def race(path: str, name: str, barrier: Barrier, rounds: int, results: Any) -> None:
+    """Commit at the same moment as another process, so many times; tell which versions were won."""
+    index = IndexTable.open(path)
+    won = []
+    for _ in range(rounds):
+        index.refresh()
+        wanted = index.version + 1
+        barrier.wait(60)
+        try:
+            index.commit([record(f"{name}{wanted}")], [], ledger(wanted))
+            won.append(wanted)
+        except CommitConflictError:
+            pass
+        barrier.wait(60)
+    results.put((name, won))
