@@ -66,6 +66,8 @@ class Decoder:
         if isinstance(stored, pa.ExtensionArray):
             stored = stored.storage
         kind = column.type.name
+        if kind == "variant" and pa.types.is_struct(stored.type):
+            return self._variant(stored, arrow_type(column.type, self.label))
         if kind == "struct" and pa.types.is_struct(stored.type):
             return self._struct(stored, column, node)
         if kind == "array" and (pa.types.is_list(stored.type) or pa.types.is_large_list(stored.type)):
@@ -95,11 +97,21 @@ class Decoder:
                 children.append(self.array(stored.field(at), inner, found))
         return pa.StructArray.from_arrays(children, fields=fields, mask=stored.is_null())
 
+    def _variant(self, stored: pa.StructArray, wanted: pa.DataType) -> pa.Array:
+        """The two encoded parts of a variant; one whose parts are shredded into columns is refused."""
+        parts = {stored.type.field(i).name: stored.field(i) for i in range(stored.type.num_fields)}
+        if parts.keys() != {"metadata", "value"}:
+            raise DataFileError(file=self._path, reason=f"column {self.label} holds a shredded variant")
+        arrays = [parts[f.name].cast(pa.binary()) for f in wanted]
+        return pa.StructArray.from_arrays(arrays, fields=list(wanted), mask=stored.is_null())
+
     def _leaf(self, stored: pa.Array, column: Column, node: ParquetNode) -> pa.Array:
         wanted = arrow_type(column.type, self.label)
         if isinstance(stored, pa.DictionaryArray):
             stored = stored.dictionary_decode()
         self._check_calendar(stored, column, node)
+        if column.type.char_length:
+            return pc.utf8_rpad(stored.cast(wanted), column.type.char_length, " ")
         if stored.type == wanted:
             return stored
         if not _becomes(stored.type, wanted) or (

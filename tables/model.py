@@ -19,7 +19,8 @@ class DataType:
 
     Names: boolean byte short integer long float double decimal string binary date timestamp timestamp_ntz
     struct array map, and whatever else a log says (void, variant, interval ...), kept by name.
-    `raw` is the type as the log gives it (a string or a JSON object).
+    `raw` is the type as the log gives it (a string or a JSON object). `char_length`: n where the column is
+    CHAR(n), whose values Spark fills up with spaces to n characters when it reads them; so do we.
     """
 
     name: str
@@ -27,6 +28,7 @@ class DataType:
     scale: int = 0
     fields: tuple[Column, ...] = ()
     raw: Any = field(default=None, compare=False, hash=False)
+    char_length: int = 0
 
     def __str__(self) -> str:
         return f"decimal({self.precision},{self.scale})" if self.name == "decimal" else self.name

@@ -82,7 +82,7 @@ def parse_partition_text(type_: DataType, text: str, zone: str = "UTC") -> Any:
     """
     name = type_.name
     if name.startswith("string"):
-        return text
+        return text.ljust(type_.char_length)
     if name == "binary":
         return text.encode()
     if not text:

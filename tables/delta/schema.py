@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from tailbit.errors import ColumnTypeError, MalformedLogError, UnknownColumnErro
 from tailbit.tables.model import Column, DataType
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+_CHAR = re.compile(r"(?<!var)char\(\s*(\d+)\s*\)", re.IGNORECASE)
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.]+?))\s*(\.|$)")
 _MAX_DEPTH = 64
 
@@ -161,16 +162,21 @@ def _parts(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where in the schema a field stands: logical path, physical path, field ids, nesting level."""
+    """Where in the schema a field stands: logical path, physical path, field ids, nesting level.
+
+    `nested_char`: somewhere below a top-level column there are CHAR fields; which ones only its text says.
+    """
 
     name: tuple[str, ...]
     physical: tuple[str, ...]
     ids: tuple[int, ...]
     depth: int
+    nested_char: bool = False
 
     def below(self, name: str, physical: str, ids: tuple[int, ...]) -> _Place:
         """The place of a field of this one."""
-        return _Place((*self.name, name), (*self.physical, physical), (*self.ids, *ids), self.depth + 1)
+        names, stored = (*self.name, name), (*self.physical, physical)
+        return _Place(names, stored, (*self.ids, *ids), self.depth + 1, self.nested_char)
 
 
 _TOP = _Place((), (), (), 0)
@@ -203,11 +209,16 @@ class _SchemaReader:
         if not isinstance(metadata, dict):
             raise MalformedLogError(file=self.file, reason=f"the metadata of field {name!r} is not an object")
         own, number = self._mapping(name, metadata)
+        declared = str(metadata.get("__CHAR_VARCHAR_TYPE_STRING") or "")
+        type_ = field.get("type")
         at = above.below(name, own, (number,) if self.mode == "id" and number is not None else ())
+        at = replace(
+            at, nested_char=at.nested_char or (not isinstance(type_, str) and bool(_CHAR.search(declared)))
+        )
         return Column(
             name=at.name,
             physical=at.physical,
-            type=self._type(field.get("type"), at, _collation(metadata.get("__COLLATIONS"), name)),
+            type=self._type(type_, at, _collation(metadata.get("__COLLATIONS"), name), declared),
             nullable=field.get("nullable") is not False,
             partition=not above.name and name.lower() in self.partitions,
             field_id=number,
@@ -224,11 +235,15 @@ class _SchemaReader:
             raise MalformedLogError(file=self.file, reason=f"column {name!r} lacks its physical name or id")
         return own, number if isinstance(number, int) else None
 
-    def _type(self, raw: Any, at: _Place, collation: str = "") -> DataType:
+    def _type(self, raw: Any, at: _Place, collation: str = "", declared: str = "") -> DataType:
         if at.depth > _MAX_DEPTH:
             raise MalformedLogError(file=self.file, reason="the schema is nested too deeply")
         if isinstance(raw, str):
-            return self._named_type(raw, collation)
+            if raw == "string" and at.nested_char:
+                return DataType("string or char in a nested column", raw=raw)
+            length = _CHAR.fullmatch(declared) if raw == "string" else None
+            found = self._named_type(raw, collation)
+            return found if length is None else replace(found, char_length=int(length.group(1)))
         kind = raw.get("type") if isinstance(raw, dict) else None
         if kind == "struct":
             return DataType("struct", fields=self.fields(raw, at), raw=raw)

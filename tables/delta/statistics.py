@@ -84,8 +84,11 @@ def _low(type_: DataType, found: Any) -> Any:
 
 
 def _high(type_: DataType, found: Any) -> Any:
-    """The upper bound; none for floating point, since some writers leave NaN, the greatest value, out."""
-    if type_.name in ("float", "double"):
+    """The upper bound; none for floating point, since some writers leave NaN, the greatest value, out.
+
+    None for CHAR either: statistics are of values without the spaces that reading adds.
+    """
+    if type_.name in ("float", "double") or type_.char_length:
         return None
     value = _value(type_, found)
     return value + _MILLI if value is not None and type_.name in ("timestamp", "timestamp_ntz") else value

@@ -321,3 +321,18 @@ def test_paths_that_leave_the_table_are_refused(tmp_path: Path) -> None:
         storage.resolve("s3://bucket/x.parquet")
     assert storage.resolve("/elsewhere/x.parquet") == "/elsewhere/x.parquet"
     assert storage.resolve("p=1:2/x y%.parquet") == str(tmp_path / "t" / "p=1:2" / "x y%.parquet")
+
+
+def test_a_char_column_is_filled_up_as_spark_reads_it(tmp_path: Path) -> None:
+    field = {"name": "a", "type": "string", "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "char(4)"}}
+    schema = parse_schema(json.dumps({"type": "struct", "fields": [field]}), (), {}, "test")
+    file = written(tmp_path, pa.table({"a": ["é", "abcd", None]}))
+    assert read_column(file, schema.columns[0]).to_pylist() == ["é   ", "abcd", None]
+
+
+def test_a_variant_is_its_two_parts_whatever_their_order(tmp_path: Path) -> None:
+    stored = pa.array([{"value": b"v", "metadata": b"m"}, None])
+    expected = [{"metadata": b"m", "value": b"v"}, None]
+    assert values(tmp_path, stored, "variant") == expected
+    with pytest.raises(DataFileError, match="shredded"):
+        values(tmp_path, pa.array([{"value": b"v", "metadata": b"m", "typed_value": 1}]), "variant")

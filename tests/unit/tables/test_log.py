@@ -285,3 +285,15 @@ def test_explicit_nulls_mean_absent(builder: DeltaBuilder) -> None:
     builder.write_commit(1, json.dumps({"add": add, "remove": None}).encode())
     (piece,) = open_table(builder.path).snapshot().files
     assert (piece.hidden, piece.stats, piece.rows, piece.partition) == (None, None, None, {})
+
+
+def test_reading_new_commits_never_needs_a_snapshot(builder: DeltaBuilder) -> None:
+    builder.commit([builder.data_file(ROWS, f"{i}.parquet") for i in range(5)])
+    table = open_table(builder.path)
+    table.fingerprint(1)
+    builder.commit([builder.data_file(ROWS, "new.parquet")])
+    head = table.head()
+    for version in (0, 1):
+        (builder.log / f"{version:020d}.json").unlink()
+    assert [c.path for c in table.changes(2, head).slices] == ["new.parquet"]
+    assert table.fingerprint(2) is not None

@@ -147,3 +147,11 @@ def test_mapping_needs_physical_names_and_a_known_mode() -> None:
         parse(column("a"), mode="flux")
     with pytest.raises(MalformedLogError, match="partition column 'p'"):
         parse(column("a"), partition=("p",))
+
+
+def test_char_below_a_top_level_column_is_refused_since_only_text_says_where() -> None:
+    declared = {"__CHAR_VARCHAR_TYPE_STRING": "struct<x:char(4),y:int>"}
+    schema = parse(column("s", struct(column("x", "string"), column("y", "integer")), **declared))
+    assert schema.arrow([schema.resolve("s.y")]).types == [pa.int32()]
+    with pytest.raises(ColumnTypeError, match="nested"):
+        schema.arrow([schema.resolve("s.x")])
