@@ -34,7 +34,7 @@ demo: $(VENV)/.demo-installed java
 	$(BIN)/tailbit demo
 
 fuzz: $(VENV)/.test-installed java
-	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -q tests/property tests/integration/test_differential.py $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=deep TAILBIT_EXAMPLES=30 TAILBIT_SEEDS=20 $(BIN)/pytest -q tests/property tests/integration/test_differential.py $(PYTEST_ARGS)
 
 # The test environment is a superset of the demo's.
 $(VENV)/.demo-installed: pyproject.toml constraints.txt | $(BIN)/python

@@ -17,7 +17,8 @@ from rich.text import Text
 
 from tailbit.checkpoints.lag import Lag
 
-_SECONDS_BETWEEN_PLAIN_LINES = 2.0
+_PLAIN_S, _PLAIN_UNCHANGED_S = 2.0, 15.0
+"""Least time between two plain lines of lag: where a version has moved, and where only time has."""
 
 
 class Screen:
@@ -29,7 +30,7 @@ class Screen:
         self.events: list[str] = []
         self.indexer = "not started"
         self.lag: Lag | None = None
-        self._last_line = (0.0, "")
+        self._last_line: tuple[float, object] = (0.0, None)
         self._live = Live(console=console, refresh_per_second=8, get_renderable=self._draw, transient=True)
 
     def __enter__(self) -> Screen:
@@ -54,11 +55,12 @@ class Screen:
     def show(self, lag: Lag | None, indexer: str) -> None:
         """The newest lag, and what the indexer is doing."""
         self.lag, self.indexer = lag, indexer
-        now, text = time.monotonic(), self._lag_text()
-        due = now - self._last_line[0] >= _SECONDS_BETWEEN_PLAIN_LINES
-        if not self._live.is_started and due and text != self._last_line[1]:
-            self._last_line = (now, text)
-            self.event("lag", text)
+        now, state = time.monotonic(), (lag and (lag.head, lag.covered), indexer)
+        since = now - self._last_line[0]
+        due = since >= _PLAIN_S if state != self._last_line[1] else since >= _PLAIN_UNCHANGED_S
+        if not self._live.is_started and due:
+            self._last_line = (now, state)
+            self.event("lag", self._lag_text())
 
     def _lag_text(self) -> str:
         if self.lag is None:

@@ -20,7 +20,7 @@ hypothesis.settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 hypothesis.settings.register_profile(
-    "deep", hypothesis.settings.get_profile("ci"), derandomize=False, max_examples=2000
+    "deep", hypothesis.settings.get_profile("ci"), derandomize=False, max_examples=3000
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tailbit
@@ -22,6 +22,7 @@ from support.drive import Drive
 from support.histories import DeltalakeHistory
 from support.oracle import duckdb_positions, live_rows
 from support.predicates import INDEXED, Predicate, random_predicates
+from support.profiles import examples
 from tailbit.streaming.settings import StreamSettings
 
 EVERYTHING = Predicate.both("TRUE")
@@ -56,7 +57,7 @@ def path(tmp_path: Path) -> str:
 
 
 @given(seed=seeds)
-@settings(max_examples=10)
+@examples(10)
 def test_without_an_index_every_answer_is_right(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         history = write_history(f"{folder}/t", random.Random(seed), 6)
@@ -64,7 +65,7 @@ def test_without_an_index_every_answer_is_right(seed: int) -> None:
 
 
 @given(seed=seeds)
-@settings(max_examples=15)
+@examples(15)
 def test_whatever_the_index_has_seen_every_answer_is_right(seed: int) -> None:
     """The index is built, tailed, left behind, left half built and restarted, at random."""
     rng = random.Random(seed)
@@ -87,7 +88,7 @@ def test_whatever_the_index_has_seen_every_answer_is_right(seed: int) -> None:
 
 
 @given(seed=seeds)
-@settings(max_examples=8)
+@examples(8)
 def test_a_complete_index_is_sound_and_right_at_every_version(seed: int) -> None:
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -103,7 +104,7 @@ def test_a_complete_index_is_sound_and_right_at_every_version(seed: int) -> None
 
 
 @given(seed=seeds)
-@settings(max_examples=8)
+@examples(8)
 def test_an_index_that_followed_the_log_gives_the_facets_of_the_rows(seed: int) -> None:
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
