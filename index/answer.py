@@ -16,10 +16,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.errors import CorruptIndexError, UsageError
-from tailbit.index.coverage import Coverage, SpaceView
+from tailbit.index.coverage import Coverage, note
 from tailbit.index.data_scan import scan
 from tailbit.index.evaluate import Bounds, evaluate
 from tailbit.index.facets import facet_counts
@@ -27,7 +28,8 @@ from tailbit.index.metadata_table import IndexTable
 from tailbit.index.predicate import Node
 from tailbit.index.rows import Positions, fetch, visible_positions
 from tailbit.index.scan import file_can_match, whole_file_truth
-from tailbit.tables.delta.schema import Schema, arrow_type
+from tailbit.index.spaces import SpaceView
+from tailbit.tables.delta.schema import Schema
 from tailbit.tables.delta.snapshot import Snapshot
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.storage import Storage
@@ -46,13 +48,33 @@ class FileHits:
     source: str
 
 
+@dataclass(frozen=True)
+class RecordedCounts:
+    """The value counts of an index, good as long as it stands at `seq`: they are of one version only."""
+
+    index: IndexTable
+    seq: int
+
+    def of(self, column_id: str, key_type: str) -> tuple[pa.BinaryArray, npt.NDArray[np.int64]] | None:
+        """Keys and visible rows of an indexed column; None where the index has moved on or lacks it.
+
+        Raises:
+            CorruptIndexError: a file of counts does not check.
+            ColumnTypeError: counts of a type that does not widen to the column's.
+        """
+        if self.index.seq != self.seq or column_id not in {c.id for c in self.index.settings.columns}:
+            return None
+        return self.index.value_counts(column_id, key_type)
+
+
 @dataclass
 class Answer:
     """The rows of one version of a table where a predicate is TRUE; nothing is computed unasked.
 
     `version`: the source version answered for. `covered_version`: the last version the index holds as a
-    whole, or None. Both stay fixed while table and index move on. `counted`: the index, where its value
-    counts are those of just this version.
+    whole, or None. Both stay fixed while table and index move on. `counted`: the value counts, where they are
+    those of just this version. `files_scanned`: files whose data had to be read to find the rows. `damages`:
+    what of the index could not be read for this answer.
     """
 
     text: str | None
@@ -60,9 +82,17 @@ class Answer:
     coverage: Coverage
     storage: Storage
     covered_version: int | None
-    counted: IndexTable | None = None
+    counted: RecordedCounts | None = None
     files_scanned: int = 0
-    damaged: list[CorruptIndexError] = field(default_factory=list)
+    damages: list[CorruptIndexError] = field(default_factory=list)
+
+    @property
+    def damaged(self) -> list[CorruptIndexError]:
+        """Files of the index found damaged so far; the data was read instead, so the answer is right."""
+        out: list[CorruptIndexError] = []
+        for damage in (*self.coverage.damaged, *self.damages):
+            note(out, damage)
+        return out
 
     @property
     def snapshot(self) -> Snapshot:
@@ -85,9 +115,9 @@ class Answer:
         out = []
         for space in self.coverage.spaces:
             try:
-                out.append((space, evaluate(self.node, space, self.snapshot)))
+                out.append((space, evaluate(self.node, space)))
             except CorruptIndexError as damage:
-                self.damaged.append(damage)
+                note(self.damages, damage)
         return out
 
     @cached_property
@@ -102,7 +132,7 @@ class Answer:
         """Hits that had to be found by reading data: rechecked rows and uncovered files."""
         hits = [h for space, bounds in self.bounds if not bounds.exact for h in self._recheck(space, bounds)]
         hits += [self._scanned(number) for number in self._to_scan]
-        self.files_scanned = sum(1 for h in hits if h.source != "pruned")
+        self.files_scanned = len({h.number for h in hits if h.source != "pruned"})
         return hits
 
     def _recheck(self, space: SpaceView, bounds: Bounds) -> Iterator[FileHits]:
@@ -167,33 +197,41 @@ class Answer:
     def read(self, columns: Sequence[str] | None = None, limit: int | None = None) -> pa.Table:
         """The matching rows, in the order of path and position, in the table's logical schema.
 
+        `columns`: names, nested ones as "address.city"; each is given once, in the order of first mention.
+
         Raises:
-            UsageError: `limit` is below zero.
+            UnknownColumnError: no such column.
+            UsageError: `limit` is below zero, or no column is named.
             DataFileError: a data file is gone or is not Parquet.
         """
+        schema, tables = self.stream(columns, limit)
+        return pa.concat_tables([schema.empty_table(), *tables])
+
+    def stream(
+        self, columns: Sequence[str] | None = None, limit: int | None = None
+    ) -> tuple[pa.Schema, Iterator[pa.Table]]:
+        """The schema and the rows of `read`, a table per row group. Memory: a row group and all positions."""
         if limit is not None and limit < 0:
             raise UsageError(reason=f"limit {limit} is below zero", hint="Give a limit of 0 or more.")
-        wanted = (
-            [self.schema.resolve(c) for c in columns] if columns is not None else list(self.schema.columns)
-        )
-        tables = list(self.batches(wanted, limit))
-        names = [c.label if len(c.name) > 1 else c.name[0] for c in wanted]
-        if not tables:
-            return pa.table(
-                [pa.array([], t) for t in [arrow_type(c.type, c.label) for c in wanted]], names=names
-            )
-        return pa.concat_tables(tables, promote_options="permissive").rename_columns(names)
+        wanted = list(self.schema.columns)
+        if columns is not None:
+            wanted = list({c.id: c for c in map(self.schema.resolve, columns)}.values())
+        if not wanted:
+            raise UsageError(reason="no columns are named", hint="Name one, or give none for all.")
+        schema = pa.schema([field.with_nullable(True) for field in self.schema.arrow(wanted)])
+        return schema, (t.rename_columns(schema.names).cast(schema) for t in self._rows(wanted, limit))
 
-    def batches(self, columns: Sequence[Column], limit: int | None = None) -> Iterator[pa.Table]:
-        """The matching rows, a table per row group read; columns named by id. Memory: one row group."""
+    def _rows(self, columns: Sequence[Column], limit: int | None) -> Iterator[pa.Table]:
+        """Matching rows per row group, columns named by id."""
+        if limit == 0:
+            return
         left = limit
         for hit in self.hits():
+            at = hit.positions if left is None else hit.positions[:left]
+            yield from fetch(self.storage, self._piece(hit), columns, at)
+            left = None if left is None else left - len(at)
             if left == 0:
                 return
-            at = hit.positions if left is None else hit.positions[:left]
-            for table in fetch(self.storage, self._piece(hit), columns, at):
-                yield table
-                left = None if left is None else left - table.num_rows
 
     def explain(self) -> Mapping[str, Any]:
         """Per file: covered or not, kept or pruned and by what, rows; segments and bytes touched."""

@@ -3,14 +3,13 @@
 Input: a snapshot and the recorded files of an index. Output: one `SpaceView` per row space with its visible
 rows, and the uncovered rest. Only a file whose path, size and modification time are those recorded, in the
 lineage that the ledger vouches for, is covered: an index that lags or belongs to another history costs time,
-not rows. Bits outside the claims of covered files are masked by `visible`.
+not rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,136 +17,86 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from tailbit.errors import CorruptIndexError
 from tailbit.index.metadata_table import IndexTable
-from tailbit.index.segment import Segment
+from tailbit.index.spaces import PartitionTexts, Rows, SpaceView
 from tailbit.tables.delta.deletion_vectors import read_deletion_vector
 from tailbit.tables.delta.snapshot import Snapshot
+from tailbit.tables.model import DeletionVector
 from tailbit.tables.storage import Storage
-
-Rows = npt.NDArray[np.int64]
 
 _SEPARATOR = "\x1f"
 """Joins the ids of posted columns into one text, so that files with the same columns share one set."""
 
 
-@dataclass
-class SpaceView:
-    """The covered files of one row space, as one snapshot sees them.
-
-    `files`: int64 row numbers in `snapshot.files`, ordered by `bases`. `bases`, `rows`: int64, the claims
-    `[base, base + rows)`. `posted`: int64, per file the number of its set of posted columns in `column_sets`.
-    `hidden`: per file with hidden rows, its order number and how to get them.
-    """
-
-    space: str
-    files: Rows
-    bases: Rows
-    rows: Rows
-    posted: Rows
-    column_sets: Sequence[frozenset[str]]
-    hidden: Sequence[tuple[int, Callable[[], BitMap]]]
-    segments: Sequence[Segment]
-    leaf_cache: dict[object, BitMap] = field(default_factory=dict)
-
-    @cached_property
-    def visible(self) -> BitMap:
-        """Positions that the snapshot shows. Cost: runs of claims plus hidden rows, once."""
-        bits = claims(self.bases, self.rows)
-        for order, load in self.hidden:
-            bits -= load().shift(int(self.bases[order]))
-        return bits
-
-    @cached_property
-    def extent(self) -> int:
-        """Number of rows claimed."""
-        return int(self.rows.sum())
-
-    def segments_of(self, column_id: str) -> list[Segment]:
-        """The segments of this row space that hold postings of a column."""
-        return [s for s in self.segments if column_id in s.columns]
-
-    def unposted(self, column_id: str) -> BitMap | None:
-        """Visible positions of files for which this column is not posted; None where there are none."""
-        lacking = np.array([column_id not in posted for posted in self.column_sets], dtype=bool)
-        missing = lacking[self.posted]
-        if not missing.any():
-            return None
-        return self.visible & claims(self.bases[missing], self.rows[missing])
-
-    def split(self, bits: BitMap) -> list[tuple[int, npt.NDArray[np.uint64]]]:
-        """Split positions of the row space into (row number in snapshot.files, positions in the file)."""
-        if not bits:
-            return []
-        at = np.frombuffer(bits.to_array(), dtype=np.uint32).astype(np.int64)
-        owner = np.searchsorted(self.bases, at, side="right") - 1
-        starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
-        ends = np.r_[starts[1:], len(at)]
-        return [
-            (int(self.files[owner[s]]), (at[s:e] - self.bases[owner[s]]).astype(np.uint64))
-            for s, e in zip(starts.tolist(), ends.tolist(), strict=True)
-        ]
-
-    def counts_by_file(self, bits: BitMap) -> Rows:
-        """Number of set positions in each claim, in the order of `files`."""
-        lows, highs = self.bases.tolist(), (self.bases + self.rows).tolist()
-        return np.array(
-            [bits.range_cardinality(a, b) for a, b in zip(lows, highs, strict=True)], dtype=np.int64
-        )
-
-
 @dataclass(frozen=True)
 class Coverage:
-    """A snapshot divided into covered row spaces and uncovered files (row numbers in `snapshot.files`)."""
+    """A snapshot divided into covered row spaces and uncovered files (row numbers in `snapshot.files`).
+
+    `hidden_of`: the hidden rows of a file by its number, None where none are hidden. `trusted`: whether the
+    index was found to speak of this source, in the `lineage` of its ledger. `damaged`: what of the
+    index could not be read; the source was asked instead.
+    """
 
     snapshot: Snapshot
     spaces: Sequence[SpaceView]
     uncovered: Rows
     hidden_of: Callable[[int], BitMap | None]
+    trusted: bool = False
+    lineage: int = -1
+    damaged: list[CorruptIndexError] = field(default_factory=list)
+
+    def posts_everywhere(self, column_id: str) -> bool:
+        """Whether every file of the snapshot is covered and has this column posted."""
+        return not len(self.uncovered) and all(
+            column_id in space.column_sets[number]
+            for space in self.spaces
+            for number in np.unique(space.posted).tolist()
+        )
 
 
-def claims(bases: Rows, rows: Rows) -> BitMap:
-    """The union of `[base, base + rows)`; adjacent claims are added as one range."""
-    bits = BitMap()
-    if not len(bases):
-        return bits
-    order = np.argsort(bases, kind="stable")
-    low, high = bases[order], bases[order] + rows[order]
-    first = np.r_[True, low[1:] != high[:-1]]
-    last = np.r_[first[1:], True]
-    for a, b in zip(low[first].tolist(), high[last].tolist(), strict=True):
-        bits.add_range(a, b)
-    return bits
-
-
-def cover(snapshot: Snapshot, storage: Storage, index: IndexTable | None, trusted: bool) -> Coverage:
+def cover(
+    snapshot: Snapshot,
+    storage: Storage,
+    index: IndexTable | None,
+    trusted: bool,
+    before: Coverage | None = None,
+) -> Coverage:
     """Divide a snapshot by what the index has recorded.
 
-    Invariant: every live file is in exactly one row space or in `uncovered`. Cost: vectorised joins over the
-    live files; hidden rows are loaded only for the row spaces that are asked.
+    Invariant: every live file is in exactly one row space or in `uncovered`; all of them in `uncovered` where
+    the records cannot be read. `before`: of another version, whose visible rows are taken over where they are
+    the same. Cost: vectorised joins over the live files; hidden rows are loaded only for the row spaces that
+    are asked, and only where they have changed.
     """
-    hidden_of = _hidden_loader(snapshot, storage, index)
+    damaged: list[CorruptIndexError] = []
+    hidden_of = HiddenRowsOf(snapshot, storage, index, damaged)
     everything = np.arange(len(snapshot.files), dtype=np.int64)
+    nothing = Coverage(snapshot, (), everything, hidden_of, trusted, damaged=damaged)
     if index is None or index.ledger is None or not trusted or not len(everything):
-        return Coverage(snapshot, (), everything, hidden_of)
-    recorded = index.files_table()
-    live = snapshot.files.table
-    at = pc.index_in(live["path"], value_set=recorded["path"].combine_chunks())
-    mine = recorded.take(at)
-    same = _and(
+        return nothing
+    try:
+        recorded = index.files_table()
+    except CorruptIndexError as damage:
+        damaged.append(damage)
+        return nothing
+    lineage = index.ledger.lineage
+    live = snapshot.files.core
+    mine = recorded.take(pc.index_in(live["path"], value_set=recorded["path"].combine_chunks()))
+    covered = _all(
         pc.equal(mine["size"], live["size"]),
         pc.equal(mine["mtime"], live["mtime"]),
-        pc.equal(mine["lineage"], index.ledger.lineage),
+        pc.equal(mine["lineage"], lineage),
         pc.is_valid(mine["space"]),
     )
-    covered = np.asarray(same, dtype=bool)
-    spaces = _spaces(everything[covered], mine.filter(pa.array(covered)), snapshot, index, hidden_of)
-    return Coverage(snapshot, spaces, everything[~covered], hidden_of)
+    known = {s.space: s for s in before.spaces} if before is not None and before.lineage == lineage else {}
+    spaces = _spaces(everything[covered], mine.filter(pa.array(covered)), snapshot, index, hidden_of, known)
+    return Coverage(snapshot, spaces, everything[~covered], hidden_of, trusted, lineage, damaged)
 
 
-def _and(*masks: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    out = np.asarray(pc.fill_null(masks[0], False), dtype=bool)
-    for mask in masks[1:]:
-        out = out & np.asarray(pc.fill_null(mask, False), dtype=bool)
+def _all(*masks: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    parts = [np.asarray(pc.fill_null(mask, False), dtype=bool) for mask in masks]
+    out: npt.NDArray[np.bool_] = np.logical_and.reduce(parts)
     return out
 
 
@@ -157,7 +106,10 @@ def _spaces(
     snapshot: Snapshot,
     index: IndexTable,
     hidden_of: Callable[[int], BitMap | None],
+    known: Mapping[str, SpaceView],
 ) -> list[SpaceView]:
+    if not len(files):
+        return []
     names = mine["space"].combine_chunks().dictionary_encode()
     codes = np.asarray(names.indices, dtype=np.int64)
     bases = np.asarray(mine["base"], dtype=np.int64)
@@ -165,46 +117,92 @@ def _spaces(
     posted = pc.binary_join(mine["columns"], _SEPARATOR).combine_chunks().dictionary_encode()
     sets = [frozenset(str(text).split(_SEPARATOR)) for text in posted.dictionary.to_pylist()]
     posted_codes = np.asarray(posted.indices, dtype=np.int64)
-    order = np.lexsort((bases, codes))
-    cuts = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0, True]) if len(order) else np.array([0])
-    with_hidden = set(snapshot.files.dv_rows.tolist())
+    hidden_ids = _hidden_ids(snapshot)
+    partitions = PartitionTexts(snapshot.files)
+    # A file without rows comes before the one that shares its base: `split` gives a position to the last.
+    order = np.lexsort((rows, bases, codes))
+    cuts = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0, True])
     views = []
     for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         part = order[a:b]
         space = str(names.dictionary[int(codes[part[0]])])
-        numbers = files[part]
-        hidden = [
-            (i, _loader(hidden_of, int(n))) for i, n in enumerate(numbers.tolist()) if int(n) in with_hidden
-        ]
+        before = known.get(space)
         views.append(
             SpaceView(
                 space=space,
-                files=numbers,
+                files=files[part],
                 bases=bases[part],
                 rows=rows[part],
                 posted=posted_codes[part],
                 column_sets=sets,
-                hidden=hidden,
+                hidden_ids=hidden_ids[files[part]],
+                hidden_of=hidden_of,
                 segments=index.segments_of(space),
+                partitions=partitions,
+                before=None if before is None else before.origin,
             )
         )
     return views
 
 
-def _loader(hidden_of: Callable[[int], BitMap | None], number: int) -> Callable[[], BitMap]:
-    return lambda: hidden_of(number) or BitMap()
+def _hidden_ids(snapshot: Snapshot) -> npt.NDArray[np.object_]:
+    """Per file the identity of its hidden rows; empty where none are hidden."""
+    out = np.full(len(snapshot.files), "", dtype=object)
+    vectors = snapshot.files.dv_rows
+    if len(vectors):
+        out[vectors] = snapshot.files.hidden_ids.take(pa.array(vectors)).to_pylist()
+    return out
 
 
-def _hidden_loader(
-    snapshot: Snapshot, storage: Storage, index: IndexTable | None
-) -> Callable[[int], BitMap | None]:
-    """Hidden rows of a live file by row number: from the index where it knows them, else from the source."""
+class HiddenRowsOf:
+    """Hidden rows of a live file by its number: from the index where it has them whole, else from the source.
 
-    def load(number: int) -> BitMap | None:
-        hidden = snapshot.files[number].hidden
-        if hidden is None:
+    What of the index cannot be read is noted in `damaged`.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        storage: Storage,
+        index: IndexTable | None,
+        damaged: list[CorruptIndexError],
+    ) -> None:
+        self._snapshot, self._storage, self._index, self._damaged = snapshot, storage, index, damaged
+
+    def __call__(self, number: int) -> BitMap | None:
+        """The rows hidden from a file; None where it has no deletion vector.
+
+        Raises:
+            DeletionVectorError: the source's own deletion vector cannot be read.
+        """
+        vector = self.vector(number)
+        if vector is None:
             return None
-        known = index.hidden_rows(hidden.id) if index is not None else None
-        return known if known is not None else read_deletion_vector(storage, hidden)
+        known = self._indexed(vector.id)
+        if known is not None and len(known) == vector.cardinality:
+            return known
+        return read_deletion_vector(self._storage, vector)
 
-    return load
+    def vector(self, number: int) -> DeletionVector | None:
+        """The deletion vector of a file. Cost: its row alone, no statistics."""
+        row = self._snapshot.files.core["dv"][number].as_py()
+        if row is None:
+            return None
+        return DeletionVector(
+            row["storageType"], row["pathOrInlineDv"], row["offset"], row["sizeInBytes"], row["cardinality"]
+        )
+
+    def _indexed(self, identity: str) -> BitMap | None:
+        if self._index is None:
+            return None
+        try:
+            return self._index.hidden_rows(identity)
+        except CorruptIndexError as damage:
+            note(self._damaged, damage)
+            return None
+
+
+def note(damaged: list[CorruptIndexError], damage: CorruptIndexError) -> None:
+    """Add a damage that is not noted yet."""
+    if str(damage) not in map(str, damaged):
+        damaged.append(damage)

@@ -8,17 +8,16 @@ rechecked on data. FALSE needs no bounds of its own: where NOT p is TRUE is aske
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 from pyroaring import BitMap
 
-from tailbit.index.coverage import SpaceView, claims
 from tailbit.index.predicate import And, Compare, Constant, Leaf, Node, Or, ValueSet, key_ranges
 from tailbit.index.scan import partition_value_matches
 from tailbit.index.segment import Segment
+from tailbit.index.spaces import SpaceView
 from tailbit.index.values import key_type_of
-from tailbit.tables.delta.snapshot import Snapshot
 
 _EMPTY = BitMap()
 
@@ -35,16 +34,16 @@ class Bounds(NamedTuple):
         return self.sure is self.maybe or len(self.sure) == len(self.maybe)
 
 
-def evaluate(node: Node, space: SpaceView, snapshot: Snapshot) -> Bounds:
+def evaluate(node: Node, space: SpaceView) -> Bounds:
     """Bounds of where `node` is TRUE among the visible rows of one row space.
 
-    Cost: the postings of the keys that the leaves touch, one C call per key; nothing per row or file but for
-    partition columns, which cost one step per file.
+    Cost: the postings of the keys that the leaves touch, one C call per key; nothing per row or file. A new
+    condition on a partition column costs a step per distinct partition text.
 
     Raises:
         CorruptIndexError: a segment that does not check; the caller scans the files of this row space.
     """
-    bounds = _bounds(node, space, snapshot)
+    bounds = _bounds(node, space)
     if bounds.sure is bounds.maybe:
         return _both(bounds.sure & space.visible)
     return Bounds(bounds.sure & space.visible, bounds.maybe & space.visible)
@@ -54,17 +53,18 @@ def _both(bits: BitMap) -> Bounds:
     return Bounds(bits, bits)
 
 
-def _bounds(node: Node, space: SpaceView, snapshot: Snapshot) -> Bounds:
+def _bounds(node: Node, space: SpaceView) -> Bounds:
     if isinstance(node, And):
-        return _and([_bounds(child, space, snapshot) for child in node.children])
+        return _and([_bounds(child, space) for child in node.children])
     if isinstance(node, Or):
-        return _or([_bounds(child, space, snapshot) for child in node.children])
+        return _or([_bounds(child, space) for child in node.children])
     if isinstance(node, Constant):
         return _both(space.visible if node.value is True else _EMPTY)
     if isinstance(node, Compare):
         return Bounds(_EMPTY, space.visible)
     if node.column.partition:
-        return _both(_partition_leaf(node, space, snapshot))
+        matches = partial(partition_value_matches, node)
+        return _both(space.where_partition(node, node.column.physical[0], matches))
     return _leaf(node, space)
 
 
@@ -97,25 +97,8 @@ def _union(parts: list[BitMap]) -> BitMap:
     return BitMap.union(*parts) if parts else _EMPTY
 
 
-def _partition_leaf(leaf: Leaf, space: SpaceView, snapshot: Snapshot) -> BitMap:
-    """The claims of the files whose partition value is in the set."""
-    cached = space.leaf_cache.get(leaf)
-    if cached is None:
-        keep = np.fromiter(
-            (
-                partition_value_matches(leaf, snapshot.files[int(n)].partition.get(leaf.column.physical[0]))
-                for n in space.files.tolist()
-            ),
-            dtype=bool,
-            count=len(space.files),
-        )
-        cached = claims(space.bases[keep], space.rows[keep])
-        space.leaf_cache[leaf] = cached
-    return cached
-
-
 def _leaf(leaf: Leaf, space: SpaceView) -> Bounds:
-    segments = space.segments_of(leaf.column.id)
+    segments = space.serving(leaf.column)
     if not segments:
         return Bounds(_EMPTY, space.visible)
     sure, maybe = _postings(leaf.true, leaf, segments, space)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,95 +10,105 @@ import numpy as np
 from tailbit.index.evaluate import evaluate
 from tailbit.index.predicate import And, Compare, Constant, Leaf, Node, Or, columns_of
 from tailbit.index.scan import file_can_match, whole_file_truth
+from tailbit.tables.model import FileSlice
 
 if TYPE_CHECKING:
-    from tailbit.index.answer import Answer
-    from tailbit.index.coverage import SpaceView
+    from tailbit.index.answer import Answer, FileHits
+    from tailbit.index.spaces import SpaceView
 
 
 def explain(answer: Answer) -> Mapping[str, Any]:
     """A JSON-able account of one answer.
 
     Keys: `version`, `covered_version`, `predicate`, `count`, `files` (a list of per-file accounts: path,
-    covered, outcome `kept | pruned | scanned | rechecked`, by, rows, matching), `segments`, `bytes_touched`,
-    `damaged`. Cost: answers the question, then evaluates each leaf once more to name what pruned a file.
+    covered, outcome `kept | pruned | scanned | rechecked`, by, rows, matching), `files_scanned`, `segments`,
+    `bytes_touched` (of bitmaps, read by this process so far), `damaged`. `by` names the part of the predicate
+    that no row of a pruned file can satisfy, for an uncovered file with what proves it. Cost: answers the
+    question, then evaluates each leaf once more to name what pruned a file.
     """
     matching = {h.number: h for h in answer.hits()}
-    files: list[dict[str, Any]] = []
+    rechecked = {h.number for h in answer.read_hits if h.source == "recheck"}
+    files: dict[int, dict[str, Any]] = {}
     for space, _ in answer.bounds:
-        files += _covered_files(answer, space, matching)
+        files |= _covered_files(answer, space, matching, rechecked)
     for hit in answer.read_hits:
-        if hit.number not in {f["number"] for f in files}:
-            files.append(_uncovered_file(answer, hit.number, hit.source, len(hit.positions)))
-    files.sort(key=lambda f: int(f["number"]))
+        if hit.number not in files:
+            files[hit.number] = _uncovered_file(answer, hit)
     touched = _segments(answer)
-    for entry in files:
-        del entry["number"]
     return {
         "version": answer.version,
         "covered_version": answer.covered_version,
         "predicate": render(answer.node),
-        "count": sum(int(f["matching"]) for f in files),
-        "files": files,
+        "count": sum(int(f["matching"]) for f in files.values()),
+        "files": [files[number] for number in sorted(files)],
+        "files_scanned": answer.files_scanned,
         "segments": len(touched),
         "bytes_touched": sum(touched.values()),
         "damaged": [str(d) for d in answer.damaged],
     }
 
 
-def _covered_files(answer: Answer, space: SpaceView, matching: Mapping[int, Any]) -> list[dict[str, Any]]:
+def _covered_files(
+    answer: Answer, space: SpaceView, matching: Mapping[int, FileHits], rechecked: set[int]
+) -> dict[int, dict[str, Any]]:
     visible = space.counts_by_file(space.visible)
     blockers = _blockers(answer, space)
-    out = []
+    out = {}
     for order, number in enumerate(space.files.tolist()):
-        hit = matching.get(int(number))
-        outcome = "pruned" if hit is None else "rechecked" if hit.source == "recheck" else "kept"
-        out.append(
-            {
-                "number": int(number),
-                "path": answer.snapshot.files[int(number)].path,
-                "covered": True,
-                "outcome": outcome,
-                "by": blockers[order] if hit is None else None,
-                "rows": int(visible[order]),
-                "matching": 0 if hit is None else len(hit.positions),
-            }
-        )
+        hit = matching.get(number)
+        outcome = "rechecked" if number in rechecked else "pruned" if hit is None else "kept"
+        piece: FileSlice = answer.snapshot.files[number]
+        by = blockers[order] or _by_log(answer.node, piece) or render(answer.node)
+        out[number] = {
+            "path": piece.path,
+            "covered": True,
+            "outcome": outcome,
+            "by": by if outcome == "pruned" else None,
+            "rows": int(visible[order]),
+            "matching": 0 if hit is None else len(hit.positions),
+        }
     return out
 
 
-def _blockers(answer: Answer, space: SpaceView) -> list[str]:
-    """Per file, the first top-level conjunct that no row of it can satisfy, else the whole predicate."""
-    parts = answer.node.children if isinstance(answer.node, And) else (answer.node,)
-    names = [render(answer.node)] * len(space.files)
-    for part in reversed(parts):
-        counts = space.counts_by_file(evaluate(part, space, answer.snapshot).maybe)
+def _parts(node: Node) -> Sequence[Node]:
+    return node.children if isinstance(node, And) else (node,)
+
+
+def _blockers(answer: Answer, space: SpaceView) -> list[str | None]:
+    """Per file, the first top-level conjunct that no row of it can satisfy by the index; None for none."""
+    names: list[str | None] = [None] * len(space.files)
+    for part in reversed(_parts(answer.node)):
+        counts = space.counts_by_file(evaluate(part, space).maybe)
         for order in np.flatnonzero(counts == 0).tolist():
             names[order] = render(part)
     return names
 
 
-def _uncovered_file(answer: Answer, number: int, source: str, matching: int) -> dict[str, Any]:
-    piece = answer.snapshot.files[number]
-    by = None
-    if source == "pruned":
-        by = "partition values" if whole_file_truth(answer.node, piece) is not None else "statistics"
-        if not file_can_match(answer.node, piece) and not any(c.partition for c in columns_of(answer.node)):
-            by = "statistics"
-    hidden = answer.coverage.hidden_of(number)
+def _by_log(node: Node, piece: FileSlice) -> str | None:
+    """The first top-level conjunct that the log alone rules out for a file, and by what; None for none."""
+    for part in _parts(node):
+        if whole_file_truth(part, piece) is False:
+            return f"{render(part)} (partition values)"
+        if not file_can_match(part, piece):
+            return f"{render(part)} (statistics)"
+    return None
+
+
+def _uncovered_file(answer: Answer, hit: FileHits) -> dict[str, Any]:
+    piece: FileSlice = answer.snapshot.files[hit.number]
+    n = len(hit.positions)
+    outcome, by = "scanned", None
+    if hit.source == "pruned":
+        outcome, by = ("kept", "partition values") if n else ("pruned", _by_log(answer.node, piece))
+    hidden = answer.coverage.hidden_of(hit.number)
     rows = None if piece.rows is None else piece.rows - (len(hidden) if hidden else 0)
     return {
-        "number": number,
         "path": piece.path,
         "covered": False,
-        "outcome": "pruned"
-        if source == "pruned" and not matching
-        else "kept"
-        if source == "pruned"
-        else "scanned",
+        "outcome": outcome,
         "by": by,
         "rows": rows,
-        "matching": matching,
+        "matching": n,
     }
 
 

@@ -16,16 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from tailbit.errors import CorruptIndexError
+from tailbit.errors import ColumnTypeError, CorruptIndexError
+from tailbit.index.coverage import note
 from tailbit.index.predicate import Constant
 from tailbit.index.rows import Positions, fetch
 from tailbit.index.segment import Segment
-from tailbit.index.values import MAX_KEY, decode_keys, encode_array, key_type_of, widen_keys
+from tailbit.index.values import MAX_KEY, decode_keys, encode_array, is_truncated, key_type_of, widen_keys
+from tailbit.tables.data_file import partition_array
 from tailbit.tables.model import Column
 
 if TYPE_CHECKING:
     from tailbit.index.answer import Answer
-    from tailbit.index.coverage import SpaceView
+    from tailbit.index.spaces import SpaceView
 
 Keys = Counter[bytes | None]
 
@@ -35,15 +37,21 @@ _TEXTUAL = ("string", "binary")
 def facet_counts(answer: Answer, column: Column) -> dict[Any, int]:
     """Value to number of matching rows, most frequent first, ties by key order; None stands for NULL.
 
-    Cost: one intersection per key and row space; rows of uncovered files and of row spaces with truncated
-    keys are read.
+    Values are Python's; a date or time outside its calendar is text. Cost: one intersection per key and row
+    space; one per file for a partition column; rows of uncovered files and rows with truncated keys are read.
 
     Raises:
         ColumnTypeError: the column's type has no keys (struct, array, map ...).
     """
-    key_type = key_type_of(column.type)
+    try:
+        key_type = key_type_of(column.type)
+    except ColumnTypeError as plain:
+        reason = str(plain.fields["reason"])
+        raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason) from plain
     counts = _recorded(answer, column, key_type)
-    if counts is None:
+    if counts is None and column.partition:
+        counts = _by_files(answer, column, key_type)
+    elif counts is None:
         counts = Counter()
         for number, positions in _left_to_data(answer, column, key_type, counts):
             counts.update(_in_data(answer, column, key_type, number, positions))
@@ -52,24 +60,62 @@ def facet_counts(answer: Answer, column: Column) -> dict[Any, int]:
 
 
 def _decoded(items: list[tuple[bytes | None, int]], column: Column, key_type: str) -> dict[Any, int]:
-    if key_type in _TEXTUAL:
-        as_text = key_type == "string"
-        return {(k.decode("utf-8", "replace") if k is not None and as_text else k): n for k, n in items}
-    values = decode_keys(pa.array([k for k, _ in items], pa.binary()), key_type, column.type).to_pylist()
-    return dict(zip(values, (n for _, n in items), strict=True))
+    if key_type == "binary":
+        return dict(items)
+    if key_type == "string":
+        out: dict[Any, int] = {}
+        for key, n in items:
+            text = None if key is None else key.decode("utf-8", "replace")
+            out[text] = out.get(text, 0) + n
+        return out
+    values = decode_keys(pa.array([k for k, _ in items], pa.binary()), key_type, column.type)
+    return dict(zip(_python(values), (n for _, n in items), strict=True))
+
+
+def _python(values: pa.Array) -> list[Any]:
+    try:
+        found: list[Any] = values.to_pylist()
+    except (OverflowError, ValueError):
+        found = values.cast(pa.string()).to_pylist()
+    return found
 
 
 def _recorded(answer: Answer, column: Column, key_type: str) -> Keys | None:
     """The recorded value counts, where they answer the question and every key is exact."""
-    if answer.counted is None or answer.node != Constant(True):
+    everything = answer.node == Constant(True) and answer.coverage.posts_everywhere(column.id)
+    if answer.counted is None or not everything:
         return None
-    stored = {c.id: c.key_type for c in answer.counted.settings.columns}
-    if column.id not in stored:
+    try:
+        found = answer.counted.of(column.id, key_type)
+    except ColumnTypeError:
         return None
-    keys, counts = answer.counted.value_counts(column.id)
-    if _has_truncated(keys, stored[column.id]):
+    except CorruptIndexError as damage:
+        note(answer.damages, damage)
         return None
-    return _tally(widen_keys(keys, stored[column.id], key_type), counts.tolist())
+    if found is None or _has_truncated(found[0], key_type):
+        return None
+    return _tally(found[0], found[1].tolist())
+
+
+def _by_files(answer: Answer, column: Column, key_type: str) -> Keys:
+    """Matching rows per value of a partition column: the log says it of whole files; no data is read."""
+    per_file: Counter[int] = Counter()
+    for space, bounds in answer.bounds:
+        found = space.counts_by_file(bounds.sure)
+        per_file.update(dict(zip(space.files.tolist(), found.tolist(), strict=True)))
+    for hit in answer.read_hits:
+        per_file[hit.number] += len(hit.positions)
+    numbers = [number for number, n in per_file.items() if n]
+    texts = answer.snapshot.files.partition_texts(column.physical[0]).take(pa.array(numbers, pa.int64()))
+    out: Keys = Counter()
+    for number, text in zip(numbers, texts.to_pylist(), strict=True):
+        out[_key_of_text(column, text, key_type)] += per_file[number]
+    return out
+
+
+def _key_of_text(column: Column, text: str | None, key_type: str) -> bytes | None:
+    key: bytes | None = _full_keys(partition_array(column, text, 1), key_type)[0].as_py()
+    return key
 
 
 def _tally(keys: pa.BinaryArray, counts: list[int]) -> Keys:
@@ -91,7 +137,7 @@ def _left_to_data(
         try:
             left = _by_postings(space, bounds.sure, column, key_type, counts)
         except CorruptIndexError as damage:
-            answer.damaged.append(damage)
+            note(answer.damages, damage)
             left = bounds.sure
         yield from space.split(left)
     for hit in answer.read_hits:
@@ -104,31 +150,38 @@ def _by_postings(space: SpaceView, bits: BitMap, column: Column, key_type: str, 
 
     Nothing is added when it raises: a row space is counted by its postings as a whole or not at all.
     """
-    segments = space.segments_of(column.id)
-    if column.partition or not segments or not bits:
+    segments = space.serving(column)
+    if not segments or not bits:
         return bits
+    unposted = space.unposted(column.id)
+    left = BitMap() if unposted is None else bits & unposted
+    served = bits - left
     found: Keys = Counter()
     for segment in segments:
-        if _has_truncated(segment.keys(column.id)[0], segment.columns[column.id]):
-            return bits
-        found.update(_segment_counts(segment, bits, column, key_type))
+        left |= _by_segment(segment, served, column, key_type, found)
     counts.update(found)
-    unposted = space.unposted(column.id)
-    return BitMap() if unposted is None else bits & unposted
+    return left
 
 
-def _segment_counts(segment: Segment, bits: BitMap, column: Column, key_type: str) -> Keys:
+def _by_segment(segment: Segment, bits: BitMap, column: Column, key_type: str, counts: Keys) -> BitMap:
+    """Add the keys of `bits` to `counts`; return the positions whose keys do not hold their value."""
     keys, postings = segment.select(column.id, [(None, False, None, False)])
+    inexact: list[BitMap] = []
+    if key_type in _TEXTUAL and any(map(is_truncated, keys)):
+        pairs = list(zip(keys, postings, strict=True))
+        inexact = [posting for key, posting in pairs if is_truncated(key)]
+        exact = [pair for pair in pairs if not is_truncated(pair[0])]
+        keys, postings = [key for key, _ in exact], [posting for _, posting in exact]
     widened = widen_keys(pa.array(keys, pa.binary()), segment.columns[column.id], key_type)
-    found = _tally(widened, [bits.intersection_cardinality(p) for p in postings])
+    counts.update(_tally(widened, [bits.intersection_cardinality(p) for p in postings]))
     nulls = segment.lookup(column.id, None)
     if nulls is not None:
-        found[None] += bits.intersection_cardinality(nulls)
-    return found
+        counts[None] += bits.intersection_cardinality(nulls)
+    return bits & BitMap.union(*inexact) if inexact else BitMap()
 
 
 def _in_data(answer: Answer, column: Column, key_type: str, number: int, positions: Positions) -> Keys:
-    """Keys of some rows of one file, read from its data; a partition value is read from the log."""
+    """Keys of some rows of one file, read from its data."""
     out: Keys = Counter()
     piece = answer.snapshot.files[number]
     for table in fetch(answer.storage, piece, [column], positions):
@@ -137,7 +190,7 @@ def _in_data(answer: Answer, column: Column, key_type: str, number: int, positio
     return out
 
 
-def _full_keys(values: pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
+def _full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
     """Keys of values, never truncated."""
-    whole = values.combine_chunks()
+    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     return whole.cast(pa.binary()) if key_type in _TEXTUAL else encode_array(whole, key_type)

@@ -10,14 +10,24 @@ import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
-from tailbit.errors import NoIndexError, UsageError
-from tailbit.index.answer import Answer
+from tailbit.errors import (
+    CommitGapError,
+    CorruptIndexError,
+    MalformedLogError,
+    NoIndexError,
+    UsageError,
+    VersionNotFoundError,
+)
+from tailbit.index.answer import Answer, RecordedCounts
 from tailbit.index.coverage import Coverage, cover
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.predicate import Constant, Node
 from tailbit.index.sql import bind
 from tailbit.tables import open_table
+from tailbit.tables.delta.snapshot import Snapshot
+from tailbit.tables.partition_values import parse_micros
 from tailbit.tables.storage import Storage
 from tailbit.tables.table import Table
 
@@ -46,27 +56,27 @@ def open_indexed(path: str, index: str | None = None) -> IndexedTable:
     9671
     """
     table = open_table(path)
-    where = index_path(path, index)
-    try:
-        found = IndexTable.open(where)
-    except NoIndexError:
-        if index is not None:
-            raise
-        found = None
-    return IndexedTable(table, where, found)
+    opened = IndexedTable(table, index_path(path, index))
+    opened.refresh()
+    if index is not None and opened.index is None and opened.damage is None:
+        raise NoIndexError(path=index)
+    return opened
 
 
 @dataclass
 class IndexedTable:
     """A source table and what its index knows; both are looked at anew by each `where`.
 
-    Cost of a `where` when nothing is new: three probes by name, no listing.
+    `index` is None where there is none, and where it cannot be read: then `damage` says why. Cost of a
+    `where` when nothing is new: three probes by name, no listing.
     """
 
     table: Table
     index_path: str
-    index: IndexTable | None
-    _coverage: tuple[tuple[int, int, bool], Coverage] | None = field(default=None, repr=False)
+    index: IndexTable | None = None
+    damage: CorruptIndexError | None = None
+    _coverage: Coverage | None = field(default=None, repr=False)
+    _stale: bool = field(default=True, repr=False)
     _trust: tuple[Any, bool] | None = field(default=None, repr=False)
 
     @property
@@ -90,27 +100,38 @@ class IndexedTable:
             UnknownColumnError: it names a column that the table lacks at that version.
             VersionNotFoundError: that version is gone or not yet there.
         """
-        self._refresh()
+        self.refresh()
         snapshot = self.table.snapshot(self._version(version, as_of, zone))
         node: Node = Constant(True) if sql is None else bind(sql, snapshot.schema, zone)
-        trusted = self.index is not None and self.trusted()
-        ledger = self.index.ledger if self.index is not None else None
-        coverage = self._cover(snapshot.version, trusted)
-        served = (
-            trusted
-            and ledger is not None
-            and ledger.state == "complete"
-            and ledger.version == snapshot.version
-            and not ledger.uncounted
-        )
+        coverage = self._cover(snapshot)
+        ledger = self.index.ledger if self.index is not None and self.trusted() else None
+        counts = None
+        if self.index is not None and ledger is not None and ledger.state == "complete":
+            if ledger.version == snapshot.version and not ledger.uncounted:
+                counts = RecordedCounts(self.index, self.index.seq)
         return Answer(
             text=sql,
             node=node,
             coverage=coverage,
             storage=self.storage,
-            covered_version=ledger.covered if ledger is not None and trusted else None,
-            counted=self.index if served else None,
+            covered_version=None if ledger is None else ledger.covered,
+            counted=counts,
+            damages=[] if self.damage is None else [self.damage],
         )
+
+    @property
+    def state(self) -> str:
+        """What the index is now.
+
+        `absent`; `damaged`; `empty`: nothing is recorded yet; `building`: the first snapshot is being
+        indexed; `complete`; `other history`: the source log is not the one that was indexed, so questions
+        scan until the indexer has caught up.
+        """
+        if self.index is None:
+            return "absent" if self.damage is None else "damaged"
+        if self.index.ledger is None:
+            return "empty"
+        return str(self.index.ledger.state) if self.trusted() else "other history"
 
     def verify(
         self, samples: int = 200, seed: int = 0, progress: Callable[[int, int], None] | None = None
@@ -120,19 +141,35 @@ class IndexedTable:
         Raises:
             NoIndexError: there is no index.
         """
-        from tailbit.index.verify import verify
+        from tailbit.index.verify import Report, verify
 
-        index = self._needed()
-        answer = self.where()
+        self.refresh()
+        if self.index is None and self.damage is None:
+            raise NoIndexError(path=self.index_path)
+        state = self.state
+        if self.index is None:
+            report = Report(state=state)
+            report.wrong(f"index {self.index_path}", str(self.damage))
+            return report
         return verify(
-            index,
-            list(answer.coverage.spaces),
-            answer.snapshot,
+            self.index,
+            self._cover(self._covered_snapshot(state)),
             self.storage,
+            state=state,
             samples=samples,
             seed=seed,
             progress=progress,
         )
+
+    def _covered_snapshot(self, state: str) -> Snapshot:
+        """The snapshot that the index speaks of; the head where it speaks of none that can be read."""
+        ledger = self.index.ledger if self.index is not None else None
+        if ledger is not None and state in ("complete", "building"):
+            try:
+                return self.table.snapshot(ledger.version)
+            except (VersionNotFoundError, CommitGapError):
+                return self.table.snapshot()
+        return self.table.snapshot()
 
     def compact(self) -> int:
         """Merge small segments until none is due; the number of merges committed.
@@ -143,7 +180,9 @@ class IndexedTable:
         """
         from tailbit.index.merge import merge_all
 
-        return merge_all(self._needed(), earliest_version=self.table.earliest())
+        index = self._needed()
+        # Versions of another history say nothing about which of this one's files can still be asked for.
+        return merge_all(index, earliest_version=self.table.earliest() if self.trusted() else None)
 
     def vacuum(self, older_than_hours: float = 1.0, dry_run: bool = False) -> list[str]:
         """Delete index files that no state of the index refers to; their paths.
@@ -156,9 +195,9 @@ class IndexedTable:
         return vacuum(self._needed(), older_than_hours=older_than_hours, dry_run=dry_run)
 
     def _needed(self) -> IndexTable:
-        self._refresh()
+        self.refresh()
         if self.index is None:
-            raise NoIndexError(path=self.index_path)
+            raise self.damage or NoIndexError(path=self.index_path)
         return self.index
 
     def _version(self, version: int | None, as_of: datetime.datetime | str | None, zone: str) -> int:
@@ -168,14 +207,26 @@ class IndexedTable:
             raise UsageError(reason="both a version and a time were given", hint="Give one of them.")
         return self.table.version_at(to_millis(as_of, zone))
 
-    def _refresh(self) -> None:
-        if self.index is not None:
-            self.index.refresh()
-            return
+    def refresh(self) -> None:
+        """Look at the index anew. One that cannot be read is left aside, with its `damage`, until it can.
+
+        Raises:
+            ForeignIndexError: the index path holds something else.
+            IndexFormatError: another release wrote the index.
+        """
+        self.damage = None
         try:
-            self.index = IndexTable.open(self.index_path)
+            if self.index is None:
+                self.index, self._stale = IndexTable.open(self.index_path), True
+            elif self.index.refresh():
+                self._stale = True
         except NoIndexError:
-            self.index = None
+            self.index, self._stale = None, True
+        except CorruptIndexError as damage:
+            self.index, self._stale, self.damage = None, True, damage
+        except (MalformedLogError, CommitGapError, VersionNotFoundError) as damage:
+            self.index, self._stale = None, True
+            self.damage = CorruptIndexError(file=self.index_path, reason=str(damage))
 
     def trusted(self) -> bool:
         """Whether the commit that the ledger vouches for is still in the source log as it was.
@@ -187,33 +238,43 @@ class IndexedTable:
             return False
         seen = (ledger.fingerprint, self.table.fingerprint_stat(ledger.fingerprint.version))
         if self._trust is None or self._trust[0] != seen:
-            found = self.table.fingerprint(ledger.fingerprint.version)
+            try:
+                found = self.table.fingerprint(ledger.fingerprint.version)
+            except (CommitGapError, VersionNotFoundError):
+                found = None
             self._trust = (seen, found == ledger.fingerprint)
         return self._trust[1]
 
-    def _cover(self, version: int, trusted: bool) -> Coverage:
-        key = (version, self.index.version if self.index is not None else -1, trusted)
-        if self._coverage is None or self._coverage[0] != key:
-            snapshot = self.table.snapshot(version)
-            self._coverage = (key, cover(snapshot, self.storage, self.index, trusted))
-        return self._coverage[1]
+    def _cover(self, snapshot: Snapshot) -> Coverage:
+        """The snapshot divided by the index; kept while neither changes, extended where one does."""
+        trusted, kept = self.trusted(), self._coverage
+        if kept is None or self._stale or kept.snapshot is not snapshot or kept.trusted != trusted:
+            kept = self._coverage = cover(snapshot, self.storage, self.index, trusted, before=kept)
+            self._stale = False
+        return kept
 
 
 def to_millis(when: datetime.datetime | str, zone: str = "UTC") -> int:
     """Milliseconds since 1970 of a time; text is ISO 8601, without an offset it is in `zone`.
 
-    Raises:
-        UsageError: the text is not a time.
-    """
-    from zoneinfo import ZoneInfo
+    >>> to_millis("1970-01-02"), to_millis("1970-01-01T01:00:00.5+01:00")
+    (86400000, 500)
 
-    if isinstance(when, str):
-        try:
-            when = datetime.datetime.fromisoformat(when.strip().replace("Z", "+00:00"))
-        except ValueError as wrong:
-            raise UsageError(
-                reason=f"{when!r} is not a time", hint="Write it like 2026-01-31T12:00:00 or 2026-01-31."
-            ) from wrong
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=ZoneInfo(zone))
-    return int(when.timestamp() * 1000)
+    Raises:
+        UsageError: the text is not a time, or there is no such zone.
+    """
+    try:
+        ZoneInfo(zone)
+    except (KeyError, ValueError, OSError) as unknown:
+        raise UsageError(
+            reason=f"there is no time zone {zone!r}", hint="Name it like UTC or Europe/Paris."
+        ) from unknown
+    if isinstance(when, datetime.datetime):
+        when = when if when.tzinfo is not None else when.replace(tzinfo=ZoneInfo(zone))
+        return int(when.timestamp() * 1000)
+    try:
+        return parse_micros(when, zone) // 1000
+    except ValueError as wrong:
+        raise UsageError(
+            reason=f"{when!r} is not a time", hint="Write it like 2026-01-31T12:00:00 or 2026-01-31."
+        ) from wrong

@@ -6,7 +6,9 @@ commands, so that `tailbit count` starts neither a JVM nor loads pyspark.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable
 from importlib.abc import MetaPathFinder
@@ -28,7 +30,7 @@ PROBLEM, WRONG_USE, INTERRUPTED = 1, 2, 130
 def main() -> None:
     """Run the command line; errors become one or two lines on stderr and an exit status."""
     try:
-        status = cli(standalone_mode=False)
+        status = cli(standalone_mode=False, obj=_NoPandas())
         sys.stdout.flush()
     except click.ClickException as wrong:
         wrong.show()
@@ -39,13 +41,36 @@ def main() -> None:
     except TailbitError as error:
         click.echo(error.describe(), err=True)
         sys.exit(WRONG_USE if isinstance(error, UsageError) else PROBLEM)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+    except (_NobodyReads, BrokenPipeError):
+        _leave_quietly()
     sys.exit(status if isinstance(status, int) else 0)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def _leave_quietly() -> None:
+    """End because nobody reads on, as `head` does: nothing is wrong, and nothing is left to flush."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
+
+
+class _NobodyReads(Exception):
+    """Whoever read our output has gone."""
+
+
+class _Commands(click.Group):
+    """Tells a broken pipe from other ends: click would call it a problem, status 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as gone:
+            raise _NobodyReads from gone
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="tailbit")
 def cli() -> None:
     """Row-level Roaring bitmap indexes for Delta tables, right at any lag.
@@ -95,7 +120,10 @@ class _NoPandas(MetaPathFinder):
 
 
 def _open(table: str, index: str | None) -> IndexedTable:
-    sys.meta_path.insert(0, _NoPandas())
+    """The table of a question; in a process that is there only for it, without pandas."""
+    finder = click.get_current_context().find_object(_NoPandas)
+    if finder is not None:
+        sys.meta_path.insert(0, finder)
     from tailbit.api import open_indexed
 
     return open_indexed(table, index)
@@ -108,7 +136,15 @@ def _ask(table: str, predicate: str | None, options: dict[str, Any]) -> Answer:
 
 
 def _emit(value: Any) -> None:
-    click.echo(json.dumps(value, default=str, ensure_ascii=False))
+    from tailbit.render import json_value
+
+    click.echo(json.dumps(json_value(value), ensure_ascii=False))
+
+
+def _warn(answer: Answer) -> None:
+    """Say on stderr what of the index is damaged: the answer is right, but slower than it need be."""
+    for damage in answer.damaged:
+        click.echo(f"warning: {damage}; the data was read instead", err=True)
 
 
 @cli.command()
@@ -122,9 +158,20 @@ def count(table: str, predicate: str | None, as_json: bool, **options: Any) -> N
     \b
     tailbit count flights "carrier = 'UA' AND dest IN ('SFO','LAX')"
     tailbit count flights "dep_delay >= 60" --version 12
+    tailbit count flights "dest IS NULL" --as-of 2026-01-31T12:00:00Z --json
+
+    \b
+    With --json, one object:
+      count            rows where PREDICATE is true
+      version          version of TABLE answered for
+      covered_version  last version that the index holds as a whole, or null
+      files            files of TABLE at that version
+      files_scanned    files whose data had to be read: not covered, or left open by the index
+      damaged          files of the index that could not be read; the data was read instead
     """
     answer = _ask(table, predicate, options)
     n = answer.count()
+    _warn(answer)
     if not as_json:
         click.echo(n)
         return
@@ -135,6 +182,7 @@ def count(table: str, predicate: str | None, as_json: bool, **options: Any) -> N
             "covered_version": answer.covered_version,
             "files": len(answer.snapshot.files),
             "files_scanned": answer.files_scanned,
+            "damaged": [str(damage) for damage in answer.damaged],
         }
     )
 
@@ -153,9 +201,13 @@ def facets(
 
     \b
     tailbit facets flights carrier --where "origin = 'JFK'" --top 10
+
+    With --json: {"column", "version", "facets": [{"value", "count"}, ...]}; a value that JSON lacks (a date,
+    a decimal, NaN) is text, bytes are hex digits, NULL is null.
     """
     answer = _ask(table, where, options)
     items = list(answer.facets(column).items())[:top]
+    _warn(answer)
     if as_json:
         _emit(
             {
@@ -165,9 +217,9 @@ def facets(
             }
         )
         return
-    from tailbit.render import print_table
+    from tailbit.render import cell, json_value, print_table
 
-    print_table([column, "count"], [["NULL" if v is None else v, n] for v, n in items])
+    print_table([column, "count"], [[cell(json_value(v)), n] for v, n in items])
 
 
 @cli.command()
@@ -200,6 +252,9 @@ def read(
     \b
     tailbit read flights "carrier = 'UA'" --columns flight,dest --limit 5
     tailbit read flights "dest = 'HNL'" --format parquet -o honolulu.parquet
+    tailbit read flights --format csv --columns "carrier,`air time`" > flights.csv
+
+    JSON is a line per row. In CSV, NULL is an empty field and an empty string is "".
     """
     from tailbit.render import write_rows
 
@@ -208,7 +263,9 @@ def read(
     if limit is None and form == "table":
         limit = 20
     answer = _ask(table, predicate, options)
-    write_rows(answer.read(split_columns(columns), limit), form, output)
+    schema, tables = answer.stream(split_columns(columns), limit)
+    write_rows(schema, tables, form, output)
+    _warn(answer)
 
 
 @cli.command()
@@ -217,12 +274,16 @@ def read(
 @_query_options
 @_json_option
 def positions(table: str, predicate: str | None, as_json: bool, **options: Any) -> None:
-    """Print path and 0-based physical row position of each row of TABLE where PREDICATE is true.
+    r"""Print path and 0-based physical row position of each row of TABLE where PREDICATE is true.
 
-    Lines are tab-separated: path, position. With --json: one object, path to list of positions.
+    \b
+    tailbit positions flights "dest IS NULL"
+
+    Lines are tab-separated: path, position. With --json: {"version", "positions": {path: [position, ...]}}.
     """
     answer = _ask(table, predicate, options)
     found = answer.positions()
+    _warn(answer)
     if as_json:
         _emit({"version": answer.version, "positions": {p: at.tolist() for p, at in found.items()}})
         return
@@ -236,8 +297,17 @@ def positions(table: str, predicate: str | None, as_json: bool, **options: Any) 
 @_query_options
 @_json_option
 def explain(table: str, predicate: str | None, as_json: bool, **options: Any) -> None:
-    """Show per file of TABLE whether the index covers it, and what kept or pruned it."""
-    account = _ask(table, predicate, options).explain()
+    r"""Show per file of TABLE whether the index covers it, and what kept or pruned it.
+
+    \b
+    tailbit explain flights "carrier = 'UA' AND dep_delay > 600"
+
+    A file is kept or pruned by the index or the log alone, rechecked where the index left rows open, or
+    scanned.
+    """
+    answer = _ask(table, predicate, options)
+    account = answer.explain()
+    _warn(answer)
     if as_json:
         _emit(account)
         return
@@ -281,7 +351,11 @@ def split_columns(text: str | None) -> list[str] | None:
 @_index_option
 @_json_option
 def status(table: str, index: str | None, as_json: bool) -> None:
-    """Show columns, covered version, head, lag, segments and sizes of the index of TABLE."""
+    r"""Show columns, covered version, head, lag, segments and sizes of the index of TABLE.
+
+    \b
+    tailbit status flights --json
+    """
     from tailbit.status import status_of
 
     found = status_of(table, index)
@@ -306,7 +380,10 @@ def status(table: str, index: str | None, as_json: bool) -> None:
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
 @_json_option
 def verify(table: str, index: str | None, samples: int, seed: int, as_json: bool) -> int:
-    """Check the index of TABLE: postings, value counts, and a sample of values in the data files.
+    r"""Check the index of TABLE: records, postings, value counts, and a sample of values in the data files.
+
+    \b
+    tailbit verify flights --samples 1000
 
     Exit status 1 when something is wrong.
     """
@@ -319,6 +396,9 @@ def verify(table: str, index: str | None, samples: int, seed: int, as_json: bool
         _emit(
             {
                 "sound": report.sound,
+                "state": report.state,
+                "version": report.version,
+                "files": report.files,
                 "spaces": report.spaces,
                 "postings": report.postings,
                 "positions": report.positions,
@@ -328,9 +408,10 @@ def verify(table: str, index: str | None, samples: int, seed: int, as_json: bool
             }
         )
     else:
+        click.echo(f"index {report.state}, compared with version {_or_dash(report.version)} of the table")
         click.echo(
-            f"{report.spaces} row spaces, {report.postings} postings, {report.positions} positions, "
-            f"{report.counts} value counts, {report.sampled} values read again"
+            f"{report.files} files, {report.spaces} row spaces, {report.postings} postings, "
+            f"{report.positions} positions, {report.counts} value counts, {report.sampled} values read again"
         )
         for problem in report.problems:
             click.echo(f"WRONG {problem.where}: {problem.found}")
@@ -343,7 +424,11 @@ def verify(table: str, index: str | None, samples: int, seed: int, as_json: bool
 @_index_option
 @_json_option
 def compact(table: str, index: str | None, as_json: bool) -> None:
-    """Merge the small segments of the index of TABLE now (the indexer does so by itself as it goes)."""
+    r"""Merge the small segments of the index of TABLE now (the indexer does so by itself as it goes).
+
+    \b
+    tailbit compact flights
+    """
     merged = _open(table, index).compact()
     if as_json:
         _emit({"merged": merged})
@@ -365,7 +450,11 @@ def compact(table: str, index: str | None, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
 @_json_option
 def vacuum(table: str, index: str | None, older_than: float, dry_run: bool, as_json: bool) -> None:
-    """Delete files of the index of TABLE that no state of it refers to any more."""
+    r"""Delete files of the index of TABLE that no state of it refers to any more.
+
+    \b
+    tailbit vacuum flights --older-than 24 --dry-run
+    """
     gone = _open(table, index).vacuum(older_than_hours=older_than, dry_run=dry_run)
     if as_json:
         _emit({"deleted": gone, "dry_run": dry_run})
@@ -427,7 +516,11 @@ def run(
     "--folder", metavar="PATH", help="Where to put the demo's table.  [default: a temporary folder]"
 )
 def demo(folder: str | None) -> int:
-    """Index a year of flights while it is written, kill the indexer on the way, check every answer."""
+    r"""Index a year of flights while it is written, kill the indexer on the way, check every answer.
+
+    \b
+    tailbit demo
+    """
     from tailbit.demo import run_demo
 
     return run_demo(folder)

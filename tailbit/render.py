@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+import json
+import math
+import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -27,54 +32,137 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     Console().print(table)
 
 
-def write_rows(rows: pa.Table, form: str, output: str | None) -> None:
-    """Rows as table, JSON lines, CSV or Parquet, to a file or the terminal.
+def write_rows(schema: pa.Schema, tables: Iterable[pa.Table], form: str, output: str | None) -> None:
+    """Rows as table, JSON lines, CSV or Parquet, to a file or the terminal, as they come.
+
+    A file appears under its name once it is whole. In text, a date, time or decimal is written in full, bytes
+    as hex digits, a float that is no number as "NaN" or "Infinity"; in CSV, NULL is an empty field and an
+    empty string is "".
 
     Raises:
         StorageError: the file cannot be written.
     """
     try:
-        if form == "parquet":
-            import pyarrow.parquet as pq
-
-            pq.write_table(rows, output)
+        if output is None:
+            _write_text(schema, tables, form, sys.stdout.buffer)
             return
-        with contextlib.ExitStack() as stack:
-            out = sys.stdout if output is None else stack.enter_context(open(output, "w", encoding="utf-8"))
-            _write_text(rows, form, out)
+        with _finished(output) as path:
+            if form == "parquet":
+                _write_parquet(schema, tables, path)
+                return
+            with open(path, "wb") as out:
+                _write_text(schema, tables, form, out)
+    except BrokenPipeError:
+        raise
     except (OSError, pa.ArrowInvalid) as refused:
         raise StorageError(path=output or "standard output", reason=str(refused)) from refused
 
 
-def _write_text(rows: pa.Table, form: str, out: Any) -> None:
+@contextlib.contextmanager
+def _finished(output: str) -> Iterator[str]:
+    """A path to write to that becomes `output` when all went well; a device or pipe is written as it is."""
+    if os.path.exists(output) and not os.path.isfile(output):
+        yield output
+        return
+    unfinished = f"{output}.{os.getpid()}.unfinished"
+    try:
+        yield unfinished
+        os.replace(unfinished, output)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(unfinished)
+
+
+def _write_parquet(schema: pa.Schema, tables: Iterable[pa.Table], path: str) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(path, schema) as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+def _write_text(schema: pa.Schema, tables: Iterable[pa.Table], form: str, out: BinaryIO) -> None:
     if form == "csv":
-        import csv
-
-        writer = csv.writer(out)
-        writer.writerow(rows.column_names)
-        for batch in rows.to_batches(max_chunksize=10_000):
-            columns = [_texts(c) for c in batch.columns]
-            writer.writerows(zip(*columns, strict=True))
+        _write_csv(schema, tables, out)
     elif form == "json":
-        import json
-
-        for batch in rows.to_batches(max_chunksize=10_000):
-            for row in batch.to_pylist():
-                out.write(json.dumps(row, default=_json_value, ensure_ascii=False) + "\n")
-    elif out is sys.stdout:
-        print_table(rows.column_names, [list(r.values()) for r in rows.to_pylist()])
-        sys.stderr.write(f"{rows.num_rows} rows\n")
+        for row in _plain_rows(tables):
+            out.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+    elif out is sys.stdout.buffer:
+        rows = [[cell(v) for v in row.values()] for row in _plain_rows(tables)]
+        print_table(schema.names, rows)
+        sys.stderr.write(f"{len(rows)} rows\n")
     else:
-        for row in ([*rows.column_names], *[list(r.values()) for r in rows.to_pylist()]):
-            out.write("\t".join(str(v) for v in row) + "\n")
+        for cells in (schema.names, *(map(cell, row.values()) for row in _plain_rows(tables))):
+            out.write("\t".join(cells).encode() + b"\n")
 
 
-def _json_value(value: Any) -> Any:
-    return value.hex() if isinstance(value, bytes) else str(value)
+def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> None:
+    from pyarrow import csv
+
+    for number, table in enumerate(chain([schema.empty_table()], tables)):
+        buffer = pa.BufferOutputStream()
+        flat = pa.table([_flat(c) for c in table.columns], names=schema.names)
+        csv.write_csv(flat, buffer, csv.WriteOptions(include_header=number == 0))
+        out.write(buffer.getvalue().to_pybytes())
 
 
-def _texts(column: pa.Array) -> list[Any]:
-    return ["" if v is None else v.hex() if isinstance(v, bytes) else v for v in column.to_pylist()]
+def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column as CSV can hold it: bytes as hex digits, nested values as JSON."""
+    if not (pa.types.is_nested(column.type) or pa.types.is_binary(column.type)):
+        return column
+    spelled = column.cast(_spelled(column.type)).to_pylist(maps_as_pydicts="strict")
+    texts = [None if v is None else _nested_text(json_value(v)) for v in spelled]
+    return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+def _nested_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _plain_rows(tables: Iterable[pa.Table]) -> Iterator[dict[str, Any]]:
+    """Rows of JSON-able values."""
+    for table in tables:
+        spelled = table.cast(pa.schema([f.with_type(_spelled(f.type)) for f in table.schema]))
+        for batch in spelled.to_batches(max_chunksize=10_000):
+            for row in batch.to_pylist(maps_as_pydicts="strict"):
+                yield {name: json_value(value) for name, value in row.items()}
+
+
+def _spelled(type_: pa.DataType) -> pa.DataType:
+    """A type with dates, times and decimals as text, at any depth: Python's calendar ends before Arrow's."""
+    if pa.types.is_temporal(type_) or pa.types.is_decimal(type_):
+        return pa.string()
+    if pa.types.is_struct(type_):
+        return pa.struct([f.with_type(_spelled(f.type)) for f in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(_spelled(type_.key_type), _spelled(type_.item_type))
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_spelled(type_.value_type)))
+    return type_
+
+
+def json_value(value: Any) -> Any:
+    """A value as JSON can hold it: bytes as hex digits, dates, times and decimals as text, NaN by name."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dict):
+        return {cell(json_value(k)): json_value(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_value(v) for v in value]
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(" ", "microseconds").replace("+00:00", "Z")
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def cell(value: Any) -> str:
+    """A JSON-able value as one cell of a table."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
 
 
 @contextlib.contextmanager
@@ -142,8 +230,6 @@ def _plain_progress(progress: Any) -> None:
 
 
 def _json_progress(progress: Any) -> None:
-    import json
-
     found = {
         "covered_version": progress.covered,
         "head": progress.head,

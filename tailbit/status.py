@@ -10,33 +10,37 @@ from tailbit.checkpoints.lag import Backlog
 from tailbit.errors import NoIndexError
 from tailbit.tables.storage import Storage
 
+_COMMITS = 10_000
+"""Most commits read to say how many files and bytes are not covered."""
+
 
 def status_of(path: str, index: str | None = None) -> dict[str, Any]:
     """A JSON-able account of an index.
 
     `state`: `empty` (nothing recorded yet), `building` (the first snapshot is being read), `complete`, or
     `other history` (the source log is not the one that was indexed; questions scan until the indexer has
-    caught up). `lag`: versions, files and bytes in the log that are not covered, and seconds since the oldest
-    of them.
+    caught up). `covered_version`: the last version of which everything is recorded. `lag`: versions behind
+    the head, their files and bytes as far as their commits are in the log, and seconds since the oldest.
 
     Raises:
         NoIndexError: there is no index.
+        CorruptIndexError: it cannot be read.
     """
     opened = open_indexed(path, index)
     if opened.index is None:
-        raise NoIndexError(path=opened.index_path)
-    found, ledger = opened.index, opened.index.ledger
+        raise opened.damage or NoIndexError(path=opened.index_path)
+    found, ledger, state = opened.index, opened.index.ledger, opened.state
     head = opened.table.head()
-    reached = -1 if ledger is None or not opened.trusted() else ledger.version
-    lag = Backlog(opened.table).lag(reached, head)
+    covered = None if ledger is None or state == "other history" else ledger.covered
+    lag = Backlog(opened.table, budget=_COMMITS).lag(-1 if covered is None else covered, head)
     sizes = found.statistics()
     beat = read_heartbeat(Storage(found.path))
     return {
         "table": opened.table.root,
         "index": opened.index_path,
         "columns": [column.label for column in found.settings.columns],
-        "state": "empty" if ledger is None else ledger.state if opened.trusted() else "other history",
-        "covered_version": None if ledger is None else ledger.covered,
+        "state": state,
+        "covered_version": covered,
         "head": head,
         "lag": {
             "versions": lag.versions,
