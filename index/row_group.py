@@ -39,7 +39,7 @@ def read_bitmap(data: bytes, cardinality: int, rows: int, path: str) -> BitMap:
     """
     try:
         bits = BitMap.deserialize(data)
-    except (ValueError, MemoryError) as damage:
+    except (ValueError, IndexError, MemoryError) as damage:
         raise CorruptIndexError(file=path, reason=f"a bitmap is damaged: {damage}") from damage
     if len(bits) != cardinality:
         raise CorruptIndexError(
@@ -139,3 +139,9 @@ class Cache:
             while self._size > self._limit and len(self._held) > 1:
                 self._size -= self._held.popitem(last=False)[1][1]
         return value
+
+    def clear(self) -> None:
+        """Hold nothing: the next question reads from disk."""
+        with self._lock:
+            self._held.clear()
+            self._size = 0

@@ -121,7 +121,8 @@ class _Place(NamedTuple):
     high: bytes | None
 
 
-_cache = Cache(CACHE_BYTES)
+POSTINGS = Cache(CACHE_BYTES)
+"""What this process has read of segments."""
 
 
 class Segment:
@@ -192,7 +193,7 @@ class Segment:
 
     def keys(self, column: str) -> tuple[pa.BinaryArray, npt.NDArray[np.int64]]:
         """Keys of a column (null, for NULL, first) and their cardinalities; no bitmap is read."""
-        return _cache.get((self._name, column), lambda: self._read_keys(column))
+        return POSTINGS.get((self._name, column), lambda: self._read_keys(column))
 
     def postings(self, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap]]]:
         """Keys of a column (null, for NULL, first) and their postings, a row group at a time, not cached."""
@@ -226,7 +227,7 @@ class Segment:
         return self._directory[1].get(column, ([], []))
 
     def _group(self, number: int) -> RowGroup:
-        return _cache.get((self._name, number), lambda: self._read_group(number))
+        return POSTINGS.get((self._name, number), lambda: self._read_group(number))
 
     def _read_group(self, number: int) -> tuple[RowGroup, int]:
         group = RowGroup(self._read([number], _STORED), self.rows, self.path)

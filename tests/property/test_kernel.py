@@ -1,0 +1,86 @@
+"""The kernel's bytes are those of Roaring, whatever the codes; what a segment is given it gives back."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from tailbit.index.bitmaps import bitmaps
+from tailbit.index.containers import BLOCK, containers
+from tailbit.index.segment import Postings, Segment, write_segment
+from tailbit.tables.storage import Storage
+
+Codes = npt.NDArray[np.uint32]
+
+
+@st.composite
+def coded(draw: st.DrawFn) -> tuple[Codes, int]:
+    """Codes in stretches: random ones, runs of every length, and stretches without a row."""
+    limit = draw(st.integers(1, 60))
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    pieces = [np.zeros(0, dtype=np.int64)]
+    for _ in range(draw(st.integers(0, 6))):
+        length = draw(st.integers(0, BLOCK + 500))
+        few = draw(st.integers(1, limit))
+        made = {
+            "random": lambda n=length, k=few: rng.integers(0, k, n),
+            "runs": lambda n=length, k=few: np.repeat(rng.integers(0, k, n), rng.integers(1, 9, n))[:n],
+            "one": lambda n=length, k=few: np.full(n, k - 1),
+            "absent": lambda n=length: np.full(n, limit),
+        }
+        pieces.append(made[draw(st.sampled_from(sorted(made)))]())
+    return np.concatenate(pieces).astype(np.uint32), limit
+
+
+@settings(max_examples=40)
+@given(coded(), st.sampled_from([1, 5_000, 1 << 30]))
+def test_every_bitmap_is_byte_for_byte_the_run_optimised_one(made: tuple[Codes, int], slab: int) -> None:
+    codes, limit = made
+    blocks = [containers(at // BLOCK, codes[at : at + BLOCK], limit) for at in range(0, len(codes), BLOCK)]
+    found: list[bytes] = []
+    for part in bitmaps(blocks, limit, slab):
+        data, ends = part.data.tobytes(), part.offsets.tolist()
+        found += [data[a:b] for a, b in itertools.pairwise(ends)]
+    for code in range(limit):
+        wanted = BitMap(np.flatnonzero(codes == code).tolist())
+        wanted.run_optimize()
+        assert found[code] == wanted.serialize()
+
+
+@settings(max_examples=40)
+@given(
+    st.dictionaries(
+        st.sampled_from(["a", "b", "`x y`"]),
+        st.dictionaries(
+            st.none() | st.binary(max_size=6), st.frozensets(st.integers(0, 999), min_size=1), min_size=1
+        ),
+    )
+)
+def test_a_segment_gives_back_what_it_was_given(
+    given_: dict[str, dict[bytes | None, frozenset[int]]],
+) -> None:
+    parts = []
+    for column in sorted(given_):
+        keys = sorted(given_[column], key=lambda key: (key is not None, key or b""))
+        made = [BitMap(given_[column][key]) for key in keys]
+        sizes = np.array([len(b) for b in made], dtype=np.int64)
+        data = pa.array([b.serialize() for b in made], pa.binary())
+        parts.append(Postings(column, "binary", pa.array(keys, pa.binary()), sizes, data))
+    with tempfile.TemporaryDirectory() as folder:
+        storage = Storage(folder)
+        segment = Segment(storage, write_segment(storage, "", "s", 1000, parts).path)
+        assert segment.columns == dict.fromkeys(given_, "binary")
+        for column, wanted in given_.items():
+            assert {key: segment.lookup(column, key) for key in wanted} == {
+                key: BitMap(rows) for key, rows in wanted.items()
+            }
+            keys_, found = segment.select(column, [(None, False, None, False)])
+            assert keys_ == sorted(key for key in wanted if key is not None)
+            assert found == [BitMap(wanted[key]) for key in keys_]
