@@ -95,15 +95,13 @@ def run(
         heartbeat = Heartbeat(Storage(prepared.index.path))
         heartbeat.claim()
         try:
-            spark = build_session(f"tailbit {prepared.name}", master, ui)
-            # pyspark puts a SIGINT handler of its own in place of ours.
-            with _signals(stop):
+            # pyspark puts a SIGINT handler of its own in place of ours, so ours are put up again.
+            with build_session(f"tailbit {prepared.name}", master, ui) as spark, _signals(stop):
                 for left in reversed(range(STARTS)):
                     if stop.is_set() or _ended_well(
                         spark, prepared, heartbeat, once, stop, on_progress, left
                     ):
                         break
-                spark.stop()
         finally:
             heartbeat.release()
     return 0

@@ -12,10 +12,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailbit.errors import EnvironmentError_
+from tailbit.streaming.gateway import JavaErrors, launch_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,35 +85,55 @@ def session_settings(master: str, ui: bool = True, extra: Mapping[str, str] | No
     return ours | dict(extra or {})
 
 
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A Spark session of our own; `errors` is None where the JVM was there before."""
+
+    spark: SparkSession
+    errors: JavaErrors | None = None
+
+    def __enter__(self) -> SparkSession:
+        return self.spark
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Stop Spark; after an error it goes with the process. Its helpers go without a word."""
+        if self.errors is not None:
+            self.errors.hush()
+        if kind is None:
+            self.spark.stop()
+
+
 def build_session(
     app_name: str, master: str = "local[2]", ui: bool = True, extra: Mapping[str, str] | None = None
-) -> SparkSession:
-    """A Spark session, the running one if there is one; under spark-submit with its master and not `master`.
+) -> Session:
+    """A Spark session in a JVM of its own; under spark-submit in its JVM, with its master and not `master`.
 
     Raises:
-        EnvironmentError_: Java 17 or pyspark is missing.
+        EnvironmentError_: Java 17 or pyspark is missing, or the JVM does not start.
     """
     check_java()
     try:
+        from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
     except ImportError:
         raise EnvironmentError_(
             reason="pyspark is not installed", remedy="Install it: pip install 'tailbit[spark]'."
         ) from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = session_settings(master, ui, extra)
+    settings = session_settings(master, ui, extra) | {"spark.app.name": app_name}
+    if _SUBMITTED in os.environ or SparkContext._gateway is not None:
+        return Session(SparkSession.builder.config(map=settings).getOrCreate())
+    settings["spark.master"] = master
     if settings.get("spark.driver.host"):
         os.environ.setdefault("SPARK_LOCAL_IP", settings["spark.driver.host"])
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as logging:
         logging.write(_LOGGING)
         logging.flush()
         settings["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile=file:{logging.name}"
-        builder = SparkSession.builder.appName(app_name)
-        if _SUBMITTED not in os.environ:
-            builder = builder.master(master)
-        for key, value in settings.items():
-            builder = builder.config(key, value)
-        return builder.getOrCreate()
+        gateway, errors = launch_java(settings)
+    conf = SparkConf(_jvm=gateway.jvm).setAll(list(settings.items()))
+    SparkContext(conf=conf, gateway=gateway)
+    return Session(SparkSession.builder.getOrCreate(), errors)
 
 
 def check_java() -> None:

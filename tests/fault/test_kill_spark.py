@@ -148,9 +148,9 @@ def test_the_job_description_in_the_spark_ui_shows_table_versions_and_lag(
 def _ui(port: int) -> list[dict[str, Any]] | None:
     base = f"http://127.0.0.1:{port}/api/v1/applications"
     try:
-        with urllib.request.urlopen(base, timeout=2) as answer:
+        with urllib.request.urlopen(base, timeout=30) as answer:
             application = json.load(answer)[0]["id"]
-        with urllib.request.urlopen(f"{base}/{application}/jobs", timeout=5) as answer:
+        with urllib.request.urlopen(f"{base}/{application}/jobs", timeout=30) as answer:
             return list(json.load(answer))
     except OSError:
         return None
