@@ -18,7 +18,7 @@ from pyroaring import BitMap
 
 from tailbit.index.files import open_index_file
 from tailbit.index.records import reading
-from tailbit.index.streams import sort
+from tailbit.index.streams import sort, starts
 from tailbit.index.values import widen_keys
 from tailbit.tables.storage import Storage
 
@@ -146,8 +146,16 @@ def _deltas(storage: Storage, path: str, column: str, key_type: str) -> pa.Table
 
 
 def add_up(deltas: pa.Table) -> pa.Table:
-    """Deltas summed per all other columns, zero sums dropped, sorted with null keys first."""
+    """Deltas summed per all other columns, zero sums dropped, sorted with null keys first.
+
+    By sorting, since what pyarrow has for it imports its dataset module: a second that a query cannot afford.
+    """
+    if not len(deltas):
+        return deltas
     names = [name for name in deltas.column_names if name != "delta"]
-    sums = deltas.group_by(names).aggregate([("delta", "sum")]).rename_columns([*names, "delta"])
-    sums = sums.filter(pc.not_equal(sums["delta"], 0))
-    return sort(sums, names)
+    ordered = sort(deltas, names)
+    first = starts(ordered, names)
+    sums = np.add.reduceat(np.asarray(ordered["delta"], dtype=np.int64), first)
+    some = sums != 0
+    at = deltas.column_names.index("delta")
+    return ordered.take(pa.array(first[some])).set_column(at, "delta", pa.array(sums[some]))

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.index.model import FileRecord
+from tailbit.index.streams import starts
 
 Longs = npt.NDArray[np.int64]
 
@@ -112,7 +113,7 @@ def combine(rows: pa.Table, moves: Sequence[Moves]) -> pa.Table:
     make up columns of high cardinality, are moved as arrays; each other bitmap costs a few C calls.
     """
     keys = rows["key"].combine_chunks()
-    group = _groups(keys)
+    group = np.cumsum(np.bincount(starts(rows, ["key"]), minlength=len(keys))) - 1
     source = np.asarray(rows["source"], dtype=np.int64)
     bitmaps = rows["bitmap"].combine_chunks().cast(pa.large_binary())
     alone = np.bincount(group)[group] == 1
@@ -130,14 +131,6 @@ def combine(rows: pa.Table, moves: Sequence[Moves]) -> pa.Table:
             "bitmap": out.take(pa.array(order)),
         }
     )
-
-
-def _groups(keys: pa.BinaryArray) -> Longs:
-    """Per row the number of its key, for sorted keys (null first)."""
-    if not len(keys):
-        return np.zeros(0, dtype=np.int64)
-    codes = np.asarray(keys.dictionary_encode(null_encoding="encode").indices, dtype=np.int64)
-    return np.cumsum(np.r_[0, np.diff(codes) != 0])
 
 
 def _lengths(values: pa.LargeBinaryArray) -> Longs:

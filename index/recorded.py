@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -85,7 +86,7 @@ class RecordedFiles:
         paths = list(paths)
         newer = [self._newer[path] for path in paths if path in self._newer]
         rows = [self._rows[path] for path in paths if path not in self._newer and path in self._rows]
-        return newer + files_from_arrow(self._base.take(pa.array(rows, pa.int64())))
+        return newer + files_from_arrow(self._base.take(np.array(rows, dtype=np.int64)))
 
     def claims(self, space: str) -> list[FileRecord]:
         """The records that claim a range of a row space, by base."""
@@ -95,7 +96,7 @@ class RecordedFiles:
         """The rows of all claims of a row space."""
         paths = self.by_space.get(space, ())
         at = [self._rows[path] for path in paths if path not in self._newer]
-        total = pc.sum(self._base["rows"].take(pa.array(at, pa.int64()))).as_py() or 0
+        total = pc.sum(self._base["rows"].take(np.array(at, dtype=np.int64))).as_py() or 0
         return int(total) + sum(self._newer[path].rows for path in paths if path in self._newer)
 
     @property
@@ -118,13 +119,13 @@ class RecordedFiles:
         Cost: one pass over all files, once per `earliest`; what has changed since is not looked at again.
         """
         if self._spent is None or self._spent[0] != earliest:
-            table = self.table().filter(pc.is_valid(self._base["space"]))
-            gone = pc.fill_null(pc.less_equal(table["left"], earliest), False)
-            lost = pc.if_else(gone, table["rows"], 0)
-            sums = pa.table({"space": table["space"], "all": table["rows"], "lost": lost}).group_by("space")
-            totals = sums.aggregate([("all", "sum"), ("lost", "sum")])
-            spent = totals.filter(pc.greater_equal(pc.multiply(totals["lost_sum"], 2), totals["all_sum"]))
-            self._spent = (earliest, set(spent["space"].to_pylist()))
+            claimed = self.table().filter(pc.is_valid(self._base["space"]))
+            spaces = claimed["space"].combine_chunks().dictionary_encode()
+            codes, rows = np.asarray(spaces.indices), np.asarray(claimed["rows"], dtype=np.float64)
+            gone = np.asarray(pc.fill_null(pc.less_equal(claimed["left"], earliest), False), dtype=bool)
+            lost = np.bincount(codes, rows * gone, minlength=len(spaces.dictionary))
+            spent = np.flatnonzero(2 * lost >= np.bincount(codes, rows, minlength=len(spaces.dictionary)))
+            self._spent = (earliest, set(spaces.dictionary.take(pa.array(spent)).to_pylist()))
         return self._spent[1]
 
     @cached_property

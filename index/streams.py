@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -57,6 +59,16 @@ def sort(table: pa.Table, by: Sequence[str]) -> pa.Table:
         keys[f"{name} is set"] = pc.cast(pc.is_valid(table[name]), pa.int8())
         keys[name] = table[name]
     return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
+
+
+def starts(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
+    """The rows of a sorted table at which another key begins."""
+    changed = np.zeros(len(table), dtype=bool)
+    changed[:1] = True
+    for name in by:
+        codes = table[name].combine_chunks().dictionary_encode(null_encoding="encode").indices
+        changed[1:] |= np.diff(np.asarray(codes)) != 0
+    return np.flatnonzero(changed)
 
 
 def key_at(table: pa.Table, by: Sequence[str], row: int) -> Key:
