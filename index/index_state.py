@@ -110,4 +110,4 @@ class IndexState:
 
     def _read_all(self, kind: str) -> pa.Table:
         parts = [kinds.read_records(self.storage, file.path) for file in self.files_of(kind)]
-        return pa.concat_tables([kinds.SCHEMAS[kind].empty_table(), *parts])
+        return pa.concat_tables([kinds.no_rows(kinds.SCHEMAS[kind]), *parts])

@@ -5,7 +5,6 @@ Both kinds are sorted files whose row-group statistics say where to look; only t
 
 from __future__ import annotations
 
-import functools
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
@@ -17,7 +16,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tailbit.index.files import open_index_file
-from tailbit.index.records import reading
+from tailbit.index.records import no_rows, reading
 from tailbit.index.streams import sort, starts
 from tailbit.index.values import widen_keys
 from tailbit.tables.storage import Storage
@@ -119,7 +118,7 @@ class ValueCounts:
         """
         seen, sums = self._sums.get((column, key_type), (frozenset(), None))
         if sums is None or not seen <= paths:
-            seen, sums = frozenset(), _no_counts()
+            seen, sums = frozenset(), _NO_COUNTS
         parts = [sums, *(_deltas(self._storage, p, column, key_type) for p in sorted(paths - seen))]
         if len(parts) > 1:
             sums = add_up(pa.concat_tables(parts))
@@ -127,16 +126,13 @@ class ValueCounts:
         return sums["key"].combine_chunks(), np.asarray(sums["delta"], dtype=np.int64)
 
 
-@functools.cache
-def _no_counts() -> pa.Table:
-    """Made when needed: pyarrow imports pandas with the first table it makes, half a second."""
-    return pa.schema([("key", pa.binary()), ("delta", pa.int64())]).empty_table()
+_NO_COUNTS = no_rows(pa.schema([("key", pa.binary()), ("delta", pa.int64())]))
 
 
 def _deltas(storage: Storage, path: str, column: str, key_type: str) -> pa.Table:
     rows = read_groups(storage, path, "column", column, ["column", "key_type", "key", "delta"])
     rows = rows.filter(pc.equal(rows["column"], column))
-    parts = [_no_counts()]
+    parts = [_NO_COUNTS]
     for stored in pc.unique(rows["key_type"]).to_pylist():
         mine = rows.filter(pc.equal(rows["key_type"], stored))
         keys = mine["key"].combine_chunks()
