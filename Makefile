@@ -31,7 +31,8 @@ lint: $(VENV)/.test-installed
 	cd build/tree && $(BIN)/lint-imports --config ../../pyproject.toml --cache-dir ../../.import_linter_cache
 
 demo: $(VENV)/.demo-installed java
-	$(BIN)/tailbit demo
+	@rm -rf build/demo
+	$(BIN)/tailbit demo --folder build/demo
 
 fuzz: $(VENV)/.test-installed java
 	HYPOTHESIS_PROFILE=deep TAILBIT_EXAMPLES=30 TAILBIT_SEEDS=20 $(BIN)/pytest -q tests/property tests/integration/test_differential.py $(PYTEST_ARGS)

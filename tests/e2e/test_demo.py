@@ -31,7 +31,7 @@ def test_the_demo_kills_its_indexer_and_every_answer_is_equal(tmp_path: Path) ->
     assert "killed with SIGKILL" in done.stdout
     assert "every answer equal" in done.stdout
     assert "✗" not in done.stdout
-    assert processes_of(tmp_path) == []
+    assert psutil.wait_procs(processes_of(tmp_path), timeout=10)[1] == []
 
 
 def test_an_interrupted_demo_leaves_no_process(tmp_path: Path) -> None:
@@ -44,4 +44,4 @@ def test_an_interrupted_demo_leaves_no_process(tmp_path: Path) -> None:
         time.sleep(0.1)
     demo.send_signal(signal.SIGINT)
     assert demo.wait(30) == 130
-    assert processes_of(tmp_path) == []
+    assert psutil.wait_procs(processes_of(tmp_path), timeout=10)[1] == []
