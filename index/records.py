@@ -121,7 +121,7 @@ def table_schema() -> pa.Schema:
 
 
 def no_rows(schema: pa.Schema) -> pa.Table:
-    """An empty table, made without a Python list: at the first of these pyarrow imports pandas, half a second."""
+    """An empty table made without a Python list: at the first list pyarrow imports pandas, half a second."""
     return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
