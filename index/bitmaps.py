@@ -154,7 +154,7 @@ class _Places:
         """Write the containers a to b (not included) of a block."""
         if a == b:
             return
-        codes, sizes = block.codes[a:b] - self._low, block.sizes[a:b]
+        codes, sizes = block.codes[a:b].astype(np.int64) - self._low, block.sizes[a:b].astype(np.int64)
         seen, target = self._seen[codes], self._next[codes]
         head = self._heads[codes] + 2 * seen
         out[head] = block.number
@@ -162,7 +162,7 @@ class _Places:
         self._write_offsets(out, codes, seen, target)
         if self._any_runs:
             self._write_flags(out, codes[block.runs[a:b]], seen[block.runs[a:b]])
-        start = int(block.sizes[:a].sum())
+        start = int(block.sizes[:a].sum(dtype=np.int64))
         _move(out, block.words[start : start + int(sizes.sum())], target, sizes)
         self._seen[codes] = seen + 1
         self._next[codes] = target + sizes

@@ -183,22 +183,26 @@ class Coding:
     def _by_key(self, first: int) -> pa.BinaryArray:
         """Give each part a table from its own keys to their places among all keys; all keys."""
         self._parts = [self._as_dictionary(p) if p.base is not None else p for p in self._parts]
-        pieces = [_NO_KEYS, *(part.keys for part in self._parts if part.keys is not None)]
-        coded = pa.concat_arrays(pieces).dictionary_encode()
-        order = sorted_order(coded.dictionary)
+        pieces = [part.keys for part in self._parts if part.keys is not None]
+        # All chunks get one and the same dictionary.
+        coded = pa.chunked_array([_NO_KEYS, *pieces]).dictionary_encode()
+        every = coded.chunk(0).dictionary if coded.num_chunks else _NO_KEYS
+        indices = np.concatenate([_NONE, *(np.asarray(chunk.indices) for chunk in coded.chunks)])
+        order = sorted_order(every)
         rank = np.empty(len(order), dtype=_narrowest(len(order) + first))
         rank[order] = np.arange(first, len(order) + first)
-        places = rank[np.asarray(coded.indices)]
         end = 0
-        for part, piece in zip(self._parts, pieces[1:], strict=True):
+        for part, piece in zip(self._parts, pieces, strict=True):
             # Rows of a part without keys are NULL; they too need an entry to point at.
-            part.table = places[end : end + len(piece)] if len(piece) else np.zeros(1, dtype=rank.dtype)
+            own = indices[end : end + len(piece)]
+            part.table = rank[own] if len(own) else np.zeros(1, dtype=rank.dtype)
             part.keys = None
             end += len(piece)
-        return coded.dictionary.take(pa.array(order))
+        return every.take(pa.array(order))
 
 
 _NO_KEYS = pa.array([], pa.binary())
+_NONE = np.zeros(0, dtype=np.int32)
 
 
 def sorted_order(keys: pa.BinaryArray) -> npt.NDArray[np.int64]:

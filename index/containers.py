@@ -27,6 +27,7 @@ _BITSET_WORDS = BLOCK // 16
 
 Array = npt.NDArray[Any]
 Longs = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
 
 
 class Block(NamedTuple):
@@ -37,9 +38,9 @@ class Block(NamedTuple):
     """
 
     number: int
-    codes: Longs
-    counts: Longs
-    sizes: Longs
+    codes: Ints
+    counts: Ints
+    sizes: Ints
     runs: npt.NDArray[np.bool_]
     words: npt.NDArray[np.uint16]
 
@@ -72,14 +73,14 @@ def _by_comparing(number: int, codes: Array, limit: int) -> Block:
         else _listed(np.flatnonzero(masks[code]), run)
         for code, size, run in zip(there.tolist(), sizes.tolist(), as_runs.tolist(), strict=True)
     ]
-    return Block(number, there, counts[there], sizes, as_runs, np.concatenate(words) if words else _NO_WORDS)
+    return _block(number, there, counts[there], sizes, as_runs, np.concatenate([_NO_WORDS, *words]))
 
 
 def _by_sorting(number: int, codes: Array, limit: int) -> Block:
     order = np.argsort(codes.astype(np.uint16), kind="stable")
     if limit >= BLOCK:
         order = order[np.argsort((codes >> 16).astype(np.uint16)[order], kind="stable")]
-    lows, found = order.astype(np.uint16), codes[order]
+    lows, found = order.astype(np.uint16), codes.take(order)
     first = np.flatnonzero(np.r_[len(found) > 0, found[1:] != found[:-1]][: len(found)])
     present = found[first].astype(np.int64)
     end = len(found)
@@ -98,7 +99,19 @@ def _by_sorting(number: int, codes: Array, limit: int) -> Block:
         sizes, as_runs = np.minimum(counts, _BITSET_WORDS), np.zeros(len(first), dtype=np.bool_)
     if as_runs.any() or (counts > _ARRAY_LIMIT).any():
         lows = _reformed(lows, apart, first, counts, sizes, as_runs)
-    return Block(number, present, counts, sizes, as_runs, lows)
+    return _block(number, present, counts, sizes, as_runs, lows)
+
+
+def _block(
+    number: int,
+    codes: Longs,
+    counts: Longs,
+    sizes: Longs,
+    runs: npt.NDArray[np.bool_],
+    words: npt.NDArray[np.uint16],
+) -> Block:
+    """A block that holds its numbers in half the bytes: a column of many keys has a container a row."""
+    return Block(number, codes.astype(np.int32), counts.astype(np.int32), sizes.astype(np.int32), runs, words)
 
 
 def _forms(counts: Longs, runs: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:

@@ -100,13 +100,13 @@ def post(
         containers(at // BLOCK, coded.codes(at, min(at + BLOCK, extent)), coded.absent)
         for at in range(first, extent, BLOCK)
     )
-    invisible = _hidden_counts(coded, mine, hidden)
+    # Counting the pairs (ABSENT, v) of the visible rows is counting bits, less those of hidden rows.
+    counts = -_hidden_counts(coded, mine, hidden)
     for slab in bitmaps(blocks, coded.absent):
         part = slice(slab.first, slab.first + len(slab.cardinality))
-        keys = coded.keys[part]
-        # Counting the pairs (ABSENT, v) of the visible rows is counting bits, less those of hidden rows.
-        tally.add(column.id, key_type, keys, slab.cardinality - invisible[part])
-        yield _without_empty(Postings(column.id, key_type, keys, slab.cardinality, slab.arrow()))
+        counts[part] += slab.cardinality
+        yield _without_empty(Postings(column.id, key_type, coded.keys[part], slab.cardinality, slab.arrow()))
+    tally.add(column.id, key_type, coded.keys, counts)
 
 
 def code(data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim]) -> CodedColumn:

@@ -29,16 +29,21 @@ class Tally:
     _parts: dict[tuple[str, str], list[pa.Table]] = field(default_factory=dict)
 
     def add(self, column: str, key_type: str, keys: pa.BinaryArray, deltas: npt.NDArray[np.int64]) -> None:
-        """Add a delta a key."""
+        """Add a delta a key; `keys` are distinct and ascending, null first."""
         some = np.flatnonzero(deltas)
-        if len(some):
-            at = pa.array(some)
-            part = pa.table({"key": keys.take(at), "delta": pa.array(deltas[some], pa.int64())})
-            self._parts.setdefault((column, key_type), []).append(part)
+        if not len(some):
+            return
+        if len(some) < len(deltas):
+            keys, deltas = keys.take(pa.array(some)), deltas[some]
+        part = pa.table({"key": keys, "delta": pa.array(deltas, pa.int64())})
+        self._parts.setdefault((column, key_type), []).append(part)
 
     def sums(self, column: str, key_type: str) -> pa.Table:
         """Keys ascending (null first) and their summed deltas, zeros left out."""
-        every = pa.concat_tables(self._parts[column, key_type])
+        parts = self._parts[column, key_type]
+        if len(parts) == 1:
+            return parts[0]
+        every = pa.concat_tables(parts)
         summed = every.group_by("key", use_threads=False).aggregate([("delta", "sum")])
         summed = summed.rename_columns(["key", "delta"]).filter(pc.field("delta") != 0)
         keys = summed["key"].combine_chunks()
