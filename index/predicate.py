@@ -8,7 +8,7 @@ its leaves two-valued.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tailbit.index.key_ranges import KeyRange, KeyRanges, key_ranges
@@ -186,18 +186,26 @@ def _merged(children: Iterable[Node], kind: type[And] | type[Or]) -> list[Node]:
 
 
 def _one(leaves: list[Leaf], kind: type[And] | type[Or]) -> Leaf | None:
-    if not leaves:
-        return None
-    first = leaves[0]
-    true, false = first.true, first.false
-    for leaf in leaves[1:]:
-        if kind is And:
-            true, false = true.intersect(leaf.true), false.union(leaf.false)
-        else:
-            true, false = true.union(leaf.true), false.intersect(leaf.false)
-    word = " AND " if kind is And else " OR "
-    text = word.join(dict.fromkeys(leaf.text if len(leaves) == 1 else _nested(leaf.text) for leaf in leaves))
-    return Leaf(first.column, true, false, text)
+    if len(leaves) < 2:
+        return leaves[0] if leaves else None
+    both, either = ValueSet.intersect, ValueSet.union
+    for_true, for_false = (both, either) if kind is And else (either, both)
+    true, false = _folded([n.true for n in leaves], for_true), _folded([n.false for n in leaves], for_false)
+    parts = [_nested(text) for text in dict.fromkeys(leaf.text for leaf in leaves)]
+    shown = parts[:_SHOWN] + ["..."] * (len(parts) > _SHOWN)
+    return Leaf(leaves[0].column, true, false, (" AND " if kind is And else " OR ").join(shown))
+
+
+_SHOWN = 8
+"""Conditions that the text of a merged leaf shows."""
+
+
+def _folded(sets: list[ValueSet], fold: Callable[[ValueSet, ValueSet], ValueSet]) -> ValueSet:
+    """All sets made one, in pairs, so that the cost is that of sorting them."""
+    while len(sets) > 1:
+        pairs = [fold(a, b) for a, b in zip(sets[::2], sets[1::2], strict=False)]
+        sets = pairs + sets[len(pairs) * 2 :]
+    return sets[0]
 
 
 def _nested(text: str) -> str:
