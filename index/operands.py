@@ -37,6 +37,7 @@ _TYPES = {
 _TYPED = ("date", "timestamp", "timestamp_ntz")
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 """Where Spark keeps the declared type of a column that is a plain string to the table."""
+_TYPE_BEFORE = re.compile(r"(?<![\w`.])(?:DATE|TIMESTAMP|TIMESTAMP_LTZ|TIMESTAMP_NTZ)\s*$", re.IGNORECASE)
 _CHAR = re.compile(r"\bchar\(", re.IGNORECASE)
 _SHOWN = 40
 
@@ -176,12 +177,17 @@ class OperandReader:
                 return found
             hint = "Compare the column itself, and cast the constant."
             self.refuse(f"CAST of a column to {to} is not read", node, hint)
-        if type(node).__name__ == "Cast" and to.name not in _TYPED:
+        if type(node).__name__ == "Cast" and not self._is_typed_literal(node):
             self.refuse(f"{to} as a function or prefix is not read", node, "Write CAST(... AS ...).")
         try:
             return cast(found, to, self.zone)
         except (ValueError, OverflowError) as wrong:
             self.refuse(str(wrong), node)
+
+    def _is_typed_literal(self, node: Tree) -> bool:
+        """Whether a constant stands right behind the name of its type."""
+        constant = self.constant(node.this)
+        return constant is not None and bool(_TYPE_BEFORE.search(self.parsed.text[: constant.at]))
 
     def type_of(self, node: Tree) -> DataType:
         """The type that a cast names."""

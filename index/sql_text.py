@@ -27,6 +27,12 @@ _BEFORE_A_SIGN = frozenset("EQ NEQ LT LTE GT GTE NULLSAFE_EQ L_PAREN COMMA BETWE
 
 FLATTEN = "Flatten it: AND and OR take any number of conditions, IN any list."
 
+CAST_TYPES = frozenset(
+    "TINYINT BYTE SMALLINT SHORT INT INTEGER BIGINT LONG FLOAT REAL DOUBLE DECIMAL DEC NUMERIC STRING BINARY "
+    "BOOLEAN DATE TIMESTAMP TIMESTAMP_LTZ TIMESTAMP_NTZ".split()
+)
+"""The names of types that a cast may give."""
+
 Kind = Literal["number", "string", "hex"]
 
 
@@ -131,6 +137,10 @@ class _Reader:
                 out.append(self._constant(Constant("hex", raw, token.start), token, token))
             elif kind == self.types.PLUS:
                 out.append(self._signed(token))
+            elif kind == self.types.DCOLON:
+                refuse(self.text, ":: is not read", token.start, "Write CAST(... AS ...).")
+            elif kind == self.types.ALIAS:
+                out.append(self._before_a_type(token))
             else:
                 out.append(token)
             self.at += 1
@@ -157,6 +167,15 @@ class _Reader:
 
     def _peek(self) -> Token | None:
         return self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
+
+    def _before_a_type(self, token: Token) -> Token:
+        """AS, if a type of Spark that is read follows: sqlglot gives other names a meaning of its own."""
+        name, end = ([*self.tokens[self.at + 1 : self.at + 3], None, None])[:2]
+        if name is not None and name.text.upper() in CAST_TYPES:
+            if end is not None and end.token_type in (self.types.R_PAREN, self.types.L_PAREN):
+                return token
+        shown = "" if name is None else name.text
+        refuse(self.text, f"a cast to {shown} is not read", token.start)
 
     def _strings(self) -> Token:
         """One constant for a run of strings, which Spark joins; quotes that touch are one."""
