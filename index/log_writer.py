@@ -26,17 +26,24 @@ deltalake looks at every commit since the last one, twice a commit: 4 ms with 20
 log checkpoint costs about 20 ms. Opening the index reads at most so many commits.
 """
 
-RETENTION = "interval 10 minutes"
-"""How long commits below the last log checkpoint and the tombstones of removed files are kept.
+LOG_RETENTION = "interval 30 seconds"
+"""How long commits below the last log checkpoint are kept: as long as a reader may take from listing to
+reading.
 
-Nobody travels in time through the index: it holds every version of the source by itself. What must outlast a
-removal is a reader that has just listed the log or holds an answer open. Delta's defaults (30 days, one week)
-would leave millions of commit files to list and tombstones to copy into each log checkpoint.
+Nobody travels in time through the index: it holds every version of the source by itself. A reader or writer
+that slept longer starts from the newest checkpoint. Each commit lists the log, so Delta's default of 30 days
+would make commits dearer with every one before.
+"""
+
+TOMBSTONE_RETENTION = "interval 10 minutes"
+"""How long the log remembers removed files, which `vacuum` then spares: an answer may hold them open.
+
+Delta's default of a week would copy millions of them into each log checkpoint.
 """
 
 _CONFIGURATION = {
-    "delta.logRetentionDuration": RETENTION,
-    "delta.deletedFileRetentionDuration": RETENTION,
+    "delta.logRetentionDuration": LOG_RETENTION,
+    "delta.deletedFileRetentionDuration": TOMBSTONE_RETENTION,
     "delta.checkpointInterval": str(LOG_CHECKPOINT_EVERY),
     "delta.enableExpiredLogCleanup": "true",
     # The log holds no minima and maxima of these files: nobody need look for them, at every commit.

@@ -30,6 +30,7 @@ from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.index.recorded import RecordedFiles
 from tailbit.index.segment import Segment
 from tailbit.tables import open_table
+from tailbit.tables.delta.snapshot import Snapshot
 from tailbit.tables.model import FileSlice
 from tailbit.tables.storage import Storage
 from tailbit.tables.table import Table
@@ -243,11 +244,19 @@ class IndexTable:
 
     def _load(self) -> None:
         try:
-            snapshot = self.log.snapshot()
+            snapshot = self._snapshot()
         except UnsupportedFeatureError as foreign:
             raise ForeignIndexError(path=self.path, reason=str(foreign)) from foreign
         self._state = IndexState(self.storage, self.path, map(_index_file, snapshot.files))
         self._at(snapshot.version)
+
+    def _snapshot(self) -> Snapshot:
+        """The newest snapshot; listed once more where a writer cleaned the log up between list and read."""
+        try:
+            return self.log.snapshot()
+        except CommitGapError:
+            self.log = open_table(self.path)
+            return self.log.snapshot()
 
     def _at(self, version: int) -> None:
         self.version = version

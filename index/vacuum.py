@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import time
 
+import pyarrow.parquet as pq
+
 from tailbit.faults import Fault, fault_point
 from tailbit.index import records as kinds
 from tailbit.index.metadata_table import IndexTable
@@ -19,11 +21,10 @@ def vacuum(
 ) -> list[str]:
     """Delete unreferenced index files; their paths, sorted.
 
-    Spared are: every file that the index refers to at any version its log still holds (ten minutes of
-    history at least, so that open answers go on), every file younger than `older_than_hours` (a batch in
-    flight has written it and not yet committed: give more than its oldest batch lasts), and all that is not
-    in a folder of a record kind, such as the Spark checkpoint and the heartbeat. `dry_run` only says what
-    would go.
+    Spared are: every file that the index refers to or has referred to in the last ten minutes, so that open
+    answers go on; every file younger than `older_than_hours`, since a batch in flight has written it and not
+    yet committed (give more than its oldest batch lasts); and all that is not in a folder of a record kind,
+    such as the Spark checkpoint and the heartbeat. `dry_run` only says what would go.
 
     Cost: lists the folders of the kinds and reads the commits that the log holds.
 
@@ -45,13 +46,25 @@ def vacuum(
 
 
 def referenced(index: IndexTable) -> set[str]:
-    """Files that the index refers to at any version that its log can still rebuild."""
+    """Files that the index refers to, or did at a version or by a tombstone that its log still holds.
+
+    A removal is in the newest log checkpoint for as long as tombstones are kept, or in a commit after it.
+    """
     first = index.log.earliest()
     paths = {slice_.path for slice_ in index.log.snapshot(first).files} | set(index.files)
     for version in range(first + 1, index.log.head() + 1):
         # Commit by commit: over a range, a file that came and went would not be named.
         paths |= {c.path for c in index.log.changes(version, version).slices}
-    return paths
+    return paths | _tombstones(index)
+
+
+def _tombstones(index: IndexTable) -> set[str]:
+    names = [e.name for e in index.storage.list("_delta_log") if e.name.endswith(".checkpoint.parquet")]
+    if not names:
+        return set()
+    file = pq.ParquetFile(index.storage.local_path(f"_delta_log/{max(names)}"))
+    removed = file.read(columns=["remove.path"])["remove"].to_pylist()
+    return {row["path"] for row in removed if row is not None}
 
 
 def _older_than(index: IndexTable, oldest_ms: float) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from support.index_records import counts, ledger, new_index, record
 from tailbit.faults import InjectedFaultError
+from tailbit.index import log_writer
 from tailbit.index.merge import merge_all
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.vacuum import vacuum
@@ -26,6 +27,11 @@ def merged_index(path: Path) -> IndexTable:
         if name.endswith(".json") and int(name.split(".")[0]) < index.version:
             os.unlink(path / "_delta_log" / name)
     return index
+
+
+@pytest.fixture(autouse=True)
+def quick_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(log_writer._CONFIGURATION, "delta.deletedFileRetentionDuration", "interval 0 seconds")
 
 
 def on_disk(path: Path) -> set[str]:
@@ -66,6 +72,18 @@ def test_vacuum_spares_files_that_a_version_in_the_log_refers_to(tmp_path: Path)
     for i in range(9):
         index.commit([record(f"f{i}")], [counts(index, "c", {b"x": 1})], ledger(i))
     merge_all(index)
+    before = on_disk(tmp_path)
+    assert vacuum(index, now_ms=later(2)) == []
+    assert on_disk(tmp_path) == before
+
+
+def test_vacuum_spares_files_removed_a_moment_ago_though_the_log_is_cleaned_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        log_writer._CONFIGURATION, "delta.deletedFileRetentionDuration", log_writer.TOMBSTONE_RETENTION
+    )
+    index = merged_index(tmp_path)
     before = on_disk(tmp_path)
     assert vacuum(index, now_ms=later(2)) == []
     assert on_disk(tmp_path) == before
