@@ -205,7 +205,7 @@ class Answer:
             DataFileError: a data file is gone or is not Parquet.
         """
         schema, tables = self.stream(columns, limit)
-        return pa.concat_tables([schema.empty_table(), *tables])
+        return pa.concat_tables(list(tables) or [schema.empty_table()])
 
     def stream(
         self, columns: Sequence[str] | None = None, limit: int | None = None

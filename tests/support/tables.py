@@ -1,0 +1,144 @@
+"""Small tables with every kind of value, their indexes, and ways to damage an index or to tamper with it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from support.delta_builder import DeltaBuilder
+from support.drive import Drive
+from tailbit.index import records as kinds
+from tailbit.index.metadata_table import IndexTable
+from tailbit.index.segment import Postings, Segment, write_segment
+from tailbit.streaming.settings import StreamSettings
+
+LONG = "x" * 300
+UTC = datetime.timezone.utc
+VECTORS = {"features": ["deletionVectors"], "configuration": {"delta.enableDeletionVectors": "true"}}
+"""What makes a hand-made table one with deletion vectors."""
+
+EVERY_TYPE = pa.table(
+    {
+        "id": pa.array(range(6), pa.int64()),
+        "flag": [True, False, None, True, False, True],
+        "small": pa.array([1, -1, None, 127, -128, 1], pa.int8()),
+        "score": pa.array([0.5, float("nan"), None, -0.0, 0.0, float("nan")], pa.float32()),
+        "amount": [1.5, float("nan"), None, float("inf"), float("-inf"), 1.5],
+        "price": pa.array(
+            [Decimal("9.99"), None, Decimal("0.00"), Decimal("-1.50"), None, Decimal("9.99")]
+        ).cast(pa.decimal128(10, 2)),
+        "name": ["a", "", None, LONG, LONG + "y", "ä\t\"'"],
+        "raw": [b"\x00\xff", b"", None, b"a", b"a", LONG.encode()],
+        "day": [datetime.date(2013, 1, 31), None, datetime.date(1, 1, 1), datetime.date(9999, 12, 31)]
+        + [None] * 2,
+        "moment": pa.array(
+            [datetime.datetime(2013, 1, 1, 5, tzinfo=UTC), None, datetime.datetime(1969, 12, 31, tzinfo=UTC)]
+            * 2,
+            pa.timestamp("us", "UTC"),
+        ),
+        "local": pa.array([1_357_016_400_000_001, None, None] * 2, pa.timestamp("us")),
+        "place": pa.array(
+            [{"city": "Oslo", "at": {"x": 1}}, None, {"city": None, "at": None}] * 2,
+            pa.struct([("city", pa.string()), ("at", pa.struct([("x", pa.int32())]))]),
+        ),
+        "tags": pa.array([["a", None], [], None] * 2, pa.list_(pa.string())),
+        "counts": pa.array([[("k", 1)], [], None] * 2, pa.map_(pa.string(), pa.int32())),
+    }
+)
+
+PLAIN_TYPES = ("id", "flag", "small", "score", "amount", "price", "name", "raw", "day", "moment", "local")
+"""Columns of EVERY_TYPE that can be indexed."""
+
+
+def index_of(table: str | Path, columns: Sequence[str] | None = None, files: int = 2000) -> Drive:
+    """The index of a table, brought up to date; call `drain` for more."""
+    drive = Drive(table, f"{table}/_tailbit", columns, StreamSettings(files=files))
+    drive.drain()
+    return drive
+
+
+def half_built(table: str | Path, columns: Sequence[str]) -> Drive:
+    """An index whose first build has done one file."""
+    drive = Drive(table, f"{table}/_tailbit", columns, StreamSettings(files=1))
+    drive.step()
+    return drive
+
+
+def with_vectors(path: str, columns: Sequence[str] = ("v",), files: int = 2) -> DeltaBuilder:
+    """A table of `files` files of ten rows, k counting on and v = k % 3, some rows hidden; and its index."""
+    builder = DeltaBuilder(path).create(pa.schema([("k", pa.int64()), ("v", pa.string())]), **VECTORS)
+    for n in range(files):
+        keys = list(range(10 * n, 10 * n + 10))
+        rows = pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{k % 3}" for k in keys]})
+        builder.commit([builder.data_file(rows, f"f{n}.parquet")])
+    (vector,) = builder.stored_vectors([0, 4])
+    builder.commit(builder.hide("f0.parquet", vector))
+    index_of(path, columns)
+    return builder
+
+
+def index_files(table: str | Path, kind: str) -> list[Path]:
+    """The live files of one kind of a table's index."""
+    index = IndexTable.open(f"{table}/_tailbit")
+    return [Path(index.storage.local_path(file.path)) for file in index.files_of(kind)]
+
+
+def gone(path: Path) -> None:
+    path.unlink()
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flipped_footer(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-20] ^= 0xFF
+    path.write_bytes(data)
+
+
+def flipped_pages(path: Path) -> None:
+    """Every 32nd byte of the data pages altered; the footer as it was."""
+    data = bytearray(path.read_bytes())
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    for at in range(8, footer, 32):
+        data[at] ^= 0x55
+    path.write_bytes(data)
+
+
+DAMAGES = (gone, truncated, flipped_footer, flipped_pages)
+"""What can happen to a file of an index."""
+
+Change = Callable[[str, bytes | None, BitMap], BitMap]
+
+
+def tamper(table: str | Path, change: Change) -> None:
+    """Commit segments whose bits are changed: every checksum is right, the bits are not."""
+    index = IndexTable.open(f"{table}/_tailbit")
+    segments = [s for found in index.spaces().values() for s in found]
+    index.commit([], [_changed(index, s, change) for s in segments], None, removes=[s.path for s in segments])
+
+
+def _changed(index: IndexTable, segment: Segment, change: Change) -> kinds.IndexFile:
+    parts = []
+    for column, key_type in sorted(segment.columns.items()):
+        for keys, bitmaps in segment.postings(column):
+            named = zip(keys.to_pylist(), bitmaps, strict=True)
+            new = [change(column, key, BitMap(bits)) for key, bits in named]
+            data = pa.array([b.serialize() for b in new], pa.binary())
+            parts.append(Postings(column, key_type, keys, np.array([len(b) for b in new], np.int64), data))
+    return write_segment(index.storage, "", segment.space, segment.rows, parts)
+
+
+def rewrite(table: str | Path, kind: str, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Commit the records of a kind changed, all in one file."""
+    index = IndexTable.open(f"{table}/_tailbit")
+    paths = [file.path for file in index.files_of(kind)]
+    rows = pa.concat_tables([kinds.read_records(index.storage, path) for path in paths])
+    index.commit([], [kinds.write_records(index.storage, change(rows), kind)], None, removes=paths)

@@ -1,0 +1,336 @@
+"""The front door: versions and times, an index that comes, goes, is damaged or belongs to another history."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import tailbit
+from support.drive import Drive
+from support.tables import DAMAGES, half_built, index_files, index_of, with_vectors
+from tailbit.api import IndexedTable, to_millis
+from tailbit.errors import (
+    CorruptIndexError,
+    ForeignIndexError,
+    NoIndexError,
+    NotATableError,
+    PredicateError,
+    UnknownColumnError,
+    UsageError,
+    VersionNotFoundError,
+)
+from tailbit.index.metadata_table import IndexTable
+from tailbit.status import status_of
+
+
+def rows(first: int, count: int = 10) -> pa.Table:
+    keys = list(range(first, first + count))
+    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{k % 3}" for k in keys]})
+
+
+@pytest.fixture
+def path(table_path: str) -> str:
+    for first in (0, 10, 20):
+        write_deltalake(table_path, rows(first), mode="append")
+    return table_path
+
+
+def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
+    for bad in (tmp_path / "nothing", tmp_path):
+        with pytest.raises(NotATableError):
+            tailbit.open(str(bad))
+
+
+def test_an_index_that_was_named_must_be_there_and_be_one(path: str, tmp_path: Path) -> None:
+    with pytest.raises(NoIndexError):
+        tailbit.open(path, index=str(tmp_path / "none"))
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "data.csv").write_text("1")
+    with pytest.raises(ForeignIndexError):
+        tailbit.open(path, index=str(tmp_path / "foreign"))
+    with pytest.raises(ForeignIndexError):
+        tailbit.open(path, index=path)
+
+
+def test_each_question_sees_the_table_and_the_index_of_its_moment(path: str) -> None:
+    opened = tailbit.open(path)
+    assert opened.where("v = 'v1'").count() == 10
+    drive = index_of(path, ["v"])
+    answer = opened.where("v = 'v1'")
+    assert (answer.count(), answer.files_scanned, answer.covered_version) == (10, 0, 2)
+    write_deltalake(path, rows(30), mode="append")
+    answer = opened.where("v = 'v1'")
+    assert (answer.count(), answer.files_scanned, answer.covered_version) == (13, 1, 2)
+    drive.drain()
+    answer = opened.where("v = 'v1'")
+    assert (answer.count(), answer.files_scanned, answer.covered_version) == (13, 0, 3)
+    assert answer.coverage is opened.where("v = 'v2'").coverage
+
+
+def test_an_index_that_is_deleted_while_open_costs_time_and_not_rows(path: str) -> None:
+    index_of(path, ["v"])
+    opened = tailbit.open(path)
+    assert opened.where("v = 'v1'").files_scanned == 0
+    shutil.rmtree(f"{path}/_tailbit")
+    answer = opened.where("v = 'v1'")
+    assert (answer.count(), answer.files_scanned, answer.damaged) == (10, 3, [])
+    assert opened.state == "absent"
+
+
+def test_a_table_dropped_and_made_anew_at_its_path_is_never_answered_from_before(path: str) -> None:
+    index_of(path, ["v"])
+    opened = tailbit.open(path)
+    assert opened.where("v = 'v1'").count() == 10
+    index = shutil.move(f"{path}/_tailbit", f"{path}_index")
+    shutil.rmtree(path)
+    for _ in range(3):
+        write_deltalake(path, pa.table({"k": [1], "v": ["v1"]}), mode="append")
+    assert opened.where("v = 'v1'").count() == 3
+    shutil.move(index, f"{path}/_tailbit")
+    for asked in (opened, tailbit.open(path)):
+        answer = asked.where("v = 'v1'")
+        assert (answer.count(), answer.files_scanned, answer.covered_version) == (3, 3, None)
+        assert asked.state == "other history"
+    index_of(path)
+    assert tailbit.open(path).where("v = 'v1'").files_scanned == 0
+    assert opened.where("v = 'v1'").count() == 3
+
+
+def test_a_table_without_an_index_made_anew_with_as_many_versions_is_read_anew(path: str) -> None:
+    opened = tailbit.open(path)
+    assert opened.where().count() == 30
+    shutil.rmtree(path)
+    for first in (0, 1, 2):
+        write_deltalake(path, rows(first, 1), mode="append")
+    assert opened.where().count() == 3
+
+
+def test_an_index_built_anew_beside_an_open_table_is_taken_up(path: str) -> None:
+    index_of(path, ["v"])
+    opened = tailbit.open(path)
+    assert opened.where("v = 'v1'").count() == 10
+    shutil.rmtree(f"{path}/_tailbit")
+    index_of(path, ["k"])
+    answer = opened.where("k = 1")
+    assert (answer.count(), answer.files_scanned, answer.damaged) == (1, 0, [])
+
+
+@pytest.mark.parametrize("kind", ["ledger", "settings", "files"])
+@pytest.mark.parametrize("harm", DAMAGES)
+def test_an_index_that_cannot_be_opened_costs_time_and_not_rows(
+    path: str, kind: str, harm: Callable[[Path], None]
+) -> None:
+    index_of(path, ["v"])
+    (file,) = index_files(path, kind)
+    saved = file.read_bytes()
+    opened = tailbit.open(path)
+    harm(file)
+    for asked in (tailbit.open(path), tailbit.open(path, index=f"{path}/_tailbit")):
+        answer = asked.where("v = 'v1'")
+        assert (answer.count(), answer.files_scanned) == (10, 3)
+        assert [file.name in str(d) for d in answer.damaged] == [True]
+    file.write_bytes(saved)
+    assert opened.where("v = 'v1'").files_scanned == 0 or opened.where("v = 'v1'").count() == 10
+    assert tailbit.open(path).where("v = 'v1'").damaged == []
+
+
+@pytest.mark.parametrize("harm", ["not json", "gap"])
+def test_a_damaged_log_of_the_index_costs_time_and_not_rows(path: str, harm: str) -> None:
+    drive = index_of(path, ["v"])
+    opened = tailbit.open(path)
+    write_deltalake(path, rows(30), mode="append")
+    drive.drain()
+    commits = sorted(Path(path, "_tailbit", "_delta_log").glob("*.json"))
+    if harm == "gap":
+        commits[-2].unlink()
+    else:
+        commits[-1].write_text("{ not json")
+    for asked in (opened, tailbit.open(path)):
+        assert asked.where("v = 'v1'").count() == 13
+    assert asked.where().damaged
+    report = tailbit.open(path).verify()
+    assert (report.state, report.sound) == ("damaged", False)
+    with pytest.raises(CorruptIndexError):
+        tailbit.open(path).compact()
+    with pytest.raises(CorruptIndexError):
+        status_of(path)
+
+
+def test_an_index_repaired_is_taken_up_again(path: str) -> None:
+    index_of(path, ["v"])
+    (file,) = index_files(path, "ledger")
+    saved = file.read_bytes()
+    file.unlink()
+    opened = tailbit.open(path)
+    assert opened.state == "damaged"
+    file.write_bytes(saved)
+    answer = opened.where("v = 'v1'")
+    assert (answer.count(), answer.files_scanned, answer.damaged) == (10, 0, [])
+
+
+def test_every_version_is_answered_for(path: str) -> None:
+    drive = index_of(path, ["v"])
+    DeltaTable(path).delete("k < 10")
+    drive.drain()
+    opened = tailbit.open(path)
+    assert [opened.where("v = 'v1'", version=v).count() for v in range(4)] == [3, 7, 10, 7]
+    assert {opened.where("v = 'v1'", version=v).files_scanned for v in range(4)} == {0}
+
+
+def test_a_version_that_is_gone_or_not_yet_there_is_refused_by_name(path: str) -> None:
+    opened = tailbit.open(path)
+    for version in (3, -1, 10**9):
+        with pytest.raises(VersionNotFoundError, match="readable: 0 to 2"):
+            opened.where(version=version)
+    DeltaTable(path).create_checkpoint()
+    Path(path, "_delta_log", f"{0:020d}.json").unlink()
+    with pytest.raises(VersionNotFoundError, match=r"version 0 .*readable: 2 to 2"):
+        tailbit.open(path).where(version=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "millis"),
+    [
+        ("1970-01-02", "UTC", 86_400_000),
+        ("1970-01-01T00:00:01", "UTC", 1000),
+        ("1970-01-01 00:00:01.5", "UTC", 1500),
+        ("1970-01-01T00:00:01.123456789Z", "UTC", 1123),
+        (" 1970-01-01T01:00:00+01:00 ", "UTC", 0),
+        ("1970-01-01T01:00", "Europe/Paris", 0),
+        ("1970-01-01T01:00Z", "Europe/Paris", 3_600_000),
+        ("1969-12-31T23:59:59.9999", "UTC", -1),
+    ],
+)
+def test_a_time_is_read_in_every_usual_form(text: str, zone: str, millis: int) -> None:
+    assert to_millis(text, zone) == millis
+
+
+def test_a_time_may_be_a_datetime() -> None:
+    moment = datetime.datetime(1970, 1, 1, 1, tzinfo=datetime.timezone.utc)
+    assert to_millis(moment) == 3_600_000
+    assert to_millis(moment.replace(tzinfo=None), "Europe/Paris") == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["yesterday", "", "2026-13-01", "2026-01-01T25:00", "12", "2026-01-01T00:00+99"]
+)
+def test_what_is_no_time_is_refused_by_name(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a time"):
+        to_millis(text)
+
+
+def test_an_unknown_time_zone_is_refused_by_name(path: str) -> None:
+    for zone in ("Nowhere/Land", "", "../etc/passwd"):
+        with pytest.raises(UsageError, match="zone"):
+            tailbit.open(path).where("k = 1", as_of="2026-01-01", zone=zone)
+        with pytest.raises(UsageError, match="zone"):
+            tailbit.open(path).where("k = 1", zone=zone)
+
+
+def test_the_version_at_a_time_is_the_last_one_committed_by_then(path: str) -> None:
+    for version in range(3):
+        moment = 1_000_000_000 + 100 * version
+        os.utime(Path(path, "_delta_log", f"{version:020d}.json"), (moment, moment))
+    opened = tailbit.open(path)
+
+    def version_at(seconds: float) -> int:
+        text = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat()
+        return opened.where(as_of=text).version
+
+    assert [version_at(s) for s in (1e9, 1e9 + 99.9, 1e9 + 100, 1e9 + 200)] == [0, 0, 1, 2]
+    for outside in (1e9 - 1, 1e9 + 300):
+        with pytest.raises(VersionNotFoundError):
+            version_at(outside)
+    with pytest.raises(UsageError, match="both"):
+        opened.where(version=1, as_of="2026-01-01")
+
+
+def test_errors_of_a_predicate_say_where_and_what(path: str) -> None:
+    opened = tailbit.open(path)
+    with pytest.raises(PredicateError, match=r"k = = 1.*(character|position|column|line)"):
+        opened.where("k = = 1")
+    with pytest.raises(UnknownColumnError, match="no column kk in the table; nearest: k"):
+        opened.where("kk = 1")
+    with pytest.raises(PredicateError):
+        opened.where("")
+
+
+def test_a_question_without_news_looks_at_the_index_once(path: str) -> None:
+    index_of(path, ["v"])
+    opened = tailbit.open(path)
+    first = opened.where("v = 'v1'")
+    assert opened.where("v = 'v2'").coverage is first.coverage
+    assert opened.where("v = 'v2'", version=1).coverage is not first.coverage
+
+
+def test_compacting_with_an_index_of_another_table_drops_nothing(path: str) -> None:
+    write_deltalake(path, rows(0), mode="overwrite")
+    index_of(path, ["v"])
+    elsewhere = f"{path}_2"
+    for _ in range(20):
+        write_deltalake(elsewhere, rows(0), mode="append")
+    DeltaTable(elsewhere).create_checkpoint()
+    for commit in sorted(Path(elsewhere, "_delta_log").glob("*.json"))[:-1]:
+        commit.unlink()
+    before = sorted(r.path for r in IndexTable.open(f"{path}/_tailbit").recorded.records() if r.space)
+    tailbit.open(elsewhere, index=f"{path}/_tailbit").compact()
+    after = sorted(r.path for r in IndexTable.open(f"{path}/_tailbit").recorded.records() if r.space)
+    assert before == after
+
+
+def test_vacuum_and_compact_need_an_index(path: str) -> None:
+    for call in (IndexedTable.compact, IndexedTable.vacuum, IndexedTable.verify):
+        with pytest.raises(NoIndexError):
+            call(tailbit.open(path))
+
+
+def test_status_in_every_state(path: str, tmp_path: Path) -> None:
+    with pytest.raises(NoIndexError):
+        status_of(path)
+    Drive(path, f"{path}/_tailbit", ["v"])
+    empty = status_of(path)
+    assert (empty["state"], empty["covered_version"], empty["lag"]["versions"]) == ("empty", None, 3)
+    assert (empty["columns"], empty["segments"]) == (["v"], 0)
+    drive = half_built(path, ["v"])
+    building = status_of(path)
+    assert (building["state"], building["covered_version"], building["lag"]["versions"]) == (
+        "building",
+        None,
+        3,
+    )
+    drive.drain()
+    complete = status_of(path)
+    assert (complete["state"], complete["covered_version"], complete["lag"]) == (
+        "complete",
+        2,
+        {"versions": 0, "files": 0, "bytes": 0, "seconds": 0.0},
+    )
+    write_deltalake(path, rows(30), mode="append")
+    behind = status_of(path)
+    assert (behind["state"], behind["covered_version"], behind["head"]) == ("complete", 2, 3)
+    assert (behind["lag"]["versions"], behind["lag"]["files"]) == (1, 1)
+    elsewhere = str(tmp_path / "elsewhere")
+    write_deltalake(elsewhere, rows(0))
+    other = status_of(elsewhere, f"{path}/_tailbit")
+    assert (other["state"], other["covered_version"], other["lag"]["versions"]) == ("other history", None, 1)
+
+
+def test_deletion_vectors_are_right_at_every_version(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    builder = with_vectors(path)
+    for hidden in ([0, 4, 9], [4], []):
+        vector = builder.inline_vector(hidden) if hidden else None
+        builder.commit(builder.hide("f0.parquet", vector))
+    opened = tailbit.open(path)
+    expected = [0, 10, 20, 18, 17, 19, 20]
+    assert [opened.where(version=v).count() for v in range(7)] == expected
+    assert [opened.where("k >= 0 OR v = 'v1'", version=v).count() for v in range(7)] == expected
+    index_of(path)
+    assert [tailbit.open(path).where("v IS NOT NULL", version=v).count() for v in range(7)] == expected
