@@ -9,16 +9,21 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tailbit.errors import EnvironmentError_
 
 _NOISE = ("WARNING: Using incubator modules",)
+_TRACEBACK = "Traceback (most recent call last):"
+_IDLE_WORKER = "pyspark/daemon.py"
 
 
 class JavaErrors:
-    """Passes on what the JVM and its children write to stderr, line by line, until `hush`."""
+    """Passes on what the JVM and its children write to stderr, until `hush`.
+
+    What an idle Python worker prints when Spark takes it down is not passed on.
+    """
 
     def __init__(self) -> None:
         self._read, self.write_end = os.pipe()
@@ -32,11 +37,30 @@ class JavaErrors:
 
     def _pass_on(self) -> None:
         with os.fdopen(self._read, encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                self.last = line.strip() or self.last
-                if not self._hushed and not line.startswith(_NOISE):
-                    sys.stderr.write(line)
+            for text in paragraphs(lines):
+                self.last = text.strip().rpartition("\n")[2] or self.last
+                if not self._hushed and not is_noise(text):
+                    sys.stderr.write(text)
                     sys.stderr.flush()
+
+
+def paragraphs(lines: Iterable[str]) -> Iterator[str]:
+    """Lines one by one, but a Python traceback with the line that ends it as one piece."""
+    held = ""
+    for line in lines:
+        held += line
+        inside = held.startswith(_TRACEBACK) and (line.startswith((_TRACEBACK, " ")) or not line.strip())
+        if not inside:
+            yield held
+            held = ""
+    if held:
+        yield held
+
+
+def is_noise(text: str) -> bool:
+    """Whether a piece says nothing that a person needs to know."""
+    lost_socket = text.startswith(_TRACEBACK) and _IDLE_WORKER in text and "BrokenPipeError" in text
+    return text.startswith(_NOISE) or lost_socket
 
 
 def launch_java(settings: Mapping[str, str]) -> tuple[Any, JavaErrors]:

@@ -19,6 +19,7 @@ from tailbit.errors import StreamError, TailbitError
 from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.query import Job, Prepared, launch, prepare
 from tailbit.streaming.session import build_session, check_java
+from tailbit.streaming.warming import warm_up
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def run(
         try:
             # pyspark puts a SIGINT handler of its own in place of ours, so ours are put up again.
             with build_session(f"tailbit {prepared.name}", master, ui) as spark, _signals(stop):
+                if not once:
+                    warm_up(spark)
                 for left in reversed(range(STARTS)):
                     if stop.is_set() or _ended_well(
                         spark, prepared, heartbeat, once, stop, on_progress, left

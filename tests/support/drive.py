@@ -47,6 +47,7 @@ class Drive:
         self.indexer = Indexer(self.table, self.index, TaskLimits(), run_tasks)
         self.start, self.ends, self.committed = start, list(ends), committed
         self.outcomes: list[Outcome] = []
+        self.origin = Origin("drive")
 
     @property
     def position(self) -> Offset:
@@ -59,7 +60,7 @@ class Drive:
     def replay(self) -> Outcome:
         """The last logged batch once more, as Spark does after a crash."""
         ends = [self.start or self.planner.initial(), *self.ends]
-        outcome = self.indexer.apply(ends[-2], ends[-1], Origin("drive", len(self.ends)))
+        outcome = self.indexer.apply(ends[-2], ends[-1], self.origin)
         self.outcomes.append(outcome)
         return outcome
 
@@ -71,7 +72,7 @@ class Drive:
             return None
         assert end.key > begin.key, "an offset went back"
         self.ends.append(end)
-        outcome = self.indexer.apply(begin, end, Origin("drive", len(self.ends)))
+        outcome = self.indexer.apply(begin, end, self.origin)
         self.outcomes.append(outcome)
         return outcome
 

@@ -1,0 +1,50 @@
+"""Warms up Spark beside the start of a query, so that its first batches are as quick as the later ones.
+
+A Python worker takes a second to fork and import; a merge that runs on one worker must not make the next
+batch wait for another.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ROUNDS = 6
+_TOGETHER_S = 0.3
+
+
+def warm_up(spark: SparkSession, workers: int = 2) -> None:
+    """Have so many Python workers started and the path of a batch compiled, in a thread of its own."""
+    threading.Thread(target=_warm, args=(spark, workers), name="tailbit-warm-up", daemon=True).start()
+
+
+def _warm(spark: SparkSession, workers: int) -> None:
+    """The first round keeps all workers busy at once, so that each is one of its own."""
+    from py4j.protocol import Py4JError
+
+    try:
+        spark.sparkContext.setJobDescription("warm-up")
+        for number in range(_ROUNDS):
+            frame = spark.range(workers, numPartitions=workers)
+            frame.mapInArrow(_import_and_wait if number == 0 else _pass_on, "id bigint").collect()
+    except (OSError, Py4JError):
+        return
+
+
+def _import_and_wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for module in ("tailbit.index.build", "tailbit.index.merge", "tailbit.streaming.source"):
+        importlib.import_module(module)
+    time.sleep(_TOGETHER_S)
+    yield from batches
+
+
+def _pass_on(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches

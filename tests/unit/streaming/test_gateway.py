@@ -1,0 +1,28 @@
+"""What the JVM says on stderr, and what of it reaches a person."""
+
+from __future__ import annotations
+
+from tailbit.streaming.gateway import is_noise, paragraphs
+
+LOST = [
+    "Traceback (most recent call last):\n",
+    '  File "/x/pyspark.zip/pyspark/daemon.py", line 262, in manager\n',
+    '  File "/x/pyspark.zip/pyspark/daemon.py", line 95, in worker\n',
+    "BrokenPipeError: [Errno 32] Broken pipe\n",
+]
+
+
+def test_a_traceback_is_one_piece_and_other_lines_are_pieces_of_their_own() -> None:
+    found = list(paragraphs(["one\n", *LOST, "two\n", LOST[0], "  cut off\n"]))
+    assert found == ["one\n", "".join(LOST), "two\n", LOST[0] + "  cut off\n"]
+
+
+def test_an_idle_worker_that_is_taken_down_says_nothing() -> None:
+    assert is_noise("".join(LOST))
+    assert is_noise("WARNING: Using incubator modules: jdk.incubator.vector\n")
+
+
+def test_an_error_is_never_taken_for_noise() -> None:
+    assert not is_noise("2026-01-01 00:00:00 ERROR Executor: lost\n")
+    assert not is_noise("".join(LOST).replace("BrokenPipeError", "MemoryError"))
+    assert not is_noise("".join(LOST).replace("pyspark/daemon.py", "tailbit/index/build.py"))

@@ -1,0 +1,148 @@
+"""The planner: waiting, draining, freezing, describing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from support.drive import Drive
+from tailbit.checkpoints.offset import Offset
+from tailbit.index.metadata_table import IndexTable
+from tailbit.streaming.control import Control
+from tailbit.streaming.planner import Planner
+from tailbit.streaming.settings import StreamSettings
+from tailbit.tables import open_table
+
+
+def append(path: str, count: int = 3) -> None:
+    write_deltalake(path, pa.table({"v": ["a"] * count}), mode="append")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    path = str(tmp_path / "t")
+    append(path)
+    append(path)
+    return path
+
+
+@pytest.fixture
+def drive(table: str, tmp_path: Path) -> Drive:
+    found = Drive(table, tmp_path / "i", ["v"])
+    found.drain()
+    return found
+
+
+class Clock:
+    """A clock that only sleeping moves; `at_sleep` happens in the second nap."""
+
+    def __init__(self, at_sleep: list[object] | None = None) -> None:
+        self.now, self.naps = 0.0, 0
+        self.at_sleep = at_sleep or []
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.naps += 1
+        if self.naps == 2:
+            for act in self.at_sleep:
+                assert callable(act)
+                act()
+
+
+def planner(drive: Drive, clock: Clock, control: Control | None = None) -> Planner:
+    settings = StreamSettings(poll_ms=50, wait_ms=475)
+    table, index = open_table(drive.table.root), IndexTable.open(drive.index.path)
+    return Planner(table, index, settings, control, clock.sleep, lambda: clock.now)
+
+
+def test_an_idle_planner_answers_after_its_wait(drive: Drive) -> None:
+    clock = Clock()
+    assert planner(drive, clock).next(drive.position) == drive.position
+    assert (clock.naps, round(clock.now, 3)) == (10, 0.5)
+
+
+def test_a_commit_is_picked_up_while_waiting(drive: Drive, table: str) -> None:
+    clock = Clock([lambda: append(table)])
+    end = planner(drive, clock).next(drive.position)
+    assert (end.covers, clock.naps) == (2, 2)
+
+
+def test_a_planner_that_is_asked_to_drain_says_so_and_starts_nothing(drive: Drive, table: str) -> None:
+    append(table)
+    control = Control.make()
+    control.ask_to_drain()
+    assert planner(drive, Clock(), control).next(drive.position) == drive.position
+    assert control.drained
+    control.remove()
+
+
+def test_a_wait_ends_when_the_run_is_to_drain(drive: Drive) -> None:
+    control = Control.make()
+    clock = Clock([control.ask_to_drain])
+    assert planner(drive, clock, control).next(drive.position) == drive.position
+    assert clock.naps == 2
+    control.remove()
+
+
+def test_a_frozen_planner_reads_nothing_that_came_later(drive: Drive, table: str) -> None:
+    append(table)
+    clock = Clock()
+    found = planner(drive, clock)
+    found.freeze()
+    append(table)
+    end = found.next(drive.position)
+    assert end.covers == 2
+    drive.indexer.apply(drive.position, end, drive.origin)
+    assert found.next(end) == end
+    assert clock.naps == 0
+
+
+def test_planning_is_a_function_of_the_range_alone(drive: Drive, table: str) -> None:
+    for _ in range(3):
+        append(table)
+    DeltaTable(table).optimize.compact()
+    start, end = drive.position, Offset(1, 5)
+    first = planner(drive, Clock()).describe(start, end)
+    append(table)
+    assert planner(drive, Clock()).describe(start, end) == first
+    assert [row[0] for row in first].count("version") == 3
+    assert [row[2] for row in first if row[0] == "version"] == [2, 3, 4]
+
+
+def test_the_rows_of_a_range_say_what_enters_and_leaves(drive: Drive, table: str) -> None:
+    """A file that only passes through has no row."""
+    append(table, 5)
+    DeltaTable(table).optimize.compact()
+    rows = planner(drive, Clock()).describe(drive.position, Offset(1, 4))
+    assert sorted(row[0] for row in rows) == [
+        "enter",
+        "leave",
+        "leave",
+        "range",
+        "version",
+        "version",
+    ]
+    assert json.loads(rows[0][7])["end"]["version"] == 4
+
+
+def test_a_range_whose_log_is_gone_is_told_as_a_range_alone(drive: Drive, table: str) -> None:
+    append(table)
+    (Path(table) / "_delta_log" / f"{2:020d}.json").unlink()
+    assert [row[0] for row in planner(drive, Clock()).describe(drive.position, Offset(1, 3))] == ["range"]
+
+
+def test_the_report_has_the_head_and_the_lag_behind_it(drive: Drive, table: str) -> None:
+    found = planner(drive, Clock())
+    assert found.report() is None
+    append(table)
+    append(table)
+    found.next(drive.position)
+    report = found.report()
+    assert report is not None
+    assert report["version"] == 4
+    assert (report["behind"]["versions"], report["behind"]["files"]) == (2, 2)
+    assert report["behind"]["bytes"] > 0
