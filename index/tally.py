@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.index.files import write_index_file, write_parquet
+from tailbit.index.lookups import add_up
 from tailbit.index.model import IndexFile
 from tailbit.tables.storage import Storage
 
@@ -43,11 +43,7 @@ class Tally:
         parts = self._parts[column, key_type]
         if len(parts) == 1:
             return parts[0]
-        every = pa.concat_tables(parts)
-        summed = every.group_by("key", use_threads=False).aggregate([("delta", "sum")])
-        summed = summed.rename_columns(["key", "delta"]).filter(pc.field("delta") != 0)
-        keys = summed["key"].combine_chunks()
-        return summed.take(pc.array_sort_indices(keys, null_placement="at_start"))
+        return add_up(pa.concat_tables(parts))
 
     @property
     def columns(self) -> list[tuple[str, str]]:
