@@ -10,7 +10,7 @@ Source: https://github.com/RoaringBitmap/RoaringFormatSpec.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,14 @@ from tailbit.index.containers import Block, ranges
 SLAB_BYTES = 32 << 20
 """About how many bytes of bitmaps are laid out at a time."""
 
+SLAB_CODES = 1 << 18
+"""Most bitmaps that are laid out at a time."""
+
 _COOKIE, _COOKIE_WITH_RUNS = 12346, 12347
 _NO_OFFSETS_BELOW = 4
 """A bitmap with runs has offsets only from so many containers on."""
+_RUN_FLAGS = 2
+"""Words before the run flags."""
 _FEW_MOVES = 256
 
 Array = npt.NDArray[Any]
@@ -52,28 +57,23 @@ class Bitmaps:
         )
 
 
-def bitmaps(blocks: Iterable[Block], limit: int, slab_bytes: int = SLAB_BYTES) -> Iterator[Bitmaps]:
+def bitmaps(blocks: Sequence[Block], limit: int, slab_bytes: int = SLAB_BYTES) -> Iterator[Bitmaps]:
     """One bitmap per code from 0 to `limit` - 1, empty ones included, in slabs of about `slab_bytes`.
 
-    `blocks`: by rising number. Slabs come by rising code; the containers are held until the last one.
+    `blocks`: by rising number. Slabs come by rising code.
     """
-    held = list(blocks)
-    layout = _Layout(held, limit)
-    for low, high in layout.slabs(slab_bytes):
-        yield layout.slab(held, low, high)
+    sums = _Sums(blocks, limit)
+    for low, high in sums.slabs(slab_bytes):
+        yield _Layout(sums, low, high).bitmaps(blocks)
 
 
-class _Layout:
-    """Where everything of every bitmap goes, in words (two bytes) from the start of its slab.
+class _Sums:
+    """Per code: how many containers, positions and words of containers it has, and whether any is of runs."""
 
-    The run flags of a bitmap take bytes, which may be odd in number: such a bitmap is laid out with a byte
-    of padding behind them, which is taken out at the end.
-    """
-
-    def __init__(self, blocks: list[Block], limit: int) -> None:
-        self.many = np.zeros(limit, dtype=np.int64)
-        self.cardinality = np.zeros(limit, dtype=np.int64)
-        self.body = np.zeros(limit, dtype=np.int64)
+    def __init__(self, blocks: Sequence[Block], limit: int) -> None:
+        self.many = np.zeros(limit, dtype=np.int32)
+        self.cardinality = np.zeros(limit, dtype=np.int32)
+        self.body = np.zeros(limit, dtype=np.int32)
         self.runs = np.zeros(limit, dtype=np.bool_)
         for block in blocks:
             # Codes of a block are distinct, so that indexed addition meets each once.
@@ -82,71 +82,83 @@ class _Layout:
             self.body[block.codes] += block.sizes
             if block.runs.any():
                 self.runs[block.codes] |= block.runs
+
+    def slabs(self, slab_bytes: int) -> Iterator[tuple[int, int]]:
+        """Ranges of codes, each of about `slab_bytes` of bitmaps and of one code at least."""
+        for first in range(0, len(self.many), SLAB_CODES):
+            ends = 2 * np.cumsum(_Layout(self, first, min(first + SLAB_CODES, len(self.many))).words)
+            low = 0
+            while low < len(ends):
+                before = int(ends[low - 1]) if low else 0
+                high = max(low + 1, int(np.searchsorted(ends, before + slab_bytes, side="right")))
+                yield first + low, first + high
+                low = high
+
+
+class _Layout:
+    """Where everything of the bitmaps of a slab goes, in words (two bytes) from the start of each bitmap.
+
+    The run flags of a bitmap take bytes, which may be odd in number: such a bitmap is laid out with a byte
+    of padding behind them, which is taken out at the end.
+    """
+
+    def __init__(self, sums: _Sums, low: int, high: int) -> None:
+        self.low, self.high = low, high
+        self.many = sums.many[low:high].astype(np.int64)
+        self.cardinality = sums.cardinality[low:high].astype(np.int64)
+        self.runs = sums.runs[low:high]
         flag_bytes = np.where(self.runs, -(-self.many // 8), 0)
         self.padded = flag_bytes % 2 == 1
-        self.flags = np.where(self.runs, 2, 0)
-        self.heads = np.where(self.runs, 2 + (flag_bytes + 1) // 2, 4)
+        self.heads = np.where(self.runs, _RUN_FLAGS + (flag_bytes + 1) // 2, 4)
         self.has_offsets = ~self.runs | (self.many >= _NO_OFFSETS_BELOW)
         self.offsets = self.heads + 2 * self.many
         self.bodies = self.offsets + np.where(self.has_offsets, 2 * self.many, 0)
-        self.words = self.bodies + self.body
+        self.words = self.bodies + sums.body[low:high]
 
-    def slabs(self, slab_bytes: int) -> list[tuple[int, int]]:
-        """Ranges of codes, each of about `slab_bytes` of bitmaps and of one code at least."""
-        ends = 2 * np.cumsum(self.words)
-        out, low = [], 0
-        while low < len(ends):
-            before = int(ends[low - 1]) if low else 0
-            high = max(low + 1, int(np.searchsorted(ends, before + slab_bytes, side="right")))
-            out.append((low, high))
-            low = high
-        return out
-
-    def slab(self, blocks: list[Block], low: int, high: int) -> Bitmaps:
-        """The bitmaps of codes `low` to `high`, not included."""
-        words = self.words[low:high]
-        starts = np.cumsum(words) - words
-        out = np.zeros(int(words.sum()), dtype="<u2")
-        self._write_starts(out, starts, slice(low, high))
-        place = _Places(self, starts, slice(low, high))
+    def bitmaps(self, blocks: Sequence[Block]) -> Bitmaps:
+        """The bitmaps of the slab."""
+        starts = np.cumsum(self.words) - self.words
+        out = np.zeros(int(self.words.sum()), dtype="<u2")
+        self._write_starts(out, starts)
+        place = _Places(self, starts)
         for block in blocks:
-            place.write(block, out, *np.searchsorted(block.codes, [low, high]).tolist())
-        sizes = 2 * words - self.padded[low:high]
+            place.write(block, out, *np.searchsorted(block.codes, [self.low, self.high]).tolist())
+        sizes = 2 * self.words - self.padded
         ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
-        return Bitmaps(low, self.cardinality[low:high], ends, self._unpadded(out, starts, slice(low, high)))
+        return Bitmaps(self.low, self.cardinality, ends, self._unpadded(out, starts))
 
-    def _write_starts(self, out: Array, starts: Longs, part: slice) -> None:
-        runs, many = self.runs[part], self.many[part]
+    def _write_starts(self, out: Array, starts: Longs) -> None:
+        runs, many = self.runs, self.many
         out[starts] = np.where(runs, _COOKIE_WITH_RUNS, _COOKIE)
         out[starts + 1] = np.where(runs, many - 1, 0)
         plain = ~runs
         out[starts[plain] + 2] = many[plain] & 0xFFFF
         out[starts[plain] + 3] = many[plain] >> 16
 
-    def _unpadded(self, out: Array, starts: Longs, part: slice) -> npt.NDArray[np.uint8]:
+    def _unpadded(self, out: Array, starts: Longs) -> npt.NDArray[np.uint8]:
         data = out.view(np.uint8)
-        padded = np.flatnonzero(self.padded[part])
+        padded = np.flatnonzero(self.padded)
         if not len(padded):
             return data
         # The byte before the heads.
         kept = np.ones(len(data), dtype=np.bool_)
-        kept[2 * (starts + self.heads[part])[padded] - 1] = False
+        kept[2 * (starts + self.heads)[padded] - 1] = False
         return data[kept]
 
 
 class _Places:
     """Writes the blocks of one slab in turn: for each code, where its next container goes."""
 
-    def __init__(self, layout: _Layout, starts: Longs, part: slice) -> None:
-        self._low = part.start
-        self._flags = 2 * (starts + layout.flags[part])
-        self._heads = starts + layout.heads[part]
-        self._offsets = starts + layout.offsets[part]
-        self._next = starts + layout.bodies[part]
-        self._base = 2 * starts + layout.padded[part]
+    def __init__(self, layout: _Layout, starts: Longs) -> None:
+        self._low = layout.low
+        self._flags = 2 * (starts + _RUN_FLAGS)
+        self._heads = starts + layout.heads
+        self._offsets = starts + layout.offsets
+        self._next = starts + layout.bodies
+        self._base = 2 * starts + layout.padded
         self._seen = np.zeros(len(starts), dtype=np.int64)
-        self._runs = layout.runs[part]
-        self._without_offsets = ~layout.has_offsets[part]
+        self._runs = layout.runs
+        self._without_offsets = ~layout.has_offsets
         self._any_runs = bool(self._runs.any())
         self._any_without = bool(self._without_offsets.any())
 

@@ -16,8 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.values import encode_array
+from tailbit.index.values import encode_array, ordered_ints
 
+Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[Any]
 """Unsigned integers, as narrow as the number of keys allows."""
 
@@ -29,11 +30,14 @@ _AS_IT_IS = 1 << 15
 keys too many.
 """
 
-_RANGES = (
+_DIGITS = 18
+"""Decimal digits that 64 bits always hold."""
+
+_INTEGERS = (
     pa.types.is_integer,
     pa.types.is_date32,
     pa.types.is_timestamp,
-    pa.types.is_boolean,
+    pa.types.is_floating,
     pa.types.is_decimal128,
 )
 
@@ -118,14 +122,18 @@ class Coding:
         """The codes of all rows added. Cost: encodes and sorts the distinct values."""
         self._parts.sort(key=lambda part: part.start)
         some_null = int(any(part.nulls is not None for part in self._parts))
-        keys = self._by_distance(some_null) or self._by_key(some_null)
+        keys = self._by_distance(some_null)
+        if keys is None:
+            keys = self._by_number(some_null)
+        if keys is None:
+            keys = self._by_key(some_null)
         if some_null:
             keys = pa.concat_arrays([pa.nulls(1, pa.binary()), keys])
         return CodedColumn(keys, self._parts)
 
     def _part(self, start: int, chunk: pa.Array) -> _Part:
-        if any(test(chunk.type) for test in _RANGES):
-            part = _distances(start, chunk, np.asarray(chunk.is_null()) if chunk.null_count else None)
+        if any(test(chunk.type) for test in _INTEGERS):
+            part = _distances(start, chunk)
             if part is not None:
                 return part
         return self._dictionary_part(start, chunk)
@@ -152,7 +160,7 @@ class Coding:
         if span <= _AS_IT_IS:
             for part, base in zip(self._parts, bases, strict=True):
                 part.shift = base - low + first
-            return encode_array(self._typed(np.arange(low, low + span)), self._key_type)
+            return self._keys(np.arange(low, low + span))
         present = np.zeros(span, dtype=np.bool_)
         for part, base in zip(self._parts, bases, strict=True):
             present[base - low :][part.ids] = True
@@ -161,28 +169,47 @@ class Coding:
         table = table.astype(_narrowest(len(distinct) + first))
         for part, base, width in zip(self._parts, bases, widths, strict=True):
             part.table = table[base - low : base - low + width]
-        return encode_array(self._typed(distinct + low), self._key_type)
+        return self._keys(distinct + low)
 
-    def _as_dictionary(self, part: _Part) -> _Part:
-        distinct = pa.array(part.ids).dictionary_encode()
-        values = self._typed(np.asarray(distinct.dictionary).astype(np.int64) + (part.base or 0))
-        ids = np.asarray(distinct.indices).astype(_narrowest(len(values)))
-        return _Part(part.start, ids, part.nulls, keys=encode_array(values, self._key_type))
+    def _by_number(self, first: int) -> pa.BinaryArray | None:
+        """Give each part a table from its own distinct integers to their places among all; all keys."""
+        if not self._parts or any(part.base is None for part in self._parts):
+            return None
+        own = [self._distinct(part) for part in self._parts]
+        every = np.concatenate(own)
+        every.sort()
+        every = every[np.append(True, every[1:] != every[:-1])]
+        for part in self._parts:
+            # Sorted, the numbers are found side by side; and each piece is freed once it is placed.
+            numbers = own.pop(0)
+            order = np.argsort(numbers)
+            part.table = np.empty(len(numbers), dtype=_narrowest(len(every) + first))
+            part.table[order] = np.searchsorted(every, numbers[order]) + first
+        return self._keys(every)
 
-    def _typed(self, numbers: npt.NDArray[np.int64]) -> pa.Array:
-        """Integers as values of the column's type."""
-        if pa.types.is_decimal128(self._type):
-            words = np.column_stack([numbers, numbers >> 63])
-            return pa.Array.from_buffers(
-                self._type, len(numbers), [None, pa.py_buffer(np.ascontiguousarray(words))]
-            )
-        if pa.types.is_integer(self._type) or pa.types.is_boolean(self._type):
-            return pa.array(numbers).cast(self._type)
-        return pa.array(numbers, pa.int32() if self._type.bit_width == 32 else pa.int64()).view(self._type)
+    def _distinct(self, part: _Part) -> Ints:
+        """The distinct integers of a part; its ids become places among them."""
+        coded = pa.array(part.ids).dictionary_encode()
+        part.ids = np.asarray(coded.indices).astype(_narrowest(len(coded.dictionary)))
+        # In 64 bits the sum is right even where a summand is not.
+        distances: Ints = np.asarray(coded.dictionary).astype(np.int64)
+        distances += np.int64(part.base or 0)
+        return distances
+
+    def _keys(self, numbers: Ints) -> pa.BinaryArray:
+        """The keys of distinct ordered integers."""
+        if not pa.types.is_decimal128(self._type):
+            # A key of eight bytes is that of its ordered integer, whatever the type.
+            return encode_array(pa.array(numbers), "integer")
+        words = np.ascontiguousarray(np.column_stack([numbers, numbers >> 63]))
+        values = pa.Array.from_buffers(self._type, len(numbers), [None, pa.py_buffer(words)])
+        return encode_array(values, self._key_type)
 
     def _by_key(self, first: int) -> pa.BinaryArray:
         """Give each part a table from its own keys to their places among all keys; all keys."""
-        self._parts = [self._as_dictionary(p) if p.base is not None else p for p in self._parts]
+        for part in self._parts:
+            if part.base is not None:
+                part.keys = self._keys(self._distinct(part))
         pieces = [part.keys for part in self._parts if part.keys is not None]
         # All chunks get one and the same dictionary.
         coded = pa.chunked_array([_NO_KEYS, *pieces]).dictionary_encode()
@@ -220,15 +247,16 @@ def sorted_order(keys: pa.BinaryArray) -> npt.NDArray[np.int64]:
     return np.lexsort((words[:, 1], words[:, 0]))
 
 
-def _distances(start: int, chunk: pa.Array, nulls: npt.NDArray[np.bool_] | None) -> _Part | None:
-    """Integers as distances from the least one; None where they need more than 32 bits, or all are NULL."""
+def _distances(start: int, chunk: pa.Array) -> _Part | None:
+    """Integers as distances from the least one; None where they need more than 64 bits, or all are NULL."""
     whole = _integers(chunk)
     if whole is None:
         return None
     bounds = pc.min_max(whole)
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
-    if low is None or high - low >= 1 << 32:
+    if low is None:
         return None
+    nulls = np.asarray(chunk.is_null()) if chunk.null_count else None
     numbers = np.asarray(whole.fill_null(low) if nulls is not None else whole)
     # However the subtraction wraps, the distance is right in as many bits as it needs.
     ids = (numbers - numbers.dtype.type(low)).astype(_narrowest(high - low))
@@ -236,23 +264,23 @@ def _distances(start: int, chunk: pa.Array, nulls: npt.NDArray[np.bool_] | None)
 
 
 def _integers(chunk: pa.Array) -> pa.Array | None:
-    """The integers that stand for values; None where there are none of 64 bits."""
+    """Integers in the order of the values; None where 64 bits do not hold them."""
     if pa.types.is_integer(chunk.type):
         return chunk
-    if pa.types.is_boolean(chunk.type):
-        return chunk.cast(pa.uint8())
+    nulls = np.asarray(chunk.is_null()) if chunk.null_count else None
+    if pa.types.is_floating(chunk.type):
+        return pa.array(ordered_ints(chunk, "double"), mask=nulls)
     if not pa.types.is_decimal128(chunk.type):
         return chunk.view(pa.int32() if chunk.type.bit_width == 32 else pa.int64())
-    words = np.frombuffer(chunk.buffers()[1], dtype=np.int64)[
-        2 * chunk.offset : 2 * (chunk.offset + len(chunk))
-    ]
+    words = np.frombuffer(chunk.buffers()[1], dtype=np.int64)
+    words = words[2 * chunk.offset : 2 * (chunk.offset + len(chunk))]
     low, high = words[::2], words[1::2]
-    nulls = np.asarray(chunk.is_null()) if chunk.null_count else None
-    if not (high == low >> 63).all() and chunk.type.precision > 18:
+    if chunk.type.precision > _DIGITS and not (high == low >> 63).all():
         return None
     return pa.array(low, mask=nulls)
 
 
 def _narrowest(most: int) -> np.dtype[Any]:
     """The narrowest unsigned type that holds numbers up to `most`."""
-    return np.dtype(np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.uint32)
+    widths = (np.uint8, np.uint16, np.uint32, np.uint64)
+    return np.dtype(next(width for width in widths if most <= np.iinfo(width).max))

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.index.bitmaps import bitmaps
 from tailbit.index.coding import CodedColumn, Coding
-from tailbit.index.containers import BLOCK, containers
+from tailbit.index.containers import BLOCK, Block, containers
 from tailbit.index.segment import Postings
 from tailbit.index.tally import Tally
 from tailbit.tables.data_file import DataFile, open_data_file, partition_array, read_columns
@@ -93,20 +94,29 @@ def post(
     Memory: up to four bytes a row of all claims for the codes, two for the containers, and the distinct keys.
     """
     mine = [claim for claim in claims if column.id in claim.columns]
-    coded = code(data, column, key_type, mine)
-    extent = max(claim.base + claim.rows for claim in mine)
-    first = min(claim.base for claim in mine) // BLOCK * BLOCK
-    blocks = (
-        containers(at // BLOCK, coded.codes(at, min(at + BLOCK, extent)), coded.absent)
-        for at in range(first, extent, BLOCK)
-    )
-    # Counting the pairs (ABSENT, v) of the visible rows is counting bits, less those of hidden rows.
-    counts = -_hidden_counts(coded, mine, hidden)
-    for slab in bitmaps(blocks, coded.absent):
+    keys, counts, blocks = _blocks(data, column, key_type, mine, hidden)
+    for slab in bitmaps(blocks, len(keys)):
         part = slice(slab.first, slab.first + len(slab.cardinality))
         counts[part] += slab.cardinality
-        yield _without_empty(Postings(column.id, key_type, coded.keys[part], slab.cardinality, slab.arrow()))
-    tally.add(column.id, key_type, coded.keys, counts)
+        yield _without_empty(Postings(column.id, key_type, keys[part], slab.cardinality, slab.arrow()))
+    tally.add(column.id, key_type, keys, counts)
+
+
+def _blocks(
+    data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim], hidden: Mapping[str, BitMap]
+) -> tuple[pa.BinaryArray, npt.NDArray[np.int64], list[Block]]:
+    """Keys, hidden rows per key below zero, and the containers of all rows; the codes are freed.
+
+    Counting the pairs (ABSENT, v) of the visible rows is counting bits, less those of hidden rows.
+    """
+    coded = code(data, column, key_type, claims)
+    extent = max(claim.base + claim.rows for claim in claims)
+    first = min(claim.base for claim in claims) // BLOCK * BLOCK
+    blocks = [
+        containers(at // BLOCK, coded.codes(at, min(at + BLOCK, extent)), coded.absent)
+        for at in range(first, extent, BLOCK)
+    ]
+    return coded.keys, -_hidden_counts(coded, claims, hidden), blocks
 
 
 def code(data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim]) -> CodedColumn:
@@ -122,7 +132,7 @@ def code(data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim]
 
 def _hidden_counts(
     coded: CodedColumn, claims: Sequence[Claim], hidden: Mapping[str, BitMap]
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+) -> npt.NDArray[np.int64]:
     """Hidden rows per code."""
     out = np.zeros(coded.absent + 1, dtype=np.int64)
     for claim in claims:
