@@ -71,7 +71,7 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(package_name="tailbit")
+@click.version_option(package_name="tailbit", prog_name="tailbit")
 def cli() -> None:
     """Row-level Roaring bitmap indexes for Delta tables, right at any lag.
 
