@@ -1,0 +1,201 @@
+"""Tables that delta-spark wrote: at every version the rows are those that Spark reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tailbit.errors import LegacyCalendarError
+from tailbit.tables import Table, open_table
+from tailbit.tables.data_file import open_data_file, partition_array, read_columns
+from tailbit.tables.delta.deletion_vectors import read_deletion_vector
+from tailbit.tables.model import Column, FileSlice
+
+Sql = Callable[..., Any]
+
+
+def canonical(value: Any) -> Any:
+    """Values of Spark and of Arrow in one spelling."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat()
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).hex()
+    if hasattr(value, "asDict"):
+        value = value.asDict()
+    if isinstance(value, dict):
+        return sorted((str(k), canonical(v)) for k, v in value.items())
+    if isinstance(value, list) and value and type(value[0]) is tuple:
+        return canonical(dict(value))
+    return [canonical(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def slice_rows(table: Table, piece: FileSlice, columns: Sequence[Column]) -> list[str]:
+    """The visible rows of one slice."""
+    file = open_data_file(table.storage, piece.path, piece.size)
+    count = file.metadata.num_rows
+    stored = read_columns(file, [c for c in columns if not c.partition])
+    arrays = [
+        partition_array(c, piece.partition.get(c.physical[0]), count) if c.partition else stored[c.id]
+        for c in columns
+    ]
+    hidden = read_deletion_vector(table.storage, piece.hidden) if piece.hidden else set()
+    rows = pa.Table.from_arrays(arrays, [c.id for c in columns]).to_pylist()
+    assert piece.rows in (None, count)
+    return [repr(canonical(list(r.values()))) for i, r in enumerate(rows) if i not in hidden]
+
+
+def compare(spark: Any, path: str) -> Table:
+    """Every version of a table, read by us and by Spark, in one Spark job for all versions of one schema."""
+    table = open_table(path)
+    found: dict[str, list[str]] = {}
+    frames: dict[str, Any] = {}
+    for version in range(table.earliest(), table.head() + 1):
+        columns = table.snapshot(version).schema.columns
+        rows = [row for piece in table.snapshot(version).files for row in slice_rows(table, piece, columns)]
+        frame = spark.read.format("delta").option("versionAsOf", version).load(path)
+        assert frame.columns == [c.name[0] for c in columns]
+        frame, shape = frame.selectExpr("*", f"{version} as version_"), frame.schema.simpleString()
+        frames[shape] = frames[shape].union(frame) if shape in frames else frame
+        found.setdefault(shape, []).extend(f"{row[:-1]}, {version}]" for row in rows)
+    for shape, frame in frames.items():
+        assert sorted(found[shape]) == sorted(repr(canonical(list(row))) for row in frame.collect())
+    return table
+
+
+@pytest.fixture
+def sql(spark: Any, table_path: str) -> Sql:
+    """Run statements; {t} is the table."""
+
+    def run(*statements: str, **settings: str) -> None:
+        for name, value in settings.items():
+            spark.conf.set(name.replace("__", "."), value)
+        try:
+            for statement in statements:
+                spark.sql(statement.replace("{t}", f"delta.`{table_path}`"))
+        finally:
+            for name in settings:
+                spark.conf.unset(name.replace("__", "."))
+
+    return run
+
+
+def test_columns_mapped_by_name_are_renamed_dropped_and_added_again(
+    spark: Any, sql: Sql, table_path: str
+) -> None:
+    sql(
+        "create table {t} (id long, `a b` string, s struct<x:int,`y.z`:string>, p string) using delta"
+        " partitioned by (p) tblproperties ('delta.columnMapping.mode'='name',"
+        " 'delta.enableDeletionVectors'='true')",
+        "insert into {t} values (1,'x',named_struct('x',1,'y.z','q'),'p/1%'), (2,null,null,null),"
+        " (3,'z',named_struct('x',null,'y.z',null),'')",
+        "alter table {t} rename column `a b` to c",
+        "alter table {t} drop column id",
+        "alter table {t} add column (id string)",
+        "insert into {t} values ('n',named_struct('x',5,'y.z','w'),'k','text')",
+        "delete from {t} where c = 'x'",
+    )
+    compare(spark, table_path)
+
+
+def test_columns_mapped_by_id_are_found_at_any_depth(spark: Any, sql: Sql, table_path: str) -> None:
+    sql(
+        "create table {t} (id long, s struct<x:int>, l array<struct<x:int>>, m map<string,struct<y:int>>)"
+        " using delta tblproperties ('delta.columnMapping.mode'='id')",
+        "insert into {t} values"
+        " (1, named_struct('x',1), array(named_struct('x',1)), map('k',named_struct('y',2)))",
+        "alter table {t} rename column s.x to xx",
+        "alter table {t} add column (s.new string)",
+        "insert into {t} values (2, named_struct('xx',2,'new','n'), array(), null)",
+    )
+    compare(spark, table_path)
+
+
+WIDENINGS = {
+    "a": "short",
+    "b": "int",
+    "c": "long",
+    "d": "double",
+    "e": "decimal(10,4)",
+    "f": "timestamp_ntz",
+    "g": "double",
+    "h": "decimal(12,2)",
+}
+
+
+def test_every_widening_keeps_the_values_of_old_files(spark: Any, sql: Sql, table_path: str) -> None:
+    sql(
+        "create table {t} (a byte, b short, c int, d float, e decimal(6,2), f date, g int, h int) using delta"
+        " tblproperties ('delta.enableTypeWidening'='true', 'delta.feature.timestampNtz'='supported')",
+        "insert into {t} values (1,2,3,0.1,1.25,date'0001-01-01',7,8),"
+        " (-128,-32768,-5,-0.0,-9999.99,date'9999-12-31',-7,-8)",
+        *(f"alter table {{t}} alter column {name} type {to}" for name, to in WIDENINGS.items()),
+        "insert into {t} values"
+        " (1000,200000,3000000000,0.1,1.2345,timestamp_ntz'2024-01-01 01:02:03.456789',1.5,1.25)",
+    )
+    compare(spark, table_path)
+
+
+def test_dates_and_times_at_their_edges_are_exact(spark: Any, sql: Sql, table_path: str) -> None:
+    sql(
+        "create table {t} (a timestamp, b timestamp_ntz, d date, x decimal(38,10), p timestamp, q date)"
+        " using delta partitioned by (p, q)",
+        "insert into {t} values (timestamp'0001-01-02 00:00:00.000001',"
+        " timestamp_ntz'9999-12-31 23:59:59.999999', date'1500-01-01',"
+        " 1234567890123456789012345678.0123456789, timestamp'2024-01-01 01:02:03.456789',"
+        " date'2024-02-29'), (null, null, null, null, null, null),"
+        " (timestamp'9999-12-31 23:59:59.999999', timestamp_ntz'0001-01-01 00:00:00', date'9999-12-31', -1.5,"
+        " timestamp'1969-12-31 23:59:59.999999', date'1582-10-10')",
+    )
+    sql(
+        "insert into {t} values (timestamp'0001-01-02 00:00:00.000001', null, null, null, null, null)",
+        spark__sql__parquet__outputTimestampType="INT96",
+    )
+    compare(spark, table_path)
+
+
+def test_the_legacy_calendar_of_spark_is_refused(spark: Any, sql: Sql, table_path: str) -> None:
+    sql("create table {t} (a date) using delta", "insert into {t} values (date'1500-01-01')")
+    compare(spark, table_path)
+    sql("insert into {t} values (date'1500-01-01')", spark__sql__parquet__datetimeRebaseModeInWrite="LEGACY")
+    with pytest.raises(LegacyCalendarError):
+        compare(spark, table_path)
+
+
+def test_hidden_rows_grow_shrink_and_move_through_a_long_history(
+    spark: Any, sql: Sql, table_path: str
+) -> None:
+    sql(
+        "create table {t} (a long, b string) using delta tblproperties ("
+        "'delta.enableDeletionVectors'='true', 'delta.checkpointPolicy'='v2', 'delta.checkpointInterval'='3',"
+        " 'delta.enableInCommitTimestamps'='true', 'delta.enableRowTracking'='true')",
+        "insert into {t} select id, cast(id as string) from range(0, 1000, 1, 2)",
+        "delete from {t} where a % 7 = 0",
+        "merge into {t} t using (select id + 990 a, 'm' b from range(20)) s on t.a = s.a"
+        " when matched then update set * when not matched then insert *",
+        "restore {t} to version as of 2",
+        "optimize {t}",
+        "delete from {t}",
+        "restore {t} to version as of 3",
+        "reorg table {t} apply (purge)",
+    )
+    table = compare(spark, table_path)
+    sql(f"create table delta.`{table_path}2` shallow clone {{t}} version as of 3")
+    sql(f"delete from delta.`{table_path}2` where a % 3 = 0")
+    assert compare(spark, f"{table_path}2").snapshot().files.paths[0].as_py().startswith(table.root)
+
+
+def test_multi_part_checkpoints_with_parsed_statistics_are_read(
+    spark: Any, sql: Sql, table_path: str
+) -> None:
+    inserts = [f"insert into {{t}} values ({i}, 'x')" for i in range(5)]
+    sql(
+        "create table {t} (a int, c char(3)) using delta tblproperties ('delta.checkpointInterval'='3',"
+        " 'delta.checkpoint.writeStatsAsStruct'='true', 'delta.checkpoint.writeStatsAsJson'='false')",
+        *inserts,
+        spark__databricks__delta__checkpoint__partSize="2",
+    )
+    assert compare(spark, table_path).snapshot().files.rows.to_pylist() == [1] * 5
