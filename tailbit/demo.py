@@ -34,7 +34,7 @@ BEFORE_UPDATE = STEPS.index("update carrier") - 1
 
 QUESTIONS: tuple[tuple[str, int | None], ...] = (
     ("carrier = 'UA' AND dest IN ('SFO', 'LAX')", None),
-    ("origin <> 'JFK' AND month BETWEEN 6 AND 8 AND dep_delay >= 120", None),
+    ("origin <> 'JFK' AND month = 7 AND dep_delay >= 120", None),
     ("NOT (carrier IN ('UA', 'DL', 'AA')) AND dep_delay IS NULL", None),
     ("dest = 'MIA' AND month = 12 AND air_time > 180", None),
     ("carrier = 'FL'", BEFORE_UPDATE),

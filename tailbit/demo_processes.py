@@ -18,6 +18,9 @@ from typing import Any
 
 from tailbit.errors import TailbitError
 
+_QUICK_JAVA = "-XX:TieredStopAtLevel=1 " + os.environ.get("JDK_JAVA_OPTIONS", "")
+"""In a run of a minute the optimising compiler costs more than it gives back: Spark scans sooner too."""
+
 
 class DemoError(TailbitError):
     """A process of the demo ended by itself."""
@@ -38,6 +41,7 @@ class Child:
                 stdin=pipe or subprocess.DEVNULL,
                 stdout=pipe or out,
                 stderr=out,
+                env=os.environ | {"JDK_JAVA_OPTIONS": _QUICK_JAVA},
                 start_new_session=True,
             )
 
