@@ -117,7 +117,7 @@ def grouped(values: list[Any]) -> dict[Any, int]:
 
 def assert_right_at_every_version(history: DeltalakeHistory, state: str) -> None:
     """Count, positions, one facet and the rows of random predicates, at each version."""
-    predicates = random_predicates(history.rng, 9)
+    predicates = random_predicates(history.rng, 7)
     opened = tailbit.open(history.path)
     for version in range(history.head() + 1):
         expected = truth(history.path, version, predicates)

@@ -163,6 +163,7 @@ def test_a_column_that_was_gone_for_a_while_counts_as_null_where_it_lacks(table_
     assert tailbit.open(table_path).where().facets("v") == {None: 3, "c": 1}
     assert tailbit.open(table_path).where(version=0).facets("v") == {"a": 1, "b": 1}
     assert tailbit.open(table_path).where("v IS NULL").count() == 3
+    assert tailbit.open(table_path).verify().problems == []
 
 
 @pytest.mark.parametrize(
