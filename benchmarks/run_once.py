@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from lineitem import COLUMNS, lineitem, without_index
 
-from tailbit.index.build import BuildTask, IndexedColumn, run_task
+from tailbit.index.build import BuildTask, TaskColumn, run_task
 from tailbit.index.plan import TaskLimits, pack, plan_work
 from tailbit.streaming.settings import prepare_index
 from tailbit.tables import open_table
@@ -62,7 +62,7 @@ def _kernel(table: pathlib.Path, pool: ProcessPoolExecutor) -> float:
     source = open_table(str(table))
     index = prepare_index(source, str(table / "_tailbit"), COLUMNS)
     snapshot = source.snapshot()
-    columns = tuple(IndexedColumn.of(snapshot.schema.resolve(name)) for name in COLUMNS)
+    columns = tuple(TaskColumn.of(snapshot.schema.resolve(name)) for name in COLUMNS)
     wanted = [(piece.path, piece) for piece in snapshot.files]
     works = plan_work(wanted, index.record, [c.column.id for c in columns], 1)
     tasks = pack(works, BuildTask(source.root, index.path, columns, (), 1, 0), TaskLimits(parallelism=CORES))

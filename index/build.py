@@ -26,14 +26,14 @@ from tailbit.tables.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
-class IndexedColumn:
+class TaskColumn:
     """A column as it is at the target version, and the type of its keys."""
 
     column: Column
     key_type: str
 
     @classmethod
-    def of(cls, column: Column) -> IndexedColumn:
+    def of(cls, column: Column) -> TaskColumn:
         """The column with the key type of its current type."""
         return cls(column, key_type_of(column.type))
 
@@ -53,7 +53,7 @@ class BuildTask:
 
     root: str
     index_path: str
-    columns: tuple[IndexedColumn, ...]
+    columns: tuple[TaskColumn, ...]
     works: tuple[FileWork, ...]
     lineage: int
     version: Version
@@ -158,7 +158,7 @@ class _Run:
             for indexed in ordered
             for part in post(self._data, indexed.column, indexed.key_type, claims, hidden, self._tally)
         )
-        return write_segment(self._index, "", space, extent, postings)
+        return write_segment(self._index, space, extent, postings)
 
     def _hidden_among(self, claims: list[Claim]) -> dict[str, BitMap]:
         """Path to hidden rows of the files that have any."""

@@ -258,7 +258,7 @@ def _merge_spaces(index: IndexTable, group: MergeGroup, plan: MergePlan, output:
     moves, moved, rows = lay_out(claims, lambda record: reachable(record, plan.earliest), space)
     output.moved += moved
     postings = _postings(index, group, moves)
-    _replace(output, group, [write_segment(index.storage, "", space, rows, postings)] if rows else [])
+    _replace(output, group, [write_segment(index.storage, space, rows, postings)] if rows else [])
 
 
 def _postings(index: IndexTable, group: MergeGroup, moves: Sequence[Moves]) -> Iterator[Postings]:

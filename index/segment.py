@@ -61,9 +61,7 @@ class Postings:
     bitmaps: pa.BinaryArray
 
 
-def write_segment(
-    storage: Storage, index_dir: str, space: str, rows: int, postings: Iterable[Postings]
-) -> IndexFile:
+def write_segment(storage: Storage, space: str, rows: int, postings: Iterable[Postings]) -> IndexFile:
     """Write the postings, which come by rising column and key, as one file.
 
     `rows`: the extent of the row space, kept in the file's metadata, against which bitmaps are checked when

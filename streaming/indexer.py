@@ -16,8 +16,7 @@ from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_batch
 from tailbit.errors import CommitConflictError, DataFileError
 from tailbit.faults import Fault, fault_point
-from tailbit.index.build import BuildTask, FileWork, TaskResult
-from tailbit.index.build import IndexedColumn as TaskColumn
+from tailbit.index.build import BuildTask, FileWork, TaskColumn, TaskResult
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.model import FileRecord
 from tailbit.index.plan import TaskLimits, pack, path_of, plan_work, uncounted_record

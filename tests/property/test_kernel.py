@@ -75,7 +75,7 @@ def test_a_segment_gives_back_what_it_was_given(
         parts.append(Postings(column, "binary", pa.array(keys, pa.binary()), sizes, data))
     with tempfile.TemporaryDirectory() as folder:
         storage = Storage(folder)
-        segment = Segment(storage, write_segment(storage, "", "s", 1000, parts).path)
+        segment = Segment(storage, write_segment(storage, "s", 1000, parts).path)
         assert segment.columns == dict.fromkeys(given_, "binary")
         for column, wanted in given_.items():
             assert {key: segment.lookup(column, key) for key in wanted} == {

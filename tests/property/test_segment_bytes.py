@@ -60,7 +60,7 @@ def written() -> Iterator[Written]:
         parts.append(Postings(column, "string", pa.array(keys, pa.binary()), sizes, data))
     with tempfile.TemporaryDirectory() as folder:
         storage = Storage(folder)
-        path = write_segment(storage, "", "s", ROWS, parts).path
+        path = write_segment(storage, "s", ROWS, parts).path
         yield Written(storage, path, storage.read(path))
 
 

@@ -11,10 +11,9 @@ from pyroaring import BitMap
 
 from support import index_records
 from support.contents import Contents, contents_of
-from tailbit.index.build import BuildTask, FileWork, IndexedColumn, TaskResult, run_task
+from tailbit.index.build import BuildTask, FileWork, TaskColumn, TaskResult, run_task
 from tailbit.index.metadata_table import IndexTable
-from tailbit.index.model import IndexedColumn as Remembered
-from tailbit.index.model import Settings
+from tailbit.index.model import IndexedColumn, Settings
 from tailbit.index.plan import plan_work
 from tailbit.index.values import encode_array
 from tailbit.tables import open_table
@@ -39,9 +38,9 @@ class Built:
 
     def __post_init__(self) -> None:
         schema = open_table(self.table).snapshot(0).schema
-        found = [IndexedColumn.of(schema.resolve(name)) for name in self.columns]
+        found = [TaskColumn.of(schema.resolve(name)) for name in self.columns]
         indexed = tuple(
-            Remembered(c.column.label, c.column.id, c.key_type, str(c.column.type)) for c in found
+            IndexedColumn(c.column.label, c.column.id, c.key_type, str(c.column.type)) for c in found
         )
         settings = Settings(1, "an index", 1, indexed, {})
         IndexTable.create(self.index, settings)
@@ -67,7 +66,7 @@ class Built:
         return BuildTask(
             root=self.table,
             index_path=self.index,
-            columns=tuple(IndexedColumn.of(column) for column in wanted),
+            columns=tuple(TaskColumn.of(column) for column in wanted),
             works=tuple(works),
             lineage=self.lineage,
             version=snapshot.version,
@@ -117,5 +116,5 @@ def _keys(storage: Storage, slice_: FileSlice, column: Column) -> list[Key]:
         values: pa.Array = partition_array(column, text, file.metadata.num_rows)
     else:
         values = read_columns(file, [column])[column.id]
-    found: list[Key] = encode_array(values, IndexedColumn.of(column).key_type).to_pylist()
+    found: list[Key] = encode_array(values, TaskColumn.of(column).key_type).to_pylist()
     return found

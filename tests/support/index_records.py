@@ -88,7 +88,7 @@ def segment(index: IndexTable, space: str, columns: Mapping[str, Values]) -> Ind
             )
         )
     rows = max(map(len, columns.values()))
-    return write_segment(index.storage, "", space, rows, postings)
+    return write_segment(index.storage, space, rows, postings)
 
 
 def counts(index: IndexTable, column: str, deltas: Mapping[bytes | None, int]) -> IndexFile:

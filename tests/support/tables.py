@@ -133,7 +133,7 @@ def _changed(index: IndexTable, segment: Segment, change: Change) -> kinds.Index
             new = [change(column, key, BitMap(bits)) for key, bits in named]
             data = pa.array([b.serialize() for b in new], pa.binary())
             parts.append(Postings(column, key_type, keys, np.array([len(b) for b in new], np.int64), data))
-    return write_segment(index.storage, "", segment.space, segment.rows, parts)
+    return write_segment(index.storage, segment.space, segment.rows, parts)
 
 
 def rewrite(table: str | Path, kind: str, change: Callable[[pa.Table], pa.Table]) -> None:

@@ -323,6 +323,6 @@ def _move(built: Built, space: str) -> None:
         for keys, bitmaps in segment.postings(column):
             sizes = np.array([len(b) for b in bitmaps])
             parts.append(Postings(column, key_type, keys, sizes, pa.array([b.serialize() for b in bitmaps])))
-    written = write_segment(index.storage, "", space, segment.rows, parts)
+    written = write_segment(index.storage, space, segment.rows, parts)
     records = [replace(record, space=space) for record in index.live_records()]
     index.commit(records, [written], None, removes=[segment.path])

@@ -196,7 +196,7 @@ def test_keys_of_a_widened_column_are_merged_in_the_widest_type(tmp_path: Path) 
         )
         bitmaps = pa.array([BitMap([k]).serialize() for k in range(2)], pa.binary())
         postings = [Postings("c", key_type, keys, np.ones(2, dtype=np.int64), bitmaps)]
-        file = write_segment(index.storage, "", space(i), 2, postings)
+        file = write_segment(index.storage, space(i), 2, postings)
         index.commit([record(f"a{i}", 2, space=space(i), base=0, columns=("c",))], [file], ledger(i))
     merge_all(index)
     [only] = next(iter(index.spaces().values()))

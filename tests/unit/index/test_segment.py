@@ -36,7 +36,7 @@ def postings(column: str, bits: Mapping[Key, Iterable[int]], key_type: str = "st
 
 
 def segment(storage: Storage, *parts: Postings, rows: int = ROWS) -> Segment:
-    return Segment(storage, write_segment(storage, "", "space", rows, parts).path)
+    return Segment(storage, write_segment(storage, "space", rows, parts).path)
 
 
 def number(at: int) -> bytes:

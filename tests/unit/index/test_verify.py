@@ -141,7 +141,7 @@ def test_keys_out_of_order_and_cardinalities_of_other_bitmaps_are_named(
     if backwards:
         keys, data, cardinalities = keys[::-1], data[::-1], [len(b) for b in reversed(bitmaps)]
     parts = [Postings("v", "string", keys, np.array(cardinalities), data)]
-    new = write_segment(index.storage, "", segment.space, segment.rows, parts)
+    new = write_segment(index.storage, segment.space, segment.rows, parts)
     index.commit([], [new], None, removes=[segment.path])
     assert any(re.search(what, problem) for problem in found(path))
 
