@@ -1,7 +1,7 @@
 """A stream without Spark in a process of its own, with a log of offsets as Spark keeps it: to be killed.
 
-`python -m support.drive_process TABLE INDEX COLUMNS`: drains and exits 0. INDEX.offsets holds one line an
-offset, written before its batch, and one `done` after it.
+`python -m support.drive_process TABLE INDEX COLUMNS`: follows the log from version 0, a version a batch, and
+exits 0 at its head. INDEX.offsets holds one line an offset, written before its batch, and one `done` after.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from pathlib import Path
 
 from support.drive import Drive
 from tailbit.checkpoints.ledger import Origin
-from tailbit.checkpoints.offset import Offset
+from tailbit.checkpoints.offset import Offset, snapshot_start
 from tailbit.index.merge import merge_due, run_merge
+from tailbit.index.records import FILES, SCHEMAS, write_records
 from tailbit.index.vacuum import vacuum
 from tailbit.streaming.settings import StreamSettings
 
@@ -35,12 +36,15 @@ def offsets(log: Path) -> tuple[list[Offset], bool]:
 
 
 def main(table: str, index: str, columns: str) -> None:
-    """Replay the unfinished batch, drain, merging after each batch; then a log checkpoint and a vacuum."""
+    """Replay the unfinished batch, drain, merging after each batch; then a log checkpoint and a vacuum.
+
+    The vacuum finds two files that were written and never committed.
+    """
     log = Path(f"{index}.offsets")
     logged, done = offsets(log)
-    drive = Drive(table, index, columns.split(","), StreamSettings(files=2, versions=2))
+    drive = Drive(table, index, columns.split(","), StreamSettings(files=1, versions=1))
     if not logged:
-        logged = [drive.planner.initial()]
+        logged = [snapshot_start(1, drive.table.fingerprint(0), 0)]
         note(log, json.dumps(logged[0].to_json()))
     if not done:
         apply(drive, logged[-2], logged[-1], log)
@@ -49,6 +53,8 @@ def main(table: str, index: str, columns: str) -> None:
         apply(drive, logged[-1], end, log)
         logged.append(end)
     drive.index.checkpoint_log()
+    for _ in range(2):
+        write_records(drive.index.storage, SCHEMAS[FILES].empty_table(), FILES)
     vacuum(drive.index, older_than_hours=0)
 
 

@@ -1,0 +1,113 @@
+"""Whatever step between two durable effects the indexer dies at, the index equals one built without it.
+
+Each test kills a real process with SIGKILL, asks the index as it was left, starts the process again and
+compares with an index that was built in one go. The stream runs without Spark here, with offsets logged
+before and after each batch as Spark does; `test_kill_spark.py` does the same to the shipped command.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tailbit
+from support.contents import contents_of
+from support.differential import assert_answers_agree
+from support.histories import DeltalakeHistory
+from support.oracle import Positions, duckdb_positions
+from support.predicates import INDEXED, Predicate, random_predicates
+from tailbit.faults import Fault
+
+TESTS = Path(__file__).parents[1]
+
+OF_SPARK = {Fault.BEFORE_SPARK_COMMIT}
+"""Points that only a real stream passes."""
+
+
+LATER = (Fault.BATCH_PLANNED, Fault.SEGMENT_HALF_WRITTEN, Fault.BEFORE_COMMIT, Fault.AFTER_COMMIT)
+"""Points that every batch passes; they are tried in a later batch as well."""
+
+
+class Case:
+    """A table, what DuckDB says about it, and an index built without a fault."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = str(folder / "table")
+        history = DeltalakeHistory(self.path, random.Random(3))
+        for _ in range(18):
+            history.step()
+        self.head = history.head()
+        self.predicates: list[Predicate] = random_predicates(random.Random(4), 12)
+        self.expected: list[Positions] = duckdb_positions(self.path, self.head, self.predicates)
+        self.sound = str(folder / "sound")
+        whole = run_indexer(self.path, self.sound)
+        _, error = whole.communicate()
+        assert whole.returncode == 0, error
+        self.contents = contents_of(self.sound)
+
+    def finish(self, index: str) -> None:
+        """The index as it was left does no harm, and after a restart is what it should be."""
+        if Path(index, "_delta_log").exists():
+            self.ask(index)
+        again = run_indexer(self.path, index)
+        _, error = again.communicate()
+        assert again.returncode == 0, error
+        assert contents_of(index) == self.contents
+        assert tailbit.open(self.path, index=index).verify().problems == []
+        self.ask(index)
+
+    def ask(self, index: str) -> None:
+        """Every answer with this index is the one that DuckDB gives."""
+        assert_answers_agree(self.path, self.head, self.predicates, self.expected, "killed", index)
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return Case(tmp_path_factory.mktemp("case"))
+
+
+def run_indexer(table: str, index: str, fault: str = "") -> subprocess.Popen[str]:
+    """Drive the stream in a process of its own until it is done or dies."""
+    paths = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    return subprocess.Popen(
+        [sys.executable, "-m", "support.drive_process", table, index, ",".join(INDEXED)],
+        env={**os.environ, "TAILBIT_FAULT": fault, "PYTHONPATH": paths},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "passes"),
+    [(fault, 1) for fault in Fault if fault not in OF_SPARK] + [(fault, 4) for fault in LATER],
+    ids=lambda at: at.value if isinstance(at, Fault) else str(at),
+)
+def test_an_index_killed_at_a_named_point_equals_one_built_without_the_fault(
+    case: Case, tmp_path: Path, fault: Fault, passes: int
+) -> None:
+    index = str(tmp_path / "index")
+    died = run_indexer(case.path, index, f"{fault.value}=kill@{passes}")
+    _, error = died.communicate()
+    assert died.returncode == -signal.SIGKILL, error
+    case.finish(index)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_index_killed_at_random_times_equals_one_built_without_the_fault(
+    case: Case, tmp_path: Path, seed: int
+) -> None:
+    index, rng = str(tmp_path / "index"), random.Random(seed)
+    for _ in range(4):
+        process = run_indexer(case.path, index)
+        time.sleep(rng.uniform(0.6, 2.0))
+        process.kill()
+        process.communicate()
+    case.finish(index)
