@@ -152,8 +152,10 @@ class Indexer:
         skipped: dict[str, FileRecord] = {}
         while True:
             doable = [work for work in works if path_of(work) not in skipped]
+            taken_back = [work for work in map(_taken_back, works) if work and path_of(work) in skipped]
             try:
-                return self._run(pack(doable, template, self._limits)), list(skipped.values())
+                tasks = pack([*doable, *taken_back], template, self._limits)
+                return self._run(tasks), list(skipped.values())
             except DataFileError as error:
                 work = self._culprit(error, doable)
                 skipped[path_of(work)] = uncounted_record(work, template, str(error))
@@ -204,3 +206,8 @@ class Indexer:
         )
         files = [file for result in results for file in result.files]
         self._index.commit(records, files, ledger)
+
+
+def _taken_back(work: FileWork) -> FileWork | None:
+    """The work that takes a skipped file's rows out of the value counts; None where they are in none."""
+    return FileWork(None, work.record, ()) if work.record is not None and work.record.counted else None

@@ -6,8 +6,10 @@ import shutil
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.transaction import AddAction, RemoveAction
 
 import tailbit
 from support.drive import NO_WAIT, Drive
@@ -287,6 +289,32 @@ def test_a_file_that_is_gone_because_the_log_removes_it_later_is_skipped_by_reco
     drive.drain()
     assert drive.index.ledger is not None
     assert drive.index.ledger.uncounted == 0
+    checked(table, index)
+
+
+def test_a_counted_file_that_came_back_otherwise_and_is_gone_leaves_the_value_counts(
+    table: str, index: str
+) -> None:
+    drive = Drive(table, index, ["v"], StreamSettings(versions=2))
+    drive.drain()
+    name = DeltaTable(table).file_uris()[0].rpartition("/")[2]
+    handle = DeltaTable(table)
+    schema = handle.schema()
+
+    def commit(*actions: AddAction | RemoveAction) -> None:
+        handle.create_write_transaction(list(actions), "append", schema)
+        handle.update_incremental()
+
+    pq.write_table(rows(50, 5), Path(table) / name)
+    size = (Path(table) / name).stat().st_size
+    commit(RemoveAction(name, True, 1))
+    commit(AddAction(name, size, {}, 2, True, '{"numRecords":5}'))
+    commit(RemoveAction(name, True, 3))
+    (Path(table) / name).unlink()
+    outcome = drive.step()
+    assert outcome is not None
+    assert (outcome.target, outcome.skipped) == (4, 1)
+    drive.drain()
     checked(table, index)
 
 
