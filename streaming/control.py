@@ -6,6 +6,7 @@ an idle query is the only one that stops without noise.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,10 +63,8 @@ class Control:
         return self.path / "error.json"
 
     def remove(self) -> None:
-        """Take the folder away."""
-        for file in self.path.glob("*"):
-            file.unlink(missing_ok=True)
-        self.path.rmdir()
+        """Take the folder away; nothing where it is gone already."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
 
 def named_error(name: str, fields: dict[str, object]) -> TailbitError:

@@ -26,7 +26,7 @@ def contents_of(index_path: str) -> Contents:
     found = Contents(index.ledger.covered if index.ledger else None)
     columns = [column.id for column in index.settings.columns]
     for record in index.live_records():
-        if record.left is not None or record.space is None:
+        if record.left is not None or record.space is None or record.base is None or record.rows is None:
             continue
         claim = BitMap(range(record.base, record.base + record.rows))
         for segment in index.segments_of(record.space):

@@ -208,6 +208,8 @@ class SparkHistory(History):
 
 def unique(rows: pa.Table) -> pa.Table:
     """Rows with distinct, known ids: a MERGE refuses two source rows for one target row."""
-    seen: set[int] = set()
-    keep = [not (i is None or i in seen or seen.add(i)) for i in rows["id"].to_pylist()]
-    return rows.filter(pa.array(keep))
+    first: dict[int, int] = {}
+    for row, number in enumerate(rows["id"].to_pylist()):
+        if number is not None:
+            first.setdefault(number, row)
+    return rows.take(pa.array(first.values(), pa.int64()))
