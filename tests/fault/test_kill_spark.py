@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -21,7 +22,7 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 from support.contents import contents_of
 from support.drive import Drive
-from tailbit.errors import NoIndexError
+from tailbit.errors import NoIndexError, StreamError
 from tailbit.index.metadata_table import IndexTable
 
 pytestmark = pytest.mark.spark
@@ -93,6 +94,22 @@ def checked(table: str, tmp_path: Path) -> None:
     Drive(table, tmp_path / "whole", ["k", "v"]).drain()
     assert contents_of(f"{table}/_tailbit") == contents_of(str(tmp_path / "whole"))
     assert tailbit.open(table).verify().sound
+
+
+def test_a_query_whose_java_is_gone_ends_with_a_stream_error_and_can_be_started_again(
+    table: str, tmp_path: Path, tailbit_run: Any
+) -> None:
+    process = tailbit_run("--columns", "k,v")
+    wait(lambda: covered(table) == 2, process)
+    java = [child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == "java"]
+    java[0].kill()
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 1, error
+    assert error.splitlines()[-2].startswith(f"{StreamError.__name__}: ")
+    write_deltalake(table, rows(30), mode="append")
+    again = tailbit_run("--once")
+    assert again.wait(timeout=240) == 0
+    checked(table, tmp_path)
 
 
 @pytest.mark.parametrize("fault", ["after_commit", "before_spark_commit"])
