@@ -27,7 +27,7 @@ lint: $(VENV)/.test-installed
 	@rm -rf build/tree && mkdir -p build/tree
 	@cp -Rp tailbit build/tree/tailbit
 	@cp -Rp $(PACKAGES) build/tree/tailbit/
-	cd build/tree && $(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache tailbit
+	cd build/tree && $(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache tailbit ../../tests/support
 	cd build/tree && $(BIN)/lint-imports --config ../../pyproject.toml --cache-dir ../../.import_linter_cache
 
 demo: $(VENV)/.demo-installed java

@@ -71,7 +71,7 @@ def schema_json(schema: pa.Schema) -> Action:
 def encode_z85(data: bytes) -> str:
     """Z85 text of bytes, padded with NULs to a multiple of four."""
     data += b"\0" * (-len(data) % 4)
-    out = []
+    out: list[str] = []
     for (number,) in struct.iter_unpack(">I", data):
         digits = []
         for _ in range(5):

@@ -78,7 +78,7 @@ class Drive:
 
     def drain(self, most: int = 200) -> list[Outcome]:
         """Batches until there is nothing to do."""
-        done = []
+        done: list[Outcome] = []
         for _ in range(most):
             outcome = self.step()
             if outcome is None:

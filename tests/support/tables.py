@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +14,18 @@ from pyroaring import BitMap
 
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
-from tailbit.index import records as kinds
 from tailbit.index.metadata_table import IndexTable
+from tailbit.index.model import IndexFile
+from tailbit.index.records import read_records, write_records
 from tailbit.index.segment import Postings, Segment, write_segment
 from tailbit.streaming.settings import StreamSettings
 
 LONG = "x" * 300
 UTC = datetime.timezone.utc
-VECTORS = {"features": ["deletionVectors"], "configuration": {"delta.enableDeletionVectors": "true"}}
+VECTORS: dict[str, Any] = {
+    "features": ["deletionVectors"],
+    "configuration": {"delta.enableDeletionVectors": "true"},
+}
 """What makes a hand-made table one with deletion vectors."""
 
 EVERY_TYPE = pa.table(
@@ -125,7 +130,7 @@ def tamper(table: str | Path, change: Change) -> None:
     index.commit([], [_changed(index, s, change) for s in segments], None, removes=[s.path for s in segments])
 
 
-def _changed(index: IndexTable, segment: Segment, change: Change) -> kinds.IndexFile:
+def _changed(index: IndexTable, segment: Segment, change: Change) -> IndexFile:
     parts = []
     for column, key_type in sorted(segment.columns.items()):
         for keys, bitmaps in segment.postings(column):
@@ -140,5 +145,5 @@ def rewrite(table: str | Path, kind: str, change: Callable[[pa.Table], pa.Table]
     """Commit the records of a kind changed, all in one file."""
     index = IndexTable.open(f"{table}/_tailbit")
     paths = [file.path for file in index.files_of(kind)]
-    rows = pa.concat_tables([kinds.read_records(index.storage, path) for path in paths])
-    index.commit([], [kinds.write_records(index.storage, change(rows), kind)], None, removes=paths)
+    rows = pa.concat_tables([read_records(index.storage, path) for path in paths])
+    index.commit([], [write_records(index.storage, change(rows), kind)], None, removes=paths)
