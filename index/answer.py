@@ -22,7 +22,7 @@ import pyarrow as pa
 from tailbit.errors import CorruptIndexError, UsageError
 from tailbit.index.coverage import Coverage, note
 from tailbit.index.data_scan import scan
-from tailbit.index.evaluate import Bounds, evaluate
+from tailbit.index.evaluate import Bounds, count_true, evaluate
 from tailbit.index.facets import facet_counts
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.predicate import Node
@@ -158,8 +158,26 @@ class Answer:
 
         Cost: the postings of the keys touched; plus the rows that must be rechecked and the uncovered files.
         """
+        quick = self._counted_by_postings()
+        if quick is not None:
+            return quick
         sure = sum(len(bounds.sure) for _, bounds in self.bounds)
         return sure + sum(len(h.positions) for h in self.read_hits)
+
+    def _counted_by_postings(self) -> int | None:
+        """The count where no file has to be read and no bounds are known yet; None otherwise."""
+        if "bounds" in self.__dict__ or len(self.coverage.uncovered):
+            return None
+        total = 0
+        for space in self.coverage.spaces:
+            try:
+                found = count_true(self.node, space)
+            except CorruptIndexError:
+                return None
+            if found is None:
+                return None
+            total += found
+        return total
 
     def hits(self) -> list[FileHits]:
         """Matching positions per file, ascending, in path order; files without a match are left out."""

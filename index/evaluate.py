@@ -49,6 +49,48 @@ def evaluate(node: Node, space: SpaceView) -> Bounds:
     return Bounds(bounds.sure & space.visible, bounds.maybe & space.visible)
 
 
+def count_true(node: Node, space: SpaceView) -> int | None:
+    """Number of visible rows where `node` is TRUE, without uniting postings; None where it takes `evaluate`.
+
+    A leaf's postings are disjoint, so the leaf of most keys in a conjunction is counted key by key against
+    the rows that the others leave; the smallest set goes first. Cost: one C call a key, that writes nothing.
+
+    Raises:
+        CorruptIndexError: as `evaluate`.
+    """
+    conjuncts = list(node.children) if isinstance(node, And) else [node]
+    listed = [(i, parts) for i, part in enumerate(conjuncts) if (parts := _disjoint(part, space)) is not None]
+    if not listed:
+        return None
+    chosen, parts = max(listed, key=lambda found: len(found[1]))
+    rest = [_bounds(part, space) for i, part in enumerate(conjuncts) if i != chosen]
+    if any(bounds.sure is not bounds.maybe for bounds in rest):
+        return None
+    others = sorted([*(bounds.sure for bounds in rest), space.visible], key=len)
+    if sum(map(len, parts)) < len(others[0]):
+        largest = others.pop()
+        return int(_intersection([_union(parts), *others]).intersection_cardinality(largest))
+    left = _intersection(others)
+    return sum(left.intersection_cardinality(part) for part in parts)
+
+
+def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
+    """The postings of which a leaf is exactly the union; None where it is not."""
+    if not isinstance(node, Leaf) or node.column.partition or node.true.complement or node.true.nulls:
+        return None
+    segments = space.serving(node.column)
+    if not segments or space.unposted(node.column.id) is not None:
+        return None
+    parts: list[BitMap] = []
+    for segment in segments:
+        stored = segment.columns[node.column.id]
+        ranges = key_ranges(node.true, key_type_of(node.column.type), stored)
+        if ranges.maybe and segment.select(node.column.id, ranges.maybe)[1]:
+            return None
+        parts += segment.select(node.column.id, ranges.sure)[1]
+    return parts
+
+
 def _both(bits: BitMap) -> Bounds:
     return Bounds(bits, bits)
 
@@ -83,8 +125,9 @@ def _or(parts: list[Bounds]) -> Bounds:
 
 
 def _intersection(parts: list[BitMap]) -> BitMap:
-    out = parts[0]
-    for part in parts[1:]:
+    first, *others = sorted(parts, key=len)
+    out = first
+    for part in others:
         if not out:
             break
         out = out & part

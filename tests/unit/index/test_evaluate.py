@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 from support.delta_builder import DeltaBuilder
@@ -15,7 +15,7 @@ from support.histories import DeltalakeHistory, random_rows
 from support.predicates import INDEXED, random_predicates
 from support.tables import EVERY_TYPE, LONG, index_of
 from tailbit.index.data_scan import scan
-from tailbit.index.evaluate import evaluate
+from tailbit.index.evaluate import count_true, evaluate
 from tailbit.index.metadata_table import IndexTable
 
 
@@ -153,3 +153,26 @@ def widened(
     builder.commit([builder.data_file(pa.table({"v": pa.array(new, wide)}), "b.parquet")])
     drive.drain()
     return builder
+
+
+COUNTED = (
+    "a IN (1, 2)",
+    "b BETWEEN 10 AND 30 AND a = 3",
+    "b < 40 AND c <> 1",
+    "b IN (1, 2) AND a IN (3, 4) AND c IS NULL",
+)
+
+
+def test_counting_key_by_key_equals_counting_the_bounds(table_path: str) -> None:
+    numbers = list(range(4000))
+    columns = {"a": [n % 7 for n in numbers], "b": [n % 50 for n in numbers]}
+    rows = pa.table(columns | {"c": [None if n % 9 == 0 else n % 3 for n in numbers]})
+    write_deltalake(table_path, rows.take(list(range(2500))))
+    write_deltalake(table_path, rows.take(list(range(2500, 4000))), mode="append")
+    DeltaTable(table_path).delete("b = 17")
+    index_of(table_path, ["a", "b", "c"])
+    opened = tailbit.open(table_path)
+    for text in COUNTED:
+        answer = opened.where(text)
+        assert all(count_true(answer.node, space) is not None for space in answer.coverage.spaces)
+        assert answer.count() == sum(len(bounds.sure) for _, bounds in opened.where(text).bounds)
