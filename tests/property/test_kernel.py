@@ -8,10 +8,11 @@ import tempfile
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
+from support.profiles import examples
 from tailbit.index.bitmaps import bitmaps
 from tailbit.index.containers import BLOCK, containers
 from tailbit.index.segment import Postings, Segment, write_segment
@@ -39,7 +40,7 @@ def coded(draw: st.DrawFn) -> tuple[Codes, int]:
     return np.concatenate(pieces).astype(np.uint32), limit
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(coded(), st.sampled_from([1, 5_000, 1 << 30]))
 def test_every_bitmap_is_byte_for_byte_the_run_optimised_one(made: tuple[Codes, int], slab: int) -> None:
     codes, limit = made
@@ -54,7 +55,7 @@ def test_every_bitmap_is_byte_for_byte_the_run_optimised_one(made: tuple[Codes, 
         assert found[code] == wanted.serialize()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.dictionaries(
         st.sampled_from(["a", "b", "`x y`"]),

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.delta_builder import DeltaBuilder
+from support.profiles import examples
 from tailbit.errors import SourceError, TailbitError
 from tailbit.tables import open_table
 from tailbit.tables.data_file import partition_array
@@ -70,7 +71,7 @@ def touch_everything(path: str) -> None:
     table.changes(table.head(), table.head())
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(edits=EDITS)
 def test_a_damaged_commit_is_named_or_harmless(edits: list[tuple[str, float, bytes]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +84,7 @@ def test_a_damaged_commit_is_named_or_harmless(edits: list[tuple[str, float, byt
             return
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(edits=EDITS, form=st.sampled_from(["classic", "multipart", "v2-json", "v2-parquet"]))
 def test_a_damaged_checkpoint_is_named_or_harmless(edits: list[tuple[str, float, bytes]], form: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -101,7 +102,7 @@ def test_a_damaged_checkpoint_is_named_or_harmless(edits: list[tuple[str, float,
             return
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     name=st.sampled_from(["add", "remove", "metaData", "protocol", "sidecar", "commitInfo", "txn"]),
     body=JSON,
@@ -140,7 +141,7 @@ def test_invented_actions_are_named_or_harmless(name: str, body: Any, key: str) 
             continue
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     text=st.text(max_size=40),
     type_=st.sampled_from(
@@ -155,7 +156,7 @@ def test_invented_partition_values_are_named_or_typed(text: str, type_: str) -> 
         return
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(body=JSON)
 def test_invented_schemas_and_statistics_are_named_or_harmless(body: Any) -> None:
     import orjson
@@ -175,7 +176,7 @@ def test_invented_schemas_and_statistics_are_named_or_harmless(body: Any) -> Non
         min_max(f'{{"numRecords":{text},"minValues":{{"a":{text}}},"nullCount":{text}}}', column)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     text=st.text(max_size=60),
     size=st.integers(0, 60),

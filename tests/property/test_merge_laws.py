@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from support.index_records import counts, ledger, new_index, record, segment
+from support.profiles import examples
 from tailbit.index.merge import merge_all, merge_due, run_merge
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.model import FileRecord
@@ -55,7 +56,7 @@ def said(index: IndexTable) -> Said:
 
 
 @given(steps())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_any_order_of_commits_and_merges_says_what_was_said(history: list[tuple[str, object]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         index = new_index(folder)
@@ -130,7 +131,7 @@ def _holds(
     st.lists(st.lists(st.tuples(keys, st.integers(0, 99)), max_size=12), min_size=1, max_size=4),
     st.integers(1, 5),
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_aligned_inputs_are_all_rows_in_order_and_equal_keys_meet(
     inputs: list[list[tuple[bytes | None, int]]], size: int
 ) -> None:
@@ -169,7 +170,7 @@ def row_spaces(draw: st.DrawFn) -> list[tuple[list[FileRecord], dict[bytes | Non
 
 
 @given(row_spaces())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_merged_posting_is_the_moved_positions_of_the_kept_claims(
     spaces: list[tuple[list[FileRecord], dict[bytes | None, list[int]]]],
 ) -> None:

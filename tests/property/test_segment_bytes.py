@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
+from support.profiles import examples
 from tailbit.errors import CorruptIndexError
 from tailbit.index.segment import POSTINGS, Postings, Segment, write_segment
 from tailbit.tables.storage import Storage
@@ -75,7 +76,7 @@ def harmless_or_named(written: Written, data: bytes, wanted: list[Any]) -> None:
     assert found == wanted
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(st.floats(0, 1, exclude_max=True), st.integers(0, 7))
 def test_a_flipped_bit_is_harmless_or_named(written: Written, where: float, bit: int) -> None:
     wanted = written.answers()
@@ -84,7 +85,7 @@ def test_a_flipped_bit_is_harmless_or_named(written: Written, where: float, bit:
     harmless_or_named(written, bytes(data), wanted)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.floats(0, 1, exclude_max=True), st.binary(min_size=1, max_size=64))
 def test_overwritten_bytes_are_harmless_or_named(written: Written, where: float, other: bytes) -> None:
     wanted = written.answers()
@@ -93,7 +94,7 @@ def test_overwritten_bytes_are_harmless_or_named(written: Written, where: float,
     harmless_or_named(written, data, wanted)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.floats(0, 1, exclude_max=True))
 def test_a_truncated_file_is_named(written: Written, where: float) -> None:
     written.with_bytes(written.data[: int(where * len(written.data))])

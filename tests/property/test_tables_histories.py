@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.delta_builder import DeltaBuilder
+from support.profiles import examples
 from tailbit.tables import Table, open_table
 from tailbit.tables.data_file import open_data_file, read_columns
 from tailbit.tables.delta.deletion_vectors import read_deletion_vector
@@ -120,7 +121,7 @@ def visible(table: Table, pieces: list[FileSlice], columns: list[str]) -> list[t
     return sorted(out)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(steps=STEPS, checkpoints=CHECKPOINTS)
 def test_every_version_of_any_history_is_read_as_deltalake_reads_it(
     steps: list[tuple[str, int]], checkpoints: dict[int, str]
@@ -148,7 +149,7 @@ def expected_rows(path: str, version: int) -> list[tuple[Any, ...]]:
     return sorted(tuple(r.values()) for r in pa.table(batches).to_pylist())
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(steps=STEPS, data=st.data())
 def test_net_changes_lead_from_any_version_to_any_later_one(
     steps: list[tuple[str, int]], data: st.DataObject

@@ -8,10 +8,11 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
+from support.profiles import examples
 from tailbit.index.coding import CodedColumn, Coding
 from tailbit.index.value_changes import ABSENT, ValueChanges, entering, leaving
 
@@ -52,7 +53,7 @@ def live(values: Values, hidden: BitMap) -> dict[bytes | None, BitMap]:
     return out
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(change())
 def test_rows_that_show_a_value_after_are_those_before_less_the_old_plus_the_new(
     made: tuple[Values, BitMap, BitMap],
@@ -71,7 +72,7 @@ def test_rows_that_show_a_value_after_are_those_before_less_the_old_plus_the_new
     assert {key: bits for key, bits in found.items() if bits} == live(values, after)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(change())
 def test_counting_the_pairs_equals_counting_bits(made: tuple[Values, BitMap, BitMap]) -> None:
     values, before, after = made
@@ -82,7 +83,7 @@ def test_counting_the_pairs_equals_counting_bits(made: tuple[Values, BitMap, Bit
     assert {k: n for k, n in counts.items() if n} == {k: len(b) for k, b in live(values, after).items()}
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(change())
 def test_there_and_back_again_is_nothing(made: tuple[Values, BitMap, BitMap]) -> None:
     values, before, after = made
