@@ -71,7 +71,10 @@ def kill(process: subprocess.Popen[str]) -> None:
     """The whole session dies, the JVM too; one that has ended already is left in peace."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.wait()
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
 
 
 def wait(what: Callable[[], Any], process: subprocess.Popen[str], seconds: float = 180.0) -> None:
@@ -108,7 +111,8 @@ def test_a_query_whose_java_is_gone_ends_with_a_stream_error_and_can_be_started_
     assert error.splitlines()[-2].startswith(f"{StreamError.__name__}: ")
     write_deltalake(table, rows(30), mode="append")
     again = tailbit_run("--once")
-    assert again.wait(timeout=240) == 0
+    again.communicate(timeout=240)
+    assert again.returncode == 0
     checked(table, tmp_path)
 
 
