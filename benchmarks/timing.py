@@ -9,12 +9,11 @@ from typing import Any
 
 
 def medians(calls: Mapping[str, Callable[[], Any]], repeats: int = 9) -> dict[str, float]:
-    """Median seconds of each call, after one uncounted round; the calls take turns."""
+    """Median warm seconds of each call: the calls take turns, each goes once uncounted before it is timed."""
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
-        call()
     for _ in range(repeats):
         for name, call in calls.items():
+            call()
             start = time.perf_counter()
             call()
             times[name].append(time.perf_counter() - start)

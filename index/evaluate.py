@@ -21,6 +21,9 @@ from tailbit.index.values import key_type_of
 
 _EMPTY = BitMap()
 
+_FEW_KEYS = 8
+"""Up to so many postings, their union costs less than it spares the other leaves of a conjunction."""
+
 
 class Bounds(NamedTuple):
     """Positions where a predicate is TRUE for sure, and where it may be; one object where both are equal."""
@@ -67,7 +70,7 @@ def count_true(node: Node, space: SpaceView) -> int | None:
     if any(bounds.sure is not bounds.maybe for bounds in rest):
         return None
     others = sorted([*(bounds.sure for bounds in rest), space.visible], key=len)
-    if sum(map(len, parts)) < len(others[0]):
+    if len(others) > 1 and len(parts) <= _FEW_KEYS and sum(map(len, parts)) < len(others[0]):
         largest = others.pop()
         return int(_intersection([_union(parts), *others]).intersection_cardinality(largest))
     left = _intersection(others)
