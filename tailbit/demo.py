@@ -107,7 +107,7 @@ class Demo:
         """Write and index, then compare."""
         started = time.monotonic()
         with self.screen:
-            self._say("demo", "two processes: the writer (delta-spark) and the indexer (tailbit run)")
+            self._say("starting", "two processes: the writer (delta-spark) and the indexer (tailbit run)")
             self._answer()
             for number in range(len(STEPS)):
                 self._step(number)

@@ -58,13 +58,16 @@ class Screen:
         now, state = time.monotonic(), (lag and (lag.head, lag.covered), indexer)
         since = now - self._last_line[0]
         due = since >= _PLAIN_S if state != self._last_line[1] else since >= _PLAIN_UNCHANGED_S
-        if not self._live.is_started and due and lag is not None:
+        if not self._live.is_started and due:
             self._last_line = (now, state)
-            self.event("lag", self._lag_text(lag))
+            self.event("lag", self._lag_text())
 
-    def _lag_text(self, lag: Lag) -> str:
-        index = f"index at {lag.covered}" if lag.covered >= 0 else "no index yet"
-        return f"table at version {lag.head}, {index}: {lag.text}; indexer {self.indexer}"
+    def _lag_text(self) -> str:
+        if self.lag is None:
+            return f"indexer {self.indexer}"
+        return (
+            f"table at version {self.lag.head}, index at {self.lag.covered}: {self.lag.text}; {self.indexer}"
+        )
 
     def _draw(self) -> Group:
         bars = Table.grid(padding=(0, 2))
