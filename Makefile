@@ -7,13 +7,14 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 PACKAGES := tables index checkpoints streaming
 
-.PHONY: help test lint demo fuzz constraints clean java
+.PHONY: help test lint demo support-page fuzz constraints clean java
 
 help:
 	@echo "make demo         index a live table while it changes, and answer from it"
 	@echo "make test         everything the project promises: lint, types, layers, tests"
 	@echo "make lint         ruff, mypy and import-linter alone"
 	@echo "make fuzz         the property and differential tests with many more examples"
+	@echo "make support-page write docs/delta-support.md from the marks on the tests"
 	@echo "make constraints  pin the newest versions that fit pyproject.toml (needs uv)"
 	@echo "make clean        remove what the other targets made"
 
@@ -36,6 +37,9 @@ demo: $(VENV)/.demo-installed java
 
 fuzz: $(VENV)/.test-installed java
 	HYPOTHESIS_PROFILE=deep TAILBIT_EXAMPLES=30 TAILBIT_SEEDS=20 $(BIN)/pytest -q tests/property tests/integration/test_differential.py $(PYTEST_ARGS)
+
+support-page: $(VENV)/.test-installed
+	$(BIN)/pytest -q --collect-only --support-page docs/delta-support.md >/dev/null
 
 # The test environment is a superset of the demo's.
 $(VENV)/.demo-installed: pyproject.toml constraints.txt | $(BIN)/python

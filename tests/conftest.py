@@ -28,6 +28,20 @@ SPARK_FREE = ("unit", "property")
 """Folders whose tests start no JVM; they run first, so a plain mistake shows within seconds."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--support-page FILE`: write docs/delta-support.md from the marks of the collected tests."""
+    parser.addoption("--support-page", metavar="FILE", help="write the support page made from the marks")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Write the support page where it is asked for."""
+    target = session.config.getoption("--support-page")
+    if target:
+        from support.support_page import claims, page
+
+        Path(target).write_text(page(claims(session.items)))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spark-free tests first; a test that asks for `spark` carries the marker."""
     here = Path(__file__).parent

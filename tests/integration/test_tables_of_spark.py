@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from support.rows import canonical
 from tailbit.errors import LegacyCalendarError
 from tailbit.tables import Table, open_table
 from tailbit.tables.data_file import open_data_file, partition_array, read_columns
@@ -16,21 +16,6 @@ from tailbit.tables.delta.deletion_vectors import read_deletion_vector
 from tailbit.tables.model import Column, FileSlice
 
 Sql = Callable[..., Any]
-
-
-def canonical(value: Any) -> Any:
-    """Values of Spark and of Arrow in one spelling."""
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=None).isoformat()
-    if isinstance(value, (bytes, bytearray)):
-        return bytes(value).hex()
-    if hasattr(value, "asDict"):
-        value = value.asDict()
-    if isinstance(value, dict):
-        return sorted((str(k), canonical(v)) for k, v in value.items())
-    if isinstance(value, list) and value and type(value[0]) is tuple:
-        return canonical(dict(value))
-    return [canonical(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def slice_rows(table: Table, piece: FileSlice, columns: Sequence[Column]) -> list[str]:
@@ -126,6 +111,7 @@ WIDENINGS = {
 }
 
 
+@pytest.mark.supports("Table features", "typeWidening", "exact")
 def test_every_widening_keeps_the_values_of_old_files(spark: Any, sql: Sql, table_path: str) -> None:
     sql(
         "create table {t} (a byte, b short, c int, d float, e decimal(6,2), f date, g int, h int) using delta"
@@ -157,6 +143,7 @@ def test_dates_and_times_at_their_edges_are_exact(spark: Any, sql: Sql, table_pa
     compare(spark, table_path)
 
 
+@pytest.mark.supports("Files", "dates of Spark's legacy calendar", "refused")
 def test_the_legacy_calendar_of_spark_is_refused(spark: Any, sql: Sql, table_path: str) -> None:
     sql("create table {t} (a date) using delta", "insert into {t} values (date'1500-01-01')")
     compare(spark, table_path)
@@ -190,6 +177,7 @@ def test_hidden_rows_grow_shrink_and_move_through_a_long_history(
     assert all(path.startswith(table.root) for path in cloned)
 
 
+@pytest.mark.supports("Log", "multi-part log checkpoint", "exact")
 def test_multi_part_checkpoints_with_parsed_statistics_are_read(
     spark: Any, sql: Sql, table_path: str
 ) -> None:

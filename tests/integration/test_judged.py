@@ -1,0 +1,29 @@
+"""The judge of the table-builder suites itself: it finds an answer that is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.judged import JudgedTable
+
+
+def test_the_judge_agrees_on_a_plain_history(spark: Any, table_path: str) -> None:
+    table = JudgedTable(spark, table_path, ["a", "b"])
+    table.sql(
+        "create table {t} (a int, b string) using delta",
+        "insert into {t} values (1, 'x'), (2, null), (null, 'y')",
+        "delete from {t} where a = 1",
+        "alter table {t} add column c int",
+    )
+    table.judge("a = 1", "b is null", "a > 1 or b = 'y'", "c is null", "nothing_there = 1")
+
+
+def test_the_judge_sees_a_wrong_answer(spark: Any, table_path: str) -> None:
+    table = JudgedTable(spark, table_path, ["a"])
+    table.sql("create table {t} (a int) using delta", "insert into {t} values (1)")
+    expected = table._spark_answers([1], ["a = 1"])
+    expected[1, "a = 1"] = {}
+    with pytest.raises(AssertionError, match="a = 1"):
+        table._compare("followed", table.index, expected)

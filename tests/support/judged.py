@@ -1,0 +1,193 @@
+"""A Delta table that real delta-spark writes, and Spark as the judge of what tailbit answers at every version.
+
+An index follows the table statement by statement; at the end the same questions are put to that index, to no
+index, and to one that is built only then. Spark judges all versions in two jobs: positions and rows.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import tailbit
+from support.drive import Drive
+from support.oracle import Positions, as_lists
+from support.rows import canonical
+from tailbit.errors import TailbitError
+from tailbit.tables import open_table
+
+REFUSED = "refused"
+"""Spark's answer, or ours, to a question that names a column that the version has not got."""
+
+_COUNTED = "monotonically_increasing_id() & ((1L << 33) - 1) AS position"
+"""The row's number in its Spark partition. Delta shows `_metadata.row_index` only where deletion vectors or
+row tracking may occur; in other tables no row is hidden, and with a file a partition both are the same."""
+
+Answers = dict[tuple[int, str], Positions | str]
+
+
+class JudgedTable:
+    """A table under test: `sql` changes it, `judge` compares every version that can be read.
+
+    `{t}` in a statement is the table. Columns in `indexed` are indexed from the first statement after which
+    all of them exist; the index then takes in each statement by itself, as a running indexer would.
+    """
+
+    def __init__(self, spark: Any, path: str, indexed: Sequence[str]) -> None:
+        self.spark, self.path, self.indexed = spark, path, list(indexed)
+        self._followed: Drive | None = None
+
+    @property
+    def name(self) -> str:
+        """The table in SQL."""
+        return f"delta.`{self.path}`"
+
+    def sql(self, *statements: str, follow: bool = True, **settings: str) -> None:
+        """Run statements under Spark settings (`__` for `.` in their names); the index follows each.
+
+        With `follow` false the index stays behind until the next statement that it may follow.
+        """
+        for key, value in settings.items():
+            self.spark.conf.set(key.replace("__", "."), value)
+        try:
+            for statement in statements:
+                self.spark.sql(statement.replace("{t}", self.name))
+                if follow:
+                    self.follow()
+        finally:
+            for key in settings:
+                self.spark.conf.unset(key.replace("__", "."))
+
+    def follow(self) -> None:
+        """Let the index take in what is new."""
+        if self._followed is None and os.path.isdir(f"{self.path}/_delta_log"):
+            self._followed = Drive(self.path, self.index, self.indexed)
+        if self._followed is not None:
+            self._followed.drain()
+
+    @property
+    def index(self) -> str:
+        """The index that followed."""
+        return f"{self.path}/_tailbit"
+
+    def judge(self, *predicates: str, versions: Sequence[int] | None = None) -> None:
+        """Compare counts, positions and rows at every version, or those given, in three states of the index.
+
+        A predicate that Spark cannot resolve at a version must be refused by name there, and nothing else may.
+        """
+        table = open_table(self.path)
+        versions = range(table.earliest(), table.head() + 1) if versions is None else versions
+        expected = self._spark_answers(versions, ["TRUE", *predicates])
+        rows = self._spark_rows(versions)
+        followed, built = self.index, f"{self.path}-built"
+        self.follow()
+        assert tailbit.open(self.path).verify().problems == []
+        shutil.rmtree(built, ignore_errors=True)
+        Drive(self.path, built, self.indexed).drain()
+        assert tailbit.open(self.path, index=built).verify().problems == []
+        for state, index in (("followed", followed), ("built at the end", built)):
+            self._compare(state, index, expected)
+        shutil.move(followed, f"{self.path}-kept")
+        try:
+            self._compare("absent", None, expected)
+            self._compare_rows(rows)
+        finally:
+            shutil.move(f"{self.path}-kept", followed)
+
+    def _compare(self, state: str, index: str | None, expected: Answers) -> None:
+        opened = tailbit.open(self.path, index=index)
+        for (version, predicate), positions in expected.items():
+            found = _ask(opened, predicate, version)
+            assert found == positions, f"{predicate}\n at version {version}, index {state}"
+
+    def _compare_rows(self, expected: dict[int, list[str]]) -> None:
+        for version, rows in expected.items():
+            found = tailbit.open(self.path).where(version=version).read().to_pylist()
+            assert sorted(repr(canonical(list(r.values()))) for r in found) == rows, f"version {version}"
+
+    def _spark_answers(self, versions: Sequence[int], predicates: Sequence[str]) -> Answers:
+        """Per version and predicate the positions where it is TRUE; one Spark job for all."""
+        answers: Answers = {}
+        frames = []
+        for version in versions:
+            source = self._at(version)
+            judged = []
+            for n, predicate in enumerate(predicates):
+                found = _resolved(source, f"({predicate}) <=> TRUE AS p{n}")
+                answers[version, predicate] = REFUSED if found is None else {}
+                judged.append(f"FALSE AS p{n}" if found is None else found)
+            position = _resolved(source, "_metadata.row_index AS position") or _COUNTED
+            frames.append(
+                source.selectExpr(f"{version} AS version", "_metadata.file_path AS file", position, *judged)
+            )
+        with self._a_partition_a_file():
+            rows = reduce(lambda a, b: a.union(b), frames).collect()
+        for row in rows:
+            for n, predicate in enumerate(predicates):
+                if row[f"p{n}"]:
+                    found = answers[row["version"], predicate]
+                    assert isinstance(found, dict)
+                    found.setdefault(self._as_logged(row["file"]), []).append(row["position"])
+        return {
+            key: {file: sorted(at) for file, at in found.items()} if isinstance(found, dict) else found
+            for key, found in answers.items()
+        }
+
+    def _spark_rows(self, versions: Sequence[int]) -> dict[int, list[str]]:
+        """Per version all rows in one spelling; one Spark job a schema."""
+        frames: dict[str, Any] = {}
+        for version in versions:
+            source = self._at(version)
+            shape = source.schema.json()
+            frame = source.selectExpr(f"{version} AS `version `", "*")
+            frames[shape] = frames[shape].union(frame) if shape in frames else frame
+        rows: dict[int, list[str]] = {version: [] for version in versions}
+        for frame in frames.values():
+            for row in frame.collect():
+                rows[row[0]].append(repr(canonical(list(row[1:]))))
+        return {version: sorted(found) for version, found in rows.items()}
+
+    @contextmanager
+    def _a_partition_a_file(self) -> Iterator[None]:
+        self.spark.conf.set("spark.sql.files.openCostInBytes", str(1 << 30))
+        try:
+            yield
+        finally:
+            self.spark.conf.unset("spark.sql.files.openCostInBytes")
+
+    def _at(self, version: int) -> Any:
+        return self.spark.read.format("delta").option("versionAsOf", version).load(self.path)
+
+    def _as_logged(self, file: str) -> str:
+        """A file of Spark's `_metadata.file_path` (an encoded URI) as the log names it, decoded."""
+        path = unquote(urlparse(file).path)
+        root = os.path.realpath(self.path) + "/"
+        return path.removeprefix(root)
+
+
+def _resolved(source: Any, expression: str) -> str | None:
+    """The expression where Spark resolves it; None where it names what is not there."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        source.selectExpr(expression)
+    except AnalysisException:
+        return None
+    return expression
+
+
+def _ask(opened: tailbit.IndexedTable, predicate: str, version: int) -> Positions | str:
+    try:
+        answer = opened.where(predicate, version=version)
+        positions = as_lists(answer.positions())
+    except TailbitError as refused:
+        if type(refused).__name__ in ("UnknownColumnError", "PredicateError"):
+            return REFUSED
+        raise
+    assert answer.count() == sum(map(len, positions.values()))
+    return positions
