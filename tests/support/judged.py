@@ -1,4 +1,4 @@
-"""A Delta table that real delta-spark writes, and Spark as the judge of what tailbit answers at every version.
+"""A Delta table that delta-spark writes, and Spark as the judge of what tailbit answers at every version.
 
 An index follows the table statement by statement; at the end the same questions are put to that index, to no
 index, and to one that is built only then. Spark judges all versions in two jobs: positions and rows.
@@ -78,7 +78,7 @@ class JudgedTable:
     def judge(self, *predicates: str, versions: Sequence[int] | None = None) -> None:
         """Compare counts, positions and rows at every version, or those given, in three states of the index.
 
-        A predicate that Spark cannot resolve at a version must be refused by name there, and nothing else may.
+        A predicate that Spark cannot resolve at a version must be refused there by name, and no other.
         """
         table = open_table(self.path)
         versions = range(table.earliest(), table.head() + 1) if versions is None else versions
@@ -130,9 +130,9 @@ class JudgedTable:
         for row in rows:
             for n, predicate in enumerate(predicates):
                 if row[f"p{n}"]:
-                    found = answers[row["version"], predicate]
-                    assert isinstance(found, dict)
-                    found.setdefault(self._as_logged(row["file"]), []).append(row["position"])
+                    at = answers[row["version"], predicate]
+                    assert isinstance(at, dict)
+                    at.setdefault(self._as_logged(row["file"]), []).append(row["position"])
         return {
             key: {file: sorted(at) for file, at in found.items()} if isinstance(found, dict) else found
             for key, found in answers.items()
