@@ -88,8 +88,7 @@ class Heartbeat:
             self._storage.delete(NAME)
 
     def _check(self, other: Beat) -> None:
-        age = self._clock() - other.at
-        if age < LIMIT_S and not _dead(other):
+        if is_alive(other, self._clock()):
             raise self._running(other)
 
     def _running(self, other: Beat) -> IndexerRunningError:
@@ -115,6 +114,11 @@ def read_heartbeat(storage: Storage) -> Beat | None:
         return Beat(**orjson.loads(storage.read(NAME)))
     except (FileNotFoundError, orjson.JSONDecodeError, TypeError):
         return None
+
+
+def is_alive(beat: Beat, now: float) -> bool:
+    """Whether an indexer may still be at work: its last beat is fresh, and its process is not known gone."""
+    return now - beat.at < LIMIT_S and not _dead(beat)
 
 
 def _dead(beat: Beat) -> bool:

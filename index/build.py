@@ -49,7 +49,10 @@ class FileWork:
 
 @dataclass(frozen=True, slots=True)
 class BuildTask:
-    """Files to bring to the state of source version `version`."""
+    """Files to bring to the state of source version `version`.
+
+    `dropped`: ids of columns whose old bits may lie in row spaces though no file has them posted.
+    """
 
     root: str
     index_path: str
@@ -57,6 +60,7 @@ class BuildTask:
     works: tuple[FileWork, ...]
     lineage: int
     version: Version
+    dropped: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +119,12 @@ class _Run:
         return TaskResult(records, tuple(f for f in files if f is not None), rows, read)
 
     def _same_content(self, work: FileWork) -> bool:
-        """Whether the file is the one that is posted; by its footer where time or lineage is another."""
+        """Whether the file's claim still holds: by its footer where time or lineage is another.
+
+        A column that comes back is posted under a new claim, where none of its old bits are.
+        """
         record, target = work.record, work.target
-        if record is None or record.space is None:
+        if record is None or record.space is None or not self._task.dropped.isdisjoint(work.post):
             return False
         if target is None or (record.size, record.mtime, record.lineage) == (
             target.size,

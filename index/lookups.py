@@ -6,7 +6,7 @@ Both kinds are sorted files whose row-group statistics say where to look; only t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tailbit.index.files import open_index_file
-from tailbit.index.records import no_rows, reading
+from tailbit.index.records import SCHEMAS, VALUE_COUNTS, no_rows, reading
 from tailbit.index.streams import sort, starts
 from tailbit.index.values import widen_keys
 from tailbit.tables.storage import Storage
@@ -127,6 +127,22 @@ class ValueCounts:
 
 
 _NO_COUNTS = no_rows(pa.schema([("key", pa.binary()), ("delta", pa.int64())]))
+
+
+_STORED = SCHEMAS[VALUE_COUNTS]
+
+
+def stored_counts(storage: Storage, paths: Iterable[str], column: str) -> Iterator[tuple[str, Counts]]:
+    """Per key type of a column, its keys (null first) and their summed deltas, none zero; nothing widened.
+
+    Cost: every row of the column in the files.
+    """
+    parts = [read_groups(storage, path, "column", column, _STORED.names) for path in paths]
+    parts = [part.filter(pc.equal(part["column"], column)) for part in parts]
+    rows = add_up(pa.concat_tables([no_rows(_STORED), *parts]))
+    for key_type in pc.unique(rows["key_type"]).to_pylist():
+        mine = rows.filter(pc.equal(rows["key_type"], key_type))
+        yield key_type, (mine["key"].combine_chunks(), np.asarray(mine["delta"], dtype=np.int64))
 
 
 def _deltas(storage: Storage, path: str, column: str, key_type: str) -> pa.Table:

@@ -175,7 +175,7 @@ def _small_groups(index: IndexTable) -> Iterator[MergeGroup]:
 def _space_groups(index: IndexTable, earliest: int | None) -> Iterator[MergeGroup]:
     claimed = index.recorded.by_space
     classes: dict[int, list[str]] = {}
-    spent = {space for space in index.spaces() if not claimed.get(space)}
+    spent = {space for space in index.spaces() if not claimed.get(space)} | _with_dropped(index)
     if earliest is not None:
         spent |= index.recorded.mostly_unreachable(earliest) & index.spaces().keys()
     for space, segments in index.spaces().items():
@@ -189,6 +189,17 @@ def _space_groups(index: IndexTable, earliest: int | None) -> Iterator[MergeGrou
                 taken = taken - set(fitting)
                 yield _space_group(index, fitting, number)
     yield from (_space_group(index, [space], 0) for space in sorted(taken))
+
+
+def _with_dropped(index: IndexTable) -> set[str]:
+    """Row spaces that hold bits of a column that was dropped and that none of their files has posted."""
+    dropped = frozenset(index.settings.dropped)
+    found = set()
+    for space, segments in index.spaces().items() if dropped else ():
+        stale = dropped & {column for segment in segments for column in segment.columns}
+        if stale and not stale <= {c for record in index.recorded.claims(space) for c in record.columns}:
+            found.add(space)
+    return found
 
 
 def _space_group(index: IndexTable, spaces: Sequence[str], number: int) -> MergeGroup:
@@ -257,14 +268,17 @@ def _merge_spaces(index: IndexTable, group: MergeGroup, plan: MergePlan, output:
     space = uuid.uuid4().hex
     moves, moved, rows = lay_out(claims, lambda record: reachable(record, plan.earliest), space)
     output.moved += moved
-    postings = _postings(index, group, moves)
+    posted = {column for records in claims for record in records for column in record.columns}
+    postings = _postings(index, group, moves, posted)
     _replace(output, group, [write_segment(index.storage, space, rows, postings)] if rows else [])
 
 
-def _postings(index: IndexTable, group: MergeGroup, moves: Sequence[Moves]) -> Iterator[Postings]:
-    """The merged postings, column by column, keys in order."""
+def _postings(
+    index: IndexTable, group: MergeGroup, moves: Sequence[Moves], posted: Set[str]
+) -> Iterator[Postings]:
+    """The merged postings, column by column, keys in order; none of a column that no file has posted."""
     sources = [(n, s) for n, space in enumerate(group.spaces) for s in index.segments_of(space)]
-    for column in sorted({c for _, s in sources for c in s.columns}):
+    for column in sorted(posted & {c for _, s in sources for c in s.columns}):
         mine = [(n, s) for n, s in sources if column in s.columns]
         key_type = widest({s.columns[column] for _, s in mine})
         inputs = [_posting_batches(index, s, column, key_type, n) for n, s in mine]

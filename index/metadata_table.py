@@ -25,7 +25,7 @@ from tailbit.errors import (
 from tailbit.index import records as kinds
 from tailbit.index.index_state import IndexState
 from tailbit.index.log_writer import LOG_CHECKPOINT_EVERY, LogWriter
-from tailbit.index.lookups import Counts
+from tailbit.index.lookups import Counts, stored_counts
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.index.recorded import RecordedFiles
 from tailbit.index.segment import Segment
@@ -183,6 +183,10 @@ class IndexTable:
         """Keys of an indexed column, in its settings' key type or a wider one, and their visible rows."""
         key_type = key_type or next(c.key_type for c in self.settings.columns if c.id == column)
         return self._state.counts.of(self._state.paths_of(kinds.VALUE_COUNTS), column, key_type)
+
+    def stored_counts(self, column: str) -> Iterator[tuple[str, Counts]]:
+        """Per key type in which a column has been counted, its keys and visible rows as they are stored."""
+        return stored_counts(self.storage, self._state.paths_of(kinds.VALUE_COUNTS), column)
 
     def statistics(self) -> IndexStatistics:
         """Sizes by the log alone: nothing is read."""

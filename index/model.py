@@ -90,10 +90,15 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the index was told to be: its identity, format, columns and options. Versioned."""
+    """What the index was told to be: its identity, format, columns and options. Versioned.
+
+    `dropped`: ids of columns that once were indexed and then were not. Their old bits may still lie in row
+    spaces, so one that comes back is posted into new ones.
+    """
 
     version: int
     index_id: str
     format: int
     columns: tuple[IndexedColumn, ...]
     options: Mapping[str, str] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()

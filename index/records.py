@@ -93,6 +93,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
             ("format", _LONG),
             ("indexed", pa.list_(pa.struct([(n, _TEXT) for n in ("label", "id", "key_type", "type")]))),
             ("options", _TEXTS),
+            ("dropped", pa.list_(_TEXT)),
         ]
     ),
 }
@@ -273,6 +274,7 @@ def settings_to_arrow(settings: Settings, seq: int) -> pa.Table:
         "format": settings.format,
         "indexed": [asdict(column) for column in settings.columns],
         "options": list(settings.options.items()),
+        "dropped": list(settings.dropped),
     }
     return pa.Table.from_pylist([row], schema=SCHEMAS[SETTINGS])
 
@@ -292,5 +294,6 @@ def settings_from_arrow(table: pa.Table, path: str) -> tuple[Settings, int]:
         format=row["format"],
         columns=tuple(IndexedColumn(**column) for column in row["indexed"]),
         options=dict(row["options"] or ()),
+        dropped=tuple(row["dropped"] or ()),
     )
     return settings, int(row["seq"])

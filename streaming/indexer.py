@@ -90,6 +90,7 @@ class Indexer:
             works=(),
             lineage=plan.lineage,
             version=end.covers,
+            dropped=frozenset(self._index.settings.dropped),
         )
         results, skipped = self._build(works, template)
         built = time.perf_counter()
@@ -184,6 +185,18 @@ class Indexer:
             and (ledger.round, ledger.version) == (end.round, end.version)
         )
 
+    def _settings_version(self, plan: BatchPlan, end: Offset) -> int:
+        """The settings that hold for every file once the round is complete.
+
+        Those of today where a batch opens a snapshot or looks at all its files; else those that held before,
+        so that the planner sees that other columns are still to be posted.
+        """
+        ledger = self._index.ledger
+        opens = ledger is None or ledger.round < end.round or not end.in_snapshot
+        if ledger is None or (plan.first is None and opens):
+            return self._index.settings.version
+        return ledger.settings_version
+
     def _commit(
         self,
         plan: BatchPlan,
@@ -200,7 +213,7 @@ class Indexer:
             fingerprint,
             plan.lineage,
             uncounted_after(0 if before is None else before.uncounted, records, self._index.record),
-            self._index.settings.version,
+            self._settings_version(plan, end),
             origin,
             time.time_ns() // 1_000_000,
         )

@@ -20,6 +20,7 @@ from tailbit.errors import CommitGapError, VersionNotFoundError
 from tailbit.index.metadata_table import IndexTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
+from tailbit.tables.delta.snapshot import Snapshot
 from tailbit.tables.model import Version
 from tailbit.tables.table import Table
 
@@ -44,7 +45,7 @@ class Agreement:
 class Planner:
     """Answers Spark's questions about offsets; one a query.
 
-    Cost: an idle look is two stats. The ledger is read when the offset moves or the log's past does.
+    Cost: an idle look is a few stats. The ledger is asked when the offset, the index or the log's past moves.
     """
 
     def __init__(
@@ -134,14 +135,14 @@ class Planner:
             return snapshot_start(start.round + 1, self._table.fingerprint(head), head)
 
     def _agree(self, start: Offset) -> Offset:
-        """Where to go on from: the ledger's word, asked anew when the offset or the log's past changed."""
+        """Where to go on from: the ledger's word, asked anew when the offset, index or log's past changed."""
         if (
-            self._agreed is not None
+            not self._index.refresh()
+            and self._agreed is not None
             and self._agreed.offset == start
             and self._agreed.stat == self._past(start)
         ):
             return self._agreed.resume.offset
-        self._index.refresh()
         resume = decide(self._index.ledger, start, self._log(), self._index.settings.version)
         self._agreed = Agreement(start, resume, self._past(start))
         return resume.offset
@@ -157,17 +158,25 @@ class Planner:
         return head if self._frozen is None else min(head, self._frozen)
 
     def _admit_files(self, base: Offset) -> Offset:
-        """As many files of the pinned snapshot as the limits allow; recorded ones cost nothing."""
-        files = self._table.snapshot(base.version).files
+        """As many files of the pinned snapshot as the limits allow; those that are posted cost nothing."""
+        snapshot = self._table.snapshot(base.version)
+        files, columns = snapshot.files, self._columns(snapshot)
         count = size = 0
         for number in range(base.file or 0, len(files)):
             slice_ = files[number]
-            if self._index.record(slice_.path) is not None:
+            record = self._index.record(slice_.path)
+            if record is not None and columns.issubset(record.columns):
                 continue
             count, size = count + 1, size + slice_.size
             if count > 1 and (count > self._settings.files or size > self._settings.bytes):
                 return replace(base, file=number)
         return base.after_snapshot()
+
+    def _columns(self, snapshot: Snapshot) -> set[str]:
+        """Ids of the indexed columns that the table has."""
+        return {column.id for column in self._index.settings.columns} & {
+            leaf.id for leaf in snapshot.schema.leaves()
+        }
 
     def _admit_versions(self, base: Offset) -> Offset:
         """As many versions as the limits allow, at least one where there is one."""

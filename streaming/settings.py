@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from tailbit.errors import CommitConflictError, NoIndexError, SettingsError, UsageError
+from tailbit.index.alter import indexed_column
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.model import IndexedColumn, Settings
 from tailbit.index.records import FORMAT
-from tailbit.index.values import key_type_of
-from tailbit.tables.model import Column
 from tailbit.tables.table import Table
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
@@ -109,13 +108,7 @@ def _indexed(table: Table, columns: Sequence[str]) -> tuple[IndexedColumn, ...]:
     found = {column.id: column for column in map(schema.resolve, columns)}
     if not found:
         raise UsageError(reason="no columns are given", hint="Give --columns a,b,c.")
-    return tuple(_indexed_column(column) for column in found.values())
-
-
-def _indexed_column(column: Column) -> IndexedColumn:
-    return IndexedColumn(
-        label=column.label, id=column.id, key_type=key_type_of(column.type), type=str(column.type)
-    )
+    return tuple(map(indexed_column, found.values()))
 
 
 def _check_columns(path: str, remembered: Sequence[IndexedColumn], asked: Sequence[IndexedColumn]) -> None:

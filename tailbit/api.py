@@ -6,8 +6,9 @@ a JVM nor imports pyspark.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -17,6 +18,7 @@ from tailbit.errors import (
     CorruptIndexError,
     MalformedLogError,
     NoIndexError,
+    UnknownColumnError,
     UsageError,
     VersionNotFoundError,
 )
@@ -32,7 +34,10 @@ from tailbit.tables.storage import Storage
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
+    from tailbit.index.alter import Altered
+    from tailbit.index.model import Settings
     from tailbit.index.verify import Report
+    from tailbit.tables.delta.schema import Schema
 
 INDEX_FOLDER = "_tailbit"
 
@@ -184,6 +189,29 @@ class IndexedTable:
         # Versions of another history say nothing about which of this one's files can still be asked for.
         return merge_all(index, earliest_version=self.table.earliest() if self.trusted() else None)
 
+    def alter(self, add: Sequence[str] = (), drop: Sequence[str] = ()) -> Altered:
+        """Make columns indexed, and others no longer; an indexer that runs takes it up by itself.
+
+        Every question is answered rightly at every moment: where a column is not posted yet, or no longer,
+        the data is read. `drop` names a column as the table does today, or as it did when it was indexed.
+
+        Raises:
+            NoIndexError: there is no index.
+            UnknownColumnError: the table has no such column, nor has the index one to drop.
+            ColumnTypeError: values of a column cannot be indexed.
+            SettingsError: no column would be left.
+            UsageError: a column is both added and dropped.
+        """
+        from tailbit.index.alter import alter, indexed_column
+
+        index, schema = self._needed(), self.table.snapshot().schema
+        coming = [indexed_column(schema.resolve(name)) for name in add]
+        going = [_indexed_id(index.settings, schema, name) for name in drop]
+        both = {column.id for column in coming}.intersection(going)
+        if both:
+            raise UsageError(reason=f"{', '.join(both)} is both added and dropped", hint="Name it once.")
+        return alter(index, coming, going)
+
     def vacuum(self, older_than_hours: float = 1.0, dry_run: bool = False) -> list[str]:
         """Delete index files that no state of the index refers to; their paths.
 
@@ -252,6 +280,23 @@ class IndexedTable:
             kept = self._coverage = cover(snapshot, self.storage, self.index, trusted, before=kept)
             self._stale = False
         return kept
+
+
+def _indexed_id(settings: Settings, schema: Schema, name: str) -> str:
+    """The id of a column by its name of today, or by the one it was indexed under.
+
+    Raises:
+        UnknownColumnError: neither the table nor the index knows it.
+    """
+    labels = {column.label.casefold(): column.id for column in settings.columns}
+    with contextlib.suppress(UnknownColumnError):
+        found = schema.resolve(name).id
+        if found in labels.values() or name.casefold() not in labels:
+            return found
+    if name.casefold() in labels:
+        return labels[name.casefold()]
+    indexed = ", ".join(column.label for column in settings.columns)
+    raise UnknownColumnError(column=name, nearest="'s index", hint=f"Indexed are: {indexed}.")
 
 
 def to_millis(when: datetime.datetime | str, zone: str = "UTC") -> int:

@@ -421,6 +421,55 @@ def verify(table: str, index: str | None, samples: int, seed: int, as_json: bool
 
 @cli.command()
 @click.argument("table")
+@click.option("--add", metavar="A,B", multiple=True, help="Columns to index from now on.")
+@click.option("--drop", metavar="C,D", multiple=True, help="Columns to index no longer.")
+@_index_option
+@_json_option
+def alter(table: str, add: tuple[str, ...], drop: tuple[str, ...], index: str | None, as_json: bool) -> None:
+    r"""Change which columns of TABLE are indexed, whether or not an indexer runs.
+
+    A running indexer takes it up by itself, else the next `tailbit run` does. Questions are right all the
+    while: of a file that does not have a column posted yet, the data is read.
+
+    \b
+    tailbit alter flights --add dep_delay,tailnum --drop dest
+    tailbit alter flights --drop "`air time`" --json
+    """
+    from tailbit.status import running_indexer
+
+    coming = [name for names in add for name in split_columns(names) or ()]
+    going = [name for names in drop for name in split_columns(names) or ()]
+    if not coming and not going:
+        raise click.UsageError("give --add or --drop")
+    opened = _open(table, index)
+    done = opened.alter(coming, going)
+    indexer = running_indexer(opened.index_path)
+    labels = [column.label for column in done.settings.columns]
+    if as_json:
+        _emit(
+            {"added": list(done.added), "dropped": list(done.dropped), "columns": labels, "indexer": indexer}
+        )
+        return
+    for word, names in (("added", done.added), ("dropped", done.dropped)):
+        if names:
+            click.echo(f"{word}: {', '.join(names)}")
+    if not done.added and not done.dropped:
+        click.echo("nothing to change")
+    click.echo(f"columns: {', '.join(labels)}")
+    if done.added:
+        click.echo(_who_posts(table, index, indexer))
+
+
+def _who_posts(table: str, index: str | None, indexer: str | None) -> str:
+    """Who will post a new column, and what to start where nobody does."""
+    if indexer is not None:
+        return f"the running indexer ({indexer}) posts what is new"
+    given = "" if index is None else f" --index {index}"
+    return f"no indexer runs: start one to post what is new: tailbit run {table}{given}"
+
+
+@cli.command()
+@click.argument("table")
 @_index_option
 @_json_option
 def compact(table: str, index: str | None, as_json: bool) -> None:

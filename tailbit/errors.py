@@ -190,7 +190,7 @@ class SettingsError(IndexStateError, UsageError):
     """Columns or options other than those remembered in the index."""
 
     template = "the index at {path} has columns {found}; asked for {asked}"
-    hint = "Leave --columns out, or build another index with --index."
+    hint = "Change them with `tailbit alter TABLE --add A --drop B`, or leave --columns out."
 
 
 class CommitConflictError(IndexStateError):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from tailbit.api import open_indexed
-from tailbit.checkpoints.heartbeat import read_heartbeat
+from tailbit.checkpoints.heartbeat import is_alive, read_heartbeat
 from tailbit.checkpoints.lag import Backlog
 from tailbit.errors import NoIndexError
 from tailbit.tables.storage import Storage
@@ -34,7 +35,6 @@ def status_of(path: str, index: str | None = None) -> dict[str, Any]:
     covered = None if ledger is None or state == "other history" else ledger.covered
     lag = Backlog(opened.table, budget=_COMMITS).lag(-1 if covered is None else covered, head)
     sizes = found.statistics()
-    beat = read_heartbeat(Storage(found.path))
     return {
         "table": opened.table.root,
         "index": opened.index_path,
@@ -54,5 +54,11 @@ def status_of(path: str, index: str | None = None) -> dict[str, Any]:
         "segments": sizes.segments,
         "index_version": sizes.version,
         "index_bytes": dict(sizes.bytes),
-        "indexer": None if beat is None else beat.owner,
+        "indexer": running_indexer(found.path),
     }
+
+
+def running_indexer(index: str) -> str | None:
+    """Host and process of the indexer at work on an index; None where none gives a sign of life."""
+    beat = read_heartbeat(Storage(index))
+    return beat.owner if beat is not None and is_alive(beat, time.time()) else None
