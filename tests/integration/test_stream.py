@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 import tailbit
-from tailbit.errors import DataFileError, IndexerRunningError, SettingsError, UsageError
+from tailbit.errors import (
+    DataFileError,
+    IndexerRunningError,
+    SettingsError,
+    UnsupportedFeatureError,
+    UsageError,
+)
 from tailbit.index.metadata_table import IndexTable
 from tailbit.streaming import start
 from tailbit.streaming.job import failure_of
@@ -37,6 +43,13 @@ def checked(spark: Any, table: str, index: str | None = None) -> None:
         answer = opened.where(predicate)
         assert answer.count() == spark.read.format("delta").load(table).where(predicate).count()
         assert answer.files_scanned == 0
+
+
+def scanned(table: str, predicate: str) -> int:
+    """How many files have to be read for a count."""
+    answer = tailbit.open(table).where(predicate)
+    answer.count()
+    return answer.files_scanned
 
 
 def write(spark: Any, table: str, first: int, count: int = 10) -> None:
@@ -151,3 +164,52 @@ def test_wrong_use_is_told_before_a_query_starts(spark: Any, table: str, started
     with pytest.raises(SettingsError):
         started(table, ["k"])
     assert not spark.streams.active
+
+
+def test_a_column_added_while_the_stream_runs_is_indexed_without_a_restart(
+    spark: Any, table: str, started: Any
+) -> None:
+    query = started(table, ["v"])
+    wait(lambda: covered(f"{table}/_tailbit") == 1)
+    tailbit.open(table).alter(add=["k"])
+    wait(lambda: scanned(table, "k = 3") == 0)
+    write(spark, table, 20)
+    wait(lambda: covered(f"{table}/_tailbit") == 2)
+    checked(spark, table)
+    tailbit.open(table).alter(drop=["v"])
+    write(spark, table, 30)
+    wait(lambda: covered(f"{table}/_tailbit") == 3)
+    assert query.isActive
+    assert tailbit.open(table).verify().sound
+    assert scanned(table, "v = 'v1'") == 4
+    assert scanned(table, "k = 31") == 0
+
+
+def test_columns_altered_while_the_stream_is_down_are_indexed_when_it_comes_back(
+    spark: Any, table: str, started: Any
+) -> None:
+    started(table, ["v"], once=True).awaitTermination(60)
+    tailbit.open(table).alter(add=["k"])
+    started(table, once=True).awaitTermination(60)
+    checked(spark, table)
+
+
+def test_a_table_that_becomes_unreadable_ends_the_query_by_name_and_the_index_stays(
+    spark: Any, table: str, started: Any
+) -> None:
+    query = started(table, ["k", "v"])
+    wait(lambda: covered(f"{table}/_tailbit") == 1)
+    features = ["deletionVectors", "fromTheFuture"]
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": features,
+        "writerFeatures": features,
+    }
+    Path(table, "_delta_log", f"{2:020}.json").write_text(json.dumps({"protocol": protocol}))
+    wait(lambda: not query.isActive)
+    failure = failure_of(query)
+    assert isinstance(failure, UnsupportedFeatureError)
+    assert "fromTheFuture" in str(failure)
+    assert covered(f"{table}/_tailbit") == 1
+    assert tailbit.open(table).where("k < 5", version=1).count() == 5

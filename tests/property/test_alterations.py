@@ -1,4 +1,4 @@
-"""Columns come to an index and go, at any moment of any history: every answer stays right, and `verify` agrees.
+"""Columns come to an index and go at any moment of any history: answers stay right and `verify` agrees.
 
 The judge is DuckDB on the files that deltalake lists.
 """

@@ -258,6 +258,19 @@ def test_compact_and_vacuum_say_what_they_did(tmp_path: Path) -> None:
     assert said("count", path, "v = 3") == "1\n"
 
 
+def test_alter_says_what_changed_and_who_posts_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"k": [1], "v": ["x"], "a b": [2]}))
+    index_of(path, ["v"])
+    text = said("alter", path, "--add", "k,`a b`", "--drop", "v")
+    assert "added: k, `a b`" in text
+    assert "dropped: v" in text
+    assert f"tailbit run {path}" in text
+    assert "nothing to change" in said("alter", path, "--add", "k")
+    found = json_of("alter", path, "--add", "v", "--json")
+    assert found == {"added": ["v"], "dropped": [], "columns": ["k", "`a b`", "v"], "indexer": None}
+
+
 def test_a_damaged_index_is_warned_of_and_the_answer_is_right(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     write_deltalake(path, pa.table({"v": ["a", "b"]}))
@@ -295,6 +308,9 @@ def test_a_damaged_index_is_warned_of_and_the_answer_is_right(tmp_path: Path) ->
         (("count",), "Missing argument"),
         (("count", "{table}", "--version", "-1"), "Invalid value"),
         (("run", "{nowhere}", "--columns", "k"), "NotATableError"),
+        (("alter", "{table}"), "give --add or --drop"),
+        (("alter", "{table}", "--add", "nope"), "UnknownColumnError"),
+        (("alter", "{table}", "--drop", "v"), "SettingsError"),
     ],
 )
 def test_wrong_use_is_named_in_a_few_lines_with_status_2(
