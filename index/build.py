@@ -119,20 +119,20 @@ class _Run:
         return TaskResult(records, tuple(f for f in files if f is not None), rows, read)
 
     def _same_content(self, work: FileWork) -> bool:
-        """Whether the file's claim still holds: by its footer where time or lineage is another.
+        """Whether the file's claim holds: it is the one that is posted, in another lineage by its footer too.
 
-        A column that comes back is posted under a new claim, where none of its old bits are.
+        A footer alone proves nothing: files of the same values in another order may have the same. A column
+        that comes back is posted under a new claim, where none of its old bits are.
         """
         record, target = work.record, work.target
         if record is None or record.space is None or not self._task.dropped.isdisjoint(work.post):
             return False
-        if target is None or (record.size, record.mtime, record.lineage) == (
-            target.size,
-            target.mtime,
-            self._task.lineage,
-        ):
+        if target is None:
             return True
-        return record.size == target.size and footer_hash(self._source, target.path) == record.footer
+        if (record.size, record.mtime) != (target.size, target.mtime):
+            return False
+        same_lineage = record.lineage == self._task.lineage
+        return same_lineage or footer_hash(self._source, target.path) == record.footer
 
     def _claims(self) -> dict[int, Claim]:
         """Number of a work to what it posts: in the place it has, else in a new row space, end to end."""
@@ -180,7 +180,8 @@ class _Run:
         columns = {c.column.id: (c.column, c.key_type) for c in self._task.columns}
         if target is None or not kept:
             if record.counted:
-                self._counting.add(record, record.columns, columns, None, self._hidden.of_record(record), -1)
+                hidden, other = self._hidden.of_record(record), target is not None
+                self._counting.add(record, record.columns, columns, None, hidden, -1, overwritten=other)
             return
         stay = tuple(c for c in record.columns if c not in work.post)
         now = self._hidden.of_slice(self._source, target)

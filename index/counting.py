@@ -46,11 +46,13 @@ class Counting:
         among: BitMap | None,
         hidden: BitMap,
         sign: int,
+        overwritten: bool = False,
     ) -> None:
         """Count the rows `among` (None: all) of a file but the `hidden` ones, in the wanted columns.
 
         `sign`: +1 for rows that become visible, -1 for rows that are no longer. A wanted column that the
-        table no longer has is counted by its postings.
+        table no longer has is counted by its postings, as is an `overwritten` file, even by one of the same
+        footer.
 
         Raises:
             CorruptIndexError, CommitConflictError: the values are only in postings, and these are not there.
@@ -65,7 +67,7 @@ class Counting:
             if column.partition:
                 self._add_partition(record, column, key_type, sign * len(bits))
         left = [c for c in wanted if c not in columns]
-        if stored and not self._add_from_data(record, stored, bits, sign):
+        if stored and (overwritten or not self._add_from_data(record, stored, bits, sign)):
             left += [c.id for c, _ in stored]
         if left:
             self._add_from_postings(record, left, bits, sign)

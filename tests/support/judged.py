@@ -19,7 +19,8 @@ from support.drive import Drive
 from support.oracle import Positions, as_lists
 from support.rows import canonical
 from tailbit.errors import TailbitError
-from tailbit.tables import open_table
+from tailbit.tables import Table, open_table
+from tailbit.tables.delta.deletion_vectors import vector_path
 
 REFUSED = "refused"
 """Spark's answer, or ours, to a question that names a column that the version has not got."""
@@ -29,6 +30,7 @@ _COUNTED = "monotonically_increasing_id() & ((1L << 33) - 1) AS position"
 row tracking may occur; in other tables no row is hidden, and with a file a partition both are the same."""
 
 Answers = dict[tuple[int, str], Positions | str]
+"""By version and predicate; files by absolute path, since a clone's log names them so."""
 
 
 class JudgedTable:
@@ -76,15 +78,18 @@ class JudgedTable:
         return f"{self.path}/_tailbit"
 
     def judge(self, *predicates: str, versions: Sequence[int] | None = None) -> None:
-        """Compare counts, positions and rows at every version, or those given, in three states of the index.
+        """Compare counts, positions and rows at every version, or those given, in each state of the index:
 
+        as it is (behind, after statements it did not follow), caught up, built at the end, absent.
         A predicate that Spark cannot resolve at a version must be refused there by name, and no other.
+        Versions of which VACUUM has taken files are left out.
         """
-        table = open_table(self.path)
-        versions = range(table.earliest(), table.head() + 1) if versions is None else versions
+        versions = self.readable() if versions is None else versions
         expected = self._spark_answers(versions, ["TRUE", *predicates])
         rows = self._spark_rows(versions)
         followed, built = self.index, f"{self.path}-built"
+        if os.path.exists(followed):
+            self._compare("as it is", followed, expected)
         self.follow()
         assert tailbit.open(self.path).verify().problems == []
         shutil.rmtree(built, ignore_errors=True)
@@ -99,10 +104,25 @@ class JudgedTable:
         finally:
             shutil.move(f"{self.path}-kept", followed)
 
+    def judge_facets(self, *columns: str) -> None:
+        """Compare the values of columns and how often they occur at the head with Spark's GROUP BY."""
+        head = tailbit.open(self.path).where()
+        for column in columns:
+            rows = self.spark.sql(f"SELECT {column}, count(*) FROM {self.name} GROUP BY 1").collect()
+            expected = {repr(canonical(row[0])): row[1] for row in rows}
+            found = {repr(canonical(value)): count for value, count in head.facets(column).items()}
+            assert found == expected, f"facets of {column}"
+
+    def readable(self) -> list[int]:
+        """The versions that can be rebuilt and all of whose files are there."""
+        table = open_table(self.path)
+        versions = range(table.earliest(), table.head() + 1)
+        return [version for version in versions if all(map(os.path.exists, _files(table, version)))]
+
     def _compare(self, state: str, index: str | None, expected: Answers) -> None:
         opened = tailbit.open(self.path, index=index)
         for (version, predicate), positions in expected.items():
-            found = _ask(opened, predicate, version)
+            found = self._ask(opened, predicate, version)
             assert found == positions, f"{predicate}\n at version {version}, index {state}"
 
     def _compare_rows(self, expected: dict[int, list[str]]) -> None:
@@ -132,7 +152,7 @@ class JudgedTable:
                 if row[f"p{n}"]:
                     at = answers[row["version"], predicate]
                     assert isinstance(at, dict)
-                    at.setdefault(self._as_logged(row["file"]), []).append(row["position"])
+                    at.setdefault(unquote(urlparse(row["file"]).path), []).append(row["position"])
         return {
             key: {file: sorted(at) for file, at in found.items()} if isinstance(found, dict) else found
             for key, found in answers.items()
@@ -163,11 +183,16 @@ class JudgedTable:
     def _at(self, version: int) -> Any:
         return self.spark.read.format("delta").option("versionAsOf", version).load(self.path)
 
-    def _as_logged(self, file: str) -> str:
-        """A file of Spark's `_metadata.file_path` (an encoded URI) as the log names it, decoded."""
-        path = unquote(urlparse(file).path)
-        root = os.path.realpath(self.path) + "/"
-        return path.removeprefix(root)
+    def _ask(self, opened: tailbit.IndexedTable, predicate: str, version: int) -> Positions | str:
+        try:
+            answer = opened.where(predicate, version=version)
+            positions = as_lists(answer.positions())
+        except TailbitError as refused:
+            if type(refused).__name__ in ("UnknownColumnError", "PredicateError"):
+                return REFUSED
+            raise
+        assert answer.count() == sum(map(len, positions.values()))
+        return {os.path.join(os.path.realpath(self.path), path): at for path, at in positions.items()}
 
 
 def _resolved(source: Any, expression: str) -> str | None:
@@ -181,13 +206,9 @@ def _resolved(source: Any, expression: str) -> str | None:
     return expression
 
 
-def _ask(opened: tailbit.IndexedTable, predicate: str, version: int) -> Positions | str:
-    try:
-        answer = opened.where(predicate, version=version)
-        positions = as_lists(answer.positions())
-    except TailbitError as refused:
-        if type(refused).__name__ in ("UnknownColumnError", "PredicateError"):
-            return REFUSED
-        raise
-    assert answer.count() == sum(map(len, positions.values()))
-    return positions
+def _files(table: Table, version: int) -> Iterator[str]:
+    """The data files and deletion vector files of a version."""
+    for piece in table.snapshot(version).files:
+        yield table.storage.resolve(piece.path)
+        if piece.hidden is not None and piece.hidden.storage_type != "i":
+            yield table.storage.resolve(vector_path(piece.hidden))

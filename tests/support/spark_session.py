@@ -26,7 +26,8 @@ def start_spark(folder: Path) -> Any:
     """Start Spark with everything it writes below `folder`.
 
     The thread stack is large: when a query stops, Spark matches a regular expression over Python tracebacks.
-    The compiler is the quick one: tests are too short for the optimising one to pay off.
+    The compiler is the quick one: tests are too short for the optimising one to pay off. Its code cache is as
+    large as the other's: when it is full, nothing is compiled any more.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from delta import configure_spark_with_delta_pip
@@ -37,7 +38,8 @@ def start_spark(folder: Path) -> Any:
         builder = builder.config(name, value)
     builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
     builder = builder.config(
-        "spark.driver.extraJavaOptions", "-Xss8m -XX:TieredStopAtLevel=1 -Duser.timezone=UTC"
+        "spark.driver.extraJavaOptions",
+        "-Xss8m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Duser.timezone=UTC",
     )
     session = configure_spark_with_delta_pip(builder).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

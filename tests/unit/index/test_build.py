@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import replace
@@ -20,6 +21,8 @@ from tailbit.index.metadata_table import IndexTable
 from tailbit.index.model import IndexFile
 from tailbit.index.records import kind_of
 from tailbit.index.segment import Postings, write_segment
+from tailbit.tables.data_file import footer_hash
+from tailbit.tables.storage import Storage
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
 
@@ -219,6 +222,32 @@ def test_a_file_put_back_under_its_old_name_is_another_file(built: Built, table:
     record = built.run().records[0]
     built.check()
     assert record.space != built.results[0].records[0].space
+
+
+@pytest.mark.parametrize("lineage", [1, 2])
+@pytest.mark.supports(
+    "Histories", "a file that comes back with the same name and size, other contents", "exact"
+)
+def test_a_file_that_came_back_with_the_same_size_and_footer_is_another_file(
+    tmp_path: Path, lineage: int
+) -> None:
+    table = DeltaBuilder(str(tmp_path / "t")).create(SCHEMA, features=["deletionVectors"])
+    plain: dict[str, Any] = {"compression": "none", "use_dictionary": False}
+    table.commit([table.data_file(rows(0), "a", **plain)])
+    (vector,) = table.stored_vectors([1])
+    table.commit(table.hide("a", vector))
+    built = Built(table.path, str(tmp_path / "i"), ["k", "v"])
+    built.run()
+    storage = Storage(table.path)
+    before = (os.path.getsize(storage.resolve("a")), footer_hash(storage, "a"))
+    table.commit([table.remove("a")])
+    again = table.data_file(rows(0).take([0, 2, 1, *range(3, 30)]), "a", **plain)
+    again["add"]["modificationTime"] += 1
+    table.commit([again])
+    assert before == (os.path.getsize(storage.resolve("a")), footer_hash(storage, "a"))
+    built.lineage = lineage
+    built.run()
+    built.check()
 
 
 def test_the_same_files_in_another_lineage_keep_their_postings(built: Built) -> None:
