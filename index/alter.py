@@ -15,7 +15,8 @@ import numpy as np
 
 from tailbit.errors import ColumnTypeError, CommitConflictError, SettingsError
 from tailbit.index.metadata_table import IndexTable
-from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, Settings
+from tailbit.index.model import IndexedColumn, IndexFile, Ledger, Settings
+from tailbit.index.records import without_columns
 from tailbit.index.tally import Tally, write_value_counts
 from tailbit.index.values import key_type_of
 from tailbit.tables.model import Column
@@ -90,19 +91,9 @@ def _attempt(index: IndexTable, add: Sequence[IndexedColumn], drop: Sequence[str
         columns=kept + coming,
         dropped=tuple(sorted({*before.dropped, *gone})),
     )
-    index.commit(_without(index, gone), _uncounted(index, gone), _ledger(index, settings), settings=settings)
+    records = without_columns(index.recorded.table(), gone) if gone else []
+    index.commit(records, _uncounted(index, gone), _ledger(index, settings), settings=settings)
     return replace(altered, settings=settings)
-
-
-def _without(index: IndexTable, gone: Sequence[str]) -> list[FileRecord]:
-    """The records that had columns posted that go, without them."""
-    if not gone:
-        return []
-    return [
-        replace(record, columns=tuple(c for c in record.columns if c not in gone))
-        for record in index.recorded.records()
-        if not set(gone).isdisjoint(record.columns)
-    ]
 
 
 def _uncounted(index: IndexTable, gone: Sequence[str]) -> list[IndexFile]:

@@ -91,11 +91,13 @@ class IndexState:
         self.hidden.forget(removed)
 
     def note(
-        self, records: Sequence[FileRecord], ledger: Ledger | None, settings: Settings, seq: int
+        self, records: Sequence[FileRecord] | pa.Table, ledger: Ledger | None, settings: Settings, seq: int
     ) -> None:
         """Take in what was committed by this process."""
         self.seq, self.ledger, self.settings = seq, ledger, settings
-        if self._recorded is not None:
+        if self._recorded is not None and isinstance(records, pa.Table):
+            self._recorded.extend_rows(records)
+        elif self._recorded is not None:
             self._recorded.extend(records)
 
     def _read_settings(self) -> None:

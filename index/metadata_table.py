@@ -199,7 +199,7 @@ class IndexTable:
 
     def commit(
         self,
-        records: Sequence[FileRecord],
+        records: Sequence[FileRecord] | pa.Table,
         files: Sequence[IndexFile],
         ledger: Ledger | None,
         removes: Sequence[str] = (),
@@ -209,9 +209,9 @@ class IndexTable:
     ) -> None:
         """Make all of it visible in one commit, or nothing.
 
-        `files` are written already; `ledger` None carries the present one forward. Every record and the
-        ledger get the next `seq`, whatever they carry. The ledger is replaced, not piled up: one file of it
-        is live.
+        `records` may be rows of kind `files`, where there are very many. `files` are written already;
+        `ledger` None carries the present one forward. Every record and the ledger get the next `seq`,
+        whatever they carry. The ledger is replaced, not piled up: one file of it is live.
 
         Raises:
             CommitConflictError: another writer was first, or a file to remove is no longer live.
@@ -224,7 +224,9 @@ class IndexTable:
         ledger = None if ledger is None else replace(ledger, seq=seq)
         if ledger is None and settings is None:
             settings = self.settings
-        stamped = kinds.stamped(records, seq)
+        stamped: Sequence[FileRecord] | pa.Table
+        rows = isinstance(records, pa.Table)
+        stamped = kinds.stamped_rows(records, seq) if rows else kinds.stamped(records, seq)
         heads, replaced = self._write_heads(ledger, settings, seq)
         added = [*files, *self._write_files(stamped), *heads]
         gone = [*removes, *replaced]
@@ -266,10 +268,11 @@ class IndexTable:
         self.version = version
         self._seen = self.log.fingerprint_stat(version)
 
-    def _write_files(self, stamped: Sequence[FileRecord]) -> list[IndexFile]:
-        if not stamped:
+    def _write_files(self, stamped: Sequence[FileRecord] | pa.Table) -> list[IndexFile]:
+        if not len(stamped):
             return []
-        return [kinds.write_records(self.storage, kinds.files_to_arrow(stamped), kinds.FILES)]
+        rows = stamped if isinstance(stamped, pa.Table) else kinds.files_to_arrow(stamped)
+        return [kinds.write_records(self.storage, rows, kinds.FILES)]
 
     def _write_heads(
         self, ledger: Ledger | None, settings: Settings | None, seq: int

@@ -211,6 +211,28 @@ def stamped(records: Iterable[FileRecord], seq: int) -> list[FileRecord]:
     return [_changed(record, seq=seq) for record in records]
 
 
+def stamped_rows(rows: pa.Table, seq: int) -> pa.Table:
+    """The same for rows of kind `files`, without an object a row."""
+    at = rows.column_names.index("seq")
+    return rows.set_column(at, "seq", pa.repeat(pa.scalar(seq, _LONG), len(rows)))
+
+
+def without_columns(rows: pa.Table, gone: Iterable[str]) -> pa.Table:
+    """The rows of kind `files` that have some columns posted, without these. Cost: vectorised."""
+    lists = rows["columns"].combine_chunks()
+    codes = pc.binary_join(lists, _JOINT).dictionary_encode()
+    posted = [text.split(_JOINT) if text else [] for text in codes.dictionary.to_pylist()]
+    left = [[column for column in columns if column not in gone] for columns in posted]
+    touched = pa.array([len(a) != len(b) for a, b in zip(posted, left, strict=True)], pa.bool_())
+    stripped = pa.array(left, lists.type).take(codes.indices)
+    rows = rows.set_column(rows.column_names.index("columns"), "columns", stripped)
+    return rows.filter(touched.take(codes.indices))
+
+
+_JOINT = "\x1f"
+"""Joins the ids of posted columns into one text."""
+
+
 def reclaimed(record: FileRecord, space: str | None, base: int | None) -> FileRecord:
     """The record with another claim; without one nothing of the file is posted."""
     return _changed(record, space=space, base=base, columns=record.columns if space is not None else ())
