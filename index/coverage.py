@@ -19,14 +19,12 @@ from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.metadata_table import IndexTable
+from tailbit.index.records import column_sets
 from tailbit.index.spaces import PartitionTexts, Rows, SpaceView
 from tailbit.tables.delta.deletion_vectors import read_deletion_vector
 from tailbit.tables.delta.snapshot import Snapshot
 from tailbit.tables.model import DeletionVector
 from tailbit.tables.storage import Storage
-
-_SEPARATOR = "\x1f"
-"""Joins the ids of posted columns into one text, so that files with the same columns share one set."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +112,8 @@ def _spaces(
     codes = np.asarray(names.indices, dtype=np.int64)
     bases = np.asarray(mine["base"], dtype=np.int64)
     rows = np.asarray(mine["rows"], dtype=np.int64)
-    posted = pc.binary_join(mine["columns"], _SEPARATOR).combine_chunks().dictionary_encode()
-    sets = [frozenset(str(text).split(_SEPARATOR)) for text in posted.dictionary.to_pylist()]
-    posted_codes = np.asarray(posted.indices, dtype=np.int64)
+    numbers, lists = column_sets(mine["columns"])
+    sets, posted_codes = list(map(frozenset, lists)), np.asarray(numbers, dtype=np.int64)
     hidden_ids = _hidden_ids(snapshot)
     partitions = PartitionTexts(snapshot.files)
     # A file without rows comes before the one that shares its base: `split` gives a position to the last.

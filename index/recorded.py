@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.index.model import FileRecord
-from tailbit.index.records import files_from_arrow, files_to_arrow, newest_per_path
+from tailbit.index.records import column_sets, files_from_arrow, files_to_arrow, newest_per_path
 
 _MANY = 256
 """Newer rows from here on are folded into the base at once instead of becoming objects."""
@@ -112,6 +112,12 @@ class RecordedFiles:
     def identities(self) -> set[str]:
         """The deletion vector identities under which rows are counted now. Cost: one pass over all files."""
         return set(pc.unique(self.table()["hidden"]).to_pylist()) - {"", None}
+
+    def unposted(self, columns: Iterable[str]) -> dict[str, int]:
+        """Column id to the number of live files that do not have it posted. Cost: one pass over all files."""
+        codes, posted = column_sets(self.table().filter(pc.is_null(self._base["left"]))["columns"])
+        files = np.bincount(np.asarray(codes, dtype=np.int64), minlength=len(posted)).tolist()
+        return {c: sum(n for n, held in zip(files, posted, strict=True) if c not in held) for c in columns}
 
     def mostly_unreachable(self, earliest: int) -> set[str]:
         """Row spaces half of whose claimed rows, or more, are of files that have left by version `earliest`.

@@ -219,14 +219,19 @@ def stamped_rows(rows: pa.Table, seq: int) -> pa.Table:
 
 def without_columns(rows: pa.Table, gone: Iterable[str]) -> pa.Table:
     """The rows of kind `files` that have some columns posted, without these. Cost: vectorised."""
-    lists = rows["columns"].combine_chunks()
-    codes = pc.binary_join(lists, _JOINT).dictionary_encode()
-    posted = [text.split(_JOINT) if text else [] for text in codes.dictionary.to_pylist()]
+    codes, posted = column_sets(rows["columns"])
     left = [[column for column in columns if column not in gone] for columns in posted]
     touched = pa.array([len(a) != len(b) for a, b in zip(posted, left, strict=True)], pa.bool_())
-    stripped = pa.array(left, lists.type).take(codes.indices)
+    stripped = pa.array(left, rows["columns"].type).take(codes)
     rows = rows.set_column(rows.column_names.index("columns"), "columns", stripped)
-    return rows.filter(touched.take(codes.indices))
+    return rows.filter(touched.take(codes))
+
+
+def column_sets(lists: pa.ChunkedArray) -> tuple[pa.Array, list[list[str]]]:
+    """Per row the number of its list of column ids, and the distinct lists. Cost: vectorised."""
+    codes = pc.binary_join(lists, _JOINT).combine_chunks().dictionary_encode()
+    found = [text.split(_JOINT) if text else [] for text in codes.dictionary.to_pylist()]
+    return codes.indices, found
 
 
 _JOINT = "\x1f"

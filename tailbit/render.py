@@ -185,7 +185,7 @@ def print_status(found: dict[str, Any]) -> None:
         if isinstance(value, list):
             value = ", ".join(str(v) for v in value)
         elif isinstance(value, dict):
-            value = "  ".join(f"{k} {v}" for k, v in value.items())
+            value = "  ".join(f"{k} {v}" for k, v in value.items()) or "-"
         sys.stdout.write(f"{key.replace('_', ' '):<18}{'-' if value is None else value}\n")
 
 

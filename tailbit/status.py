@@ -18,6 +18,7 @@ _COMMITS = 10_000
 def status_of(path: str, index: str | None = None) -> dict[str, Any]:
     """A JSON-able account of an index.
 
+    `files_to_post`: per column that was added, recorded files whose rows are still scanned for it.
     `state`: `empty` (nothing recorded yet), `building` (the first snapshot is being read), `complete`, or
     `other history` (the source log is not the one that was indexed; questions scan until the indexer has
     caught up). `covered_version`: the last version of which everything is recorded. `lag`: versions behind
@@ -35,10 +36,12 @@ def status_of(path: str, index: str | None = None) -> dict[str, Any]:
     covered = None if ledger is None or state == "other history" else ledger.covered
     lag = Backlog(opened.table, budget=_COMMITS).lag(-1 if covered is None else covered, head)
     sizes = found.statistics()
+    unposted = found.recorded.unposted([column.id for column in found.settings.columns])
     return {
         "table": opened.table.root,
         "index": opened.index_path,
         "columns": [column.label for column in found.settings.columns],
+        "files_to_post": {c.label: n for c in found.settings.columns if (n := unposted[c.id])},
         "state": state,
         "covered_version": covered,
         "head": head,

@@ -267,6 +267,7 @@ def test_alter_says_what_changed_and_who_posts_it(tmp_path: Path) -> None:
     assert "dropped: v" in text
     assert f"tailbit run {path}" in text
     assert "nothing to change" in said("alter", path, "--add", "k")
+    assert json_of("status", path, "--json")["files_to_post"] == {"k": 1, "`a b`": 1}
     found = json_of("alter", path, "--add", "v", "--json")
     assert found == {"added": ["v"], "dropped": [], "columns": ["k", "`a b`", "v"], "indexer": None}
 
