@@ -65,7 +65,7 @@ class Clock:
     def version_at(self, timestamp_ms: int, configuration: Mapping[str, str | None]) -> Version:
         """The newest version committed at or before a time. `configuration`: the head's table properties.
 
-        Cost: bisection; with in-commit timestamps it reads one commit a step.
+        Cost: bisection; by in-commit timestamps it reads one commit a step.
 
         Raises:
             VersionNotFoundError: the time is before the first readable commit or after the last.
@@ -73,14 +73,15 @@ class Clock:
         head = self.log.head()
         earliest = self.log.listing.earliest
         first = max(earliest if earliest is not None else head, min(self.log.listing.commits, default=head))
-        first, last = self._window(timestamp_ms, configuration, first, head)
-        if timestamp_ms > self.timestamp(head):
+        first, last, stamped = self._window(timestamp_ms, configuration, first, head)
+        time_of = self.timestamp if stamped else self._file_time
+        if last == head and timestamp_ms > time_of(head):
             raise self._outside(timestamp_ms, "it is after the last commit", first, head)
-        if timestamp_ms < self.timestamp(first):
+        if timestamp_ms < time_of(first):
             raise self._outside(timestamp_ms, "it is before the first readable commit", first, head)
         while first < last:
             middle = (first + last + 1) // 2
-            if self.timestamp(middle) <= timestamp_ms:
+            if time_of(middle) <= timestamp_ms:
                 first = middle
             else:
                 last = middle - 1
@@ -88,15 +89,20 @@ class Clock:
 
     def _window(
         self, timestamp_ms: int, configuration: Mapping[str, str | None], first: Version, last: Version
-    ) -> tuple[Version, Version]:
-        """The versions to search: in-commit times and file times are never compared with each other."""
-        since = configuration.get("delta.inCommitTimestampEnablementVersion")
-        at = configuration.get("delta.inCommitTimestampEnablementTimestamp")
-        if configuration.get("delta.enableInCommitTimestamps") != "true" or not since or not at:
-            return first, last
+    ) -> tuple[Version, Version, bool]:
+        """The versions to search, and whether by their own stamps: these and file times are never compared.
+
+        Stamps count only while the head keeps them: those of an earlier time, since switched off, do not.
+        """
+        if (configuration.get("delta.enableInCommitTimestamps") or "").lower() != "true":
+            return first, last, False
+        since = configuration.get("delta.inCommitTimestampEnablementVersion") or ""
+        at = configuration.get("delta.inCommitTimestampEnablementTimestamp") or ""
         if not since.isdigit() or not at.lstrip("-").isdigit() or not first < int(since) <= last:
-            return first, last
-        return (int(since), last) if timestamp_ms >= int(at) else (first, int(since) - 1)
+            return first, last, True
+        if timestamp_ms >= int(at):
+            return int(since), last, True
+        return first, int(since) - 1, False
 
     def _outside(self, timestamp_ms: int, reason: str, first: Version, last: Version) -> VersionNotFoundError:
         return VersionNotFoundError(
