@@ -28,17 +28,16 @@ def test_renamed_dropped_and_added_columns_are_each_themselves(
         "alter table {t} rename column `a b` to c",
         "alter table {t} drop column id",
         "insert into {t} values ('w', named_struct('x', 7, 'y.z', 'r'), 'k')",
-        "alter table {t} add column (id string)",
+        "alter table {t} add column (id int)",
         "alter table {t} rename column s.x to xx",
         "alter table {t} rename column p to part",
-        "insert into {t} values ('n', named_struct('xx', 5, 'y.z', 'w'), 'k', 'text'),"
-        " ('x', null, 'p/1%', null)",
+        "insert into {t} values ('n', named_struct('xx', 5, 'y.z', 'w'), 'k', 1), ('x', null, 'p/1%', null)",
         "alter table {t} rename column c to `a b`",
         "delete from {t} where s.xx = 1",
     )
     table.judge(
         "id = 1",
-        "id = 'text' OR id IS NULL",
+        "id IS NULL",
         "`a b` = 'x'",
         "c IS NOT NULL AND c <> 'x'",
         "s.x = 1",
@@ -127,15 +126,12 @@ def test_hidden_rows_come_back_and_go_again(spark: Any, table_path: str) -> None
         "delete from {t} where a % 7 = 0",
         "update {t} set b = 'u' where a in (1, 50, 99)",
         "restore {t} to version as of 2",
-        "restore {t} to version as of 1",
         "restore {t} to version as of 3",
         "delete from {t} where b = '2'",
         "reorg table {t} apply (purge)",
-        "restore {t} to version as of 7",
+        "restore {t} to version as of 1",
     )
-    table.judge(
-        "a = 50", "b = 'u' OR a % 1 = 0 AND a < 9" if False else "b = 'u' OR a < 9", "b = '2'", "b <> '4'"
-    )
+    table.judge("a = 50", "b = 'u' OR a < 9", "b = '2'", "b <> '4'")
     table.judge_facets("b")
 
 

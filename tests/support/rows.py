@@ -12,6 +12,8 @@ def canonical(value: Any) -> Any:
         return value.replace(tzinfo=None).isoformat()
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).hex()
+    if type(value).__name__ == "VariantVal":
+        value = {"value": value.value, "metadata": value.metadata}
     if hasattr(value, "asDict"):
         value = value.asDict()
     if isinstance(value, dict):
