@@ -2,7 +2,7 @@
 
 Values are read from the data file while it is the one recorded, in the row groups that hold the rows; a
 partition value is known from the record; else the postings of the file's claim are asked, which is the
-expensive way.
+expensive way. What is a partition column now may have been none when the file came, and the other way round.
 """
 
 from __future__ import annotations
@@ -61,22 +61,34 @@ class Counting:
         if not bits or not wanted:
             return
         self.rows += len(bits)
-        known = [columns[c] for c in wanted if c in columns]
-        stored = [(c, key_type) for c, key_type in known if not c.partition]
-        for column, key_type in known:
-            if column.partition:
-                self._add_partition(record, column, key_type, sign * len(bits))
-        left = [c for c in wanted if c not in columns]
+        stored, left = [], []
+        for name in wanted:
+            if name not in columns:
+                left.append(name)
+            elif columns[name][0].physical[0] not in record.partition and not columns[name][0].partition:
+                stored.append(columns[name])
+            elif not self._add_partition(record, *columns[name], sign * len(bits)):
+                left.append(name)
         if stored and (overwritten or not self._add_from_data(record, stored, bits, sign)):
             left += [c.id for c, _ in stored]
         if left:
             self._add_from_postings(record, left, bits, sign)
 
-    def _add_partition(self, record: FileRecord, column: Column, key_type: str, change: int) -> None:
-        value = partition_array(column, record.partition.get(column.physical[0]), 1)
+    def _add_partition(self, record: FileRecord, column: Column, key_type: str, change: int) -> bool:
+        """Count by the file's partition value.
+
+        Nothing and False where the file came when the column was no partition column, or of another type.
+        """
+        if not column.partition or column.physical[0] not in record.partition:
+            return False
+        segments = self._hidden.index.segments_of(record.space or "")
+        if any(s.columns.get(column.id, key_type) != key_type for s in segments):
+            return False
+        value = partition_array(column, record.partition[column.physical[0]], 1)
         self._tally.add(
             column.id, key_type, encode_array(value, key_type), np.array([change], dtype=np.int64)
         )
+        return True
 
     def _add_from_data(
         self, record: FileRecord, columns: Sequence[tuple[Column, str]], bits: BitMap, sign: int

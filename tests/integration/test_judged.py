@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import tailbit
 from support.judged import JudgedTable
 
 
@@ -26,4 +27,4 @@ def test_the_judge_sees_a_wrong_answer(spark: Any, table_path: str) -> None:
     expected, _ = table._spark_answers([1], ["a = 1"])
     expected[1, "a = 1"] = {}
     with pytest.raises(AssertionError, match="a = 1"):
-        table._compare("followed", table.index, expected)
+        table._compare("followed", tailbit.open(table_path), expected)

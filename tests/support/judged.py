@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -39,12 +39,15 @@ class JudgedTable:
     """A table under test: `sql` changes it, `judge` compares every version that can be read.
 
     `{t}` in a statement is the table. Columns in `indexed` are indexed from the first statement after which
-    all of them exist; the index then takes in each statement by itself, as a running indexer would.
+    all of them exist; the index then takes in each statement by itself, as a running indexer would. `index`
+    is where it lies, else below the table.
     """
 
-    def __init__(self, spark: Any, path: str, indexed: Sequence[str]) -> None:
+    def __init__(self, spark: Any, path: str, indexed: Sequence[str], index: str | None = None) -> None:
         self.spark, self.path, self.indexed = spark, path, list(indexed)
+        self.index = index or f"{path}/_tailbit"
         self._followed: Drive | None = None
+        self._opened: tailbit.IndexedTable | None = None
 
     @property
     def name(self) -> str:
@@ -71,18 +74,23 @@ class JudgedTable:
         """Let the index take in what is new."""
         if self._followed is None and os.path.isdir(f"{self.path}/_delta_log"):
             self._followed = Drive(self.path, self.index, self.indexed)
+            self._opened = tailbit.open(self.path, index=self.index)
         if self._followed is not None:
             self._followed.drain()
 
-    @property
-    def index(self) -> str:
-        """The index that followed."""
-        return f"{self.path}/_tailbit"
+    def restart(self) -> None:
+        """The indexer ends, and begins anew at the next statement; its Spark checkpoint is lost."""
+        self._followed = None
+
+    def forget(self) -> None:
+        """Spark forgets what it knows of logs: the files were changed behind its back."""
+        self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
     def judge(self, *predicates: str, versions: Sequence[int] | None = None) -> None:
         """Compare counts, positions and rows at every version, or those given, in each state of the index:
 
-        as it is (behind, after statements it did not follow), caught up, built at the end, absent.
+        as it is (behind, after statements it did not follow), caught up (opened now, and open since it was
+        made), built at the end, absent.
         A predicate that Spark cannot resolve at a version must be refused there by name, and no other.
         Versions of which VACUUM has taken files are left out.
         """
@@ -90,26 +98,28 @@ class JudgedTable:
         expected, rows = self._spark_answers(versions, ["TRUE", *predicates])
         followed, built = self.index, f"{self.path}-built"
         if os.path.exists(followed):
-            self._compare("as it is", followed, expected)
+            self._compare("as it is", tailbit.open(self.path, index=followed), expected)
         self.follow()
-        assert tailbit.open(self.path).verify().problems == []
+        assert tailbit.open(self.path, index=followed).verify().problems == []
         shutil.rmtree(built, ignore_errors=True)
-        self._compare("followed", followed, expected)
+        self._compare("followed", tailbit.open(self.path, index=followed), expected)
+        if self._opened is not None:
+            self._compare("followed, and open from the first", self._opened, expected)
         there = [name for name in self.indexed if self._at_head(name)]
         if there:
             Drive(self.path, built, there).drain()
             assert tailbit.open(self.path, index=built).verify().problems == []
-            self._compare("built at the end", built, expected)
+            self._compare("built at the end", tailbit.open(self.path, index=built), expected)
         shutil.move(followed, f"{self.path}-kept")
         try:
-            self._compare("absent", None, expected)
+            self._compare("absent", tailbit.open(self.path), expected)
             self._compare_rows(rows)
         finally:
             shutil.move(f"{self.path}-kept", followed)
 
     def judge_facets(self, *columns: str) -> None:
         """Compare the values of columns and how often they occur at the head with Spark's GROUP BY."""
-        head = tailbit.open(self.path).where()
+        head = tailbit.open(self.path, index=self.index).where()
         for column in columns:
             rows = self.spark.sql(f"SELECT {column}, count(*) FROM {self.name} GROUP BY 1").collect()
             expected = {repr(canonical(row[0])): row[1] for row in rows}
@@ -122,8 +132,7 @@ class JudgedTable:
         versions = range(table.earliest(), table.head() + 1)
         return [version for version in versions if all(map(os.path.exists, _files(table, version)))]
 
-    def _compare(self, state: str, index: str | None, expected: Answers) -> None:
-        opened = tailbit.open(self.path, index=index)
+    def _compare(self, state: str, opened: tailbit.IndexedTable, expected: Answers) -> None:
         for (version, predicate), positions in expected.items():
             found = self._ask(opened, predicate, version)
             assert found == positions, f"{predicate}\n at version {version}, index {state}"
@@ -138,17 +147,19 @@ class JudgedTable:
         answers: Answers = {}
         rows: Rows = {version: [] for version in versions}
         frames: dict[str, Any] = {}
+        counted = False
         for version in versions:
             source = self._at(version)
             judged = self._judged(source, predicates)
             for predicate, found in zip(predicates, judged, strict=True):
                 answers[version, predicate] = REFUSED if found is None else {}
             position = _resolved(source, "_metadata.row_index") or _COUNTED
+            counted |= position == _COUNTED
             marks = [f"{found or 'FALSE'} AS `{n} `" for n, found in enumerate(judged)]
             frame = source.selectExpr(f"{version} AS v", "_metadata.file_path", position, *marks, "*")
             shape = source.schema.json()
             frames[shape] = frames[shape].union(frame) if shape in frames else frame
-        with self._a_partition_a_file():
+        with self._a_partition_a_file() if counted else nullcontext():
             found_rows = [tuple(row) for frame in frames.values() for row in frame.collect()]
         for version, file, position, *row in found_rows:
             rows[version].append(repr(canonical(row[len(predicates) :])))

@@ -225,6 +225,25 @@ def test_a_table_re_created_shorter_while_the_stream_runs_is_noticed(table: str,
     checked(table, index)
 
 
+@pytest.mark.supports("Histories", "partition evolution by overwrite", "exact")
+def test_a_column_that_becomes_a_partition_column_and_back_is_counted_right(
+    tmp_path: Path, index: str
+) -> None:
+    path, drive = str(tmp_path / "evolving"), None
+    data = pa.table({"k": pa.array([1, 2, 2, None], pa.int32()), "v": ["x", None, "y", "x"]})
+    for text, by in ((False, None), (False, ["v"]), (False, ["k"]), (True, ["k"]), (False, None)):
+        source = data.set_column(0, "k", data["k"].cast(pa.string())) if text else data
+        write_deltalake(path, source, mode="overwrite", schema_mode="overwrite", partition_by=by)
+        drive = drive or Drive(path, index, ["k", "v"])
+        drive.drain()
+        opened = tailbit.open(path, index=index)
+        assert opened.verify().problems == []
+        assert opened.where().facets("v") == {"x": 2, None: 1, "y": 1}
+    DeltaTable(path).restore(1)
+    drive.drain()
+    assert tailbit.open(path, index=index).verify().problems == []
+
+
 def test_restore_brings_files_back(table: str, index: str) -> None:
     drive = Drive(table, index, ["v"])
     drive.drain()
