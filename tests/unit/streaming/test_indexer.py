@@ -189,6 +189,7 @@ def test_an_index_put_back_from_a_backup_catches_up(table: str, index: str, tmp_
     checked(table, index)
 
 
+@pytest.mark.supports("Log", "a log cleaned up while the stream was down", "exact", note="by a new round")
 def test_a_lost_log_tail_opens_a_round_that_keeps_what_is_proven(table: str, index: str) -> None:
     drive = Drive(table, index, ["v"])
     drive.drain()
@@ -289,6 +290,7 @@ def test_two_indexers_that_read_different_snapshots_agree_in_the_end(table: str,
     checked(table, index)
 
 
+@pytest.mark.supports("Histories", "VACUUM while the index is behind", "exact")
 def test_a_file_that_is_gone_because_the_log_removes_it_later_is_skipped_by_record(
     table: str, index: str
 ) -> None:

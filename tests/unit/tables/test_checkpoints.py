@@ -89,12 +89,14 @@ def test_row_counts_come_from_parsed_statistics_where_there_is_no_text(builder: 
     assert files[0].stats is None
 
 
+@pytest.mark.supports("Log", "incomplete multi-part log checkpoint", "exact", note="passed over")
 def test_an_incomplete_multi_part_checkpoint_does_not_count(builder: DeltaBuilder) -> None:
     expected = described(open_table(builder.path).snapshot())
     builder.checkpoint("multipart", 3)[1].unlink()
     assert described(open_table(builder.path).snapshot()) == expected
 
 
+@pytest.mark.supports("Log", "several log checkpoints of one version", "exact")
 def test_several_checkpoints_of_one_version_are_no_conflict(builder: DeltaBuilder) -> None:
     expected = described(open_table(builder.path).snapshot())
     for form, parts in FORMS:
@@ -110,6 +112,7 @@ def test_a_stale_or_corrupt_last_checkpoint_hint_changes_nothing(builder: DeltaB
     assert described(open_table(builder.path).snapshot()) == expected
 
 
+@pytest.mark.supports("Log", "damaged log checkpoint", "exact", note="while the commits are there")
 @pytest.mark.parametrize(("form", "parts"), FORMS)
 def test_a_damaged_checkpoint_is_passed_over_while_the_commits_are_there(
     builder: DeltaBuilder, form: str, parts: int
@@ -123,6 +126,7 @@ def test_a_damaged_checkpoint_is_passed_over_while_the_commits_are_there(
         open_table(builder.path).snapshot()
 
 
+@pytest.mark.supports("Log", "missing sidecar, the commits cleaned up", "refused")
 def test_a_missing_sidecar_is_named(builder: DeltaBuilder) -> None:
     builder.checkpoint("v2-json", 2)
     next((builder.log / "_sidecars").iterdir()).unlink()
@@ -132,6 +136,7 @@ def test_a_missing_sidecar_is_named(builder: DeltaBuilder) -> None:
         open_table(builder.path).snapshot()
 
 
+@pytest.mark.supports("Log", "a version whose log has been cleaned up", "refused")
 def test_versions_before_the_oldest_checkpoint_are_gone_by_name(builder: DeltaBuilder) -> None:
     builder.checkpoint()
     builder.commit([builder.data_file(ROWS, "n.parquet", {"p": "x"})])

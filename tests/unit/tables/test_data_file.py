@@ -187,6 +187,7 @@ def test_columns_are_mapped_by_name_or_by_id(tmp_path: Path, mode: str) -> None:
     assert found["`col-2`"].to_pylist() == [{"city": "x"}, {"city": "y"}]
 
 
+@pytest.mark.supports("Table features", "columnMapping by id, files without ids", "refused")
 def test_a_file_without_ids_in_a_table_mapped_by_id_is_refused(tmp_path: Path) -> None:
     ids = {"delta.columnMapping.physicalName": "a", "delta.columnMapping.id": 1}
     text = json.dumps({"type": "struct", "fields": [{"name": "a", "type": "long", "metadata": ids}]})

@@ -80,6 +80,7 @@ def test_commits_say_what_they_did_in_numbers(builder: DeltaBuilder) -> None:
     assert (second.version, second.files_removed, second.operation) == (2, 1, "DELETE")
 
 
+@pytest.mark.supports("Log", "a gap in the log", "refused")
 def test_a_missing_commit_inside_the_range_is_a_gap(builder: DeltaBuilder) -> None:
     for name in ("x", "y", "z"):
         builder.commit([builder.data_file(ROWS, name)])
@@ -91,6 +92,7 @@ def test_a_missing_commit_inside_the_range_is_a_gap(builder: DeltaBuilder) -> No
         open_table(builder.path).snapshot(3)
 
 
+@pytest.mark.supports("Log", "a gap in the log", "refused")
 def test_a_missing_last_commit_is_a_gap(builder: DeltaBuilder) -> None:
     with pytest.raises(CommitGapError, match="commit 1 is missing"):
         open_table(builder.path).changes(0, 1)
@@ -102,6 +104,7 @@ def test_a_version_that_is_not_there_is_named(builder: DeltaBuilder, version: in
         open_table(builder.path).snapshot(version)
 
 
+@pytest.mark.supports("Table features", "an unknown reader feature", "refused")
 @pytest.mark.parametrize(
     "feature",
     [
@@ -125,6 +128,9 @@ def test_an_unknown_reader_feature_is_refused_by_name_and_version(
         table.changes(2, 2)
 
 
+@pytest.mark.supports(
+    "Histories", "DROP FEATURE of a feature that is not read", "exact", note="once a log checkpoint covers it"
+)
 def test_a_feature_dropped_later_still_refuses_the_commits_it_covered(builder: DeltaBuilder) -> None:
     good = builder.protocol
     builder.commit([{"protocol": {**good, "readerFeatures": ["flux"]}}])
@@ -135,6 +141,7 @@ def test_a_feature_dropped_later_still_refuses_the_commits_it_covered(builder: D
     assert len(open_table(builder.path).snapshot().files) == 0
 
 
+@pytest.mark.supports("Table features", "a later reader version", "refused")
 def test_a_later_reader_version_is_refused(table_path: str) -> None:
     builder = DeltaBuilder(table_path).create(SCHEMA, reader_version=4)
     with pytest.raises(UnsupportedFeatureError, match="reader version 4"):
@@ -271,6 +278,7 @@ def test_stray_files_in_the_log_are_ignored(builder: DeltaBuilder) -> None:
     assert table.snapshot().files.paths.to_pylist() == ["x.parquet"]
 
 
+@pytest.mark.supports("Histories", "one commit with 10,000 actions", "exact")
 def test_a_commit_of_ten_thousand_actions_is_read(builder: DeltaBuilder) -> None:
     one = builder.data_file(ROWS, "x.parquet")["add"]
     builder.commit([{"add": {**one, "path": f"{i:05d}.parquet"}} for i in range(10_000)])

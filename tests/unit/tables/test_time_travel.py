@@ -30,6 +30,7 @@ def test_a_time_means_the_last_commit_at_or_before_it(table_path: str) -> None:
     assert [table.version_at(ms) for ms in (100_000, 199_999, 200_000, 299_999, 300_000)] == [0, 0, 1, 1, 2]
 
 
+@pytest.mark.supports("Log", "as of a time outside the log", "refused")
 @pytest.mark.parametrize(("ms", "reason"), [(99_999, "before the first"), (300_001, "after the last")])
 def test_a_time_outside_the_log_is_refused(table_path: str, ms: int, reason: str) -> None:
     with_times(DeltaBuilder(table_path).create(SCHEMA), [100, 200, 300])
