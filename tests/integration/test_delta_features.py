@@ -8,6 +8,7 @@ import pytest
 
 from support.judged import JudgedTable
 from tailbit.errors import ColumnTypeError
+from tailbit.tables import open_table
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])
@@ -64,27 +65,37 @@ def test_a_table_that_becomes_mapped_keeps_its_columns(spark: Any, table_path: s
 
 
 WIDENINGS = {
-    "a": "short",
-    "b": "int",
-    "c": "long",
-    "d": "double",
-    "e": "decimal(10,4)",
-    "f": "timestamp_ntz",
-    "g": "double",
-    "h": "decimal(12,2)",
+    "a": ("byte", "short"),
+    "b": ("short", "int"),
+    "c": ("int", "long"),
+    "d": ("float", "double"),
+    "e": ("decimal(6,2)", "decimal(10,4)"),
+    "f": ("date", "timestamp_ntz"),
+    "g": ("int", "double"),
+    "h": ("int", "decimal(12,2)"),
+    "i": ("long", "decimal(22,2)"),
+    "j": ("short", "double"),
+    "k": ("byte", "double"),
+    "l": ("byte", "decimal(5,2)"),
+    "m": ("short", "decimal(10,1)"),
+    "n": ("byte", "int"),
+    "o": ("byte", "long"),
+    "q": ("short", "long"),
 }
 QUESTIONS_ON_NUMBERS = (
-    "a = 1 OR a = 1000",
+    "a = 1 OR a = 1000 OR a > 60000",
     "b BETWEEN -40000 AND 2",
     "c = 3 OR c > 2147483647",
     "d = 0.1D OR d = cast(0.1 as float)",
     "d = 0",
     "e = 1.25 OR e < -9999.98",
-    "e = 1.2345",
     "f = date'0001-01-01' OR f = timestamp_ntz'2024-01-01 01:02:03.456789'",
     "f >= date'9999-12-31'",
     "g = 7 OR g = 1.5",
     "h = 8 OR h = 1.25 OR h IS NULL",
+    "i = 9007199254740993 OR i = 12345678901234567890.12",
+    "j = 3 OR k < 0 OR l = 5.25",
+    "m >= 6.5 OR n = 70000 OR o = -1 OR q = 12",
     "p = 2 OR p = 300",
 )
 
@@ -92,23 +103,30 @@ QUESTIONS_ON_NUMBERS = (
 @pytest.mark.supports("Table features", "typeWidening", "exact", note="every widening; indexed before it")
 def test_an_index_built_before_every_widening_answers_after_it(spark: Any, table_path: str) -> None:
     table = JudgedTable(spark, table_path, [*WIDENINGS, "p"])
+    columns = ", ".join(f"{name} {narrow}" for name, (narrow, _) in WIDENINGS.items())
     table.sql(
-        "create table {t} (a byte, b short, c int, d float, e decimal(6,2), f date, g int, h int, p byte)"
-        " using delta partitioned by (p) tblproperties ('delta.enableTypeWidening'='true',"
-        " 'delta.feature.timestampNtz'='supported')",
-        "insert into {t} values (1, 2, 3, 0.1, 1.25, date'0001-01-01', 7, 8, 2), (-128, -32768, -5, -0.0,"
-        " -9999.99, date'9999-12-31', -7, -8, 2), (null, null, null, null, null, null, null, null, null)",
+        f"create table {{t}} ({columns}, p byte) using delta partitioned by (p) tblproperties"
+        " ('delta.enableTypeWidening'='true', 'delta.feature.timestampNtz'='supported')",
+        "insert into {t} values (1, 2, 3, 0.1, 1.25, date'0001-01-01', 7, 8, 9007199254740993, 3, 4, 5, 6, 10,"
+        " 11, 12, 2), (-128, -32768, -5, -0.0, -9999.99, date'9999-12-31', -7, -8, -9, -3, -4, -5, -6, -10,"
+        f" -1, -12, 2), ({'null, ' * len(WIDENINGS)} null)",
     )
     table.sql(
-        *(f"alter table {{t}} alter column {name} type {to}" for name, to in WIDENINGS.items()),
+        *(f"alter table {{t}} alter column {name} type {wide}" for name, (_, wide) in WIDENINGS.items()),
         "alter table {t} alter column p type int",
         follow=False,
     )
     table.sql(
         "insert into {t} values (1000, 200000, 3000000000, 0.1, 1.2345,"
-        " timestamp_ntz'2024-01-01 01:02:03.456789', 1.5, 1.25, 300)",
+        " timestamp_ntz'2024-01-01 01:02:03.456789', 1.5, 1.25, 12345678901234567890.12, 0.5, 0.25, 5.25,"
+        " 6.5, 70000, 3000000000, 3000000000, 300)",
+        "alter table {t} alter column a type int",
+        "insert into {t} (a, p) values (70000, 300)",
+        "alter table {t} alter column a type long",
+        "insert into {t} (a, p) values (5000000000, 2), (1, null)",
     )
-    table.judge(*QUESTIONS_ON_NUMBERS, versions=[1, 5, 10, 11])
+    head = open_table(table_path).head()
+    table.judge(*QUESTIONS_ON_NUMBERS, versions=[1, 9, head - 4, head - 2, head])
     table.judge_facets(*WIDENINGS, "p")
 
 
