@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 LONG = "x" * 300
 """A string longer than an index key: two values that share its first 256 bytes have inexact keys."""
@@ -68,54 +69,77 @@ def literal(value: object) -> str:
     return str(value)
 
 
-def random_predicate(rng: random.Random, depth: int = 3) -> Predicate:
+@dataclass(frozen=True)
+class Asked:
+    """A column that predicates speak of: its name and its values, in both dialects."""
+
+    spark: str
+    duckdb: str
+    pool: Sequence[Any]
+    in_spark: Callable[[Any], str] = literal
+    in_duckdb: Callable[[Any], str] = literal
+
+    def text(self, shape: str, *values: Any) -> Predicate:
+        """`shape` with the column for `{c}` and the values for `{0}`, `{1}` and so on."""
+        return Predicate(
+            shape.format(*map(self.in_spark, values), c=self.spark),
+            shape.format(*map(self.in_duckdb, values), c=self.duckdb),
+        )
+
+
+COLUMNS = tuple(Asked(name, name, pool) for name, pool in POOLS.items())
+"""The columns of the tables that `histories` writes."""
+
+
+def random_predicate(rng: random.Random, depth: int = 3, columns: Sequence[Asked] = COLUMNS) -> Predicate:
     """A tree of at most `depth` levels of AND, OR and NOT over random leaves."""
     roll = rng.random()
     if depth == 0 or roll < 0.35:
-        return _leaf(rng)
+        return _leaf(rng, rng.choice(columns))
     if roll < 0.55:
-        inner = random_predicate(rng, depth - 1)
+        inner = random_predicate(rng, depth - 1, columns)
         return Predicate(f"NOT ({inner.spark})", f"NOT ({inner.duckdb})")
     word = "AND" if roll < 0.78 else "OR"
-    parts = [random_predicate(rng, depth - 1) for _ in range(rng.randint(2, 3))]
+    parts = [random_predicate(rng, depth - 1, columns) for _ in range(rng.randint(2, 3))]
     return Predicate(
         f" {word} ".join(f"({p.spark})" for p in parts), f" {word} ".join(f"({p.duckdb})" for p in parts)
     )
 
 
-def random_predicates(rng: random.Random, count: int) -> list[Predicate]:
+def random_predicates(
+    rng: random.Random, count: int, columns: Sequence[Asked] = COLUMNS
+) -> list[Predicate]:
     """Predicates of growing size, the plain leaves of every column first."""
-    return [random_predicate(rng, depth=min(3, n // 4)) for n in range(count)]
+    return [random_predicate(rng, min(3, n // 4), columns) for n in range(count)]
 
 
-def _leaf(rng: random.Random) -> Predicate:
-    column = rng.choice(list(POOLS))
-    pool: Sequence[object] = POOLS[column]
+def _leaf(rng: random.Random, column: Asked) -> Predicate:
     kind = rng.choice(("compare", "compare", "in", "between", "null", "bare"))
     if kind == "null":
-        return Predicate.both(f"{column} IS {rng.choice(('', 'NOT '))}NULL")
+        return column.text(f"{{c}} IS {rng.choice(('', 'NOT '))}NULL")
     if kind == "in":
-        return Predicate.both(_membership(rng, column, pool))
-    if kind == "bare" and column == "flag":
-        return Predicate.both("flag")
-    if column == "flag":
-        return _comparison(rng, column, pool, ("=", "<>", "<=>"))
+        return _membership(rng, column)
+    if set(column.pool) <= {True, False} and set(map(type, column.pool)) == {bool}:
+        return column.text("{c}") if kind == "bare" else _comparison(rng, column, ("=", "<>", "<=>"))
     if kind == "between":
-        low, high = rng.choice(pool), rng.choice(pool)
         word = rng.choice(("", "NOT "))
-        return Predicate.both(f"{column} {word}BETWEEN {literal(low)} AND {literal(high)}")
-    return _comparison(rng, column, pool, COMPARISONS)
+        return column.text(f"{{c}} {word}BETWEEN {{0}} AND {{1}}", *rng.choices(column.pool, k=2))
+    return _comparison(rng, column, COMPARISONS)
 
 
-def _membership(rng: random.Random, column: str, pool: Sequence[object]) -> str:
-    values = [literal(v) for v in rng.sample(pool, rng.randint(1, min(4, len(pool))))]
+def _membership(rng: random.Random, column: Asked) -> Predicate:
+    values = rng.sample(column.pool, rng.randint(1, min(4, len(column.pool))))
+    listed = [f"{{{n}}}" for n in range(len(values))]
     if rng.random() < 0.2:
-        values.append("NULL")
-    return f"{column} {rng.choice(('', 'NOT '))}IN ({', '.join(values)})"
+        listed.append("NULL")
+    return column.text(f"{{c}} {rng.choice(('', 'NOT '))}IN ({', '.join(listed)})", *values)
 
 
-def _comparison(rng: random.Random, column: str, pool: Sequence[object], signs: Sequence[str]) -> Predicate:
+def _comparison(rng: random.Random, column: Asked, signs: Sequence[str]) -> Predicate:
     sign = rng.choice(signs)
-    value = "NULL" if sign == "<=>" and rng.random() < 0.4 else literal(rng.choice(pool))
-    duckdb_sign = "IS NOT DISTINCT FROM" if sign == "<=>" else sign
-    return Predicate(f"{column} {sign} {value}", f"{column} {duckdb_sign} {value}")
+    if sign == "<=>":
+        values = () if rng.random() < 0.4 else (rng.choice(column.pool),)
+        right = "{0}" if values else "NULL"
+        spark = column.text(f"{{c}} <=> {right}", *values).spark
+        return Predicate(spark, column.text(f"{{c}} IS NOT DISTINCT FROM {right}", *values).duckdb)
+    return column.text(f"{{c}} {sign} {{0}}", rng.choice(column.pool))

@@ -1,0 +1,220 @@
+"""Columns of every type with values at their edges, and each value as text for Spark and for DuckDB."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from support.delta_builder import Action, delta_type
+from support.predicates import LONG, Asked
+
+UTC = datetime.timezone.utc
+MOMENTS = tuple(
+    map(
+        datetime.datetime.fromisoformat,
+        (
+            "0001-01-01 00:00:00",
+            "1582-10-10 12:00:00",
+            "1969-12-31 23:59:59.999999",
+            "1970-01-01 00:00:00",
+            "2013-01-01 00:00:00",
+            "2013-01-01 00:00:00.000001",
+            "9999-12-31 23:59:59.999999",
+        ),
+    )
+)
+FLOATS = (0.0, -0.0, 1.0, 0.5, -2.25, 0.10000000149011612, float("nan"), float("inf"), float("-inf"))
+TEXTS = ("", "a", "A", "ä", "it's", "a b", "a\0", "%\\", "𝄞", "\uffff", "x" * 256, LONG, LONG + "y", LONG + "z")
+BYTES = (b"", b"a", b"\0", b"\x7f", b"\x80", b"\xff\xff", b"x" * 256, b"x" * 300, b"x" * 299 + b"y")
+INTEGERS = {
+    8: (-128, -1, 0, 1, 2, 127),
+    16: (-32768, 300, 32767),
+    32: (-(2**31), 16777217, 2**31 - 1),
+    64: (-(2**63), 2**53, 2**53 + 1, 2**63 - 1),
+}
+
+BYTE, SHORT, INT, LONGS = pa.int8(), pa.int16(), pa.int32(), pa.int64()
+FLOAT, DOUBLE, BOOLEAN, STRING, BINARY = pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary()
+DATE, TIMESTAMP, NTZ = pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us")
+PRICE, WIDER_PRICE, WIDE = pa.decimal128(6, 2), pa.decimal128(12, 4), pa.decimal128(38, 18)
+
+LEAF_TYPES = (BYTE, SHORT, INT, LONGS, FLOAT, DOUBLE, BOOLEAN, STRING, BINARY, DATE, TIMESTAMP, NTZ, PRICE, WIDE)
+PARTITION_TYPES = (STRING, STRING, INT, DATE, BOOLEAN, TIMESTAMP, NTZ, PRICE, DOUBLE)
+
+WIDENED = {
+    BYTE: (SHORT, INT, LONGS, DOUBLE, pa.decimal128(20, 4)),
+    SHORT: (INT, LONGS, DOUBLE, pa.decimal128(12, 2)),
+    INT: (LONGS, DOUBLE, pa.decimal128(20, 2)),
+    LONGS: (pa.decimal128(20, 0),),
+    FLOAT: (DOUBLE,),
+    DATE: (NTZ,),
+    PRICE: (WIDER_PRICE, pa.decimal128(20, 10)),
+}
+"""What a column of a type may become; Delta allows these without rewriting files."""
+
+
+def pool(type_: pa.DataType) -> Sequence[Any]:
+    """The values that a column of a type takes: few, so that most predicates select something."""
+    if pa.types.is_integer(type_):
+        return [v for bits, values in INTEGERS.items() if bits <= type_.bit_width for v in values]
+    if pa.types.is_floating(type_):
+        return FLOATS if type_ == FLOAT else (*FLOATS, 0.1, 1e300, 5e-324, 2.0**53)
+    if pa.types.is_decimal(type_):
+        return _decimals(type_.precision, type_.scale)
+    if type_ == DATE:
+        return sorted({m.date() for m in MOMENTS})
+    if type_ == TIMESTAMP:
+        return [m.replace(tzinfo=UTC) for m in MOMENTS]
+    return {NTZ: MOMENTS, STRING: TEXTS, BINARY: BYTES, BOOLEAN: (True, False)}[type_]
+
+
+def _decimals(precision: int, scale: int) -> list[Decimal]:
+    most = Decimal("9" * (precision - scale) + "." + "9" * scale) if scale else Decimal("9" * precision)
+    small = ["0", "1", "-1"] + (["0.50", "-1.50", "9.99"] if scale else [])
+    return [Decimal(t) for t in small] + [most, most.copy_negate()]
+
+
+def partition_pool(type_: pa.DataType) -> list[Any]:
+    """Values that may stand in a log as a partition value: finite, without NUL."""
+    if type_ == STRING:
+        return ["EU", "a b", "x=y%z", "", "__HIVE_DEFAULT_PARTITION__", "ä/1"]
+    return [v for v in pool(type_) if not isinstance(v, float) or (v == v and abs(v) < 1e308)][:5]
+
+
+def partition_text(value: Any) -> str | None:
+    """A partition value as Spark writes it into the log."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime.datetime):
+        zone = "Z" if value.tzinfo else ""
+        sign = "T" if zone else " "
+        return value.replace(tzinfo=None).isoformat(sign, "microseconds") + zone
+    return str(value)
+
+
+def in_spark(value: Any, type_: pa.DataType) -> str:
+    """A value of a column's type in Spark SQL."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float):
+        plain = value == value and abs(value) != float("inf") and type_ == DOUBLE
+        return f"{value!r}D" if plain else f"CAST('{value!r}' AS {'FLOAT' if type_ == FLOAT else 'DOUBLE'})"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\0")
+        return f"'{escaped}'"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, datetime.datetime):
+        word = "TIMESTAMP" if value.tzinfo else "TIMESTAMP_NTZ"
+        return f"{word}'{_stamp(value)}'"
+    return f"DATE'{value.isoformat()}'" if isinstance(value, datetime.date) else str(value)
+
+
+def in_duckdb(value: Any, type_: pa.DataType) -> str:
+    """A value of a column's type in DuckDB's SQL."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float):
+        return f"CAST('{value!r}' AS {'FLOAT' if type_ == FLOAT else 'DOUBLE'})"
+    if isinstance(value, Decimal):
+        return f"CAST('{value}' AS DECIMAL({type_.precision},{type_.scale}))"
+    if isinstance(value, str):
+        parts = ("'" + part.replace("'", "''") + "'" for part in value.split("\0"))
+        return "(" + " || chr(0) || ".join(parts) + ")"
+    if isinstance(value, bytes):
+        return f"from_hex('{value.hex()}')"
+    if isinstance(value, datetime.datetime):
+        return f"TIMESTAMPTZ '{_stamp(value)}+00'" if value.tzinfo else f"TIMESTAMP '{_stamp(value)}'"
+    return f"DATE '{value.isoformat()}'" if isinstance(value, datetime.date) else str(value)
+
+
+def _stamp(value: datetime.datetime) -> str:
+    return value.replace(tzinfo=None).isoformat(" ", "microseconds")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column as a table's metadata has it; a struct has `fields`. `changes`: types it had, as widened."""
+
+    name: str
+    type: pa.DataType
+    physical: str
+    id: int
+    fields: tuple[Field, ...] = ()
+    changes: tuple[tuple[Any, Any], ...] = ()
+
+    @property
+    def logical(self) -> pa.DataType:
+        """The Arrow type under the names that a query uses."""
+        return pa.struct([(f.name, f.logical) for f in self.fields]) if self.fields else self.type
+
+    def json(self, mapping: str) -> Action:
+        """The field in the schema that the log holds."""
+        metadata: Action = {}
+        if mapping != "none":
+            metadata["delta.columnMapping.id"] = self.id
+            metadata["delta.columnMapping.physicalName"] = self.physical
+        if self.changes:
+            metadata["delta.typeChanges"] = [{"fromType": a, "toType": b} for a, b in self.changes]
+        inside = {"type": "struct", "fields": [f.json(mapping) for f in self.fields]}
+        kind = inside if self.fields else delta_type(self.type)
+        return {"name": self.name, "type": kind, "nullable": True, "metadata": metadata}
+
+    def leaves(self, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Field]]:
+        """Name parts and field of every column that is not a struct."""
+        for inner in self.fields:
+            yield from inner.leaves((*above, self.name))
+        if not self.fields:
+            yield (*above, self.name), self
+
+    def widened(self, type_: pa.DataType) -> Field:
+        """The field with a wider type."""
+        return replace(
+            self, type=type_, changes=(*self.changes, (delta_type(self.type), delta_type(type_)))
+        )
+
+
+def label(parts: Sequence[str]) -> str:
+    """Name parts as Spark SQL, every part quoted."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def asked(fields: Sequence[Field], partitions: Sequence[str]) -> list[Asked]:
+    """The columns that a predicate may speak of, with their values."""
+    found = []
+    for parts, leaf in (pair for field in fields for pair in field.leaves()):
+        known = partition_pool(leaf.type) if leaf.name in partitions else pool(leaf.type)
+        duckdb = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+        found.append(
+            Asked(
+                label(parts),
+                f"({duckdb})" if len(parts) == 1 else _nested(parts),
+                list(known),
+                lambda value, type_=leaf.type: in_spark(value, type_),
+                lambda value, type_=leaf.type: in_duckdb(value, type_),
+            )
+        )
+    return found
+
+
+def _nested(parts: Sequence[str]) -> str:
+    first, *rest = ('"' + part.replace('"', '""') + '"' for part in parts)
+    return f"({first})." + ".".join(rest)
+
+
+def random_values(rng: random.Random, field: Field, count: int) -> pa.Array:
+    """Values of a column; one in eight is NULL. A struct's fields are under their physical names."""
+    if field.fields:
+        parts = [random_values(rng, inner, count) for inner in field.fields]
+        nulls = pa.array([rng.random() < 0.125 for _ in range(count)])
+        return pa.StructArray.from_arrays(parts, names=[f.physical for f in field.fields], mask=nulls)
+    values = [None if rng.random() < 0.125 else rng.choice(pool(field.type)) for _ in range(count)]
+    return pa.array(values, field.type)

@@ -1,0 +1,107 @@
+"""An index that follows a table, or does not: built, left behind, half built, merged, lost, put back."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable, Sequence
+
+import tailbit
+from support.drive import Drive
+from tailbit.streaming.settings import StreamSettings
+
+FILE_LIMITS = (1, 2, 5, 2000)
+
+
+class Follower:
+    """One index of one table; `columns` names what could be indexed now, as SQL."""
+
+    def __init__(self, path: str, rng: random.Random, columns: Callable[[], Sequence[str]]) -> None:
+        self.path, self.rng, self.columns = path, rng, columns
+        self.index, self._kept = f"{path}/_tailbit", f"{path}-kept-index"
+        self.drive: Drive | None = None
+        self._opened: tailbit.IndexedTable | None = None
+
+    def move(self) -> str:
+        """Something happens to the index, or nothing; its name."""
+        name, act = self.rng.choice(MOVES)
+        act(self)
+        return name
+
+    def opened(self) -> tailbit.IndexedTable:
+        """The table, opened long ago or just now."""
+        if self._opened is None or self.rng.random() < 0.4:
+            self._opened = tailbit.open(self.path)
+        return self._opened
+
+    def start(self) -> Drive:
+        """An indexer that begins now; where there is no index it makes one of some columns."""
+        columns = None
+        if not os.path.isdir(self.index):
+            able = self.columns()
+            columns = self.rng.sample(able, min(len(able), self.rng.randint(2, 6)))
+        limit = self.rng.choice(FILE_LIMITS)
+        self.drive = Drive(self.path, self.index, columns, StreamSettings(files=limit, versions=limit))
+        return self.drive
+
+    def step(self) -> None:
+        """One batch."""
+        (self.drive or self.start()).step()
+
+    def drain(self) -> None:
+        """Batches until the index is complete."""
+        (self.drive or self.start()).drain()
+
+    def restart(self) -> None:
+        """The indexer dies, and another begins where the ledger says."""
+        self.start().step()
+
+    def compact(self) -> None:
+        """Segments are merged."""
+        if os.path.isdir(self.index):
+            tailbit.open(self.path).compact()
+
+    def lose(self) -> None:
+        """The index is deleted; the next indexer builds another."""
+        shutil.rmtree(self.index, ignore_errors=True)
+        self.drive = None
+
+    def keep(self) -> None:
+        """The index is copied as it is."""
+        if os.path.isdir(self.index):
+            shutil.rmtree(self._kept, ignore_errors=True)
+            shutil.copytree(self.index, self._kept)
+
+    def put_back(self) -> None:
+        """The index is what it was when it was copied."""
+        if os.path.isdir(self._kept):
+            shutil.rmtree(self.index, ignore_errors=True)
+            shutil.copytree(self._kept, self.index)
+            self.drive = None
+
+    def alter(self) -> None:
+        """A column comes to the index; another goes, where more than one would be left."""
+        if not os.path.isdir(self.index):
+            return
+        opened = tailbit.open(self.path)
+        assert opened.index is not None
+        known = [c.label for c in opened.index.settings.columns]
+        add = self.rng.sample(self.columns(), 1)
+        opened.alter(add=add)
+        if len(known) > 2 and self.rng.random() < 0.5:
+            gone = self.rng.choice([c for c in known if c not in add])
+            tailbit.open(self.path).alter(drop=[gone])
+
+
+MOVES: tuple[tuple[str, Callable[[Follower], None]], ...] = (
+    *[("drained", Follower.drain)] * 5,
+    *[("one batch", Follower.step)] * 4,
+    *[("left alone", lambda follower: None)] * 3,
+    ("restarted", Follower.restart),
+    ("compacted", Follower.compact),
+    ("lost", Follower.lose),
+    ("copied", Follower.keep),
+    ("put back", Follower.put_back),
+    ("altered", Follower.alter),
+)
