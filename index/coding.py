@@ -160,7 +160,7 @@ class Coding:
         if span <= _AS_IT_IS:
             for part, base in zip(self._parts, bases, strict=True):
                 part.shift = base - low + first
-            return self._keys(np.arange(low, low + span))
+            return self._keys(low + np.arange(span))
         present = np.zeros(span, dtype=np.bool_)
         for part, base in zip(self._parts, bases, strict=True):
             present[base - low :][part.ids] = True

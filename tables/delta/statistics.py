@@ -20,6 +20,12 @@ from tailbit.tables.model import Column, DataType
 from tailbit.tables.partition_values import parse_micros
 
 _DAY_US = 86_400_000_000
+_DOUBLE_DIGITS = 15
+"""A decimal of so many digits survives being written as a double."""
+
+_DOUBLE_LOSS = Decimal("1e-14")
+"""More than a longer one loses, as a part of its value: deltalake computes such statistics in doubles."""
+
 _MILLI = 999
 """Writers cut timestamps to milliseconds: the maximum may be this many us later."""
 
@@ -77,6 +83,8 @@ def _count(found: Any) -> int | None:
 
 def _low(type_: DataType, found: Any) -> Any:
     value = _value(type_, found)
+    if isinstance(value, Decimal):
+        return value - _loss(type_, value)
     if isinstance(value, float):
         with np.errstate(over="ignore", under="ignore"):
             return min(value, float(np.float32(value)))
@@ -91,7 +99,14 @@ def _high(type_: DataType, found: Any) -> Any:
     if type_.name in ("float", "double") or type_.char_length:
         return None
     value = _value(type_, found)
+    if isinstance(value, Decimal):
+        return value + _loss(type_, value)
     return value + _MILLI if value is not None and type_.name in ("timestamp", "timestamp_ntz") else value
+
+
+def _loss(type_: DataType, value: Decimal) -> Decimal:
+    """How far a decimal bound may be off."""
+    return abs(value) * _DOUBLE_LOSS if type_.precision > _DOUBLE_DIGITS else Decimal(0)
 
 
 def _value(type_: DataType, found: Any) -> Any:

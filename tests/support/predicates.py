@@ -106,9 +106,7 @@ def random_predicate(rng: random.Random, depth: int = 3, columns: Sequence[Asked
     )
 
 
-def random_predicates(
-    rng: random.Random, count: int, columns: Sequence[Asked] = COLUMNS
-) -> list[Predicate]:
+def random_predicates(rng: random.Random, count: int, columns: Sequence[Asked] = COLUMNS) -> list[Predicate]:
     """Predicates of growing size, the plain leaves of every column first."""
     return [random_predicate(rng, min(3, n // 4), columns) for n in range(count)]
 

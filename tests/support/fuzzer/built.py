@@ -73,7 +73,9 @@ class BuiltHistory:
         builder.create(*self._described(shape), features=FEATURES)
         self.now = Incarnation(builder, replace(shape, table_id=builder.metadata["id"]))
         self._recorded()
-        self.commit([self.add_file(self.rows(self.rng.randint(5, 25))) for _ in range(self.rng.randint(1, 3))])
+        self.commit(
+            [self.add_file(self.rows(self.rng.randint(5, 25))) for _ in range(self.rng.randint(1, 3))]
+        )
 
     def step(self) -> str:
         """Apply one random operation; its name. One that is not possible now is drawn again."""

@@ -30,7 +30,22 @@ MOMENTS = tuple(
     )
 )
 FLOATS = (0.0, -0.0, 1.0, 0.5, -2.25, 0.10000000149011612, float("nan"), float("inf"), float("-inf"))
-TEXTS = ("", "a", "A", "ä", "it's", "a b", "a\0", "%\\", "𝄞", "\uffff", "x" * 256, LONG, LONG + "y", LONG + "z")
+TEXTS = (
+    "",
+    "a",
+    "A",
+    "ä",
+    "it's",
+    "a b",
+    "a\0",
+    "%\\",
+    "𝄞",
+    "\uffff",
+    "x" * 256,
+    LONG,
+    LONG + "y",
+    LONG + "z",
+)
 BYTES = (b"", b"a", b"\0", b"\x7f", b"\x80", b"\xff\xff", b"x" * 256, b"x" * 300, b"x" * 299 + b"y")
 INTEGERS = {
     8: (-128, -1, 0, 1, 2, 127),
@@ -44,7 +59,22 @@ FLOAT, DOUBLE, BOOLEAN, STRING, BINARY = pa.float32(), pa.float64(), pa.bool_(),
 DATE, TIMESTAMP, NTZ = pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us")
 PRICE, WIDER_PRICE, WIDE = pa.decimal128(6, 2), pa.decimal128(12, 4), pa.decimal128(38, 18)
 
-LEAF_TYPES = (BYTE, SHORT, INT, LONGS, FLOAT, DOUBLE, BOOLEAN, STRING, BINARY, DATE, TIMESTAMP, NTZ, PRICE, WIDE)
+LEAF_TYPES = (
+    BYTE,
+    SHORT,
+    INT,
+    LONGS,
+    FLOAT,
+    DOUBLE,
+    BOOLEAN,
+    STRING,
+    BINARY,
+    DATE,
+    TIMESTAMP,
+    NTZ,
+    PRICE,
+    WIDE,
+)
 PARTITION_TYPES = (STRING, STRING, INT, DATE, BOOLEAN, TIMESTAMP, NTZ, PRICE, DOUBLE)
 
 WIDENED = {
@@ -177,9 +207,7 @@ class Field:
 
     def widened(self, type_: pa.DataType) -> Field:
         """The field with a wider type."""
-        return replace(
-            self, type=type_, changes=(*self.changes, (delta_type(self.type), delta_type(type_)))
-        )
+        return replace(self, type=type_, changes=(*self.changes, (delta_type(self.type), delta_type(type_))))
 
 
 def label(parts: Sequence[str]) -> str:
@@ -214,7 +242,7 @@ def random_values(rng: random.Random, field: Field, count: int) -> pa.Array:
     """Values of a column; one in eight is NULL. A struct's fields are under their physical names."""
     if field.fields:
         parts = [random_values(rng, inner, count) for inner in field.fields]
-        nulls = pa.array([rng.random() < 0.125 for _ in range(count)])
+        nulls = pa.array([rng.random() < 0.125 for _ in range(count)], pa.bool_())
         return pa.StructArray.from_arrays(parts, names=[f.physical for f in field.fields], mask=nulls)
     values = [None if rng.random() < 0.125 else rng.choice(pool(field.type)) for _ in range(count)]
     return pa.array(values, field.type)

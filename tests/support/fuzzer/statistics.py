@@ -37,7 +37,7 @@ def _shown(value: Any, upper: bool) -> Any:
         return value.isoformat(timespec="milliseconds")
     if isinstance(value, datetime.date):
         return value.isoformat()
-    if isinstance(value, Decimal):
+    if isinstance(value, Decimal):  # As deltalake writes it, which loses digits; Spark writes all of them.
         return float(value)
     if isinstance(value, str) and len(value) > 32:
         return value[:32] + "\U0010ffff" * upper

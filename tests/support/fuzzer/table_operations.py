@@ -40,7 +40,9 @@ def _identity(add: Action | None) -> object:
 
 def replace_table(history: BuiltHistory) -> bool:
     """CREATE OR REPLACE: other columns, another id, other files; the log goes on."""
-    mapping = history.shape.mapping if history.shape.mapping != "none" else history.rng.choice(("none", "name"))
+    mapping = (
+        history.shape.mapping if history.shape.mapping != "none" else history.rng.choice(("none", "name"))
+    )
     return _replaced(history, replace(history.random_shape(mapping), table_id=_new_id(history)))
 
 
@@ -103,7 +105,9 @@ def log_checkpoint(history: BuiltHistory) -> bool:
     if builder.version in history.now.checkpoints:
         return False
     form = rng.choice(FORMS)
-    builder.checkpoint(form, parts=rng.randint(1, 3), stats_as_struct=form == "classic" and rng.random() < 0.3)
+    builder.checkpoint(
+        form, parts=rng.randint(1, 3), stats_as_struct=form == "classic" and rng.random() < 0.3
+    )
     history.now.checkpoints.append(builder.version)
     hint = builder.log / "_last_checkpoint"
     kind = rng.choice(("none", "stale", "damaged"))

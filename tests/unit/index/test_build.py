@@ -343,6 +343,25 @@ def test_postings_that_another_writer_has_moved_are_a_conflict(built: Built, tab
     built.check()
 
 
+@pytest.mark.parametrize("way", ["to a partition column", "to a stored column"])
+def test_what_was_counted_in_a_column_is_taken_back_when_it_changes_its_place(
+    tmp_path: Path, way: str
+) -> None:
+    """An overwrite makes `v` a partition column, or a partition column one that data files hold."""
+    stored, parted = rows(0), {"v": "p"}
+    table = DeltaBuilder(str(tmp_path / "t"))
+    shapes = [((), stored, None), (("v",), stored.select(["k"]), parted)]
+    (before, old, was), (after, new, is_) = shapes if way == "to a partition column" else reversed(shapes)
+    table.create(SCHEMA, before)
+    table.commit([table.data_file(old, "old", was)])
+    built = Built(table.path, str(tmp_path / "i"), ["k", "v"])
+    built.run()
+    metadata = {"metaData": table.metadata_action(SCHEMA, after)}
+    table.commit([metadata, table.remove("old"), table.data_file(new, "new", is_)])
+    built.run()
+    built.check()
+
+
 def _move(built: Built, space: str) -> None:
     """What a merge does: the same postings in another row space, in one commit."""
     index = IndexTable.open(built.index)

@@ -22,6 +22,7 @@ PIECES: dict[str, tuple[str, pa.DataType, list[list[Any]]]] = {
     "integers in a narrow range": ("integer", pa.int32(), [[5, 7, 5], [9, 7]]),
     "integers in a wide range": ("integer", pa.int64(), [[5, 1 << 30], [None, 7, 1 << 30]]),
     "integers beyond all ranges": ("integer", pa.int64(), [[-(1 << 63), (1 << 63) - 1], [0, -(1 << 63)]]),
+    "integers at the upper edge": ("integer", pa.int64(), [[(1 << 63) - 1, None], [(1 << 63) - 2]]),
     "integers, a piece all NULL": ("integer", pa.int32(), [[None, None], [3, 4]]),
     "floats with NaN and both zeros": (
         "double",

@@ -39,11 +39,28 @@ def test_a_maximum_cut_to_milliseconds_still_bounds() -> None:
     assert bounds("timestamp_ntz", "1970-01-01T00:00:00", "1970-01-01T00:00:01")[:2] == (0, 1_000_999)
 
 
-def test_decimals_keep_every_digit() -> None:
-    text = '{"minValues":{"c":-12345678901234567890.12},"maxValues":{"c":12345678901234567890.12}}'
-    found = min_max(text, Column(("c",), ("c",), DataType("decimal", 38, 2)))
+def test_a_short_decimal_keeps_its_digits() -> None:
+    type_ = DataType("decimal", 15, 2)
+    found = min_max(
+        '{"minValues":{"c":-1.25},"maxValues":{"c":9999999999999.99}}', Column(("c",), ("c",), type_)
+    )
     assert found is not None
-    assert found[:2] == (Decimal("-12345678901234567890.12"), Decimal("12345678901234567890.12"))
+    assert found[:2] == (Decimal("-1.25"), Decimal("9999999999999.99"))
+
+
+@pytest.mark.parametrize(
+    "text", ["-99999999999999999999.999999999999999999", "12345678901234567.12345", "0.1"]
+)
+def test_a_decimal_written_as_a_double_still_bounds(text: str) -> None:
+    """deltalake writes -9.999999999999998e+19 for the first of them."""
+    for shown in (
+        text,
+        str(float(text)),
+        str(np.nextafter(float(text), 0)),
+        str(np.nextafter(float(text), 1e300)),
+    ):
+        low, high, *_ = bounds("decimal", json.loads(shown), json.loads(shown))
+        assert low <= Decimal(text) <= high
 
 
 @pytest.mark.parametrize("value", [0.7, 0.1, -0.3, 1e-40])
