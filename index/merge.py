@@ -184,7 +184,7 @@ def _space_groups(index: IndexTable, earliest: int | None) -> Iterator[MergeGrou
     taken = spent
     for number, spaces in sorted(classes.items()):
         if len(spaces) >= FAN_IN:
-            fitting = _fitting(index, [s for s in spaces if s not in spent])
+            fitting = _fitting(index, _alike(index, [s for s in spaces if s not in spent]))
             if len(fitting) > 1:
                 taken = taken - set(fitting)
                 yield _space_group(index, fitting, number)
@@ -205,6 +205,38 @@ def _with_dropped(index: IndexTable) -> set[str]:
 def _space_group(index: IndexTable, spaces: Sequence[str], number: int) -> MergeGroup:
     inputs = tuple(s.path for space in spaces for s in index.segments_of(space))
     return MergeGroup(kinds.BITMAP_INDEX, inputs, tuple(spaces), number)
+
+
+def _alike(index: IndexTable, spaces: Sequence[str]) -> list[str]:
+    """The most row spaces whose keys of every column can be of one type.
+
+    After REPLACE TABLE a column may have another type, to which that of the old files does not widen.
+    """
+    groups: list[tuple[list[str], dict[str, set[str]]]] = []
+    for space in spaces:
+        types = _types(index, space)
+        for members, known in groups:
+            if all(_unites(known.get(column, set()) | found) for column, found in types.items()):
+                members.append(space)
+                for column, found in types.items():
+                    known.setdefault(column, set()).update(found)
+                break
+        else:
+            groups.append(([space], types))
+    return max((members for members, _ in groups), key=len, default=[])
+
+
+def _types(index: IndexTable, space: str) -> dict[str, set[str]]:
+    """Column to the types of its keys in a row space."""
+    found: dict[str, set[str]] = {}
+    for segment in index.segments_of(space):
+        for column, key_type in segment.columns.items():
+            found.setdefault(column, set()).add(key_type)
+    return found
+
+
+def _unites(key_types: Set[str]) -> bool:
+    return len(key_types) == 1 or _widest(key_types) is not None
 
 
 def _fitting(index: IndexTable, spaces: Sequence[str]) -> list[str]:
@@ -291,15 +323,18 @@ def widest(key_types: Set[str]) -> str:
     """The one of some key types of a column that all others widen to.
 
     Raises:
-        ColumnTypeError: there is none, which no table that Delta lets be written has.
+        ColumnTypeError: there is none; row spaces of such types are not merged with each other.
     """
-    ranked = list(key_types)
-    for candidate in ranked:
-        if all(_widens(other, candidate) for other in ranked):
-            return candidate
-    raise ColumnTypeError(
-        column="", type=", ".join(sorted(ranked)), reason="none holds the values of all others"
-    )
+    found = _widest(key_types)
+    if found is None:
+        types = ", ".join(sorted(key_types))
+        raise ColumnTypeError(column="", type=types, reason="none holds the values of all others")
+    return found
+
+
+def _widest(key_types: Set[str]) -> str | None:
+    held = (c for c in sorted(key_types) if all(_widens(other, c) for other in key_types))
+    return next(held, None)
 
 
 def _widens(narrow: str, wide: str) -> bool:

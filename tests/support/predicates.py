@@ -71,13 +71,14 @@ def literal(value: object) -> str:
 
 @dataclass(frozen=True)
 class Asked:
-    """A column that predicates speak of: its name and its values, in both dialects."""
+    """A column that predicates speak of: its name and its values, in both dialects; `parts` of its name."""
 
     spark: str
     duckdb: str
     pool: Sequence[Any]
     in_spark: Callable[[Any], str] = literal
     in_duckdb: Callable[[Any], str] = literal
+    parts: tuple[str, ...] = ()
 
     def text(self, shape: str, *values: Any) -> Predicate:
         """`shape` with the column for `{c}` and the values for `{0}`, `{1}` and so on."""
@@ -87,7 +88,7 @@ class Asked:
         )
 
 
-COLUMNS = tuple(Asked(name, name, pool) for name, pool in POOLS.items())
+COLUMNS = tuple(Asked(name, name, pool, parts=(name,)) for name, pool in POOLS.items())
 """The columns of the tables that `histories` writes."""
 
 

@@ -213,7 +213,7 @@ class BuiltHistory:
             name,
             {k: partition_text(v) for k, v in partition.items() if v is not None or rng.random() < 0.8},
             absolute=absolute,
-            row_group_size=rng.choice((3, 7, 1000)),
+            row_group_size=rng.choice((6, 1000, 1000)),
             use_dictionary=rng.random() < 0.5,
             data_page_version=rng.choice(("1.0", "2.0")),
             compression=rng.choice(("none", "snappy", "zstd")),

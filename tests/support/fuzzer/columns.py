@@ -228,6 +228,7 @@ def asked(fields: Sequence[Field], partitions: Sequence[str]) -> list[Asked]:
                 list(known),
                 lambda value, type_=leaf.type: in_spark(value, type_),
                 lambda value, type_=leaf.type: in_duckdb(value, type_),
+                parts,
             )
         )
     return found

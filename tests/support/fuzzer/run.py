@@ -9,14 +9,41 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Protocol
 
 import tailbit
 from support.fuzzer.asks import Ask, Version, ask, new_predicate
 from support.fuzzer.built import BuiltHistory
 from support.fuzzer.follower import Follower
+from support.fuzzer.foreign import ForeignHistory
 from support.fuzzer.judge import Mismatch, Verdict, by_duckdb, judge
 
 CHECKS_A_HISTORY = 250
+HISTORIES_A_SEED = 1_000_000
+"""History n of a run with seed s has the seed s times this, plus n: each can be made again alone."""
+
+
+class History(Protocol):
+    """A table that random operations change; `done` names them."""
+
+    path: str
+    done: list[str]
+
+    def step(self) -> str:
+        """Apply one random operation; its name."""
+
+    def head(self) -> Version:
+        """The newest version."""
+
+    def readable(self) -> Sequence[Version]:
+        """The versions that can be read now, the head last."""
+
+
+WRITERS: dict[str, Callable[[str, random.Random], History]] = {
+    "built": BuiltHistory,
+    "deltalake": ForeignHistory,
+}
 
 
 @dataclass
@@ -39,10 +66,10 @@ class Report:
 class Run:
     """A history while it is made and asked."""
 
-    def __init__(self, seed: int, checks: int, folder: str) -> None:
+    def __init__(self, seed: int, checks: int, folder: str, writer: str = "built") -> None:
         self.seed, self.checks = seed, checks
         self.rng = random.Random(seed)
-        self.history = BuiltHistory(os.path.join(folder, "t b%"), self.rng)
+        self.history = WRITERS[writer](os.path.join(folder, "t b"), self.rng)
         self.follower = Follower(self.history.path, self.rng, self.indexable)
         self.asks: list[Ask] = []
         self.wrong: list[str] = []
@@ -52,27 +79,30 @@ class Run:
         return [column.spark for column in self.history.head().asked]
 
     def go(self) -> None:
-        """All of it: while the table changes a third of the checks, the rest in each state of the index."""
+        """All of it: a third of the checks while the table changes, the rest in each state of the index."""
         steps = self.rng.randint(6, 14)
         for number in range(steps):
             moved = self.follower.move()
             self.history.done.append(f"[{moved}]")
             self.history.step()
-            self._ask(f"after {moved}", self._recent(), self.checks * (number + 1) // (3 * steps))
-        for number, (name, become) in enumerate(self._ends()):
+            self.ask(f"after {moved}", self._recent(), self.checks * (number + 1) // (3 * steps))
+        asked, parts = self.checks // 3, self._ends()
+        shares = list(accumulate(share for share, _, _ in parts))
+        for upto, (_, name, become) in zip(shares, parts, strict=True):
             become()
-            wanted = self.checks // 3 + (self.checks - self.checks // 3) * (number + 1) // 6
-            self._ask(name, self.history.readable(), wanted)
+            wanted = asked + (self.checks - asked) * upto // shares[-1]
+            self.ask(name, self.history.readable(), wanted)
 
-    def _ends(self) -> list[tuple[str, Callable[[], None]]]:
+    def _ends(self) -> list[tuple[int, str, Callable[[], None]]]:
+        """Share of the questions, state of the index, and how it gets there. Without an index they are dear."""
         follower = self.follower
         return [
-            ("as it was left", lambda: None),
-            ("complete", self._complete),
-            ("merged", follower.compact),
-            ("half built", self._half_built),
-            ("rebuilt", self._complete),
-            ("absent", follower.lose),
+            (2, "as it was left", lambda: None),
+            (4, "complete", self._complete),
+            (3, "merged", follower.compact),
+            (1, "half built", self._half_built),
+            (3, "rebuilt", self._complete),
+            (1, "absent", follower.lose),
         ]
 
     def _complete(self) -> None:
@@ -88,15 +118,15 @@ class Run:
         self.follower.step()
 
     def _recent(self) -> list[Version]:
-        """The head, and any other version that can be read."""
+        """The head, and any version that can be read."""
         return [self.history.head(), self.rng.choice(self.history.readable())]
 
-    def _ask(self, moment: str, versions: Sequence[Version], until: int) -> None:
-        opened = self.follower.opened()
-        for number in range(max(0, until - len(self.asks))):
-            version = versions[number % len(versions)]
-            predicate = new_predicate(self.rng, version)
-            self.asks.append(ask(opened, version, predicate, moment, self.rng))
+    def ask(self, moment: str, versions: Sequence[Version], until: int) -> None:
+        """Ask about one version after the other until so many questions have been asked."""
+        opened, count = self.follower.opened(), until - len(self.asks)
+        for number in range(count):
+            version = versions[-1 - number * len(versions) // count]
+            self.asks.append(ask(opened, version, new_predicate(self.rng, version), moment, self.rng))
 
     def findings(self, mismatches: Sequence[Mismatch]) -> Iterator[str]:
         """What was wrong, each with the seed and the operations."""
@@ -104,17 +134,33 @@ class Run:
             yield f"history {self.seed}: {problem}\n  after {', '.join(self.history.done)}"
 
 
-def run_history(seed: int, checks: int = CHECKS_A_HISTORY, verdict: Verdict = by_duckdb) -> Report:
+def run_history(
+    seed: int, checks: int = CHECKS_A_HISTORY, writer: str = "built", verdict: Verdict = by_duckdb
+) -> Report:
     """Make one history, ask `checks` questions, and judge the answers; nothing raised is lost."""
     with tempfile.TemporaryDirectory() as folder:
         run = None
         try:
-            run = Run(seed, checks, folder)
+            run = Run(seed, checks, folder, writer)
             run.go()
             findings = list(run.findings(judge(run.asks, verdict)))
-        except Exception:  # A history that stops is a finding: the next ones must still be made.
+        except Exception:  # A history that stops is a finding, and the next ones must still be made.
             done = "" if run is None else f"\n  after {', '.join(run.history.done)}"
             findings = [f"history {seed}: stopped{done}\n{traceback.format_exc()}"]
         if run is None:
             return Report(0, 1, findings)
         return Report(len(run.asks), 1, findings, Counter(run.history.done))
+
+
+def fuzz(seed: int, checks: int, writer: str = "built", verdict: Verdict = by_duckdb) -> Report:
+    """Histories one after the other until so many checks are done."""
+    total = Report()
+    for one in history_seeds(seed, checks):
+        total += run_history(one, CHECKS_A_HISTORY, writer, verdict)
+    return total
+
+
+def history_seeds(seed: int, checks: int) -> range:
+    """The seeds of as many histories as have so many checks."""
+    first = seed * HISTORIES_A_SEED
+    return range(first, first + -(-checks // CHECKS_A_HISTORY))

@@ -187,23 +187,40 @@ def test_columns_posted_later_meet_the_others_in_one_segment(tmp_path: Path) -> 
     assert [set(s.columns) for s in next(iter(index.spaces().values()))] == [{"c", "d"}]
 
 
+def add_typed_space(index: IndexTable, number: int, values: pa.Array, key_type: str) -> None:
+    """Commit one row space of one file, with one row a value."""
+    keys = encode_array(values, key_type)
+    bitmaps = pa.array([BitMap([k]).serialize() for k in range(len(keys))], pa.binary())
+    postings = [Postings("c", key_type, keys, np.ones(len(keys), dtype=np.int64), bitmaps)]
+    file = write_segment(index.storage, space(number), len(keys), postings)
+    claim = record(f"a{number}", len(keys), space=space(number), base=0, columns=("c",))
+    index.commit([claim], [file], ledger(number))
+
+
 def test_keys_of_a_widened_column_are_merged_in_the_widest_type(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     for i in range(8):
-        key_type = "integer" if i % 2 else "decimal(2)"
-        keys = encode_array(
-            pa.array([i, 7 + i], pa.decimal128(10, 2)) if not i % 2 else pa.array([i, 7 + i]), key_type
-        )
-        bitmaps = pa.array([BitMap([k]).serialize() for k in range(2)], pa.binary())
-        postings = [Postings("c", key_type, keys, np.ones(2, dtype=np.int64), bitmaps)]
-        file = write_segment(index.storage, space(i), 2, postings)
-        index.commit([record(f"a{i}", 2, space=space(i), base=0, columns=("c",))], [file], ledger(i))
+        type_, key_type = (pa.int64(), "integer") if i % 2 else (pa.decimal128(10, 2), "decimal(2)")
+        add_typed_space(index, i, pa.array([i, 7 + i], type_), key_type)
     merge_all(index)
     [only] = next(iter(index.spaces().values()))
     assert only.columns == {"c": "decimal(2)"}
     wanted = encode_array(pa.array(range(15), pa.decimal128(10, 2)), "decimal(2)").to_pylist()
     assert only.keys("c")[0].to_pylist() == wanted
     assert len(only.lookup("c", wanted[7]) or ()) == 2
+
+
+def test_row_spaces_of_a_column_that_got_another_type_are_not_merged_with_each_other(tmp_path: Path) -> None:
+    """REPLACE TABLE may give a column any other type; files of before stay indexed for time travel."""
+    index = new_index(str(tmp_path))
+    for i in range(11):
+        values, key_type = (pa.array([True]), "boolean") if i < 3 else (pa.array([i]), "integer")
+        add_typed_space(index, i, values, key_type)
+    before = said(index)
+    merge_all(index)
+    assert said(IndexTable.open(str(tmp_path))) == before
+    types = [s.columns["c"] for found in index.spaces().values() for s in found]
+    assert sorted(types) == ["boolean", "boolean", "boolean", "integer"]
 
 
 def test_hidden_rows_in_use_survive_every_merge_and_others_do_not(tmp_path: Path) -> None:
