@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from tailbit.index.literals import DOUBLE, LONG, MAX_DIGITS, WHOLE, Literal, decimal_type
+from tailbit.index.literals import DOUBLE, LONG, MAX_DIGITS, STRING, WHOLE, Literal, decimal_type
 from tailbit.tables.model import DataType
 
 _ORDER = [*WHOLE]
@@ -36,7 +36,8 @@ def membership_type(types: Sequence[DataType]) -> DataType | None:
 
 
 def common_type(a: DataType, b: DataType) -> DataType | None:
-    """The narrowest type that both become; None where there is none."""
+    """The narrowest type that both become; None where there is none. CHAR is a string here."""
+    a, b = _plain(a), _plain(b)
     if a == b or b.name == "void":
         return a
     if a.name == "void":
@@ -53,6 +54,10 @@ def common_type(a: DataType, b: DataType) -> DataType | None:
     if a.name in _FLOATING or b.name in _FLOATING:
         return DOUBLE
     return _wider_decimal(_as_decimal(a), _as_decimal(b))
+
+
+def _plain(type_: DataType) -> DataType:
+    return STRING if type_.char_length else type_
 
 
 def _type(side: DataType | Literal) -> DataType:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tailbit.index.coercion import compared_type
 from tailbit.index.comparisons import Incomparable
 from tailbit.index.predicate import Compare
-from tailbit.index.values import encode_array, key_type_of, scale_of
+from tailbit.index.values import encode_array, is_textual, key_type_of, scale_of
 from tailbit.tables.model import Column
 
 Mask = npt.NDArray[np.bool_]
@@ -34,7 +34,8 @@ def check_comparable(left: Column, right: Column) -> None:
         scale, wide = 0 if key_type == "integer" else scale_of(key_type), scale_of(wanted)
         digits = side.type.precision - side.type.scale if scale else 19
         rescaled = scale is not None and wide is not None and scale <= wide and digits + wide <= 38
-        if key_type != wanted and not plain and not rescaled:
+        textual = is_textual(key_type) and wanted == "string"
+        if key_type != wanted and not plain and not rescaled and not textual:
             raise Incomparable(f"Spark would cast column {side.label} from {side.type} to {common}")
 
 
@@ -43,6 +44,7 @@ def compare_columns(left: pa.Array, right: pa.Array, node: Compare) -> Mask:
     op, common = node.op, compared_type(node.left.type, node.right.type)
     assert common is not None
     wanted = key_type_of(common)
+    left, right = _equally_long(left, node.left, node.right), _equally_long(right, node.right, node.left)
     a, b = _keys(left, wanted), _keys(right, wanted)
     same = pc.equal(a, b)
     if op in ("<=>", "IS DISTINCT FROM"):
@@ -55,13 +57,21 @@ def compare_columns(left: pa.Array, right: pa.Array, node: Compare) -> Mask:
     return _true(compare[op](a, b))
 
 
+def _equally_long(values: pa.Array, column: Column, other: Column) -> pa.Array:
+    """Values of a CHAR column beside a longer CHAR column: filled up or cut to its length."""
+    length, wanted = column.type.char_length, other.type.char_length
+    if not 0 < length < wanted:
+        return values
+    return pc.utf8_rpad(pc.utf8_slice_codeunits(values, 0, wanted), wanted, " ")
+
+
 def _true(found: pa.Array) -> Mask:
     return np.asarray(found.fill_null(False))
 
 
 def _keys(values: pa.Array, wanted: str) -> pa.Array:
     """One side as bytes in the order of the common type; text as it is, whatever its length."""
-    if wanted in ("string", "binary"):
+    if is_textual(wanted):
         return values.cast(pa.binary())
     if wanted == "double":
         values = values.cast(pa.float64(), safe=False)

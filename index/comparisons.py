@@ -8,7 +8,7 @@ result asks nothing of the cast any more, and serves bitmaps, partition values, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -16,8 +16,9 @@ from tailbit.index.casts import cast, round_half_up
 from tailbit.index.coercion import compared_type, membership_type
 from tailbit.index.datetimes import DAY, fixed_offset, start_of_day
 from tailbit.index.literals import WHOLE, Literal
+from tailbit.index.padding import where_compared, where_in
 from tailbit.index.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet
-from tailbit.index.values import Value, key_type_of, scale_of
+from tailbit.index.values import Value, is_textual, key_type_of, scale_of
 from tailbit.tables.model import DataType
 
 Truth = tuple[ValueSet, ValueSet]
@@ -57,7 +58,10 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
         return (NULL, VALUES) if op == "<=>" else NEVER
     target = cast(literal, common, zone).value
     assert target is not None
-    true = ValueSet.of(_intervals(domain, op, target), complement=op == "<>")
+    if type_.char_length and isinstance(target, bytes) and common.name == "string":
+        true = where_compared(type_.char_length, op, target.decode())
+    else:
+        true = ValueSet.of(_intervals(domain, op, target), complement=op == "<>")
     if op == "<=>":
         return true, true.inverse()
     return true, true.others()
@@ -90,9 +94,20 @@ def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth
         kinds = ", ".join(dict.fromkeys(str(literal.type) for literal in listed))
         raise Incomparable(f"a column of type {type_} does not compare with {kinds} in one list")
     known = [value for literal in listed if (value := cast(literal, common, zone).value) is not None]
-    domain = _Domain(type_, common, zone)
-    true = ValueSet.of(i for value in known for i in _intervals(domain, "=", value))
+    if type_.char_length and all(literal.type.name == "string" for literal in listed):
+        true = _in_padded(type_.char_length, known, listed)
+    else:
+        domain = _Domain(type_, common, zone)
+        true = ValueSet.of(i for value in known for i in _intervals(domain, "=", value))
     return true, (true.others() if len(known) == len(listed) else NOTHING)
+
+
+def _in_padded(length: int, known: Sequence[Value], listed: Sequence[Literal]) -> ValueSet:
+    """Spark makes all constants equally long, unless something else than strings is among them."""
+    if len(known) < len(listed):
+        hint = "Write NULL without a cast, or x = a OR x = b."
+        raise Incomparable("a NULL cast to STRING in a list makes Spark lose constants of the list", hint)
+    return where_in(length, [value.decode() for value in known if isinstance(value, bytes)])
 
 
 class _Domain:
@@ -104,7 +119,7 @@ class _Domain:
 
     def __init__(self, type_: DataType, common: DataType, zone: str) -> None:
         kinds = (key_type_of(type_), key_type_of(common))
-        self.same = kinds[0] == kinds[1] or kinds == ("string", "binary")
+        self.same = kinds[0] == kinds[1] or (is_textual(kinds[0]) and is_textual(kinds[1]))
         self.convert: Callable[[int], Any] = lambda value: value
         self.low, self.high = _range(type_)
         if not self.same:

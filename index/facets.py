@@ -21,7 +21,15 @@ from tailbit.index.coverage import note
 from tailbit.index.predicate import Constant
 from tailbit.index.rows import Positions, fetch
 from tailbit.index.segment import Segment
-from tailbit.index.values import MAX_KEY, decode_keys, encode_array, is_truncated, key_type_of, widen_keys
+from tailbit.index.values import (
+    MAX_KEY,
+    decode_keys,
+    encode_array,
+    is_textual,
+    is_truncated,
+    key_type_of,
+    widen_keys,
+)
 from tailbit.tables.data_file import partition_array
 from tailbit.tables.model import Column
 
@@ -30,8 +38,6 @@ if TYPE_CHECKING:
     from tailbit.index.spaces import SpaceView
 
 Keys = Counter[bytes | None]
-
-_TEXTUAL = ("string", "binary")
 
 
 def facet_counts(answer: Answer, column: Column) -> dict[Any, int]:
@@ -62,7 +68,7 @@ def facet_counts(answer: Answer, column: Column) -> dict[Any, int]:
 def _decoded(items: list[tuple[bytes | None, int]], column: Column, key_type: str) -> dict[Any, int]:
     if key_type == "binary":
         return dict(items)
-    if key_type == "string":
+    if is_textual(key_type):
         out: dict[Any, int] = {}
         for key, n in items:
             text = None if key is None else key.decode("utf-8", "replace")
@@ -126,7 +132,7 @@ def _tally(keys: pa.BinaryArray, counts: list[int]) -> Keys:
 
 
 def _has_truncated(keys: pa.BinaryArray, key_type: str) -> bool:
-    return key_type in _TEXTUAL and (pc.max(pc.binary_length(keys)).as_py() or 0) > MAX_KEY
+    return is_textual(key_type) and (pc.max(pc.binary_length(keys)).as_py() or 0) > MAX_KEY
 
 
 def _left_to_data(
@@ -167,7 +173,7 @@ def _by_segment(segment: Segment, bits: BitMap, column: Column, key_type: str, c
     """Add the keys of `bits` to `counts`; return the positions whose keys do not hold their value."""
     keys, postings = segment.select(column.id, [(None, False, None, False)])
     inexact: list[BitMap] = []
-    if key_type in _TEXTUAL and any(map(is_truncated, keys)):
+    if is_textual(key_type) and any(map(is_truncated, keys)):
         pairs = list(zip(keys, postings, strict=True))
         inexact = [posting for key, posting in pairs if is_truncated(key)]
         exact = [pair for pair in pairs if not is_truncated(pair[0])]
@@ -193,4 +199,4 @@ def _in_data(answer: Answer, column: Column, key_type: str, number: int, positio
 def _full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
     """Keys of values, never truncated."""
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    return whole.cast(pa.binary()) if key_type in _TEXTUAL else encode_array(whole, key_type)
+    return whole.cast(pa.binary()) if is_textual(key_type) else encode_array(whole, key_type)

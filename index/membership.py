@@ -15,6 +15,7 @@ from tailbit.index.values import (
     Value,
     encode_array,
     encode_value,
+    is_textual,
     key_type_of,
     ordered_int,
     ordered_ints,
@@ -42,7 +43,7 @@ def _inside(values: pa.Array, intervals: tuple[Interval, ...], key_type: str) ->
     """Rows within the intervals; anything where NULL."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    if key_type in ("string", "binary"):
+    if is_textual(key_type):
         return _compared(values.cast(pa.binary()), intervals, bytes)
     if scale_of(key_type) is not None:
         return _compared(

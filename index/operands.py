@@ -35,10 +35,7 @@ _TYPES = {
     "TIMESTAMPNTZ": "timestamp_ntz",
 }
 _TYPED = ("date", "timestamp", "timestamp_ntz")
-_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
-"""Where Spark keeps the declared type of a column that is a plain string to the table."""
 _TYPE_BEFORE = re.compile(r"(?<![\w`.])(?:DATE|TIMESTAMP|TIMESTAMP_LTZ|TIMESTAMP_NTZ)\s*$", re.IGNORECASE)
-_CHAR = re.compile(r"\bchar\(", re.IGNORECASE)
 _SHOWN = 40
 
 
@@ -111,15 +108,10 @@ class OperandReader:
     def comparable(self, column: Column) -> Column:
         """The column, if its values can be compared.
 
-        Spark pads values of CHAR(n) when it reads them, and constants in some comparisons only: refused.
-
         Raises:
             ColumnTypeError: they cannot.
         """
         reason = "it can only be asked for IS [NOT] NULL"
-        declared = str(self.schema.resolve(column.name[:1]).metadata.get(_DECLARED, ""))
-        if column.type.name == "string" and _CHAR.search(declared):
-            raise ColumnTypeError(column=column.label, type=declared, reason=f"values are padded; {reason}")
         try:
             key_type_of(column.type)
         except ColumnTypeError as wrong:

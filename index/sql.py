@@ -8,6 +8,7 @@ refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -119,8 +120,8 @@ class _Binder:
             self.operands.refuse(f"{shown} is not read as a condition", e)
         return self.kinds[name](e)
 
-    def compare(self, e: Tree, left: Tree, op: str, right: Tree) -> Node:
-        """A comparison of two operands."""
+    def compare(self, e: Tree, left: Tree, op: str, right: Tree, padded: bool = True) -> Node:
+        """A comparison of two operands; `padded`: a CHAR column and a constant are made equally long."""
         a, b = self.operands.read(left), self.operands.read(right)
         try:
             if isinstance(a, Column):
@@ -128,7 +129,9 @@ class _Binder:
                     check_comparable(self.operands.comparable(a), self.operands.comparable(b))
                     return Compare(a, op, b)
                 text = f"{a.label} {op} {self.operands.show(right)}"
-                return _leaf(a, comparison(self.operands.comparable(a).type, op, b, self.zone), text)
+                type_ = self.operands.comparable(a).type
+                type_ = type_ if padded else replace(type_, char_length=0)
+                return _leaf(a, comparison(type_, op, b, self.zone), text)
             if isinstance(b, Column):
                 text = f"{b.label} {MIRRORED[op]} {self.operands.show(left)}"
                 truth = comparison(self.operands.comparable(b).type, MIRRORED[op], a, self.zone)
@@ -140,11 +143,18 @@ class _Binder:
             self.operands.refuse(str(wrong), e)
 
     def between(self, e: Tree) -> Node:
-        """BETWEEN is two comparisons, each with its own coercion."""
+        """BETWEEN is two comparisons, each with its own coercion; Spark fills up nothing for CHAR in it."""
         if e.args.get("symmetric"):
             self.operands.refuse("SYMMETRIC is not Spark's", e)
         low, high = e.args["low"], e.args["high"]
-        return all_of([self.compare(e, e.this, ">=", low), self.compare(e, e.this, "<=", high)])
+        if any(self._is_char(bound) for bound in (low, high)):
+            self.operands.refuse("a CHAR column as a bound of BETWEEN is not read", e, "Write >= and <=.")
+        parts = ((">=", low), ("<=", high))
+        return all_of([self.compare(e, e.this, op, bound, padded=False) for op, bound in parts])
+
+    def _is_char(self, e: Tree) -> bool:
+        operand = self.operands.read(e)
+        return isinstance(operand, Column) and operand.type.char_length > 0
 
     def membership(self, e: Tree) -> Node:
         """IN a list of constants, all of one type."""

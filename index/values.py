@@ -60,11 +60,16 @@ Ints = npt.NDArray[np.int64]
 def key_type_of(type_: DataType) -> str:
     """The key type of a logical type; a decimal's is by scale alone, so that precision can widen.
 
+    CHAR(n) has one for each n: once the column is a plain string, its values are read without the spaces that
+    their keys have.
+
     Raises:
         ColumnTypeError: values of the type have no order-preserving key.
     """
     if type_.name == "decimal":
         return f"decimal({type_.scale})"
+    if type_.char_length:
+        return f"char({type_.char_length})"
     found = _KEY_TYPES.get(type_.name)
     if found is None:
         reason = "only plain values in byte order can be compared and indexed"
@@ -76,6 +81,11 @@ def scale_of(key_type: str) -> int | None:
     """The scale of a decimal key type; None for other key types."""
     found = _DECIMAL.fullmatch(key_type)
     return None if found is None else int(found.group(1))
+
+
+def is_textual(key_type: str) -> bool:
+    """Whether keys are the bytes of texts or binary values, shortened where they are long."""
+    return key_type in _TEXTUAL or key_type.startswith("char(")
 
 
 def is_truncated(key: bytes | None) -> bool:
@@ -93,7 +103,7 @@ def encode_array(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.Binary
         return pa.concat_arrays(parts) if parts else pa.array([], pa.binary())
     if pa.types.is_dictionary(values.type):
         return encode_array(values.dictionary, key_type).take(values.indices)
-    if key_type in _TEXTUAL:
+    if is_textual(key_type):
         return _shortened(values.cast(pa.binary()))
     if key_type == "boolean":
         return _fixed(values, np.asarray(values.fill_null(False), dtype=np.uint8), 1)
@@ -157,7 +167,7 @@ def decode_keys(keys: pa.BinaryArray, key_type: str, type_: DataType) -> pa.Arra
         ValueError: a truncated key, whose value it does not hold.
     """
     target = arrow_type(type_, str(type_))
-    if key_type in _TEXTUAL:
+    if is_textual(key_type):
         if (pc.max(pc.binary_length(keys)).as_py() or 0) > MAX_KEY:
             raise ValueError("a truncated key does not hold its value")
         return keys.cast(target)

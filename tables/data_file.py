@@ -83,7 +83,7 @@ def _coding(source: pa.NativeFile, file: DataFile, columns: Sequence[Column]) ->
     found = {
         c.id: _find(file.tree, c, file.path)
         for c in columns
-        if c.type.name in _CODED and len(c.physical) == 1
+        if c.type.name in _CODED and not c.type.char_length and len(c.physical) == 1
     }
     leaves = {id_: file.metadata.schema.column(steps[0].first).path for id_, steps in found.items() if steps}
     again = DataFile(

@@ -176,6 +176,11 @@ class DeltaBuilder:
         self.log.mkdir(parents=True, exist_ok=True)
         (self.log / f"{version:020d}.json").write_bytes(data)
 
+    @classmethod
+    def of(cls, path: str) -> DeltaBuilder:
+        """Goes on by hand where another writer has stopped; `live` stays empty."""
+        return cls(path, max(int(commit.stem) for commit in Path(path, "_delta_log").glob("*.json")))
+
     def data_file(
         self,
         table: pa.Table,

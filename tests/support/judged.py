@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlparse
 import tailbit
 from support.drive import Drive
 from support.oracle import Positions, as_lists
-from support.rows import canonical
+from support.rows import as_python, canonical
+from tailbit.api import IndexedTable
 from tailbit.errors import TailbitError
 from tailbit.tables import Table, open_table
 from tailbit.tables.delta.deletion_vectors import vector_path
@@ -117,14 +118,23 @@ class JudgedTable:
         finally:
             shutil.move(f"{self.path}-kept", followed)
 
-    def judge_facets(self, *columns: str) -> None:
-        """Compare the values of columns and how often they occur at the head with Spark's GROUP BY."""
-        head = tailbit.open(self.path, index=self.index).where()
+    def judge_facets(self, *columns: str, version: int | None = None) -> None:
+        """Compare the values of columns and how often they occur, at one version, with Spark's GROUP BY.
+
+        The index answers as it is, and once more there is none.
+        """
+        at = open_table(self.path).head() if version is None else version
         for column in columns:
-            rows = self.spark.sql(f"SELECT {column}, count(*) FROM {self.name} GROUP BY 1").collect()
-            expected = {repr(canonical(row[0])): row[1] for row in rows}
-            found = {repr(canonical(value)): count for value, count in head.facets(column).items()}
-            assert found == expected, f"facets of {column}"
+            rows = self._at(at).selectExpr(f"{column} AS value").groupBy("value").count().toArrow()
+            values = [repr(canonical(value)) for value in as_python(rows["value"])]
+            expected = dict(zip(values, rows["count"].to_pylist(), strict=True))
+            for opened in (
+                tailbit.open(self.path, index=self.index),
+                IndexedTable(open_table(self.path), f"{self.path}-none"),
+            ):
+                facets = opened.where(version=at).facets(column)
+                found = {repr(canonical(value)): count for value, count in facets.items()}
+                assert found == expected, f"facets of {column} at version {at}"
 
     def readable(self) -> list[int]:
         """The versions that can be rebuilt and all of whose files are there."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
+
+import pyarrow as pa
 
 
 def canonical(value: Any) -> Any:
@@ -21,3 +24,10 @@ def canonical(value: Any) -> Any:
     if isinstance(value, list) and value and type(value[0]) is tuple:
         return canonical(dict(value))
     return [canonical(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def as_python(values: pa.ChunkedArray) -> list[Any]:
+    """Values as Python objects; dates and times outside its calendar as text."""
+    with suppress(OverflowError, ValueError):
+        return list(values.to_pylist())
+    return list(values.cast(pa.string()).to_pylist())
