@@ -20,7 +20,8 @@ from tailbit.errors import DataFileError
 from tailbit.tables.decode import Decoder, field_id, find_field
 from tailbit.tables.delta.schema import arrow_type
 from tailbit.tables.model import Column
-from tailbit.tables.parquet_leaves import ParquetNode, parquet_tree, read_leaves
+from tailbit.tables.parquet_file import open_parquet, read_leaves
+from tailbit.tables.parquet_leaves import ParquetNode, parquet_tree
 from tailbit.tables.partition_values import partition_array, partition_value
 from tailbit.tables.storage import Storage
 
@@ -68,7 +69,7 @@ def open_data_file(
             raise DataFileError(
                 file=slice_path, reason=f"it has {found.size} bytes, the log says {expect_size}"
             )
-        file = DataFile(storage.open(path), coerce_int96_timestamp_unit="us")
+        file = open_parquet(storage.open(path), DataFile, coerce_int96_timestamp_unit="us")
         file.path, file.tree = slice_path, parquet_tree(file)
         file = _coding(storage.open(path), file, coded) if coded else file
     except FileNotFoundError as gone:

@@ -6,7 +6,6 @@ in schema order, so a walk over the Arrow schema finds the numbers for sure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -41,14 +40,6 @@ def parquet_tree(file: pq.ParquetFile) -> ParquetNode:
     if root.end != file.metadata.num_columns:
         raise ValueError(f"{file.metadata.num_columns} columns, but its schema has {root.end}")
     return root
-
-
-def read_leaves(
-    file: pq.ParquetFile, leaves: Sequence[int], row_groups: Sequence[int] | None, use_threads: bool
-) -> pa.Table:
-    """Those leaf columns of those row groups (None: all), nested as in the file."""
-    groups = list(range(file.metadata.num_row_groups)) if row_groups is None else list(row_groups)
-    return file.reader.read_row_groups(groups, column_indices=list(leaves), use_threads=use_threads)
 
 
 def _node(field: pa.Field, first: int) -> ParquetNode:

@@ -22,7 +22,8 @@ from tailbit.tables.delta.actions import Metadata, decode_path, parse_actions
 from tailbit.tables.delta.file_list import DV_TYPE, STORED, LateStats, stored_table
 from tailbit.tables.delta.listing import LOG, LogCheckpoint
 from tailbit.tables.delta.protocol import Protocol
-from tailbit.tables.parquet_leaves import ParquetNode, parquet_tree, read_leaves
+from tailbit.tables.parquet_file import open_parquet, read_leaves
+from tailbit.tables.parquet_leaves import ParquetNode, parquet_tree
 from tailbit.tables.storage import Storage
 
 _ADD = ("path", "size", "modificationTime", "partitionValues", "deletionVector")
@@ -136,7 +137,7 @@ def _readable(name: str) -> Iterator[None]:
 def _read_parquet(storage: Storage, name: str, files: bool) -> _Part:
     wanted = _WANTED if files else tuple(w for w in _WANTED if w[0] != "add")
     with _readable(name):
-        file = pq.ParquetFile(storage.open(name), page_checksum_verification=True)
+        file = open_parquet(storage.open(name), page_checksum_verification=True)
         tree = parquet_tree(file)
         leaves = sorted(leaf for path in wanted for leaf in _leaves(tree, path))
         table = read_leaves(file, leaves, None, use_threads=True)
@@ -170,6 +171,9 @@ def _leaves(tree: ParquetNode, path: Iterable[str]) -> range:
 def _part(table: pa.Table, name: str, stats: LateStats | None) -> _Part:
     protocol = _only(table, "protocol", "minReaderVersion")
     metadata = _only(table, "metaData", "id")
+    settings = _column(table, "metaData", "configuration")
+    if settings is not None and not pa.types.is_map(settings.type):
+        raise ValueError(f"configuration is of type {settings.type}")
     side = _column(table, "sidecar", "path")
     return _Part(
         name,
@@ -210,7 +214,9 @@ def _files(table: pa.Table, name: str) -> pa.Table:
         "path": decode_paths(_needed(table, "path", pa.string(), name), name),
         "size": _needed(table, "size", pa.int64(), name),
         "mtime": _needed(table, "modificationTime", pa.int64(), name),
-        "counted": pa.nulls(count, pa.int64()) if counted is None else pc.struct_field(counted, "numRecords"),
+        "counted": pa.nulls(count, pa.int64())
+        if counted is None
+        else _as(pc.struct_field(counted, "numRecords"), pa.int64(), "numRecords"),
         "partition": _optional(table, "partitionValues", STORED.field("partition").type),
         "dv": _vectors(_column(table, "add", "deletionVector"), count, name),
         "stats": pa.nulls(count, pa.large_string()),
@@ -223,6 +229,17 @@ def _needed(table: pa.Table, field: str, type_: pa.DataType, name: str) -> pa.Ch
     found = _column(table, "add", field)
     if found is None or found.null_count:
         raise MalformedLogError(file=name, reason=f"add.{field} is missing")
+    return _as(found, type_, field)
+
+
+def _as(found: pa.ChunkedArray, type_: pa.DataType, field: str) -> pa.ChunkedArray:
+    """A column in the type it must have; a number is never made of another type by a cast.
+
+    Raises:
+        ValueError: a column that is no whole number where one is expected.
+    """
+    if pa.types.is_integer(type_) and not pa.types.is_signed_integer(found.type):
+        raise ValueError(f"{field} is of type {found.type}")
     return found.cast(type_)
 
 
@@ -239,7 +256,7 @@ def _vectors(found: pa.ChunkedArray | None, count: int, name: str) -> pa.Array:
     """
     if found is None:
         return pa.nulls(count, DV_TYPE)
-    flat = {f.name: pc.struct_field(found, f.name).cast(f.type).combine_chunks() for f in DV_TYPE}
+    flat = {f.name: _as(pc.struct_field(found, f.name), f.type, f.name).combine_chunks() for f in DV_TYPE}
     kinds = flat["storageType"]
     there = pc.fill_null(pc.not_equal(kinds, ""), False)
     if not pc.any(there).as_py():
