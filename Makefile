@@ -5,15 +5,18 @@ PYTHON ?= python3
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+SECONDS ?= 60
+TARGETS ?=
 PACKAGES := tables index checkpoints streaming
 
-.PHONY: help test lint demo support-page fuzz constraints clean java
+.PHONY: help test lint demo support-page fuzz fuzz-bytes constraints clean java
 
 help:
 	@echo "make demo         index a live table while it changes, and answer from it"
 	@echo "make test         everything the project promises: lint, types, layers, tests"
 	@echo "make lint         ruff, mypy and import-linter alone"
 	@echo "make fuzz         the property and differential tests with many more examples"
+	@echo "make fuzz-bytes   the parsers of a table's bytes under a coverage-guided fuzzer, SECONDS=60 each"
 	@echo "make support-page write docs/delta-support.md from the marks on the tests"
 	@echo "make constraints  pin the newest versions that fit pyproject.toml (needs uv)"
 	@echo "make clean        remove what the other targets made"
@@ -38,6 +41,9 @@ demo: $(VENV)/.demo-installed java
 fuzz: $(VENV)/.test-installed java
 	HYPOTHESIS_PROFILE=deep TAILBIT_EXAMPLES=30 TAILBIT_SEEDS=20 $(BIN)/pytest -q tests/property tests/integration/test_differential.py $(PYTEST_ARGS)
 
+fuzz-bytes: $(VENV)/.fuzz-installed
+	PYTHONPATH=tests $(BIN)/python tests/support/fuzz_bytes.py --seconds $(SECONDS) $(TARGETS)
+
 support-page: $(VENV)/.test-installed
 	$(BIN)/pytest -q --collect-only --support-page docs/delta-support.md >/dev/null
 
@@ -51,6 +57,10 @@ $(VENV)/.test-installed: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[test]'
 	@touch $@
 
+$(VENV)/.fuzz-installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[fuzz]'
+	@touch $@
+
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 		{ echo "tailbit needs Python 3.10 or newer; give one with: make PYTHON=python3.12 ..." >&2; exit 1; }
@@ -62,7 +72,7 @@ java:
 
 constraints:
 	@{ echo "# Exact versions that were tested together; regenerate with: make constraints"; \
-		uv pip compile --universal --python-version 3.10 --extra test --extra bench \
+		uv pip compile --universal --python-version 3.10 --extra test --extra bench --extra fuzz \
 		--quiet --no-header --no-annotate pyproject.toml; } > constraints.new
 	@mv constraints.new constraints.txt
 

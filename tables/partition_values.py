@@ -98,7 +98,7 @@ def parse_partition_text(type_: DataType, text: str, zone: str = "UTC") -> Any:
     if name == "decimal":
         return _decimal(text, type_.scale)
     if name == "date":
-        return parse_micros(text, "UTC") // _DAY_US
+        return parse_micros(text, None) // _DAY_US
     if name == "timestamp":
         return parse_micros(text, zone)
     if name == "timestamp_ntz":

@@ -155,6 +155,7 @@ def _stats_reader(file: pq.ParquetFile, tree: ParquetNode, table: pa.Table, name
         with _readable(name):
             found = pc.struct_field(read_leaves(file, leaves, None, use_threads=True)["add"], "stats")
             found = found.cast(pa.large_string())
+            found.validate(full=True)
             return found if adds is None else found.filter(adds)
 
     return load
@@ -222,7 +223,9 @@ def _files(table: pa.Table, name: str) -> pa.Table:
         "stats": pa.nulls(count, pa.large_string()),
         "origin": pa.nulls(count, pa.int64()),
     }
-    return pa.table(columns).cast(STORED)
+    out = pa.table(columns).cast(STORED)
+    out.validate(full=True)
+    return out
 
 
 def _needed(table: pa.Table, field: str, type_: pa.DataType, name: str) -> pa.ChunkedArray:

@@ -239,6 +239,10 @@ class _SchemaReader:
         if at.depth > _MAX_DEPTH:
             raise MalformedLogError(file=self.file, reason="the schema is nested too deeply")
         if isinstance(raw, str):
+            if raw in ("struct", "array", "map"):
+                raise MalformedLogError(
+                    file=self.file, reason=f"column {'.'.join(at.name)!r} is a {raw} of nothing"
+                )
             if raw == "string" and at.nested_char:
                 return DataType("string or char in a nested column", raw=raw)
             length = _CHAR.fullmatch(declared) if raw == "string" else None

@@ -1,0 +1,316 @@
+"""The parsers of a table's bytes as functions of bytes, for the fuzzer and for the tests.
+
+A target passes bytes to one parser. A TailbitError ends it in peace; any other exception is a finding. Where
+the parser accepts the bytes, its answer is compared with another reading of the same bytes: plain `json`,
+pyarrow's rows as Python objects, Roaring treemaps, `datetime`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import pyarrow as pa
+from pyroaring import BitMap, BitMap64
+
+from support.byte_edits import edited, edited_parquet, edited_vector
+from support.byte_readings import adds_of_parquet, column_of_parquet, partition_reading, z85_reading
+from support.byte_seeds import Seeds
+from support.delta_builder import encode_z85
+from tailbit.errors import TailbitError
+from tailbit.tables import open_table
+from tailbit.tables.data_file import open_data_file, partition_array, read_columns
+from tailbit.tables.delta.actions import parse_actions
+from tailbit.tables.delta.checkpoint import CheckpointState, read_checkpoint
+from tailbit.tables.delta.deletion_vectors import PORTABLE_MAGIC, read_deletion_vector
+from tailbit.tables.delta.listing import LOG, LogCheckpoint
+from tailbit.tables.delta.schema import parse_schema
+from tailbit.tables.delta.statistics import min_max
+from tailbit.tables.model import Column, DataType, DeletionVector, FileSlice
+from tailbit.tables.storage import Storage
+
+Edit = Callable[[bytes, random.Random], bytes]
+PARTITION_TYPES = tuple(
+    DataType(name) if name != "decimal" else DataType(name, 20, 3)
+    for name in (
+        "string binary boolean byte short integer long float double decimal date timestamp timestamp_ntz"
+    ).split()
+)
+BOUNDED = ("long", "double", "decimal", "string", "date", "timestamp")
+DATA_COLUMNS = (
+    Column(("a",), ("a",), DataType("long")),
+    Column(("s",), ("s",), DataType("string")),
+    Column(("n", "x"), ("n", "x"), DataType("date")),
+)
+VECTOR = uuid.UUID(int=7)
+HEAD = struct.Struct("<III")
+
+
+@dataclass(frozen=True)
+class Target:
+    """One parser under the fuzzer. `run` raises where a promise is broken; `seeds` are whole inputs."""
+
+    name: str
+    run: Callable[[bytes], bool]
+    seeds: Callable[[], list[bytes]]
+    edit: Edit = edited
+
+
+@dataclass
+class Ground:
+    """A folder for the files that parsers read; every target writes its input over the last one."""
+
+    folder: Path
+    seeds: Seeds = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.seeds = Seeds(self.folder)
+        (self.folder / "free" / LOG / "_sidecars").mkdir(parents=True, exist_ok=True)
+        self.storage = Storage(str(self.folder / "free"))
+
+    def put(self, name: str, data: bytes) -> None:
+        (self.folder / "free" / name).write_bytes(data)
+
+    def targets(self) -> dict[str, Target]:
+        """All targets by name."""
+        seeds = self.seeds
+        found = [
+            Target("commit", self.commit, seeds.commits),
+            Target("hint", self.hint, seeds.hints),
+            Target("checkpoint", self.checkpoint, seeds.checkpoints, edited_parquet),
+            Target("manifest", self.manifest, seeds.manifests),
+            Target("sidecar", self.sidecar, seeds.sidecars, edited_parquet),
+            Target("vector_file", self.vector_file, seeds.vector_files, edited_vector),
+            Target("vector_inline", self.vector_inline, seeds.vectors_inline),
+            Target("partition_value", self.partition_value, seeds.partition_values),
+            Target("schema", self.schema, seeds.schemas),
+            Target("statistics", self.statistics, seeds.statistics),
+            Target("data_file", self.data_file, seeds.data_files, edited_parquet),
+        ]
+        return {target.name: target for target in found}
+
+    def commit(self, data: bytes) -> bool:
+        """The actions of a commit are those that plain JSON finds."""
+        with _Peace() as peace:
+            found = parse_actions(data, "commit")
+        if peace.refused:
+            return False
+        adds, removes = {}, set()
+        for name, body in _json_actions(data):
+            if name == "add":
+                adds[_decoded(body["path"])] = body
+            elif name == "remove":
+                removes.add(_decoded(body["path"]))
+        assert found.adds.keys() == adds.keys(), "adds"
+        assert found.removes.keys() == removes, "removes"
+        for path, piece in found.adds.items():
+            _same_add(piece, adds[path])
+        return True
+
+    def hint(self, data: bytes) -> bool:
+        """Whatever `_last_checkpoint`, a `.crc` or a compaction holds, the table stays as it is."""
+        path, expected = self.seeds.table()
+        for name in ("_last_checkpoint", f"{2:020d}.crc", f"{1:020d}.{2:020d}.compacted.json"):
+            (Path(path) / LOG / name).write_bytes(data)
+        assert open_table(path).snapshot().files.paths.to_pylist() == expected
+        return True
+
+    def checkpoint(self, data: bytes) -> bool:
+        """The files of a Parquet checkpoint are those that pyarrow's rows name."""
+        name = f"{LOG}/checkpoint.parquet"
+        self.put(name, data)
+        state = self._state(name)
+        if state is not None:
+            _same_files(state, adds_of_parquet(data))
+        return state is not None
+
+    def sidecar(self, data: bytes) -> bool:
+        """The same of a sidecar, read by way of its manifest."""
+        self.put(f"{LOG}/_sidecars/s.parquet", data)
+        self.put(f"{LOG}/manifest.json", self.seeds.manifests()[0])
+        state = self._state(f"{LOG}/manifest.json")
+        if state is not None:
+            _same_files(state, adds_of_parquet(data))
+        return state is not None
+
+    def manifest(self, data: bytes) -> bool:
+        """The files of a JSON manifest are its own and those of the sidecars that it names."""
+        side = self.seeds.sidecars()[0]
+        self.put(f"{LOG}/_sidecars/s.parquet", side)
+        self.put(f"{LOG}/manifest.json", data)
+        state = self._state(f"{LOG}/manifest.json")
+        if state is None:
+            return False
+        actions = list(_json_actions(data))
+        rows = [{"add": body} for name, body in actions if name == "add"]
+        count = sum(name == "sidecar" for name, _ in actions)
+        own = {row["add"]["path"]: row for row in rows}
+        _same_files(state, [*own.values(), *(adds_of_parquet(side) * count)])
+        return True
+
+    def _state(self, name: str) -> CheckpointState | None:
+        with _Peace() as peace:
+            state = read_checkpoint(self.storage, LogCheckpoint(2, (name,)))
+            state.late_stats() if state.late_stats else None
+        return None if peace.refused else state
+
+    def vector_file(self, data: bytes) -> bool:
+        """A stored vector hides what a Roaring treemap of its bytes holds. Offset, size and count lead."""
+        if len(data) < HEAD.size:
+            return False
+        offset, size, count = HEAD.unpack_from(data)
+        name = encode_z85(VECTOR.bytes)
+        self.put(f"deletion_vector_{VECTOR}.bin", data[HEAD.size :])
+        with _Peace() as peace:
+            rows = read_deletion_vector(self.storage, DeletionVector("u", name, offset, size, count))
+        if not peace.refused:
+            start = HEAD.size + offset + 4
+            _same_rows(rows, data[start : start + size], count)
+        return not peace.refused
+
+    def vector_inline(self, data: bytes) -> bool:
+        """The same of an inline vector; size and count lead its text."""
+        if len(data) < 8:
+            return False
+        size, count = struct.unpack_from("<II", data)
+        text = data[8:].decode("latin-1")
+        with _Peace() as peace:
+            rows = read_deletion_vector(self.storage, DeletionVector("i", text, None, size, count))
+        if not peace.refused:
+            _same_rows(rows, z85_reading(text)[:size], count)
+        return not peace.refused
+
+    def partition_value(self, data: bytes) -> bool:
+        """A partition value is what Python's own readers make of its text; the first byte is its type."""
+        type_ = PARTITION_TYPES[(data or b"\0")[0] % len(PARTITION_TYPES)]
+        text = data[1:].decode(errors="replace")
+        with _Peace() as peace:
+            found = partition_array(Column(("p",), ("p",), type_, partition=True), text, 2)
+        if not peace.refused:
+            assert len(found) == 2
+            partition_reading(type_, text, found[0])
+        return not peace.refused
+
+    def schema(self, data: bytes) -> bool:
+        """The columns of a schema are the fields that plain JSON finds, in every mapping mode."""
+        text = data.decode(errors="replace")
+        accepted = [self._schema(text, mode) for mode in ("none", "name", "id")]
+        return any(accepted)
+
+    def _schema(self, text: str, mode: str) -> bool:
+        with _Peace() as peace:
+            found = parse_schema(text, (), {"delta.columnMapping.mode": mode}, "schema")
+        if peace.refused:
+            return False
+        assert [c.name[0] for c in found.columns] == [f["name"] for f in json.loads(text)["fields"]]
+        for leaf in found.leaves():
+            assert len(leaf.name) == len(leaf.physical) > 0
+        with _Peace():
+            assert len(found.arrow()) == len(found.columns)
+        return True
+
+    def statistics(self, data: bytes) -> bool:
+        """Bounds are never tighter than what plain JSON finds."""
+        text = data.decode(errors="replace")
+        accepted = [self._bounds(text, DataType(name, 20, 3)) for name in BOUNDED]
+        return any(accepted)
+
+    def _bounds(self, text: str, type_: DataType) -> bool:
+        with _Peace() as peace:
+            found = min_max(text, Column(("a",), ("a",), type_))
+        if peace.refused or found is None:
+            return False
+        stats = json.loads(text)
+        assert found.null_count is None or found.null_count == stats["nullCount"]["a"]
+        assert found.num_records is None or found.num_records == stats["numRecords"]
+        if type_.name in ("long", "string"):
+            assert found.min is None or found.min == stats["minValues"]["a"]
+            assert found.max is None or found.max == stats["maxValues"]["a"]
+        if type_.name == "double":
+            assert found.min is None or found.min <= float(stats["minValues"]["a"])
+        return True
+
+    def data_file(self, data: bytes) -> bool:
+        """The columns of a data file are those that pyarrow's rows hold."""
+        self.put("data.parquet", data)
+        with _Peace() as peace:
+            file = open_data_file(self.storage, "data.parquet")
+            table = read_columns(file, DATA_COLUMNS)
+        if peace.refused:
+            return False
+        for column in ("a", "s"):
+            told = column_of_parquet(data, column)
+            found = table[column].cast(pa.binary()) if column == "s" else table[column]
+            assert told is None or found.to_pylist() == told, column
+        return True
+
+
+class _Peace:
+    """A block that a TailbitError may end: then `refused` is true."""
+
+    refused = False
+
+    def __enter__(self) -> _Peace:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        self.refused = isinstance(error, TailbitError)
+        if self.refused:
+            assert getattr(error, "hint", "") and str(error)
+        return self.refused
+
+
+def _json_actions(data: bytes) -> Iterator[tuple[str, Any]]:
+    for line in data.split(b"\n"):
+        if line.strip():
+            yield from ((name, body) for name, body in json.loads(line).items() if isinstance(body, dict))
+
+
+def _decoded(path: str) -> str:
+    text = unquote_to_bytes(path).decode()
+    return "/" + text[5:].lstrip("/") if path.startswith("file:") else text
+
+
+def _same_add(piece: FileSlice, body: dict[str, Any]) -> None:
+    assert (piece.size, piece.mtime) == (body["size"], body["modificationTime"])
+    assert piece.size >= 0
+    assert piece.path
+    assert dict(piece.partition) == (body.get("partitionValues") or {})
+    vector = body.get("deletionVector") or {}
+    told = vector.get("storageType") or None
+    assert (piece.hidden.storage_type if piece.hidden else None) == told
+    if piece.hidden is not None:
+        kept = (piece.hidden.path_or_inline, piece.hidden.offset, piece.hidden.cardinality)
+        assert kept == (vector["pathOrInlineDv"], vector.get("offset"), vector["cardinality"])
+
+
+def _same_files(state: CheckpointState, rows: list[dict[str, Any]]) -> None:
+    """The files of a state are the add actions of rows: path, size, time, partition and hidden rows."""
+    told = [row["add"] for row in rows if (row.get("add") or {}).get("path") is not None]
+    found = state.files.to_pylist()
+    assert len(found) == len(told)
+    for piece, add in zip(
+        sorted(found, key=lambda f: f["path"]), sorted(told, key=lambda a: _decoded(a["path"])), strict=True
+    ):
+        assert piece["path"] == _decoded(add["path"])
+        assert (piece["size"], piece["mtime"]) == (add["size"], add["modificationTime"])
+        assert dict(piece["partition"] or ()) == dict(add.get("partitionValues") or ())
+        vector = add.get("deletionVector") or {}
+        told_vector = vector.get("pathOrInlineDv") if vector.get("storageType") else None
+        assert (piece["dv"] or {}).get("pathOrInlineDv") == told_vector
+
+
+def _same_rows(rows: BitMap, payload: bytes, count: int) -> None:
+    assert len(rows) == count
+    if struct.unpack_from("<i", payload) == (PORTABLE_MAGIC,):
+        assert list(rows) == list(BitMap64.deserialize(payload[4:]))
+    else:
+        (size,) = struct.unpack_from("<i", payload, 8) if count else (0,)
+        assert not count or list(rows) == list(BitMap.deserialize(payload[12 : 12 + size]))
