@@ -107,8 +107,8 @@ def test_an_index_built_before_every_widening_answers_after_it(spark: Any, table
     table.sql(
         f"create table {{t}} ({columns}, p byte) using delta partitioned by (p) tblproperties"
         " ('delta.enableTypeWidening'='true', 'delta.feature.timestampNtz'='supported')",
-        "insert into {t} values (1, 2, 3, 0.1, 1.25, date'0001-01-01', 7, 8, 9007199254740993, 3, 4, 5, 6, 10,"
-        " 11, 12, 2), (-128, -32768, -5, -0.0, -9999.99, date'9999-12-31', -7, -8, -9, -3, -4, -5, -6, -10,"
+        "insert into {t} values (1, 2, 3, 0.1, 1.25, date'0001-01-01', 7, 8, 9007199254740993, 3, 4, 5, 6,"
+        " 10, 11, 12, 2), (-128, -32768, -5, -0.0, -9999.99, date'9999-12-31', -7, -8, -9, -3, -4, -5, -6, -10,"
         f" -1, -12, 2), ({'null, ' * len(WIDENINGS)} null)",
     )
     table.sql(
