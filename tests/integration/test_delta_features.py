@@ -76,8 +76,8 @@ WIDENINGS = {
     "i": ("long", "decimal(22,2)"),
     "j": ("short", "double"),
     "k": ("byte", "double"),
-    "l": ("byte", "decimal(5,2)"),
-    "m": ("short", "decimal(10,1)"),
+    "l": ("byte", "decimal(12,2)"),
+    "m": ("short", "decimal(11,1)"),
     "n": ("byte", "int"),
     "o": ("byte", "long"),
     "q": ("short", "long"),
@@ -108,8 +108,8 @@ def test_an_index_built_before_every_widening_answers_after_it(spark: Any, table
         f"create table {{t}} ({columns}, p byte) using delta partitioned by (p) tblproperties"
         " ('delta.enableTypeWidening'='true', 'delta.feature.timestampNtz'='supported')",
         "insert into {t} values (1, 2, 3, 0.1, 1.25, date'0001-01-01', 7, 8, 9007199254740993, 3, 4, 5, 6,"
-        " 10, 11, 12, 2), (-128, -32768, -5, -0.0, -9999.99, date'9999-12-31', -7, -8, -9, -3, -4, -5, -6, -10,"
-        f" -1, -12, 2), ({'null, ' * len(WIDENINGS)} null)",
+        " 10, 11, 12, 2), (-128, -32768, -5, -0.0, -9999.99, date'9999-12-31', -7, -8, -9, -3, -4, -5, -6,"
+        f" -10, -1, -12, 2), ({'null, ' * len(WIDENINGS)} null)",
     )
     table.sql(
         *(f"alter table {{t}} alter column {name} type {wide}" for name, (_, wide) in WIDENINGS.items()),

@@ -99,7 +99,6 @@ def test_a_shallow_clone_is_read_from_the_files_of_its_origin(spark: Any, table_
     clone.sql(
         "delete from {t} where a = 6",
         "insert into {t} values (3, 'y')",
-        f"create or replace table {{t}} shallow clone {origin.name}",
         "restore {t} to version as of 1",
         "optimize {t}",
     )

@@ -1,4 +1,4 @@
-"""Deletion vectors in every place the protocol allows, and features that are dropped: as Spark reads them."""
+"""Deletion vectors in every place that the protocol allows, as Spark reads them."""
 
 from __future__ import annotations
 
@@ -32,24 +32,3 @@ def test_hidden_rows_are_found_in_every_place(spark: Any, table_path: str) -> No
     made.commit([*made.hide(one, made.inline_vector(range(9))), *made.hide(four, made.inline_vector([7, 8]))])
     table.judge("a = 3", "b = 'x'", "b IS NULL AND a > 1", "NOT b = 'y'")
     table.judge_facets("a", "b")
-
-
-@pytest.mark.supports("Histories", "DROP FEATURE of deletionVectors, columnMapping, typeWidening", "exact")
-@pytest.mark.supports("Table features", "checkpointProtection", "exact")
-def test_features_that_are_dropped_leave_every_version_readable(spark: Any, table_path: str) -> None:
-    table = JudgedTable(spark, table_path, ["a", "b"])
-    table.sql(
-        "create table {t} (a byte, b string) using delta tblproperties ('delta.columnMapping.mode'='name',"
-        " 'delta.enableDeletionVectors'='true', 'delta.enableTypeWidening'='true')",
-        "insert into {t} values (1, 'x'), (2, null), (3, 'y')",
-        "delete from {t} where a = 2",
-        "alter table {t} rename column b to c",
-        "alter table {t} alter column a type int",
-        "insert into {t} values (1000, 'x')",
-        "alter table {t} drop feature deletionVectors",
-        "alter table {t} drop feature typeWidening",
-        "alter table {t} drop feature columnMapping",
-        "insert into {t} values (1, 'y')",
-    )
-    table.judge("a = 1", "a > 2", "b = 'x'", "c IS NULL OR c = 'y'")
-    table.judge_facets("a", "c")
