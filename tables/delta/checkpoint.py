@@ -275,14 +275,23 @@ def _vectors(found: pa.ChunkedArray | None, count: int, name: str) -> pa.Array:
 
 def decode_paths(paths: pa.ChunkedArray, name: str) -> pa.Array:
     """Paths of the log, each decoded once. Cost: per path only where one holds an escape or a scheme."""
-    flat = pa.concat_arrays([pa.array([], pa.string()), *paths.chunks])
+    flat = pa.concat_arrays([pa.nulls(0, pa.string()), *paths.chunks])
+    if not _any_odd(flat):
+        return flat
     odd = pc.or_(pc.match_substring(flat, "%"), pc.starts_with(flat, "file:"))
     odd = pc.or_(odd, pc.equal(pc.binary_length(flat), 0))
-    if not pc.any(odd).as_py():
-        return flat
     folder = lru_cache(maxsize=4096)(decode_path)
     plain = [_decoded(folder, path, name) for path in flat.filter(odd).to_pylist()]
     return pc.replace_with_mask(flat, odd, pa.array(plain, pa.string()))
+
+
+def _any_odd(paths: pa.StringArray) -> bool:
+    """Whether a path may hold an escape or a scheme, or is empty: one pass over the bytes of all of them."""
+    data = paths.buffers()[2]
+    if data is None or b"%" in data.to_pybytes():
+        return True
+    odd = pc.or_(pc.starts_with(paths, "file:"), pc.equal(pc.binary_length(paths), 0))
+    return bool(pc.any(odd).as_py())
 
 
 def _decoded(folder: Callable[[str, str], str], path: str, name: str) -> str:

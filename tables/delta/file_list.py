@@ -133,7 +133,7 @@ class FileList(Sequence[FileSlice]):
     @cached_property
     def paths(self) -> pa.StringArray:
         """Paths in order, as one array."""
-        return pa.concat_arrays([pa.array([], pa.string()), *self._stored["path"].chunks])
+        return pa.concat_arrays([pa.nulls(0, pa.string()), *self._stored["path"].chunks])
 
     @cached_property
     def dv_rows(self) -> npt.NDArray[np.int64]:

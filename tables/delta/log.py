@@ -12,13 +12,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tailbit.errors import CommitGapError, NotATableError
+from tailbit.errors import CommitGapError, MalformedLogError, NotATableError
 from tailbit.tables.delta.actions import Actions, parse_actions
 from tailbit.tables.delta.listing import LOG, Listing, commit_name
 from tailbit.tables.delta.protocol import check_configuration, check_protocol
 from tailbit.tables.model import FileSlice, SliceChange, Version
 from tailbit.tables.storage import Entry, Stat, Storage
 
+_FIRST_LINE = 1 << 16
 _KEPT_COMMITS = 16
 _KEPT_COMMIT_BYTES = 1 << 20
 """Parsed commits up to this size are kept: planner, batch and snapshot ask for the same few."""
@@ -133,6 +134,28 @@ class DeltaLog:
             while len(self._commits) > _KEPT_COMMITS:
                 self._commits.popitem(last=False)
         return actions
+
+    def in_commit_timestamp(self, version: Version) -> int | None:
+        """The time that a commit carries, in ms. Cost: its first line, which is where it must stand.
+
+        Raises:
+            CommitGapError: the commit is not in the log.
+            MalformedLogError: it cannot be parsed.
+        """
+        if (version, self._stat(version)) not in self._commits:
+            found = self._first_line(version)
+            if found is not None and found.info:
+                return found.in_commit_timestamp
+        return self.commit(version).in_commit_timestamp
+
+    def _first_line(self, version: Version) -> Actions | None:
+        """The actions of a commit's first line; None where it is longer than usual or damaged."""
+        name = commit_name(version)
+        try:
+            line, end, _ = self.storage.read_range(name, 0, _FIRST_LINE).partition(b"\n")
+            return parse_actions(line, name) if end else None
+        except (FileNotFoundError, MalformedLogError):
+            return None
 
     def commit_bytes(self, version: Version) -> bytes:
         """The bytes of one commit.

@@ -33,7 +33,7 @@ class Clock:
         Raises:
             CommitGapError: the commit is not in the log.
         """
-        stamp = self.log.commit(version).in_commit_timestamp
+        stamp = self.log.in_commit_timestamp(version)
         return stamp if stamp is not None else self._file_time(version)
 
     def _file_time(self, version: Version) -> int:

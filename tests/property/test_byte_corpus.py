@@ -7,7 +7,6 @@ import os
 import random
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +20,9 @@ from tailbit.tables.delta.checkpoint import read_checkpoint
 from tailbit.tables.delta.listing import LOG, LogCheckpoint
 
 NAMES = (
-    "commit hint checkpoint sidecar manifest vector_file vector_inline partition_value schema statistics data_file"
-).split()
+    *("commit", "hint", "checkpoint", "sidecar", "manifest", "vector_file", "vector_inline"),
+    *("partition_value", "schema", "statistics", "data_file"),
+)
 SECONDS = 2.0
 SLACK = 8 << 20
 TIMES = 10
@@ -89,7 +89,9 @@ def test_edited_bytes_are_named_or_read_as_another_reader_reads_them(name: str, 
 
 
 @pytest.mark.parametrize("seed", [0, 2])
-def test_a_checkpoint_whose_pages_have_checksums_is_read_as_it_was_or_refused(ground: Ground, seed: int) -> None:
+def test_a_checkpoint_whose_pages_have_checksums_is_read_as_it_was_or_refused(
+    ground: Ground, seed: int
+) -> None:
     whole, draw = ground.seeds.checkpoints()[seed], random.Random(seed)
     expected = _read(ground, whole)
     for _ in range(500 * FACTOR):

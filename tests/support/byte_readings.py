@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 from support.delta_builder import Z85
 from tailbit.tables.model import DataType
 
+_ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d{6})?([+-]\d\d:\d\d)?)?", re.ASCII)
 _LIMITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 
 
@@ -79,10 +81,9 @@ def partition_reading(type_: DataType, text: str, found: pa.Scalar) -> None:
 
 
 def _same_time(text: str, found: pa.Scalar, name: str) -> None:
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-    except ValueError:
+    if not _ISO.fullmatch(text):
         return
+    moment = datetime.datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.timezone.utc)
     since = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)

@@ -263,7 +263,8 @@ class _Peace:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
         self.refused = isinstance(error, TailbitError)
         if self.refused:
-            assert getattr(error, "hint", "") and str(error)
+            assert getattr(error, "hint", "")
+            assert str(error)
         return self.refused
 
 

@@ -3,7 +3,7 @@
 Each target runs in a process of its own, beginning from its seeds and `tests/corpus/<target>`. New inputs are
 kept in `build/fuzz/<target>`; one that breaks a promise is printed, and left there as `crash-…`, `timeout-…`
 or `oom-…`: copy it to `tests/corpus/<target>` under a name that says what was wrong. `--keep N` copies the
-N smallest inputs that reach code nothing else reaches.
+N smallest inputs that each reach lines of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 HERE = Path(__file__).resolve()
 CORPUS = HERE.parents[1] / "corpus"
@@ -104,14 +107,37 @@ def _fuzz(name: str, options: list[str]) -> None:
 
 
 def _keep(name: str, count: int) -> None:
-    """Copy the smallest inputs that together reach all that was reached into the corpus."""
-    kept = CORPUS / name
-    with tempfile.TemporaryDirectory() as merged:
-        command = [sys.executable, str(HERE), "--one", name, "-merge=1", merged]
-        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-        found = sorted(Path(merged).iterdir(), key=lambda p: p.stat().st_size)
-        for path in found[:count]:
-            shutil.copy(path, kept / path.name[:16])
+    """Copy at most so many small inputs that each reach lines which no smaller one reaches."""
+    from support.byte_targets import Ground
+
+    found = [path for path in (WORK / name).iterdir() if "-" not in path.name and path.suffix != ".txt"]
+    seen: set[tuple[str, int]] = set()
+    kept = 0
+    with tempfile.TemporaryDirectory() as folder:
+        target = Ground(Path(folder)).targets()[name]
+        for path in sorted(found, key=lambda p: (p.stat().st_size, p.name)):
+            lines = _lines(target.run, path.read_bytes())
+            if kept < count and not lines <= seen:
+                shutil.copy(path, CORPUS / name / path.name[:16])
+                seen, kept = seen | lines, kept + 1
+
+
+def _lines(run: Callable[[bytes], bool], data: bytes) -> set[tuple[str, int]]:
+    """The lines of the package that an input reaches."""
+    lines: set[tuple[str, int]] = set()
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if "/tables/" not in frame.f_code.co_filename:
+            return None
+        lines.add((frame.f_code.co_filename, frame.f_lineno))
+        return trace
+
+    sys.settrace(trace)
+    try:
+        run(data)
+    finally:
+        sys.settrace(None)
+    return lines
 
 
 if __name__ == "__main__":
