@@ -70,12 +70,20 @@ def _check_names(file: pq.ParquetFile, footer: bytes) -> None:
     schema, fields = file.metadata.schema, parquet_tree(file).children
     names = [parts for field in fields for parts in _names(schema, field, ())]
     texts = [(".".join(parts), _name_list(parts)) for parts in names]
-    at = 0
+    at = _behind_schema(schema, footer)
     for group in range(file.metadata.num_row_groups):
         for name, text in texts:
             at = footer.find(text, at) + len(text)
             if at < len(text):
                 raise ValueError(f"column {name!r} of its schema is not in row group {group}")
+
+
+def _behind_schema(schema: pq.ParquetSchema, footer: bytes) -> int:
+    """Where the schema of a footer ends: behind its last leaf's name."""
+    at = 0
+    for leaf in range(len(schema)):
+        at = footer.find(_sized(schema.column(leaf).name), at) + 1
+    return at
 
 
 def _names(schema: pq.ParquetSchema, node: ParquetNode, above: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -103,10 +111,15 @@ def _dotted(node: ParquetNode) -> bool:
 
 def _name_list(parts: Sequence[str]) -> bytes:
     """A column's path as a footer holds it: a list of texts, each behind its length."""
-    texts = [part.encode() for part in parts]
-    short = len(texts) < _LONG_LIST
-    head = bytes([len(texts) << 4 | _TEXT]) if short else bytes([0xF0 | _TEXT]) + _varint(len(texts))
-    return head + b"".join(_varint(len(text)) + text for text in texts)
+    short = len(parts) < _LONG_LIST
+    head = bytes([len(parts) << 4 | _TEXT]) if short else bytes([0xF0 | _TEXT]) + _varint(len(parts))
+    return head + b"".join(map(_sized, parts))
+
+
+def _sized(text: str) -> bytes:
+    """A text behind its length in bytes."""
+    data = text.encode()
+    return _varint(len(data)) + data
 
 
 def _varint(number: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.delta_builder import DeltaBuilder
@@ -174,4 +175,36 @@ def test_one_path_twice_in_a_checkpoint_is_malformed(builder: DeltaBuilder) -> N
     for version in range(builder.version):
         (builder.log / f"{version:020d}.json").unlink()
     with pytest.raises(MalformedLogError, match=r"'0\.parquet' is live twice"):
+        open_table(builder.path).snapshot()
+
+
+def test_a_path_that_is_not_utf8_is_refused(builder: DeltaBuilder) -> None:
+    (path,) = builder.checkpoint()
+    for commit in builder.log.glob("*.json"):
+        commit.unlink()
+    table = pq.ParquetFile(path).read()
+    pq.write_table(table, path, compression="none", use_dictionary=False)
+    assert len(open_table(builder.path).snapshot().files)
+    name = next(iter(builder.live)).encode()
+    data = path.read_bytes()
+    at = data.index(name)
+    path.write_bytes(data[:at] + b"\xff" + data[at + 1 :])
+    with pytest.raises(MalformedLogError, match=r"(?i)utf-?8"):
+        open_table(builder.path).snapshot()
+
+
+def test_a_size_of_another_type_than_a_whole_number_is_refused(builder: DeltaBuilder) -> None:
+    (path,) = builder.checkpoint()
+    for commit in builder.log.glob("*.json"):
+        commit.unlink()
+    table = pq.ParquetFile(path).read()
+    add = table["add"].combine_chunks()
+    fields = [
+        f.with_type(pa.decimal128(21, 2)) if f.name == "size" else f for f in table.schema.field("add").type
+    ]
+    columns = [c.cast(f.type) for c, f in zip(add.flatten(), fields, strict=True)]
+    at = table.schema.get_field_index("add")
+    altered = pa.StructArray.from_arrays(columns, fields=fields, mask=add.is_null())
+    pq.write_table(table.set_column(at, "add", altered), path)
+    with pytest.raises(MalformedLogError, match=r"size is of type decimal128\(21, 2\)"):
         open_table(builder.path).snapshot()

@@ -136,3 +136,8 @@ def test_values_written_by_deltalake_come_back(table_path: str, name: str) -> No
         map(str, DeltaTable(table_path).to_pyarrow_table()["p"].to_pylist())
     )
     assert sorted(map(str, found)) == sorted(map(str, table["p"].to_pylist()))
+
+
+def test_a_date_with_an_offset_is_refused_not_moved_to_another_day() -> None:
+    with pytest.raises(MalformedLogError, match=r"2024-02-21\+05:30"):
+        partition_value(column("date"), "2024-02-21+05:30")

@@ -155,3 +155,9 @@ def test_char_below_a_top_level_column_is_refused_since_only_text_says_where() -
     assert schema.arrow([schema.resolve("s.y")]).types == [pa.int32()]
     with pytest.raises(ColumnTypeError, match="nested"):
         schema.arrow([schema.resolve("s.x")])
+
+
+@pytest.mark.parametrize("name", ["struct", "array", "map"])
+def test_a_nested_type_given_as_a_bare_name_is_refused(name: str) -> None:
+    with pytest.raises(MalformedLogError, match=f"'a' is a {name} of nothing"):
+        parse(column("a", name))

@@ -96,3 +96,12 @@ def test_deltalake_agrees_on_the_version_of_a_time(table_path: str) -> None:
     for second in (1_700_000_100, 1_700_000_250, 1_700_000_299):
         other.load_as_version(datetime.datetime.fromtimestamp(second, datetime.timezone.utc))
         assert table.version_at(second * 1000) == other.version()
+
+
+def test_the_time_of_a_commit_is_read_without_its_actions(table_path: str) -> None:
+    builder = DeltaBuilder(table_path).create(SCHEMA)
+    stamp = {"inCommitTimestamp": 1234}
+    builder.commit([builder.data_file(pa.table({"a": [1]}))], info=stamp)
+    path = builder.log / f"{1:020d}.json"
+    path.write_bytes(path.read_bytes() + b"no JSON")
+    assert open_table(table_path).commit_timestamp(1) == 1234
