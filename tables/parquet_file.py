@@ -39,7 +39,7 @@ def open_parquet(source: pa.NativeFile, kind: type[File] = pq.ParquetFile, **opt
     """
     footer = read_footer(source)
     limit = max(len(footer), _LEAST_LIMIT)
-    file = kind(source, thrift_string_size_limit=limit, thrift_container_size_limit=limit, **options)
+    file: File = kind(source, thrift_string_size_limit=limit, thrift_container_size_limit=limit, **options)
     _check_rows(file.metadata)
     _check_names(file, footer)
     return file

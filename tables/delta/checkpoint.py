@@ -137,7 +137,7 @@ def _readable(name: str) -> Iterator[None]:
 def _read_parquet(storage: Storage, name: str, files: bool) -> _Part:
     wanted = _WANTED if files else tuple(w for w in _WANTED if w[0] != "add")
     with _readable(name):
-        file = open_parquet(storage.open(name), page_checksum_verification=True)
+        file: pq.ParquetFile = open_parquet(storage.open(name), page_checksum_verification=True)
         tree = parquet_tree(file)
         leaves = sorted(leaf for path in wanted for leaf in _leaves(tree, path))
         table = read_leaves(file, leaves, None, use_threads=True)

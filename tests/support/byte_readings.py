@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.delta_builder import Z85
+from tailbit.tables.delta.deletion_vectors import Z85
 from tailbit.tables.model import DataType
 
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d{6})?([+-]\d\d:\d\d)?)?", re.ASCII)
@@ -47,7 +47,8 @@ def column_of_parquet(data: bytes, name: str) -> list[Any] | None:
     if read.num_columns != 1 or read.schema.field(0).type not in (pa.string(), pa.int64(), pa.binary()):
         return None
     column = read.column(0)
-    return (column.cast(pa.binary()) if column.type == pa.string() else column).to_pylist()
+    values: list[Any] = (column.cast(pa.binary()) if column.type == pa.string() else column).to_pylist()
+    return values
 
 
 def z85_reading(text: str) -> bytes:

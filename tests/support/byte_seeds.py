@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from support.delta_builder import DeltaBuilder, encode_z85, framed, native, portable
 
 SCHEMA = pa.schema([("a", pa.int64()), ("p", pa.string())])
-_SETS = ([], [1, 5, 6], list(range(300)), [0, 70_000, 4_294_967_294])
+_SETS: tuple[list[int], ...] = ([], [1, 5, 6], list(range(300)), [0, 70_000, 4_294_967_294])
 _STATS = (
     {"numRecords": 3},
     {"numRecords": 3, "minValues": {"a": 1}, "maxValues": {"a": 9}, "nullCount": {"a": 0}},
