@@ -75,8 +75,8 @@ class FileList(Sequence[FileSlice]):
         """
         paths = stored["path"].combine_chunks()
         if not _ascending(paths):
-            order = pc.sort_indices(paths)
-            stored, paths = stored.take(order), paths.take(order)
+            stored = stored.take(pc.sort_indices(paths))
+            paths = stored["path"].combine_chunks()
             if not _ascending(paths):
                 twice = paths.filter(pa.concat_arrays([_same_as_next(paths), pa.array([False])]))
                 raise MalformedLogError(file=file, reason=f"path {twice[0].as_py()!r} is live twice")
