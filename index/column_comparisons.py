@@ -34,7 +34,7 @@ def check_comparable(left: Column, right: Column) -> None:
         scale, wide = 0 if key_type == "integer" else scale_of(key_type), scale_of(wanted)
         digits = side.type.precision - side.type.scale if scale else 19
         rescaled = scale is not None and wide is not None and scale <= wide and digits + wide <= 38
-        textual = is_textual(key_type) and wanted == "string"
+        textual = is_textual(key_type) and is_textual(wanted)
         if key_type != wanted and not plain and not rescaled and not textual:
             raise Incomparable(f"Spark would cast column {side.label} from {side.type} to {common}")
 

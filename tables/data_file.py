@@ -10,7 +10,8 @@ that calendar differs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 from tailbit.errors import DataFileError
 from tailbit.tables.decode import Decoder, field_id, find_field
 from tailbit.tables.delta.schema import arrow_type
+from tailbit.tables.int96 import check_int96, int96_leaves
 from tailbit.tables.model import Column
 from tailbit.tables.parquet_file import open_parquet, read_leaves
 from tailbit.tables.parquet_leaves import ParquetNode, parquet_tree
@@ -46,6 +48,7 @@ class DataFile(pq.ParquetFile):  # type: ignore[misc]
     path: str = ""
     tree: ParquetNode
     coded: frozenset[str] = frozenset()
+    reopen: Callable[[], pa.NativeFile] | None = None
 
 
 def open_data_file(
@@ -72,6 +75,7 @@ def open_data_file(
         file = open_parquet(storage.open(path), DataFile, coerce_int96_timestamp_unit="us")
         file.path, file.tree = slice_path, parquet_tree(file)
         file = _coding(storage.open(path), file, coded) if coded else file
+        file.reopen = partial(storage.open, path)
     except FileNotFoundError as gone:
         raise DataFileError(file=slice_path, reason="the file is missing") from gone
     except (pa.ArrowException, OSError, ValueError) as wrong:
@@ -140,6 +144,10 @@ def read_columns(
         found = [_find(tree, c, path) for c in columns]
         leaves = sorted({leaf for steps in found if steps for leaf in steps[-1].leaves})
         table = read_leaves(file, leaves, row_groups, use_threads=False) if leaves else None
+        reopen = getattr(file, "reopen", None)
+        int96 = int96_leaves(file.metadata, leaves) if reopen is not None else []
+        if int96:
+            check_int96(reopen(), file.metadata, int96, row_groups, path)
         rows = table.num_rows if table is not None else _rows(file, row_groups)
         arrays = []
         for column, type_, steps in zip(columns, types, found, strict=True):

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from tailbit.errors import StorageError
+from tailbit.errors import StorageError, UsageError
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -110,7 +110,7 @@ def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column as CSV can hold it: bytes as hex digits, nested values as JSON."""
     if not (pa.types.is_nested(column.type) or pa.types.is_binary(column.type)):
         return column
-    spelled = column.cast(_spelled(column.type)).to_pylist(maps_as_pydicts="strict")
+    spelled = _in_python(column.cast(_spelled(column.type)))
     texts = [None if v is None else _nested_text(json_value(v)) for v in spelled]
     return pa.chunked_array([pa.array(texts, pa.string())])
 
@@ -123,9 +123,32 @@ def _plain_rows(tables: Iterable[pa.Table]) -> Iterator[dict[str, Any]]:
     """Rows of JSON-able values."""
     for table in tables:
         spelled = table.cast(pa.schema([f.with_type(_spelled(f.type)) for f in table.schema]))
+        spelled = pa.table([_utf8(c) for c in spelled.columns], schema=spelled.schema)
         for batch in spelled.to_batches(max_chunksize=10_000):
-            for row in batch.to_pylist(maps_as_pydicts="strict"):
+            for row in _in_python(batch):
                 yield {name: json_value(value) for name, value in row.items()}
+
+
+def _in_python(values: pa.RecordBatch | pa.ChunkedArray) -> list[Any]:
+    try:
+        found: list[Any] = values.to_pylist(maps_as_pydicts="strict")
+    except UnicodeDecodeError as wrong:
+        reason = "a nested column holds text that is no UTF-8"
+        raise UsageError(reason=reason, hint="Read it with --format parquet, or leave it out.") from wrong
+    return found
+
+
+def _utf8(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of text with bytes that are no UTF-8 replaced; others as they are."""
+    if not pa.types.is_string(column.type):
+        return column
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        data = column.cast(pa.binary()).to_pylist()
+        texts = [None if value is None else value.decode("utf-8", "replace") for value in data]
+        return pa.chunked_array([pa.array(texts, pa.string())])
+    return column
 
 
 def _spelled(type_: pa.DataType) -> pa.DataType:

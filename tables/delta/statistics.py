@@ -29,6 +29,9 @@ _DOUBLE_LOSS = Decimal("1e-14")
 _MILLI = 999
 """Writers cut timestamps to milliseconds: the maximum may be this many us later."""
 
+_REPLACED = "\ufffd"
+"""What stands in JSON for bytes that are no UTF-8."""
+
 
 class Bounds(NamedTuple):
     """`min`, `max`: canonical values (int for integers, days and us; float; Decimal; str) or None.
@@ -82,9 +85,12 @@ def _count(found: Any) -> int | None:
 
 
 def _low(type_: DataType, found: Any) -> Any:
+    """The lower bound; of a text what comes before bytes that are no UTF-8, which JSON cannot hold."""
     value = _value(type_, found)
     if isinstance(value, Decimal):
         return value - _loss(type_, value)
+    if isinstance(value, str):
+        return value.partition(_REPLACED)[0]
     if isinstance(value, float):
         with np.errstate(over="ignore", under="ignore"):
             return min(value, float(np.float32(value)))
@@ -94,13 +100,16 @@ def _low(type_: DataType, found: Any) -> Any:
 def _high(type_: DataType, found: Any) -> Any:
     """The upper bound; none for floating point, since some writers leave NaN, the greatest value, out.
 
-    None for CHAR either: statistics are of values without the spaces that reading adds.
+    None for CHAR either: statistics are of values without the spaces that reading adds. Nor for a text with
+    bytes that are no UTF-8.
     """
     if type_.name in ("float", "double") or type_.char_length:
         return None
     value = _value(type_, found)
     if isinstance(value, Decimal):
         return value + _loss(type_, value)
+    if isinstance(value, str) and _REPLACED in value:
+        return None
     return value + _MILLI if value is not None and type_.name in ("timestamp", "timestamp_ntz") else value
 
 

@@ -130,7 +130,9 @@ def test_names_are_the_same_in_any_case(spark: Any, table_path: str) -> None:
     city = pa.array([{"CITY": "Oslo"}, {"CITY": "Rome"}, None], pa.struct([("CITY", pa.string())]))
     rows = pa.table({"nAME": ["a", "b", None], "ADDR": city, "iD": pa.array([1, 2, 3], pa.int32())})
     builder.commit([builder.data_file(rows, partition={"Part": "y"})])
-    table.judge("NAME = 'a'", "`nAmE` IS NULL", "ADDR.city = 'Oslo'", "addr.`CITY` > 'P'", "ID < 3", "PART = 'y'")
+    table.judge(
+        "NAME = 'a'", "`nAmE` IS NULL", "ADDR.city = 'Oslo'", "addr.`CITY` > 'P'", "ID < 3", "PART = 'y'"
+    )
     table.judge_facets("nAMe", "aDDR.city", "pART")
 
 
@@ -144,7 +146,9 @@ def test_columns_that_are_never_null_are_asked_like_others(spark: Any, table_pat
         "alter table {t} alter column s.x drop not null",
         "insert into {t} values (null, null, named_struct('y', 'c'))",
     )
-    table.judge("a IS NULL", "a IS NOT NULL", "s.x IS NULL", "s.x = 1", "s IS NULL", "t.y IS NULL", "NOT (a = 1)")
+    table.judge(
+        "a IS NULL", "a IS NOT NULL", "s.x IS NULL", "s.x = 1", "s IS NULL", "t.y IS NULL", "NOT (a = 1)"
+    )
     table.judge_facets("a", "s.x")
 
 
@@ -163,7 +167,13 @@ def test_arrays_maps_and_structs_are_read_but_not_indexed(spark: Any, table_path
         " array(named_struct('city', 'Oslo', 'at', map(1, date'2020-01-01')), null)),"
         " (2, array(), map(), named_struct('city', null), array()), (3, null, null, null, null)",
     )
-    table.judge("tags IS NULL", "scores IS NOT NULL", "place IS NULL", "places IS NULL OR id = 1", "place.city = 'Oslo'")
+    table.judge(
+        "tags IS NULL",
+        "scores IS NOT NULL",
+        "place IS NULL",
+        "places IS NULL OR id = 1",
+        "place.city = 'Oslo'",
+    )
     for column in NESTED:
         with pytest.raises(ColumnTypeError, match=column):
             Drive(table_path, f"{table_path}-refused", [column])

@@ -87,34 +87,38 @@ class JudgedTable:
         """Spark forgets what it knows of logs: the files were changed behind its back."""
         self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
-    def judge(self, *predicates: str, versions: Sequence[int] | None = None) -> None:
+    def judge(
+        self, *predicates: str, versions: Sequence[int] | None = None, zone: str = "UTC", rows: bool = True
+    ) -> None:
         """Compare counts, positions and rows at every version, or those given, in each state of the index:
 
         as it is (behind, after statements it did not follow), caught up (opened now, and open since it was
         made), built at the end, absent.
         A predicate that Spark cannot resolve at a version must be refused there by name, and no other.
-        Versions of which VACUUM has taken files are left out.
+        Versions of which VACUUM has taken files are left out. `zone`: the session's time zone. `rows`: compare
+        whole rows as well, which Spark's Python cannot where a date is beyond Python's calendar.
         """
         versions = self.readable() if versions is None else versions
-        expected, rows = self._spark_answers(versions, ["TRUE", *predicates])
+        with self._in_zone(zone):
+            expected, whole = self._spark_answers(versions, ["TRUE", *predicates], rows)
         followed, built = self.index, f"{self.path}-built"
         if os.path.exists(followed):
-            self._compare("as it is", tailbit.open(self.path, index=followed), expected)
+            self._compare("as it is", tailbit.open(self.path, index=followed), expected, zone)
         self.follow()
         assert tailbit.open(self.path, index=followed).verify().problems == []
         shutil.rmtree(built, ignore_errors=True)
-        self._compare("followed", tailbit.open(self.path, index=followed), expected)
+        self._compare("followed", tailbit.open(self.path, index=followed), expected, zone)
         if self._opened is not None:
-            self._compare("followed, and open from the first", self._opened, expected)
+            self._compare("followed, and open from the first", self._opened, expected, zone)
         there = [name for name in self.indexed if self._at_head(name)]
         if there:
             Drive(self.path, built, there).drain()
             assert tailbit.open(self.path, index=built).verify().problems == []
-            self._compare("built at the end", tailbit.open(self.path, index=built), expected)
+            self._compare("built at the end", tailbit.open(self.path, index=built), expected, zone)
         shutil.move(followed, f"{self.path}-kept")
         try:
-            self._compare("absent", tailbit.open(self.path), expected)
-            self._compare_rows(rows)
+            self._compare("absent", tailbit.open(self.path), expected, zone)
+            self._compare_rows(whole)
         finally:
             shutil.move(f"{self.path}-kept", followed)
 
@@ -142,9 +146,11 @@ class JudgedTable:
         versions = range(table.earliest(), table.head() + 1)
         return [version for version in versions if all(map(os.path.exists, _files(table, version)))]
 
-    def _compare(self, state: str, opened: tailbit.IndexedTable, expected: Answers) -> None:
+    def _compare(
+        self, state: str, opened: tailbit.IndexedTable, expected: Answers, zone: str = "UTC"
+    ) -> None:
         for (version, predicate), positions in expected.items():
-            found = self._ask(opened, predicate, version)
+            found = self._ask(opened, predicate, version, zone)
             assert found == positions, f"{predicate}\n at version {version}, index {state}"
 
     def _compare_rows(self, expected: Rows) -> None:
@@ -152,10 +158,12 @@ class JudgedTable:
             found = tailbit.open(self.path).where(version=version).read().to_pylist()
             assert sorted(repr(canonical(list(r.values()))) for r in found) == rows, f"version {version}"
 
-    def _spark_answers(self, versions: Sequence[int], predicates: Sequence[str]) -> tuple[Answers, Rows]:
+    def _spark_answers(
+        self, versions: Sequence[int], predicates: Sequence[str], whole: bool = True
+    ) -> tuple[Answers, Rows]:
         """Per version and predicate the positions where it is TRUE, and all rows; one Spark job a schema."""
         answers: Answers = {}
-        rows: Rows = {version: [] for version in versions}
+        rows: Rows = {version: [] for version in versions} if whole else {}
         frames: dict[str, Any] = {}
         counted = False
         for version in versions:
@@ -166,13 +174,15 @@ class JudgedTable:
             position = _resolved(source, "_metadata.row_index") or _COUNTED
             counted |= position == _COUNTED
             marks = [f"{found or 'FALSE'} AS `{n} `" for n, found in enumerate(judged)]
-            frame = source.selectExpr(f"{version} AS v", "_metadata.file_path", position, *marks, "*")
+            every = ["*"] if whole else []
+            frame = source.selectExpr(f"{version} AS v", "_metadata.file_path", position, *marks, *every)
             shape = source.schema.json()
             frames[shape] = frames[shape].union(frame) if shape in frames else frame
         with self._a_partition_a_file() if counted else nullcontext():
             found_rows = [tuple(row) for frame in frames.values() for row in frame.collect()]
         for version, file, position, *row in found_rows:
-            rows[version].append(repr(canonical(row[len(predicates) :])))
+            if whole:
+                rows[version].append(repr(canonical(row[len(predicates) :])))
             for predicate, true in zip(predicates, row, strict=False):
                 at = answers[version, predicate]
                 if true and isinstance(at, dict):
@@ -200,12 +210,20 @@ class JudgedTable:
     def _at_head(self, column: str) -> bool:
         return _resolved(self.spark.read.format("delta").load(self.path), column) is not None
 
+    @contextmanager
+    def _in_zone(self, zone: str) -> Iterator[None]:
+        self.spark.conf.set("spark.sql.session.timeZone", zone)
+        try:
+            yield
+        finally:
+            self.spark.conf.set("spark.sql.session.timeZone", "UTC")
+
     def _at(self, version: int) -> Any:
         return self.spark.read.format("delta").option("versionAsOf", version).load(self.path)
 
-    def _ask(self, opened: tailbit.IndexedTable, predicate: str, version: int) -> Positions | str:
+    def _ask(self, opened: tailbit.IndexedTable, predicate: str, version: int, zone: str) -> Positions | str:
         try:
-            answer = opened.where(predicate, version=version)
+            answer = opened.where(predicate, version=version, zone=zone)
             positions = as_lists(answer.positions())
         except TailbitError as refused:
             if type(refused).__name__ in ("UnknownColumnError", "PredicateError"):

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
+
+
+_DIGITS = Context(prec=60)
 
 
 def canonical(value: Any) -> Any:
     """Values of Spark and of Arrow in one spelling."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=None).isoformat()
+    if isinstance(value, Decimal):
+        return str(value.normalize(_DIGITS))
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).hex()
     if type(value).__name__ == "VariantVal":

@@ -25,7 +25,7 @@ from deltalake import DeltaTable, write_deltalake
 from support.delta_builder import DeltaBuilder
 from support.tables import EVERY_TYPE, PLAIN_TYPES, index_files, index_of, tamper, truncated
 from tailbit.cli import cli, split_columns
-from tailbit.errors import TailbitError
+from tailbit.errors import TailbitError, UsageError
 
 TOOL = os.path.join(os.path.dirname(sys.executable), "tailbit")
 QUESTIONS = ("count", "facets", "read", "positions", "explain")
@@ -179,6 +179,20 @@ def test_a_file_that_fails_half_way_does_not_appear(table: str, tmp_path: Path) 
     assert not list(tmp_path.glob("out*"))
     result = asked("read", table, "--format", "csv", "-o", str(tmp_path / "no" / "such" / "folder"))
     assert "StorageError" in repr(result.exception)
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_bytes_that_are_no_utf_8_are_shown_replaced_and_refused_inside_of_nested_values(
+    tmp_path: Path, form: str
+) -> None:
+    text = pa.array([b"a\xff", b"b"], pa.binary()).cast(pa.string(), safe=False)
+    builder = DeltaBuilder(str(tmp_path)).create(
+        pa.schema([("s", pa.string()), ("n", pa.list_(pa.string()))])
+    )
+    nested = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), text)
+    builder.commit([builder.data_file(pa.table({"s": text, "n": nested}))])
+    assert "a\ufffd" in said("read", str(tmp_path), "--columns", "s", "--format", form)
+    assert isinstance(asked("read", str(tmp_path), "--format", form).exception, UsageError)
 
 
 def test_a_table_shows_twenty_rows_unless_told_otherwise(table: str) -> None:
