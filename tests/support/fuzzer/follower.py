@@ -40,7 +40,7 @@ class Follower:
         columns = None
         if not os.path.isdir(self.index):
             able = self.columns()
-            columns = self.rng.sample(able, min(len(able), self.rng.randint(2, 6)))
+            columns = self.rng.sample(able, min(len(able), self.rng.randint(2, 12)))
         limit = self.rng.choice(FILE_LIMITS)
         self.drive = Drive(self.path, self.index, columns, StreamSettings(files=limit, versions=limit))
         return self.drive
@@ -56,6 +56,11 @@ class Follower:
     def restart(self) -> None:
         """The indexer dies, and another begins where the ledger says."""
         self.start().step()
+
+    def by_another(self) -> None:
+        """Another indexer of the same index catches up, while this one lives on."""
+        if os.path.isdir(self.index):
+            Drive(self.path, self.index).drain()
 
     def compact(self) -> None:
         """Segments are merged."""
@@ -99,6 +104,7 @@ MOVES: tuple[tuple[str, Callable[[Follower], None]], ...] = (
     *[("one batch", Follower.step)] * 4,
     *[("left alone", lambda follower: None)] * 3,
     ("restarted", Follower.restart),
+    ("drained by another", Follower.by_another),
     ("compacted", Follower.compact),
     ("lost", Follower.lose),
     ("copied", Follower.keep),

@@ -19,7 +19,9 @@ from support.fuzzer.follower import Follower
 from support.fuzzer.foreign import ForeignHistory
 from support.fuzzer.judge import Mismatch, Verdict, by_duckdb, judge
 
-CHECKS_A_HISTORY = 250
+CHECKS_A_HISTORY = 500
+"""So many that making a history costs less than asking about it; fewer show more histories in the same time."""
+
 HISTORIES_A_SEED = 1_000_000
 """History n of a run with seed s has the seed s times this, plus n: each can be made again alone."""
 
@@ -152,15 +154,21 @@ def run_history(
         return Report(len(run.asks), 1, findings, Counter(run.history.done))
 
 
-def fuzz(seed: int, checks: int, writer: str = "built", verdict: Verdict = by_duckdb) -> Report:
-    """Histories one after the other until so many checks are done."""
+def fuzz(
+    seed: int,
+    checks: int,
+    each: int = CHECKS_A_HISTORY,
+    writer: str = "built",
+    verdict: Verdict = by_duckdb,
+) -> Report:
+    """Histories of `each` checks one after the other until so many checks are done."""
     total = Report()
-    for one in history_seeds(seed, checks):
-        total += run_history(one, CHECKS_A_HISTORY, writer, verdict)
+    for one in history_seeds(seed, checks, each):
+        total += run_history(one, each, writer, verdict)
     return total
 
 
-def history_seeds(seed: int, checks: int) -> range:
+def history_seeds(seed: int, checks: int, each: int) -> range:
     """The seeds of as many histories as have so many checks."""
     first = seed * HISTORIES_A_SEED
-    return range(first, first + -(-checks // CHECKS_A_HISTORY))
+    return range(first, first + -(-checks // each))

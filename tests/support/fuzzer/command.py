@@ -1,0 +1,92 @@
+"""The history fuzzer as a command: `python -m support.fuzzer --seed 1 --checks 200000`, in the folder tests.
+
+Histories are made by several processes. Ctrl-C stops after those that are being made, and still says what was
+found. Exit status 1 where anything was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import signal
+import time
+from collections.abc import Generator
+from contextlib import closing
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from support.fuzzer.record import Record, record
+from support.fuzzer.run import CHECKS_A_HISTORY, WRITERS, Report, history_seeds, run_history
+
+
+def main() -> int:
+    """Fuzz as the command line says."""
+    asked = _arguments()
+    console = Console(stderr=True)
+    seeds = history_seeds(asked.seed, asked.checks, asked.each)
+    if asked.history is not None:
+        seeds = range(asked.history, asked.history + 1)
+    began, total = time.monotonic(), Report()
+    whole = _all(seeds, asked, total, console)
+    seconds = time.monotonic() - began
+    found = Record(asked.seed, asked.writer, total.histories, total.checks, len(total.findings), seconds)
+    console.print(f"{found}{'' if whole else ' (stopped early)'}", highlight=False)
+    if whole and asked.record is not None and asked.history is None:
+        record(asked.record, found, datetime.datetime.now(datetime.timezone.utc).date())
+    return 1 if total.findings else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m support.fuzzer", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--checks", type=int, default=2000)
+    parser.add_argument("--each", type=int, default=CHECKS_A_HISTORY, help="checks of one history")
+    parser.add_argument("--history", type=int, help="make the history of this seed alone, as a finding names it")
+    parser.add_argument("--writer", choices=sorted(WRITERS), default="built")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a whole run there")
+    return parser.parse_args()
+
+
+def _all(seeds: range, asked: argparse.Namespace, total: Report, console: Console) -> bool:
+    """Make every history and add it to `total`; False where the user stopped it."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("checks", total=len(seeds) * asked.each)
+        try:
+            with closing(_reports(seeds, asked)) as reports:
+                for report in reports:
+                    total += report
+                    for finding in report.findings:
+                        print(finding, flush=True)
+                    bad = len(total.findings)
+                    progress.update(bar, advance=report.checks, description=f"{bad} mismatches")
+        except KeyboardInterrupt:
+            return False
+    return True
+
+
+def _reports(seeds: range, asked: argparse.Namespace) -> Generator[Report, None, None]:
+    """The reports of histories, as they are done."""
+    workers = min(asked.workers, len(seeds))
+    # A forked child of a process that has used deltalake may hang, so each starts afresh.
+    with ProcessPoolExecutor(workers, get_context("spawn"), _ignore_interrupts) as pool:
+        made: list[Future[Report]] = [
+            pool.submit(run_history, seed, asked.each, asked.writer) for seed in seeds
+        ]
+        try:
+            for one in as_completed(made):
+                yield one.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C is for the process that counts."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+

@@ -1,0 +1,40 @@
+"""The result of a whole run of the fuzzer, written into a page between two marks."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from pathlib import Path
+
+BEGIN, END = "<!-- history fuzzer: begin -->", "<!-- history fuzzer: end -->"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run did."""
+
+    seed: int
+    writer: str
+    histories: int
+    checks: int
+    mismatches: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.checks:,} checks of {self.histories:,} histories ({self.writer}), seed {self.seed}: "
+            f"{self.mismatches} mismatches, {self.seconds / 60:.1f} minutes"
+        )
+
+
+def record(page: Path, found: Record, day: datetime.date) -> None:
+    """Put a result between the marks of a page, in place of the one that is there."""
+    text = page.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    table = (
+        "\n| date | seed | histories | checks | mismatches | minutes |\n|---|---|---|---|---|---|\n"
+        f"| {day} | {found.seed} | {found.histories:,} | {found.checks:,} | {found.mismatches} "
+        f"| {found.seconds / 60:.0f} |\n"
+    )
+    page.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
