@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tailbit.checkpoints.ledger import Origin, next_ledger, uncounted_after
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_batch
-from tailbit.errors import CommitConflictError, DataFileError
+from tailbit.errors import CommitConflictError, DataFileError, DeletionVectorError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.build import BuildTask, FileWork, TaskColumn, TaskResult
 from tailbit.index.metadata_table import IndexTable
@@ -46,6 +46,15 @@ class Outcome:
     commit_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class _KnownSchema:
+    """The schema at a version, and what tells that its commit is still the same."""
+
+    version: Version
+    stat: object
+    schema: Schema
+
+
 class Indexer:
     """Applies ranges of the log to one index; the recorded state stays in memory between batches.
 
@@ -54,7 +63,7 @@ class Indexer:
 
     def __init__(self, table: Table, index: IndexTable, limits: TaskLimits, run: RunTasks) -> None:
         self._table, self._index, self._limits, self._run = table, index, limits, run
-        self._schema: tuple[Version, Schema] | None = None
+        self._schema: _KnownSchema | None = None
 
     def apply(self, start: Offset, end: Offset, origin: Origin) -> Outcome:
         """Record everything before `end`; nothing where it is recorded, or where the ledger went elsewhere.
@@ -133,22 +142,35 @@ class Indexer:
         return tuple(TaskColumn.of(column) for column in wanted if column is not None)
 
     def _schema_at(self, plan: BatchPlan, target: Version) -> Schema:
-        """The schema at the target; read anew only where a commit since the last known one changed it."""
-        if self._schema is not None and plan.first is not None and plan.first == self._schema[0] + 1:
-            if plan.first > target or not self._table.changes(plan.first, target).schema_changed:
-                self._schema = (target, self._schema[1])
-                return self._schema[1]
-        if self._schema is None or self._schema[0] != target:
-            self._schema = (target, self._table.snapshot(target).schema)
-        return self._schema[1]
+        """The schema at the target; read anew only where a commit since the last known one changed it.
+
+        What is known goes by the commit it is of: a version of a table made anew may have the same number.
+        """
+        known = self._schema
+        if known is None or self._table.fingerprint_stat(known.version) != known.stat:
+            known = None
+        elif (
+            plan.first is not None
+            and plan.first == known.version + 1
+            and not self._changed(plan.first, target)
+        ):
+            known = replace(known, version=target)
+        if known is None or known.version != target:
+            known = _KnownSchema(target, None, self._table.snapshot(target).schema)
+        self._schema = replace(known, stat=self._table.fingerprint_stat(target))
+        return self._schema.schema
+
+    def _changed(self, first: Version, last: Version) -> bool:
+        return first <= last and self._table.changes(first, last).schema_changed
 
     def _build(
         self, works: Sequence[FileWork], template: BuildTask
     ) -> tuple[list[TaskResult], list[FileRecord]]:
-        """Results of all tasks; a file that is gone because the log removes it later is skipped by record.
+        """Results of all tasks; a file that is gone because the log goes on without it is skipped by record.
 
         Raises:
             DataFileError: a file that the head of the log still names is missing or is not Parquet.
+            DeletionVectorError: a deletion vector that the head of the log still names cannot be read.
         """
         skipped: dict[str, FileRecord] = {}
         while True:
@@ -157,24 +179,31 @@ class Indexer:
             try:
                 tasks = pack([*doable, *taken_back], template, self._limits)
                 return self._run(tasks), list(skipped.values())
-            except DataFileError as error:
+            except (DataFileError, DeletionVectorError) as error:
                 work = self._culprit(error, doable)
                 skipped[path_of(work)] = uncounted_record(work, template, str(error))
 
-    def _culprit(self, error: DataFileError, works: Iterable[FileWork]) -> FileWork:
-        """The work that failed, if its file is gone for good reason.
+    def _culprit(self, error: DataFileError | DeletionVectorError, works: Iterable[FileWork]) -> FileWork:
+        """The work that failed, if its file, or the deletion vector of its file, is gone for good reason.
 
         Raises:
-            DataFileError: the head of the log still names the file.
+            DataFileError, DeletionVectorError: the head of the log still names it.
         """
-        named = str(error.fields.get("file", ""))
-        found = next(
-            (w for w in works if named in (path_of(w), self._table.storage.resolve(path_of(w)))), None
-        )
-        live = self._table.snapshot(self._table.head()).files
-        if found is None or live.get(path_of(found)) is not None:
+        found = next((work for work in works if self._is_about(error, work)), None)
+        if found is None:
+            raise error
+        now = self._table.snapshot(self._table.head()).files.get(path_of(found))
+        if now is not None and (found.target is None or _identity(now) == _identity(found.target)):
             raise error
         return found
+
+    def _is_about(self, error: DataFileError | DeletionVectorError, work: FileWork) -> bool:
+        named = str(error.fields.get("file", ""))
+        if isinstance(error, DeletionVectorError):
+            hidden = None if work.target is None else work.target.hidden
+            at = (named, error.fields.get("offset"))
+            return hidden is not None and at == (hidden.path_or_inline, hidden.offset or 0)
+        return named in (path_of(work), self._table.storage.resolve(path_of(work)))
 
     def _recorded_as(self, end: Offset) -> bool:
         """Whether the ledger already says what this batch's would: a part of a snapshot, done before."""
@@ -224,3 +253,8 @@ class Indexer:
 def _taken_back(work: FileWork) -> FileWork | None:
     """The work that takes a skipped file's rows out of the value counts; None where they are in none."""
     return FileWork(None, work.record, ()) if work.record is not None and work.record.counted else None
+
+
+def _identity(slice_: FileSlice) -> tuple[int, int, str]:
+    """What tells two states of one path apart."""
+    return slice_.size, slice_.mtime, slice_.hidden_id

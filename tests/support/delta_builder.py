@@ -349,7 +349,10 @@ def checkpoint_schema(stats_as_struct: bool = False) -> pa.Schema:
         [
             ("txn", pa.struct([("appId", text), ("version", pa.int64())])),
             ("add", pa.struct(add)),
-            ("remove", pa.struct([("path", text), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_())])),
+            (
+                "remove",
+                pa.struct([("path", text), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_())]),
+            ),
             ("metaData", pa.struct(metadata)),
             ("protocol", pa.struct(protocol)),
             ("sidecar", pa.struct(sidecar)),

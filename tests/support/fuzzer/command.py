@@ -46,7 +46,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--checks", type=int, default=2000)
     parser.add_argument("--each", type=int, default=CHECKS_A_HISTORY, help="checks of one history")
-    parser.add_argument("--history", type=int, help="make the history of this seed alone, as a finding names it")
+    parser.add_argument(
+        "--history", type=int, help="make the history of this seed alone, as a finding names it"
+    )
     parser.add_argument("--writer", choices=sorted(WRITERS), default="built")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a whole run there")
@@ -89,4 +91,3 @@ def _reports(seeds: range, asked: argparse.Namespace) -> Generator[Report, None,
 def _ignore_interrupts() -> None:
     """Ctrl-C is for the process that counts."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-

@@ -12,12 +12,14 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
 import tailbit
+from support.delta_builder import DeltaBuilder
 from support.drive import NO_WAIT, Drive
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import Verdict
 from tailbit.errors import (
     ColumnTypeError,
     DataFileError,
+    DeletionVectorError,
     NotATableError,
     SettingsError,
     UnknownColumnError,
@@ -226,6 +228,20 @@ def test_a_table_re_created_shorter_while_the_stream_runs_is_noticed(table: str,
     checked(table, index)
 
 
+def test_a_table_re_created_with_other_types_under_the_same_versions_is_read_with_its_own(
+    table: str, index: str
+) -> None:
+    drive = Drive(table, index, ["k", "v"])
+    drive.drain()
+    shutil.rmtree(table)
+    for first in (0, 10, 20):
+        made = rows(first)
+        write_deltalake(table, made.set_column(0, "k", made["k"].cast(pa.string())), mode="append")
+    drive.drain()
+    checked(table, index)
+    assert tailbit.open(table, index=index).where("k = '7'").count() == 1
+
+
 @pytest.mark.supports("Histories", "partition evolution by overwrite", "exact")
 def test_a_column_that_becomes_a_partition_column_and_back_is_counted_right(
     tmp_path: Path, index: str
@@ -311,6 +327,41 @@ def test_a_file_that_is_gone_because_the_log_removes_it_later_is_skipped_by_reco
     assert drive.index.ledger is not None
     assert drive.index.ledger.uncounted == 0
     checked(table, index)
+
+
+@pytest.mark.supports("Histories", "VACUUM while the index is behind", "exact")
+def test_a_deletion_vector_that_is_gone_because_the_log_goes_on_without_it_is_skipped_by_record(
+    tmp_path: Path, index: str
+) -> None:
+    made = DeltaBuilder(str(tmp_path / "hidden")).create(rows(0, 1).schema, features=["deletionVectors"])
+    made.commit([made.data_file(rows(0), "a")])
+    drive = Drive(made.path, index, ["v"], StreamSettings(versions=1))
+    drive.drain()
+    (vector,) = made.stored_vectors([1, 2])
+    made.commit(made.hide("a", vector))
+    made.commit(made.hide("a", None))
+    next(Path(made.path).glob("deletion_vector_*")).unlink()
+    outcome = drive.step()
+    assert outcome is not None
+    assert (outcome.target, outcome.skipped) == (2, 1)
+    drive.drain()
+    opened = tailbit.open(made.path, index=index)
+    assert opened.verify().sound
+    assert opened.where("v = 'v0'").count() == 4
+
+
+def test_a_live_deletion_vector_that_cannot_be_read_stops_the_stream_by_name(
+    tmp_path: Path, index: str
+) -> None:
+    made = DeltaBuilder(str(tmp_path / "hidden")).create(rows(0, 1).schema, features=["deletionVectors"])
+    made.commit([made.data_file(rows(0), "a")])
+    drive = Drive(made.path, index, ["v"])
+    drive.drain()
+    (vector,) = made.stored_vectors([1, 2])
+    made.commit(made.hide("a", vector))
+    next(Path(made.path).glob("deletion_vector_*")).unlink()
+    with pytest.raises(DeletionVectorError):
+        drive.drain()
 
 
 def test_a_counted_file_that_came_back_otherwise_and_is_gone_leaves_the_value_counts(
