@@ -100,11 +100,16 @@ def test_a_time_means_what_it_means_to_spark_where_commits_carry_theirs(spark: A
     compare(spark, table_path, around([*times, int((now - 8000) * 1000)]))
 
 
-@pytest.mark.parametrize(
-    "how", ["set tblproperties ('delta.enableInCommitTimestamps'='false')", "drop feature"]
-)
+ENDINGS = {
+    "kept": "set tblproperties ('some'='thing')",
+    "switched off": "set tblproperties ('delta.enableInCommitTimestamps'='false')",
+    "dropped": "drop feature inCommitTimestamp",
+}
+
+
+@pytest.mark.parametrize("how", ENDINGS.values(), ids=ENDINGS)
 @pytest.mark.supports("Table features", "inCommitTimestamp, switched off or dropped again", "exact")
-def test_a_time_means_what_it_means_to_spark_after_commits_stopped_carrying_theirs(
+def test_a_time_means_what_it_means_to_spark_where_commits_stop_carrying_theirs(
     spark: Any, table_path: str, how: str
 ) -> None:
     settings = "tblproperties ('delta.enableInCommitTimestamps'='true')"
