@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tailbit.errors import DataFileError
-from tailbit.tables.parquet_leaves import read_leaves
+from tailbit.tables.parquet_file import read_leaves
 
 _FIRST = -188_395_027_200
 """4000 BC in seconds since 1970; a day before 4713 BC can come out 584 years later."""
