@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,9 @@ _WANTED: tuple[tuple[str, ...], ...] = (
     *(("metaData", name) for name in ("id", "schemaString", "partitionColumns", "configuration")),
     ("sidecar", "path"),
 )
+
+
+Rows = TypeVar("Rows", pa.Table, pa.ChunkedArray)
 
 
 @dataclass(frozen=True)
@@ -149,14 +153,13 @@ def _stats_reader(file: pq.ParquetFile, tree: ParquetNode, table: pa.Table, name
     leaves, paths = _leaves(tree, ("add", "stats")), _column(table, "add", "path")
     if not leaves or paths is None:
         return None
-    adds = pc.is_valid(paths) if paths.null_count else None
 
     def load() -> pa.ChunkedArray:
         with _readable(name):
             found = pc.struct_field(read_leaves(file, leaves, None, use_threads=True)["add"], "stats")
             found = found.cast(pa.large_string())
             found.validate(full=True)
-            return found if adds is None else found.filter(adds)
+            return _valid(found, paths) if paths.null_count else found
 
     return load
 
@@ -228,7 +231,7 @@ def _files(table: pa.Table, name: str) -> pa.Table:
     return out
 
 
-def _valid(table: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
+def _valid(table: Rows, keys: pa.ChunkedArray) -> Rows:
     """The rows whose key is not null: a slice where they are neighbours, as writers put them, else a copy."""
     there = np.flatnonzero(np.asarray(pc.is_valid(keys), dtype=bool))
     if len(there) and there[-1] - there[0] + 1 == len(there):
