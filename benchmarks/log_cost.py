@@ -91,34 +91,37 @@ def _table(path: pathlib.Path, files: int, form: str, parsed: bool) -> DeltaBuil
 def _snapshots(path: pathlib.Path, parsed: bool) -> dict[str, object]:
     """Seconds and greatest peak memory of each contestant, in processes of their own, in turn.
 
-    The least is what a busy machine disturbs least.
+    The least wall time, and CPU time, are what a busy machine disturbs least.
     """
     contestants = ["tailbit", "tailbit, statistics read"] + ([] if parsed else ["deltalake"])
-    found: dict[str, list[tuple[float, float, int]]] = {name: [] for name in contestants}
+    found: dict[str, list[tuple[float, float, float, int]]] = {name: [] for name in contestants}
     for _ in range(RUNS):
         for name in contestants:
             command = [sys.executable, __file__, name, str(path)]
             found[name].append(tuple(json.loads(subprocess.check_output(command))))
-    counts = {files for runs in found.values() for _, _, files in runs}
+    counts = {files for runs in found.values() for *_, files in runs}
     if len(counts) != 1:
         raise SystemExit(f"the answers differ: {counts}")
     out: dict[str, object] = {}
-    least = {name: min(seconds for seconds, _, _ in runs) for name, runs in found.items()}
-    for name, runs in found.items():
-        median = statistics.median(seconds for seconds, _, _ in runs)
-        out[name] = f"{median:.3f} s, least {least[name]:.3f} s, {max(peak for _, peak, _ in runs):.0f} MB"
-    for name in contestants[:2] if not parsed else ():
-        out[f"{name} / deltalake, least"] = round(least[name] / least["deltalake"], 2)
+    middle = {
+        name: [statistics.median(kind) for kind in zip(*runs, strict=True)] for name, runs in found.items()
+    }
+    for name, (seconds, cpu, _, _) in middle.items():
+        least, peak = min(run[0] for run in found[name]), max(run[2] for run in found[name])
+        out[name] = f"{seconds:.3f} s, least {least:.3f} s, CPU {cpu:.3f} s, {peak:.0f} MB"
+        if name != "deltalake" and not parsed:
+            ratios = (round(middle[name][kind] / middle["deltalake"][kind], 2) for kind in (0, 1))
+            out[f"{name} / deltalake"] = "{} of wall time, {} of CPU".format(*ratios)
     return out
 
 
 def one_snapshot(name: str, path: str) -> None:
-    """Seconds, peak MB and files of one snapshot; the libraries are imported before the clock starts."""
+    """Seconds, CPU seconds, peak MB and files of one snapshot; libraries are imported before the clock starts."""
     call = {"tailbit": _ours, "tailbit, statistics read": _ours_whole, "deltalake": _theirs}[name](path)
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.process_time()
     files = call()
-    seconds = time.perf_counter() - began
-    sys.stdout.write(json.dumps([seconds, _peak(), files]))
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    sys.stdout.write(json.dumps([seconds, cpu, _peak(), files]))
 
 
 def _peak() -> float:
