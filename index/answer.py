@@ -74,7 +74,8 @@ class Answer:
     `version`: the source version answered for. `covered_version`: the last version the index holds as a
     whole, or None. Both stay fixed while table and index move on. `counted`: the value counts, where they are
     those of just this version. `files_scanned`: files whose data had to be read to find the rows. `damages`:
-    what of the index could not be read for this answer.
+    what of the index could not be read for this answer. `partition_zone`: the zone of times that partition
+    values give without one.
     """
 
     text: str | None
@@ -85,6 +86,7 @@ class Answer:
     counted: RecordedCounts | None = None
     files_scanned: int = 0
     damages: list[CorruptIndexError] = field(default_factory=list)
+    partition_zone: str = "UTC"
 
     @property
     def damaged(self) -> list[CorruptIndexError]:
@@ -107,7 +109,7 @@ class Answer:
     @property
     def schema(self) -> Schema:
         """The table's schema at that version."""
-        return self.snapshot.schema
+        return self.snapshot.schema_in(self.partition_zone)
 
     @cached_property
     def bounds(self) -> list[tuple[SpaceView, Bounds]]:

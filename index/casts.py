@@ -16,13 +16,12 @@ from tailbit.index.datetimes import (
     parse_date,
     parse_timestamp,
     start_of_day,
-    to_instant,
-    to_local,
     trimmed,
 )
 from tailbit.index.literals import WHOLE, Literal, nearest_float32
 from tailbit.index.values import Value
 from tailbit.tables.model import DataType
+from tailbit.tables.time_zones import to_instant, to_local
 
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _FLOAT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,6})?)[dDfF]?", re.ASCII)

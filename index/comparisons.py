@@ -14,12 +14,13 @@ from typing import Any
 
 from tailbit.index.casts import cast, round_half_up
 from tailbit.index.coercion import compared_type, membership_type
-from tailbit.index.datetimes import DAY, fixed_offset, start_of_day
+from tailbit.index.datetimes import DAY, start_of_day
 from tailbit.index.literals import WHOLE, Literal
 from tailbit.index.padding import where_compared, where_in
 from tailbit.index.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet
 from tailbit.index.values import Value, is_textual, key_type_of, scale_of
 from tailbit.tables.model import DataType
+from tailbit.tables.time_zones import fixed_offset
 
 Truth = tuple[ValueSet, ValueSet]
 """Where a condition is TRUE and where it is FALSE."""

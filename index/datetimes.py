@@ -6,11 +6,10 @@ Source: Spark 4.2, SparkDateTimeUtils.parseTimestampString and stringToDate.
 
 from __future__ import annotations
 
-import datetime
 import re
-from zoneinfo import ZoneInfo
 
 from tailbit.tables.partition_values import days_of
+from tailbit.tables.time_zones import check_zone, is_offset, to_instant
 
 DAY = 86_400_000_000
 _BLANK = "".join(map(chr, [*range(33), 127]))
@@ -20,14 +19,7 @@ _TIMESTAMP = re.compile(
     r"(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?([^\d.].*)?)?)?)?)?)?",
     re.DOTALL | re.ASCII,
 )
-_OFFSET = re.compile(
-    r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})|:(\d))?(?::?(\d{2}))?|Z|UTC|GMT|UT", re.ASCII
-)
-_FIRST_SECOND, _LAST_SECOND = -62_135_400_000, 253_402_000_000
-_CYCLE = 146_097 * 86_400
-"""Seconds after which calendar and weekdays repeat."""
 _LIMIT = 1 << 63
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
 def trimmed(text: str) -> str:
@@ -77,73 +69,13 @@ def _signed(sign: str, year: str) -> int:
 
 
 def _known_zone(name: str) -> str:
-    if _OFFSET.fullmatch(name):
-        return name
-    if "/" not in name:
+    if "/" not in name and not is_offset(name):
         raise ValueError(f"time zone {name}: write an offset such as +01:00")
-    _zone(name)
+    if not is_offset(name):
+        check_zone(name)
     return name
-
-
-def check_zone(name: str) -> None:
-    """Make sure that a session time zone is known.
-
-    Raises:
-        ValueError: it is not.
-    """
-    if fixed_offset(name) is None:
-        _zone(name)
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (OSError, ValueError, LookupError) as unknown:
-        raise ValueError(f"time zone {name} is unknown") from unknown
-
-
-def fixed_offset(zone: str) -> int | None:
-    """The offset in microseconds of a zone that never changes; None for others."""
-    found = _OFFSET.fullmatch(zone)
-    if found is None:
-        return None
-    sign, hours, minutes, minute, seconds = found.groups()
-    total = int(hours or 0) * 3600 + int(minutes or minute or 0) * 60 + int(seconds or 0)
-    if total > 18 * 3600 or int(minutes or 0) > 59 or int(seconds or 0) > 59:
-        raise ValueError(f"time zone offset {zone} is out of range")
-    return (-total if sign == "-" else total) * 1_000_000
-
-
-def to_instant(local: int, zone: str) -> int:
-    """The instant of a local time: the earlier where clocks went back, moved on where they jumped ahead."""
-    fixed = fixed_offset(zone)
-    if fixed is not None:
-        return local - fixed
-    seconds, part = divmod(local, 1_000_000)
-    shift = _into_calendar(seconds)
-    moment = _EPOCH + datetime.timedelta(seconds=seconds - shift)
-    ahead = moment.replace(tzinfo=_zone(zone), fold=0).utcoffset() or datetime.timedelta()
-    return (seconds - round(ahead.total_seconds())) * 1_000_000 + part
-
-
-def to_local(instant: int, zone: str) -> int:
-    """The local time of an instant."""
-    fixed = fixed_offset(zone)
-    if fixed is not None:
-        return instant + fixed
-    seconds, part = divmod(instant, 1_000_000)
-    moment = datetime.datetime.fromtimestamp(seconds - _into_calendar(seconds), _zone(zone))
-    ahead = moment.utcoffset() or datetime.timedelta()
-    return (seconds + round(ahead.total_seconds())) * 1_000_000 + part
 
 
 def start_of_day(days: int, zone: str) -> int:
     """The first instant of a day in a zone."""
     return to_instant(days * DAY, zone)
-
-
-def _into_calendar(seconds: int) -> int:
-    """What to subtract so that Python's calendar holds a time: whole cycles, or all before it."""
-    if seconds > _LAST_SECOND:
-        return -(-(seconds - _LAST_SECOND) // _CYCLE) * _CYCLE
-    return seconds - _FIRST_SECOND if seconds < _FIRST_SECOND else 0

@@ -89,7 +89,7 @@ def _python(values: pa.Array) -> list[Any]:
 def _recorded(answer: Answer, column: Column, key_type: str) -> Keys | None:
     """The recorded value counts, where they answer the question and every key is exact."""
     everything = answer.node == Constant(True) and answer.coverage.posts_everywhere(column.id)
-    if answer.counted is None or not everything:
+    if answer.counted is None or not everything or column.zone != "UTC":
         return None
     try:
         found = answer.counted.of(column.id, key_type)

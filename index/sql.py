@@ -15,7 +15,6 @@ from typing import Any
 from tailbit.index.column_comparisons import check_comparable
 from tailbit.index.comparisons import MIRRORED, Incomparable, Truth, comparison, membership
 from tailbit.index.constants import compared_constants
-from tailbit.index.datetimes import check_zone
 from tailbit.index.literals import Literal
 from tailbit.index.operands import Operand, OperandReader, Tree
 from tailbit.index.predicate import (
@@ -34,6 +33,7 @@ from tailbit.index.sql_text import FLATTEN, parse_predicate, refuse
 from tailbit.index.value_sets import NULL
 from tailbit.tables.delta.schema import Schema
 from tailbit.tables.model import Column
+from tailbit.tables.time_zones import check_zone
 
 __all__ = ["bind", "parse_predicate"]
 

@@ -144,9 +144,8 @@ def read_columns(
         found = [_find(tree, c, path) for c in columns]
         leaves = sorted({leaf for steps in found if steps for leaf in steps[-1].leaves})
         table = read_leaves(file, leaves, row_groups, use_threads=False) if leaves else None
-        reopen = getattr(file, "reopen", None)
-        int96 = int96_leaves(file.metadata, leaves) if reopen is not None else []
-        if int96:
+        int96 = int96_leaves(file.metadata, leaves)
+        if int96 and (reopen := getattr(file, "reopen", None)) is not None:
             check_int96(reopen(), file.metadata, int96, row_groups, path)
         rows = table.num_rows if table is not None else _rows(file, row_groups)
         arrays = []

@@ -40,7 +40,8 @@ class Column:
 
     `name`: logical path, one part per nesting level. `physical`: the path in data files, statistics and
     partition values; it is what the index knows the column by, so a rename costs nothing. `field_ids`: one id
-    per level where the table maps columns by id, else empty.
+    per level where the table maps columns by id, else empty. `zone`: the zone of times that partition values
+    give without one.
     """
 
     name: tuple[str, ...]
@@ -51,6 +52,7 @@ class Column:
     field_id: int | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, compare=False, hash=False)
     field_ids: tuple[int, ...] = ()
+    zone: str = "UTC"
 
     @property
     def id(self) -> str:

@@ -1,24 +1,24 @@
 """Partition values: the log's text, turned into typed values.
 
 NULL is JSON null or a missing key. An empty text is the empty string for string and binary columns and NULL
-for all others, as Spark reads it. Timestamps without a zone are in the writer's zone, by default UTC. Nothing
-is ever taken from folder names. Source: Delta protocol, Partition Value Serialization.
+for all others, as Spark reads it. Timestamps without a zone are in the writer's zone, which the log does not
+say: `Column.zone`. Nothing is ever taken from folder names.
+Source: Delta protocol, Partition Value Serialization.
 """
 
 from __future__ import annotations
 
-import datetime
 import re
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
 from tailbit.errors import MalformedLogError
 from tailbit.tables.delta.schema import arrow_type
 from tailbit.tables.model import Column, DataType
+from tailbit.tables.time_zones import to_instant
 
 _WHOLE = re.compile(r"\s*[+-]?\d{1,20}\s*")
 _TIME = re.compile(
@@ -27,30 +27,30 @@ _TIME = re.compile(
     r"\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2}(?::\d{2})?)?"
 )
 _DAY_US = 86_400_000_000
-_FIRST_SECOND, _LAST_SECOND = -62_135_400_000, 253_402_000_000
-"""A day inside the ends of Python's calendar, in seconds since 1970."""
 _WORDS = {"true": True, "false": False}
 
 
-def partition_value(column: Column, text: str | None, zone: str = "UTC") -> Any:
+def partition_value(column: Column, text: str | None) -> Any:
     """The typed Python value of a partition column; a date is a date, a timestamp a datetime.
 
     Raises:
         MalformedLogError: a text that is no value of the column's type, or a date that Python cannot hold.
     """
     try:
-        return partition_array(column, text, 1, zone)[0].as_py()
+        return partition_array(column, text, 1)[0].as_py()
     except (OverflowError, ValueError) as wrong:
         raise _malformed(column, text) from wrong
 
 
-def partition_array(column: Column, text: str | None, n: int, zone: str = "UTC") -> pa.Array:
+def partition_array(column: Column, text: str | None, n: int) -> pa.Array:
     """The value of a partition column, `n` times, in the column's logical Arrow type.
+
+    A time without a zone is in that of the column.
 
     Raises:
         MalformedLogError: a text that is no value of the column's type.
     """
-    return pa.repeat(_scalar(column.type, column.id, column.label, text, zone), n)
+    return pa.repeat(_scalar(column.type, column.id, column.label, text, column.zone), n)
 
 
 @lru_cache(maxsize=4096)
@@ -145,7 +145,7 @@ def parse_micros(text: str, zone: str | None) -> int:
     if zone is None:
         return local if offset is None else _no(text)
     if offset is None:
-        return local - _offset_at(local, zone)
+        return to_instant(local, zone)
     return local - _offset_us(offset)
 
 
@@ -155,16 +155,6 @@ def _offset_us(offset: str) -> int:
     digits = offset[1:].replace(":", "").ljust(6, "0")
     seconds = int(digits[:2]) * 3600 + int(digits[2:4]) * 60 + int(digits[4:6])
     return (seconds if offset[0] == "+" else -seconds) * 1_000_000
-
-
-def _offset_at(local_us: int, zone: str) -> int:
-    """What a zone's clocks were ahead of UTC at a local time; beyond Python's calendar, as at its ends."""
-    if zone in ("UTC", "Z"):
-        return 0
-    seconds = min(max(local_us // 1_000_000, _FIRST_SECOND), _LAST_SECOND)
-    moment = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).replace(tzinfo=ZoneInfo(zone))
-    ahead = moment.utcoffset() or datetime.timedelta()
-    return int(ahead / datetime.timedelta(microseconds=1))
 
 
 def days_of(year: int, month: int, day: int) -> int:

@@ -11,7 +11,6 @@ import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from tailbit.errors import (
     CommitGapError,
@@ -32,6 +31,7 @@ from tailbit.tables.delta.snapshot import Snapshot
 from tailbit.tables.partition_values import parse_micros
 from tailbit.tables.storage import Storage
 from tailbit.tables.table import Table
+from tailbit.tables.time_zones import check_zone
 
 if TYPE_CHECKING:
     from tailbit.index.alter import Altered
@@ -95,10 +95,13 @@ class IndexedTable:
         version: int | None = None,
         as_of: datetime.datetime | str | None = None,
         zone: str = "UTC",
+        partition_zone: str | None = None,
     ) -> Answer:
         """The rows where `sql` is TRUE, at `version` (or the last one at `as_of`), else at the head.
 
-        `sql` is a Spark SQL condition; None asks for every row. `as_of` without an offset is in `zone`.
+        `sql` is a Spark SQL condition; None asks for every row. `as_of` without an offset is in `zone`, the
+        session's time zone. So are partition values that are times without a zone, as some writers make them,
+        unless `partition_zone` says what zone their writer was in.
 
         Raises:
             PredicateError: it does not parse, or cannot be evaluated exactly.
@@ -107,7 +110,8 @@ class IndexedTable:
         """
         self.refresh()
         snapshot = self.table.snapshot(self._version(version, as_of, zone))
-        node: Node = Constant(True) if sql is None else bind(sql, snapshot.schema, zone)
+        written = _known(zone if partition_zone is None else partition_zone)
+        node: Node = Constant(True) if sql is None else bind(sql, snapshot.schema_in(written), zone)
         coverage = self._cover(snapshot)
         ledger = self.index.ledger if self.index is not None and self.trusted() else None
         counts = None
@@ -122,6 +126,7 @@ class IndexedTable:
             covered_version=None if ledger is None else ledger.covered,
             counted=counts,
             damages=[] if self.damage is None else [self.damage],
+            partition_zone=written,
         )
 
     @property
@@ -299,6 +304,21 @@ def _indexed_id(settings: Settings, schema: Schema, name: str) -> str:
     raise UnknownColumnError(column=name, nearest="'s index", hint=f"Indexed are: {indexed}.")
 
 
+def _known(zone: str) -> str:
+    """A time zone that there is.
+
+    Raises:
+        UsageError: there is no such zone.
+    """
+    try:
+        check_zone(zone)
+    except ValueError as unknown:
+        raise UsageError(
+            reason=f"there is no time zone {zone!r}", hint="Name it like UTC, +01:00 or Europe/Paris."
+        ) from unknown
+    return zone
+
+
 def to_millis(when: datetime.datetime | str, zone: str = "UTC") -> int:
     """Milliseconds since 1970 of a time; text is ISO 8601, without an offset it is in `zone`.
 
@@ -308,14 +328,10 @@ def to_millis(when: datetime.datetime | str, zone: str = "UTC") -> int:
     Raises:
         UsageError: the text is not a time, or there is no such zone.
     """
-    try:
-        ZoneInfo(zone)
-    except (KeyError, ValueError, OSError) as unknown:
-        raise UsageError(
-            reason=f"there is no time zone {zone!r}", hint="Name it like UTC or Europe/Paris."
-        ) from unknown
+    _known(zone)
     if isinstance(when, datetime.datetime):
-        when = when if when.tzinfo is not None else when.replace(tzinfo=ZoneInfo(zone))
+        if when.tzinfo is None:
+            return parse_micros(when.isoformat(), zone) // 1000
         return int(when.timestamp() * 1000)
     try:
         return parse_micros(when, zone) // 1000

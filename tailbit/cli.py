@@ -101,6 +101,11 @@ def _query_options(function: F) -> F:
         click.option(
             "--time-zone", default="UTC", show_default=True, help="Session time zone of the predicate."
         ),
+        click.option(
+            "--partition-time-zone",
+            metavar="ZONE",
+            help="Time zone of partition values that have none.  [default: that of --time-zone]",
+        ),
         _index_option,
     ):
         function = option(function)
@@ -131,7 +136,11 @@ def _open(table: str, index: str | None) -> IndexedTable:
 
 def _ask(table: str, predicate: str | None, options: dict[str, Any]) -> Answer:
     return _open(table, options["index"]).where(
-        predicate, version=options["version"], as_of=options["as_of"], zone=options["time_zone"]
+        predicate,
+        version=options["version"],
+        as_of=options["as_of"],
+        zone=options["time_zone"],
+        partition_zone=options["partition_time_zone"],
     )
 
 

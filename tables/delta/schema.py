@@ -48,6 +48,14 @@ class Schema:
 
     columns: tuple[Column, ...]
 
+    def in_zone(self, zone: str) -> Schema:
+        """The schema where partition values that are times without a zone are in `zone`."""
+        timed = [c.partition and c.type.name == "timestamp" and c.zone != zone for c in self.columns]
+        if not any(timed):
+            return self
+        columns = zip(self.columns, timed, strict=True)
+        return Schema(tuple(replace(c, zone=zone) if change else c for c, change in columns))
+
     def resolve(self, name: str | Sequence[str]) -> Column:
         """The column of a name: SQL text such as "address.city" or "`a.b`", or its parts; case is ignored.
 

@@ -55,17 +55,22 @@ class Snapshot:
         Raises:
             MalformedLogError: the schema text is damaged.
         """
+        return self.schema_in("UTC")
+
+    def schema_in(self, zone: str) -> Schema:
+        """The schema where partition values that are times without a zone are in `zone`."""
         return _schema(
             self.metadata.schema_text,
             self.metadata.partition_columns,
             self.metadata.configuration.get("delta.columnMapping.mode", "none"),
             f"{self.root}/{LOG} at version {self.version}",
+            zone if self.metadata.partition_columns else "UTC",
         )
 
 
 @lru_cache(maxsize=64)
-def _schema(text: str, partition_columns: tuple[str, ...], mode: str, file: str) -> Schema:
-    return parse_schema(text, partition_columns, {"delta.columnMapping.mode": mode}, file)
+def _schema(text: str, partition_columns: tuple[str, ...], mode: str, file: str, zone: str) -> Schema:
+    return parse_schema(text, partition_columns, {"delta.columnMapping.mode": mode}, file).in_zone(zone)
 
 
 @dataclass(frozen=True)

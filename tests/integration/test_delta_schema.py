@@ -51,7 +51,8 @@ def test_fields_of_structs_are_indexed_at_any_depth(spark: Any, table_path: str)
     fields = ["address.city", "address.at.lat", "address.zip", "ADDRESS.At.Height"]
     table = JudgedTable(spark, table_path, fields)
     table.sql(
-        "create table {t} (id int, address struct<city:string, at:struct<lat:double, lon:double>>) using delta",
+        "create table {t} (id int, address struct<city:string, at:struct<lat:double, lon:double>>)"
+        " using delta",
         "insert into {t} select /*+ repartition(1) */ * from values"
         " (1, named_struct('city','Oslo','at',named_struct('lat',59.9D,'lon',10.7D))), (2, null),"
         " (3, named_struct('city',null,'at',null)),"
@@ -97,7 +98,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-@pytest.mark.parametrize("mode, names", [("none", PLAIN_NAMES), ("name", MAPPED_NAMES)])
+@pytest.mark.parametrize(("mode", "names"), [("none", PLAIN_NAMES), ("name", MAPPED_NAMES)])
 @pytest.mark.supports("Schema", "names with dots, spaces, quotes, backticks, percent signs, unicode", "exact")
 def test_names_may_hold_any_character(spark: Any, table_path: str, mode: str, names: Sequence[str]) -> None:
     columns = [quoted(name) for name in names]
@@ -140,8 +141,10 @@ def test_names_are_the_same_in_any_case(spark: Any, table_path: str) -> None:
 def test_columns_that_are_never_null_are_asked_like_others(spark: Any, table_path: str) -> None:
     table = JudgedTable(spark, table_path, ["a", "s.x"])
     table.sql(
-        "create table {t} (a int not null, s struct<x:int not null>, t struct<y:string> not null) using delta",
-        "insert into {t} values (1, named_struct('x', 1), named_struct('y', null)), (2, named_struct('x', 2), named_struct('y', 'b'))",
+        "create table {t} (a int not null, s struct<x:int not null>, t struct<y:string> not null)"
+        " using delta",
+        "insert into {t} values (1, named_struct('x', 1), named_struct('y', null)),"
+        " (2, named_struct('x', 2), named_struct('y', 'b'))",
         "alter table {t} alter column a drop not null",
         "alter table {t} alter column s.x drop not null",
         "insert into {t} values (null, null, named_struct('y', 'c'))",
@@ -160,8 +163,8 @@ NESTED = ("tags", "scores", "place", "places")
 def test_arrays_maps_and_structs_are_read_but_not_indexed(spark: Any, table_path: str) -> None:
     table = JudgedTable(spark, table_path, ["id", "place.city"])
     table.sql(
-        "create table {t} (id int, tags array<string>, scores map<string,array<int>>, place struct<city:string>,"
-        " places array<struct<city:string, at:map<int,date>>>) using delta",
+        "create table {t} (id int, tags array<string>, scores map<string,array<int>>, place"
+        " struct<city:string>, places array<struct<city:string, at:map<int,date>>>) using delta",
         "insert into {t} values"
         " (1, array('a', null), map('k', array(1, null), 'n', null), named_struct('city', 'Oslo'),"
         " array(named_struct('city', 'Oslo', 'at', map(1, date'2020-01-01')), null)),"

@@ -209,7 +209,7 @@ def time_columns() -> Columns:
     }
 
 
-@pytest.mark.parametrize("stored, first, last", [("INT96", 2, -1), ("TIMESTAMP_MICROS", 0, None)])
+@pytest.mark.parametrize(("stored", "first", "last"), [("INT96", 2, -1), ("TIMESTAMP_MICROS", 0, None)])
 @pytest.mark.supports("Types", "date", "exact", note="before 1582 and after 9999, too")
 @pytest.mark.supports(
     "Types", "timestamp, timestamp_ntz", "exact", note="to the microsecond, in any session time zone"
@@ -387,8 +387,8 @@ def test_texts_and_bytes_are_exact_whatever_their_length_and_characters(spark: A
 def test_strings_of_invalid_utf_8_are_compared_by_their_bytes(spark: Any, table_path: str) -> None:
     table = JudgedTable(spark, table_path, ["s"])
     table.sql(
-        "create table {t} using delta as select id, cast(raw as string) s from values (1, X'C328'), (2, X'FF'),"
-        " (3, X'61FF'), (4, X'EDA080'), (5, X'61'), (6, X'C3A4') as v(id, raw)"
+        "create table {t} using delta as select id, cast(raw as string) s from values (1, X'C328'),"
+        " (2, X'FF'), (3, X'61FF'), (4, X'EDA080'), (5, X'61'), (6, X'C3A4') as v(id, raw)"
     )
     asked = [
         f"s {sign} {constant}" for sign in SIGNS for constant in ("'a'", "'ä'", "X'C328'", "X'FF'", "'z'")

@@ -95,8 +95,8 @@ class JudgedTable:
         as it is (behind, after statements it did not follow), caught up (opened now, and open since it was
         made), built at the end, absent.
         A predicate that Spark cannot resolve at a version must be refused there by name, and no other.
-        Versions of which VACUUM has taken files are left out. `zone`: the session's time zone. `rows`: compare
-        whole rows as well, which Spark's Python cannot where a date is beyond Python's calendar.
+        Versions of which VACUUM has taken files are left out. `zone`: the session's time zone. `rows`:
+        compare whole rows as well; dates beyond Python's calendar have none.
         """
         versions = self.readable() if versions is None else versions
         with self._in_zone(zone):

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-
 _DIGITS = Context(prec=60)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,7 @@ from tailbit.errors import MalformedLogError
 from tailbit.tables import open_table
 from tailbit.tables.data_file import partition_array, partition_value
 from tailbit.tables.model import Column, DataType
+from tailbit.tables.partition_values import parse_micros
 
 UTC = datetime.timezone.utc
 
@@ -71,11 +73,10 @@ def test_nan_and_minus_zero_keep_their_bits() -> None:
 
 
 def test_a_time_without_a_zone_is_in_the_writers_zone() -> None:
-    value = partition_value(column("timestamp"), "2024-07-01 12:00:00", zone="Europe/Berlin")
+    value = partition_value(replace(column("timestamp"), zone="Europe/Berlin"), "2024-07-01 12:00:00")
     assert value == datetime.datetime(2024, 7, 1, 10, 0, tzinfo=UTC)
-    assert partition_array(column("timestamp"), "20000-01-01 00:00:00", 1, zone="Europe/Berlin").cast(
-        pa.int64()
-    )
+    late = partition_array(replace(column("timestamp"), zone="+05:45"), "20000-01-01 05:45:00", 1)
+    assert late.cast(pa.int64())[0].as_py() == parse_micros("20000-01-01", "UTC")
 
 
 def test_years_beyond_python_are_exact_in_arrow() -> None:
