@@ -116,7 +116,7 @@ def _snapshots(path: pathlib.Path, parsed: bool) -> dict[str, object]:
 
 
 def one_snapshot(name: str, path: str) -> None:
-    """Seconds, CPU seconds, peak MB and files of one snapshot; libraries are imported before the clock starts."""
+    """Seconds, CPU seconds, peak MB and files of one snapshot; libraries are imported before."""
     call = {"tailbit": _ours, "tailbit, statistics read": _ours_whole, "deltalake": _theirs}[name](path)
     began, cpu = time.perf_counter(), time.process_time()
     files = call()

@@ -142,6 +142,9 @@ def read_leaves(
     groups = list(range(file.metadata.num_row_groups)) if row_groups is None else list(row_groups)
     table = file.reader.read_row_groups(groups, column_indices=list(leaves), use_threads=use_threads)
     _check_chunks(file.metadata, groups, leaves)
+    rows = sum(file.metadata.row_group(group).num_rows for group in groups)
+    if leaves and table.num_rows != rows:
+        raise ValueError(f"{table.num_rows} rows can be read of {rows}")
     return table
 
 

@@ -108,3 +108,8 @@ def _read(ground: Ground, data: bytes) -> tuple[Any, ...]:
     state = read_checkpoint(ground.storage, LogCheckpoint(2, (f"{LOG}/damaged.parquet",)))
     stats = state.late_stats().to_pylist() if state.late_stats else None
     return state.files.to_pylist(), stats, state.protocol, state.metadata
+
+
+def test_statistics_of_which_no_row_can_be_read_are_refused(ground: Ground) -> None:
+    with pytest.raises(TailbitError, match="0 rows can be read of 7"):
+        _read(ground, (CORPUS / "checkpoint" / "statistics-of-no-row").read_bytes())

@@ -158,7 +158,9 @@ class Ground:
     def _state(self, name: str) -> CheckpointState | None:
         with _Peace() as peace:
             state = read_checkpoint(self.storage, LogCheckpoint(2, (name,)))
-            state.late_stats() if state.late_stats else None
+            stats = state.late_stats() if state.late_stats else None
+            late = len(state.files) - state.files["origin"].null_count
+            assert late == (0 if stats is None else len(stats))
         return None if peace.refused else state
 
     def vector_file(self, data: bytes) -> bool:
