@@ -24,7 +24,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from support.delta_builder import DeltaBuilder
 from support.tables import EVERY_TYPE, PLAIN_TYPES, index_files, index_of, tamper, truncated
-from tailbit.cli import cli, split_columns
+from tailbit.cli import cli
+from tailbit.cli_options import split_columns
 from tailbit.errors import TailbitError, UsageError
 
 TOOL = os.path.join(os.path.dirname(sys.executable), "tailbit")
