@@ -5,11 +5,13 @@ PYTHON ?= python3
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+SEED ?= 1
+CHECKS ?= 200000
 SECONDS ?= 60
 TARGETS ?=
 PACKAGES := tables index checkpoints streaming
 
-.PHONY: help test lint demo support-page fuzz fuzz-bytes constraints clean java
+.PHONY: help test lint demo support-page fuzz fuzz-bytes fuzz-histories constraints clean java
 
 help:
 	@echo "make demo         index a live table while it changes, and answer from it"
@@ -17,6 +19,7 @@ help:
 	@echo "make lint         ruff, mypy and import-linter alone"
 	@echo "make fuzz         the property and differential tests with many more examples"
 	@echo "make fuzz-bytes   the parsers of a table's bytes under a coverage-guided fuzzer, SECONDS=60 each"
+	@echo "make fuzz-histories  random histories, indexes and predicates; CHECKS=200000 SEED=1; writes docs/guarantees.md"
 	@echo "make support-page write docs/delta-support.md from the marks on the tests"
 	@echo "make constraints  pin the newest versions that fit pyproject.toml (needs uv)"
 	@echo "make clean        remove what the other targets made"
@@ -43,6 +46,9 @@ fuzz: $(VENV)/.test-installed java
 
 fuzz-bytes: $(VENV)/.fuzz-installed
 	PYTHONPATH=tests $(BIN)/python tests/support/fuzz_bytes.py --seconds $(SECONDS) $(TARGETS)
+
+fuzz-histories: $(VENV)/.test-installed
+	cd tests && $(BIN)/python -m support.fuzzer --seed $(SEED) --checks $(CHECKS) --record ../docs/guarantees.md
 
 support-page: $(VENV)/.test-installed
 	$(BIN)/pytest -q --collect-only --support-page docs/delta-support.md >/dev/null

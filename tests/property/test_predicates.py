@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 import random
-from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -16,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.fuzzer.statistics import statistics
 from support.histories import SCHEMA as ARROW
 from support.predicates import POOLS, random_predicates
 from tailbit.index.predicate import (
@@ -216,28 +215,3 @@ def test_a_file_that_holds_a_match_is_never_pruned(seed: int) -> None:
         piece = FileSlice("f", 1, 0, len(part), stats=json.dumps(statistics(part)))
         for node in predicates:
             assert file_can_match(node, piece) or not matches(node, part, {}).any()
-
-
-def statistics(rows: pa.Table) -> dict[str, Any]:
-    """Statistics as Delta writes them: no NaN, timestamps in milliseconds, long texts cut."""
-    low, high = {}, {}
-    for name in rows.column_names:
-        known = [v for v in rows[name].to_pylist() if v is not None and v == v]
-        if known and not isinstance(known[0], bool):
-            low[name], high[name] = shown(min(known), False), shown(max(known), True)
-    nulls = {name: rows[name].null_count for name in rows.column_names}
-    return {"numRecords": len(rows), "minValues": low, "maxValues": high, "nullCount": nulls}
-
-
-def shown(value: Any, upper: bool) -> Any:
-    if isinstance(value, datetime.datetime):
-        return value.isoformat(timespec="milliseconds")
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, str) and len(value) > 32:
-        return value[:32] + "\U0010ffff" * upper
-    if isinstance(value, float) and math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value

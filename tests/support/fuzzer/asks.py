@@ -15,7 +15,6 @@ import tailbit
 from support.oracle import Positions, as_lists
 from support.predicates import Asked, Predicate, random_predicate
 
-
 EVERYTHING = Predicate.both("TRUE")
 
 

@@ -1,4 +1,4 @@
-"""A table that random operations change, written by hand: no JVM, every feature, about a millisecond a commit.
+"""A table that random operations change, written by hand: no JVM, every feature, a millisecond a commit.
 
 The operations themselves are in `file_operations`, `schema_operations` and `table_operations`.
 """

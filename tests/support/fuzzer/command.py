@@ -12,8 +12,8 @@ import os
 import signal
 import time
 from collections.abc import Generator
-from contextlib import closing
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
 

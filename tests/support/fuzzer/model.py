@@ -1,7 +1,7 @@
 """What a hand-made table must hold at each version: the fuzzer's own account, kept without reading any log.
 
-A version is its columns and its live files; a file is a place (path and partition values) with a content (rows
-under physical names) and the rows hidden from it.
+A version is its columns and its live files; a file is a place (path and partition values) with a content
+(rows under physical names) and the rows hidden from it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def path_of(logged: str) -> str:
 
 @dataclass(frozen=True)
 class LiveFile:
-    """A data file at a version. `partition`: physical name to value; `vector`: the file of its hidden rows."""
+    """A file at a version. `partition`: physical name to value; `vector`: the file of its hidden rows."""
 
     content: int
     partition: Mapping[str, Any]

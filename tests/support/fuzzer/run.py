@@ -20,7 +20,7 @@ from support.fuzzer.foreign import ForeignHistory
 from support.fuzzer.judge import Mismatch, Verdict, by_duckdb, judge
 
 CHECKS_A_HISTORY = 500
-"""So many that making a history costs less than asking about it; fewer show more histories in the same time."""
+"""So many that making a history costs less than asking about it."""
 
 HISTORIES_A_SEED = 1_000_000
 """History n of a run with seed s has the seed s times this, plus n: each can be made again alone."""
@@ -96,7 +96,7 @@ class Run:
             self.ask(name, self.history.readable(), wanted)
 
     def _ends(self) -> list[tuple[int, str, Callable[[], None]]]:
-        """Share of the questions, state of the index, and how it gets there. Without an index they are dear."""
+        """Share of the questions, state of the index, how it gets there. Questions without one are dear."""
         follower = self.follower
         return [
             (2, "as it was left", lambda: None),

@@ -1,0 +1,94 @@
+"""For any history of commits and any state of the index, tailbit answers what the judge answers.
+
+Hand-made tables are judged by their maker's own account of what is live, tables that deltalake writes by its
+log; DuckDB evaluates the predicates. Thousands of checks here, any number by `make fuzz-histories`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyroaring import BitMap
+
+from support.fuzzer.built import BuiltHistory
+from support.fuzzer.judge import Truth, by_duckdb, judge
+from support.fuzzer.operations import OPERATIONS
+from support.fuzzer.run import Run, fuzz, run_history
+from support.predicates import Predicate
+from support.tables import tamper
+
+NAMED = dict(OPERATIONS)
+PREPARED = ("hide rows", "folder copied to a backup", "log checkpoint", "append", "copy-on-write update")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_every_answer_about_any_history_is_right(seed: int) -> None:
+    found = fuzz(seed, checks=150, each=75)
+    assert found.findings == []
+    assert (found.checks, found.histories) == (150, 2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_answer_about_any_history_by_deltalake_is_right(seed: int) -> None:
+    found = fuzz(seed, checks=75, each=75, writer="deltalake")
+    assert found.findings == []
+    assert found.checks == 75
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_after_every_operation_each_readable_version_is_answered_rightly(tmp_path: Path, name: str) -> None:
+    """With an index that has not seen it, and with one that has."""
+    run = with_operation(name, tmp_path)
+    run.ask("behind", run.history.readable(), 16)
+    run.follower.drain()
+    run.ask("complete", run.history.readable(), 32)
+    assert list(run.findings(judge(run.asks))) == []
+
+
+def with_operation(name: str, folder: Path) -> Run:
+    """A table with a little history and an index, to which the operation has happened last."""
+    for seed in range(10):
+        run = Run(seed, 0, str(folder / str(seed)))
+        for before in PREPARED:
+            NAMED[before](run.history)
+            run.follower.step()
+        for _ in range(5):
+            run.follower.drain()
+            if NAMED[name](run.history):
+                return run
+            run.history.step()
+    raise AssertionError(f"{name} was never possible")
+
+
+def one_row_less(rows: pa.Table, predicates: Sequence[Predicate]) -> list[Truth]:
+    """A judge who overlooks the first row of each answer."""
+    truths = by_duckdb(rows, predicates)
+    for truth in truths:
+        truth[np.flatnonzero(truth)[:1]] = False
+    return truths
+
+
+def test_a_wrong_answer_is_found_and_found_again_by_its_seed() -> None:
+    found = run_history(5, 75, verdict=one_row_less)
+    assert found.findings
+    assert all(finding.startswith("history 5: ") for finding in found.findings)
+    assert run_history(5, 75, verdict=one_row_less).checks == found.checks
+    assert run_history(5, 75).findings == []
+
+
+def test_a_wrong_bit_in_the_index_is_found(tmp_path: Path) -> None:
+    run = Run(3, 0, str(tmp_path))
+    run.follower.drain()
+    tamper(run.history.path, lambda column, key, bits: bits - BitMap([bits.min()]))
+    run.ask("tampered", run.history.readable(), 60)
+    assert judge(run.asks)
+
+
+def test_the_same_seed_makes_the_same_history(tmp_path: Path) -> None:
+    one, other = (BuiltHistory(str(tmp_path / folder), random.Random(11)) for folder in ("one", "other"))
+    assert [one.step() for _ in range(12)] == [other.step() for _ in range(12)]

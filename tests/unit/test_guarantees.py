@@ -1,0 +1,41 @@
+"""docs/guarantees.md names tests that exist, and a run of the history fuzzer without a mismatch."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from pathlib import Path
+
+import pytest
+
+from support.fuzzer.record import BEGIN, END, Record, record
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "guarantees.md"
+NAMED = sorted(set(re.findall(r"`(tests/\S+\.py)::(test_\w+)`", PAGE.read_text(encoding="utf-8"))))
+
+
+@pytest.mark.parametrize(("file", "test"), NAMED)
+def test_a_test_that_the_page_names_exists(file: str, test: str) -> None:
+    assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_the_recorded_run_is_large_and_without_a_mismatch() -> None:
+    text = PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0]
+    *_, cells = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("|")]
+    _, _, _, checks, mismatches, _ = (cell.strip() for cell in cells)
+    assert int(checks.replace(",", "")) >= 200_000
+    assert mismatches == "0"
+
+
+def test_a_result_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    for seed in (1, 2):
+        record(page, Record(seed, "built", 4, 2000, 0, 61.0), datetime.date(2026, 1, 31))
+    text = page.read_text()
+    assert "| 2026-01-31 | 2 | 4 | 2,000 | 0 | 1 |" in text
+    assert "old" not in text
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert text.count(BEGIN) == text.count("2,000") == 1
