@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -226,8 +227,8 @@ def asked(fields: Sequence[Field], partitions: Sequence[str]) -> list[Asked]:
                 label(parts),
                 f"({duckdb})" if len(parts) == 1 else _nested(parts),
                 list(known),
-                lambda value, type_=leaf.type: in_spark(value, type_),
-                lambda value, type_=leaf.type: in_duckdb(value, type_),
+                partial(in_spark, type_=leaf.type),
+                partial(in_duckdb, type_=leaf.type),
                 parts,
             )
         )
