@@ -40,6 +40,7 @@ __all__ = [
 _MAGIC = b"PAR1"
 _TAIL = 8
 _CODED = ("string", "binary")
+_CODABLE = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
 
 
 class DataFile(pq.ParquetFile):  # type: ignore[misc]
@@ -90,7 +91,11 @@ def _coding(source: pa.NativeFile, file: DataFile, columns: Sequence[Column]) ->
         for c in columns
         if c.type.name in _CODED and not c.type.char_length and len(c.physical) == 1
     }
-    leaves = {id_: file.metadata.schema.column(steps[0].first).path for id_, steps in found.items() if steps}
+    leaves = {
+        id_: file.metadata.schema.column(steps[0].first).path
+        for id_, steps in found.items()
+        if steps and _is_codable(file.metadata, steps[0].first)
+    }
     again = DataFile(
         source,
         metadata=file.metadata,
@@ -99,6 +104,12 @@ def _coding(source: pa.NativeFile, file: DataFile, columns: Sequence[Column]) ->
     )
     again.path, again.tree, again.coded = file.path, file.tree, frozenset(leaves)
     return again
+
+
+def _is_codable(metadata: pq.FileMetaData, leaf: int) -> bool:
+    """Whether pyarrow can read a column as codes: not from pages in one of Parquet's delta encodings."""
+    groups = range(metadata.num_row_groups)
+    return all(_CODABLE.issuperset(metadata.row_group(g).column(leaf).encodings) for g in groups)
 
 
 def footer_hash(storage: Storage, slice_path: str) -> str:
