@@ -11,18 +11,18 @@ SECONDS ?= 60
 TARGETS ?=
 PACKAGES := tables index checkpoints streaming
 
-.PHONY: help test lint demo support-page fuzz fuzz-bytes fuzz-histories constraints clean java
+.PHONY: help test lint demo support-page fuzz fuzz-histories fuzz-properties constraints clean java
 
 help:
-	@echo "make demo         index a live table while it changes, and answer from it"
-	@echo "make test         everything the project promises: lint, types, layers, tests"
-	@echo "make lint         ruff, mypy and import-linter alone"
-	@echo "make fuzz         the property and differential tests with many more examples"
-	@echo "make fuzz-bytes   the parsers of a table's bytes under a coverage-guided fuzzer, SECONDS=60 each"
-	@echo "make fuzz-histories  random histories, indexes and predicates; CHECKS=200000 SEED=1; writes docs/guarantees.md"
-	@echo "make support-page write docs/delta-support.md from the marks on the tests"
-	@echo "make constraints  pin the newest versions that fit pyproject.toml (needs uv)"
-	@echo "make clean        remove what the other targets made"
+	@echo "make demo             index a live table while it changes, and answer from it"
+	@echo "make test             everything the project promises: lint, types, layers, tests"
+	@echo "make lint             ruff, mypy and import-linter alone"
+	@echo "make fuzz             the parsers under a coverage-guided fuzzer: SECONDS=60 each, TARGETS=all"
+	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
+	@echo "make fuzz-properties  the property and differential tests with many more examples"
+	@echo "make support-page     write docs/delta-support.md from the marks on the tests"
+	@echo "make constraints      pin the newest versions that fit pyproject.toml (needs uv)"
+	@echo "make clean            remove what the other targets made"
 
 test: lint java
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -q $(PYTEST_ARGS)
@@ -41,10 +41,10 @@ demo: $(VENV)/.demo-installed java
 	@rm -rf build/demo
 	$(BIN)/tailbit demo --folder build/demo
 
-fuzz: $(VENV)/.test-installed java
+fuzz-properties: $(VENV)/.test-installed java
 	HYPOTHESIS_PROFILE=deep TAILBIT_EXAMPLES=30 TAILBIT_SEEDS=20 $(BIN)/pytest -q tests/property tests/integration/test_differential.py $(PYTEST_ARGS)
 
-fuzz-bytes: $(VENV)/.fuzz-installed
+fuzz: $(VENV)/.fuzz-installed
 	PYTHONPATH=tests $(BIN)/python tests/support/fuzz_bytes.py --seconds $(SECONDS) $(TARGETS)
 
 fuzz-histories: $(VENV)/.test-installed

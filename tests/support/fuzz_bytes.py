@@ -1,4 +1,4 @@
-"""Fuzz the parsers of a table's bytes, led by coverage: `make fuzz-bytes SECONDS=60 TARGETS="commit schema"`.
+"""Fuzz the parsers of a table's bytes, led by coverage: `make fuzz SECONDS=60 TARGETS="commit schema"`.
 
 Each target runs in a process of its own, beginning from its seeds and `tests/corpus/<target>`. New inputs are
 kept in `build/fuzz/<target>`; one that breaks a promise is printed, and left there as `crash-…`, `timeout-…`

@@ -1,4 +1,4 @@
-"""How many examples a property test tries: few in CI, as many as asked for by `make fuzz`."""
+"""How many examples a property test tries: few in CI, as many as asked for by `make fuzz-properties`."""
 
 from __future__ import annotations
 
