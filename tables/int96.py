@@ -63,5 +63,5 @@ def _timestamps(values: pa.Array) -> Iterator[pa.Array]:
     elif pa.types.is_map(values.type):
         yield from _timestamps(values.keys)
         yield from _timestamps(values.items)
-    elif pa.types.is_list(values.type):
+    elif pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
         yield from _timestamps(values.flatten())

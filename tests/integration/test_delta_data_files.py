@@ -1,4 +1,4 @@
-"""Data files of other writers: pyarrow, DuckDB and delta-rs, with all that Parquet leaves to a writer's choice."""
+"""Data files of other writers: pyarrow, DuckDB and delta-rs, in all that Parquet leaves to a writer."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from support.judged import JudgedTable
 from tailbit.errors import DataFileError
 
 COLUMNS = (
-    "id int, s string, b binary, n bigint, f double, flag boolean, d decimal(20,3), small decimal(5,2), day date,"
-    " ts timestamp, ntz timestamp_ntz, place struct<city:string, at:struct<x:int>>, tags array<string>"
+    "id int, s string, b binary, n bigint, f double, flag boolean, d decimal(20,3), small decimal(5,2), day date"
+    ", ts timestamp, ntz timestamp_ntz, place struct<city:string, at:struct<x:int>>, tags array<string>"
 )
 INDEXED = ["s", "b", "n", "f", "flag", "d", "small", "day", "ts", "ntz", "place.city", "place.at.x"]
 ASKED = (
@@ -183,7 +183,7 @@ def test_int96_times_that_the_reader_would_mistake_are_refused(spark: Any, table
         spark__sql__parquet__outputTimestampType="INT96",
     )
     opened = tailbit.open(table_path)
-    for predicate in ("ts < '2020-01-01'", "ts IS NULL OR l IS NULL"):
+    for predicate in ("ts < '2020-01-01'", "ts = '-5000-01-01'"):
         with pytest.raises(DataFileError, match="INT96"):
             opened.where(predicate).positions()
     with pytest.raises(DataFileError, match="INT96"):

@@ -66,7 +66,7 @@ def test_fields_of_structs_are_indexed_at_any_depth(spark: Any, table_path: str)
         " (5, named_struct('city','Oslo','zip','0150','at',named_struct('height',3,'lat',59.9D,'lon',1.0D)))",
         "update {t} set address.zip = '0151' where id = 1",
     )
-    table.judge(*ADDRESSES)
+    table.judge(*ADDRESSES, versions=[1, 4, 5])
     table.judge_facets(*fields)
     table.judge_facets("address.city", version=1)
 
@@ -85,7 +85,7 @@ def test_a_column_added_later_is_null_in_older_files(spark: Any, table_path: str
         "insert into {t} (id, p, c, d) values (1, 'x', 1, 'a'), (5, 'y', null, 'b')",
         "delete from {t} where id = 2",
     )
-    table.judge(*LATER)
+    table.judge(*LATER, versions=[1, 3, 4])
     table.judge_facets("c", "d")
 
 

@@ -17,6 +17,7 @@ from support.delta_builder import delta_type
 from tailbit.errors import DataFileError, LegacyCalendarError, StorageError, UnsafePathError
 from tailbit.tables.data_file import DataFile, footer_hash, open_data_file, read_column, read_columns
 from tailbit.tables.delta.schema import Schema, parse_schema
+from tailbit.tables.model import Column, DataType
 from tailbit.tables.storage import Storage
 
 UTC = datetime.timezone.utc
@@ -337,3 +338,26 @@ def test_a_variant_is_its_two_parts_whatever_their_order(tmp_path: Path) -> None
     assert values(tmp_path, stored, "variant") == expected
     with pytest.raises(DataFileError, match="shredded"):
         values(tmp_path, pa.array([{"value": b"v", "metadata": b"m", "typed_value": 1}]), "variant")
+
+
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_text_is_read_as_codes_where_its_encoding_allows_it(tmp_path: Path, encoding: str) -> None:
+    rows = pa.table({"a": ["x", None, "y", "x"]})
+    pq.write_table(rows, tmp_path / "f.parquet", use_dictionary=False, column_encoding={"a": encoding})
+    column = Column(("a",), ("a",), DataType("string"))
+    with open_data_file(Storage(str(tmp_path)), "f.parquet", coded=[column]) as file:
+        assert read_columns(file, [column])["a"].cast(pa.string()).to_pylist() == ["x", None, "y", "x"]
+
+
+def test_int96_times_before_4000_bc_are_refused_at_any_depth(tmp_path: Path) -> None:
+    micros = pa.array([0, -(1 << 62)], pa.int64()).cast(pa.timestamp("us"))
+    nested = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), micros)
+    rows = pa.table({"t": micros, "l": nested})
+    pq.write_table(rows, tmp_path / "f.parquet", use_deprecated_int96_timestamps=True, row_group_size=1)
+    element = Column(("l", "element"), ("l", "element"), DataType("timestamp"))
+    for type_ in (DataType("timestamp"), DataType("array", fields=(element,))):
+        name = "t" if type_.name == "timestamp" else "l"
+        with open_data_file(Storage(str(tmp_path)), "f.parquet") as file:
+            assert read_columns(file, [Column((name,), (name,), type_)], [0]).num_rows == 1
+            with pytest.raises(DataFileError, match="INT96"):
+                read_columns(file, [Column((name,), (name,), type_)])
