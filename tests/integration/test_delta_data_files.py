@@ -20,8 +20,9 @@ from support.judged import JudgedTable
 from tailbit.errors import DataFileError
 
 COLUMNS = (
-    "id int, s string, b binary, n bigint, f double, flag boolean, d decimal(20,3), small decimal(5,2)"
-    ", day date, ts timestamp, ntz timestamp_ntz, place struct<city:string, at:struct<x:int>>, tags array<string>"
+    "id int, s string, b binary, n bigint, f double, flag boolean, d decimal(20,3), small decimal(5,2),"
+    " day date, ts timestamp, ntz timestamp_ntz, place struct<city:string, at:struct<x:int>>,"
+    " tags array<string>"
 )
 INDEXED = ["s", "b", "n", "f", "flag", "d", "small", "day", "ts", "ntz", "place.city", "place.at.x"]
 ASKED = (
