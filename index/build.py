@@ -101,7 +101,7 @@ class _Run:
         self._tally = Tally()
         self._data = DataFiles(self._source, [c.column for c in task.columns])
         self._counting = Counting(self._source, self._hidden, self._tally)
-        self._kept = [self._same_content(work) for work in task.works]
+        self._kept = [self._claim_holds(work) for work in task.works]
 
     def result(self) -> TaskResult:
         claims = self._claims()
@@ -118,8 +118,8 @@ class _Run:
         read = sum(c.slice.size for c in claims.values())
         return TaskResult(records, tuple(f for f in files if f is not None), rows, read)
 
-    def _same_content(self, work: FileWork) -> bool:
-        """Whether the file's claim holds: it is the one that is posted, in another lineage by its footer too.
+    def _claim_holds(self, work: FileWork) -> bool:
+        """Whether the file is the one that is posted; in another lineage by its footer too.
 
         A footer alone proves nothing: files of the same values in another order may have the same. A column
         that comes back is posted under a new claim, where none of its old bits are.
@@ -129,7 +129,7 @@ class _Run:
             return False
         if target is None:
             return True
-        if (record.size, record.mtime) != (target.size, target.mtime):
+        if not record.is_of(target):
             return False
         same_lineage = record.lineage == self._task.lineage
         return same_lineage or footer_hash(self._source, target.path) == record.footer
@@ -180,7 +180,8 @@ class _Run:
         columns = {c.column.id: (c.column, c.key_type) for c in self._task.columns}
         if target is None or not kept:
             if record.counted:
-                hidden, other = self._hidden.of_record(record), target is not None
+                hidden = self._hidden.of_record(record)
+                other = target is not None and not record.is_as_written(target)
                 self._counting.add(record, record.columns, columns, None, hidden, -1, overwritten=other)
             return
         stay = tuple(c for c in record.columns if c not in work.post)

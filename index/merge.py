@@ -192,14 +192,13 @@ def _space_groups(index: IndexTable, earliest: int | None) -> Iterator[MergeGrou
 
 
 def _with_dropped(index: IndexTable) -> set[str]:
-    """Row spaces that hold bits of a column that was dropped and that none of their files has posted."""
-    dropped = frozenset(index.settings.dropped)
-    found = set()
-    for space, segments in index.spaces().items() if dropped else ():
-        stale = dropped & {column for segment in segments for column in segment.columns}
-        if stale and not stale <= {c for record in index.recorded.claims(space) for c in record.columns}:
-            found.add(space)
-    return found
+    """Row spaces that hold bits of a column that is not indexed any more: no file has it posted.
+
+    Cost: what is in the footers of segments, once some column is dropped.
+    """
+    gone = set(index.settings.dropped).difference(column.id for column in index.settings.columns)
+    spaces = index.spaces().items() if gone else ()
+    return {space for space, held in spaces if any(not gone.isdisjoint(s.columns) for s in held)}
 
 
 def _space_group(index: IndexTable, spaces: Sequence[str], number: int) -> MergeGroup:

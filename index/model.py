@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tailbit.tables.model import Fingerprint, Version
+from tailbit.tables.model import FileSlice, Fingerprint, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,19 @@ class FileRecord:
     left: Version | None
     error: str | None = None
     seq: int = 0
+
+    def is_of(self, slice_: FileSlice) -> bool:
+        """Whether it speaks of this file, as far as the log tells: size, time and partition values."""
+        same_values = _without_null(self.partition) == _without_null(slice_.partition)
+        return same_values and self.is_as_written(slice_)
+
+    def is_as_written(self, slice_: FileSlice) -> bool:
+        """Whether no file was written in its place since, by size and time."""
+        return (self.size, self.mtime) == (slice_.size, slice_.mtime)
+
+
+def _without_null(partition: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: text for name, text in partition.items() if text is not None}
 
 
 @dataclass(frozen=True, slots=True)

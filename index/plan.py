@@ -62,7 +62,7 @@ def _missing(record: FileRecord, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _as_recorded(target: FileSlice, record: FileRecord, lineage: int) -> bool:
-    same_file = (record.size, record.mtime, record.lineage) == (target.size, target.mtime, lineage)
+    same_file = record.is_of(target) and record.lineage == lineage
     return same_file and record.left is None and record.counted and record.hidden == target.hidden_id
 
 

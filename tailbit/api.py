@@ -6,7 +6,6 @@ a JVM nor imports pyspark.
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -161,11 +160,13 @@ class IndexedTable:
             report = Report(state=state)
             report.wrong(f"index {self.index_path}", str(self.damage))
             return report
+        snapshot = self._covered_snapshot(state)
         return verify(
             self.index,
-            self._cover(self._covered_snapshot(state)),
+            self._cover(snapshot),
             self.storage,
             state=state,
+            at_head=snapshot.version == self.table.head(),
             samples=samples,
             seed=seed,
             progress=progress,
@@ -212,19 +213,27 @@ class IndexedTable:
         index, schema = self._needed(), self.table.snapshot().schema
         coming = [indexed_column(schema.resolve(name)) for name in add]
         going = [_indexed_id(index.settings, schema, name) for name in drop]
-        both = {column.id for column in coming}.intersection(going)
+        both = [column.label for column in coming if column.id in going]
         if both:
             raise UsageError(reason=f"{', '.join(both)} is both added and dropped", hint="Name it once.")
         return alter(index, coming, going)
+
+    def indexed(self) -> dict[str, str]:
+        """Id of each indexed column to its name today, or in its day where the table has it no more."""
+        names = {leaf.id: leaf.label for leaf in self.table.snapshot().schema.leaves()}
+        return {column.id: names.get(column.id, column.label) for column in self._needed().settings.columns}
 
     def vacuum(self, older_than_hours: float = 1.0, dry_run: bool = False) -> list[str]:
         """Delete index files that no state of the index refers to; their paths.
 
         Raises:
             NoIndexError: there is no index.
+            UsageError: the age is negative or no number.
         """
         from tailbit.index.vacuum import vacuum
 
+        if not older_than_hours >= 0:
+            raise UsageError(reason=f"{older_than_hours} hours is no age", hint="Give 0 or more.")
         return vacuum(self._needed(), older_than_hours=older_than_hours, dry_run=dry_run)
 
     def _needed(self) -> IndexTable:
@@ -288,20 +297,20 @@ class IndexedTable:
 
 
 def _indexed_id(settings: Settings, schema: Schema, name: str) -> str:
-    """The id of a column by its name of today, or by the one it was indexed under.
+    """The id of a column by its name of today; where the table has none such, by that it was indexed under.
 
     Raises:
         UnknownColumnError: neither the table nor the index knows it.
     """
-    labels = {column.label.casefold(): column.id for column in settings.columns}
-    with contextlib.suppress(UnknownColumnError):
-        found = schema.resolve(name).id
-        if found in labels.values() or name.casefold() not in labels:
-            return found
-    if name.casefold() in labels:
-        return labels[name.casefold()]
-    indexed = ", ".join(column.label for column in settings.columns)
-    raise UnknownColumnError(column=name, nearest="'s index", hint=f"Indexed are: {indexed}.")
+    try:
+        return schema.resolve(name).id
+    except UnknownColumnError:
+        for column in settings.columns:
+            if name.lower() == column.label.lower():
+                return column.id
+        indexed = ", ".join(column.label for column in settings.columns)
+        hint = f"The index has {indexed}."
+        raise UnknownColumnError(column=name, nearest=", nor in its index", hint=hint) from None
 
 
 def _known(zone: str) -> str:

@@ -79,6 +79,8 @@ def cli() -> None:
 
 
 for command in COMMANDS:
+    # Docstrings are raw text; the mark that keeps lines apart in a help text is one character to click.
+    command.help = (command.help or "").replace("\\b\n", "\b\n")
     cli.add_command(command)
 
 

@@ -113,7 +113,7 @@ def alter(table: str, add: tuple[str, ...], drop: tuple[str, ...], index: str | 
     opened = open_for_question(table, index)
     done = opened.alter(coming, going)
     indexer = running_indexer(opened.index_path)
-    labels = [column.label for column in done.settings.columns]
+    labels = list(opened.indexed().values())
     if as_json:
         emit(
             {"added": list(done.added), "dropped": list(done.dropped), "columns": labels, "indexer": indexer}

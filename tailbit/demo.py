@@ -71,7 +71,11 @@ def run_demo(folder: str | None = None) -> int:
         place = Path(folder).resolve()
         if (place / "flights").exists():
             raise UsageError(reason=f"{place / 'flights'} exists", hint="Give an empty --folder.")
-        place.mkdir(parents=True, exist_ok=True)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as refused:
+            hint = "Give a --folder that can be written."
+            raise UsageError(reason=f"{place} cannot be made: {refused.strerror}", hint=hint) from refused
         demo = Demo(console(), place, stack)
         status = demo.run()
         if kept:

@@ -36,12 +36,13 @@ def status_of(path: str, index: str | None = None) -> dict[str, Any]:
     covered = None if ledger is None or state == "other history" else ledger.covered
     lag = Backlog(opened.table, budget=_COMMITS).lag(-1 if covered is None else covered, head)
     sizes = found.statistics()
-    unposted = found.recorded.unposted([column.id for column in found.settings.columns])
+    names = opened.indexed()
+    unposted = found.recorded.unposted(names)
     return {
         "table": opened.table.root,
         "index": opened.index_path,
-        "columns": [column.label for column in found.settings.columns],
-        "files_to_post": {c.label: n for c in found.settings.columns if (n := unposted[c.id])},
+        "columns": list(names.values()),
+        "files_to_post": {names[column]: n for column, n in unposted.items() if n},
         "state": state,
         "covered_version": covered,
         "head": head,

@@ -26,6 +26,8 @@ _DOUBLE_DIGITS = 15
 _DOUBLE_LOSS = Decimal("1e-14")
 """More than a longer one loses, as a part of its value: deltalake computes such statistics in doubles."""
 
+_LONG_END = (1 << 63) - 1
+
 _MILLI = 999
 """Writers cut timestamps to milliseconds: the maximum may be this many us later."""
 
@@ -118,20 +120,34 @@ def _loss(type_: DataType, value: Decimal) -> Decimal:
     return abs(value) * _DOUBLE_LOSS if type_.precision > _DOUBLE_DIGITS else Decimal(0)
 
 
+def _is_text(found: str) -> bool:
+    """Whether a JSON text is one at all: half a surrogate pair is none."""
+    try:
+        return bool(found.encode()) or not found
+    except UnicodeEncodeError:
+        return False
+
+
+def _decimal(type_: DataType, found: Any) -> Decimal | None:
+    """A decimal bound; None beyond longs without a scale: there deltalake writes the largest long instead."""
+    if not isinstance(found, (int, Decimal)) or isinstance(found, bool):
+        return None
+    number = Decimal(found)
+    return number if type_.scale or abs(number) < _LONG_END else None
+
+
 def _value(type_: DataType, found: Any) -> Any:
     """A statistic as a canonical value; None where it is not one of the type."""
     name = type_.name
     try:
         if name == "string":
-            return found if isinstance(found, str) else None
+            return found if isinstance(found, str) and _is_text(found) else None
         if name in ("byte", "short", "integer", "long"):
             return found if isinstance(found, int) and not isinstance(found, bool) else None
         if name in ("float", "double"):
             return _float(found)
         if name == "decimal":
-            return (
-                Decimal(found) if isinstance(found, (int, Decimal)) and not isinstance(found, bool) else None
-            )
+            return _decimal(type_, found)
         if name == "date" and isinstance(found, str):
             return parse_micros(found, "UTC") // _DAY_US
         if name in ("timestamp", "timestamp_ntz") and isinstance(found, str):

@@ -375,7 +375,9 @@ def test_a_found_problem_is_status_1(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("name", sorted(cli.commands))
 def test_the_help_of_every_command_shows_an_example(name: str) -> None:
     text = said(name, "--help")
-    assert f"tailbit {name}" in text.split("Usage:")[1].split("\n", 1)[1]
+    examples = text.split("Usage:")[1].splitlines()[1:]
+    assert any(line.strip().startswith(f"tailbit {name}") for line in examples), "on a line of its own"
+    assert "\\b" not in text
     assert all(len(line) <= 110 for line in text.splitlines())
 
 

@@ -11,12 +11,14 @@ import pytest
 from deltalake import write_deltalake
 
 import tailbit
+from support.delta_builder import DeltaBuilder, field_json
 from support.drive import Drive
 from support.tables import index_of
 from tailbit.checkpoints.recovery import Verdict
 from tailbit.errors import ColumnTypeError, NoIndexError, SettingsError, UnknownColumnError, UsageError
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.records import BITMAP_INDEX
+from tailbit.status import status_of
 from tailbit.streaming.settings import StreamSettings
 
 
@@ -162,7 +164,7 @@ def test_a_column_named_twice_is_added_once(path: str) -> None:
     ("change", "error", "message"),
     [
         ({"add": ["nope"]}, UnknownColumnError, "nope"),
-        ({"drop": ["nope"]}, UnknownColumnError, "table's index"),
+        ({"drop": ["nope"]}, UnknownColumnError, "nor in its index"),
         ({"add": ["tags"]}, ColumnTypeError, "tags"),
         ({"drop": ["a"]}, SettingsError, "asked for none"),
         ({"add": ["b"], "drop": ["B"]}, UsageError, "both added and dropped"),
@@ -200,3 +202,46 @@ def test_the_bits_of_a_dropped_column_are_in_no_live_segment_once_an_indexer_mer
     before = IndexTable.open(f"{path}/_tailbit").statistics().bytes[BITMAP_INDEX]
     opened.compact()
     assert IndexTable.open(f"{path}/_tailbit").statistics().bytes[BITMAP_INDEX] < before
+
+
+def mapped(*columns: tuple[str, str]) -> dict[str, object]:
+    """A schema of text columns, each by name and physical name."""
+    ids = {"delta.columnMapping.id": 1}
+    fields = [
+        field_json(pa.field(name, pa.string()), **ids, **{"delta.columnMapping.physicalName": physical})
+        for name, physical in columns
+    ]
+    return {"type": "struct", "fields": fields}
+
+
+def test_a_name_that_the_table_knows_never_drops_the_column_that_had_it_before(tmp_path: Path) -> None:
+    """a is renamed to b, and another column is called a: dropping a twice leaves b indexed."""
+    by_name = {"delta.columnMapping.mode": "name"}
+    table = DeltaBuilder(str(tmp_path / "t"))
+    table.create(mapped(("a", "one"), ("c", "two")), configuration=by_name, features=["columnMapping"])
+    table.commit([table.data_file(pa.table({"one": ["x"], "two": ["y"]}))])
+    index_of(table.path, ["a", "c"])
+    later = mapped(("b", "one"), ("c", "two"), ("a", "three"))
+    table.commit([{"metaData": table.metadata_action(later, (), by_name, table.metadata["id"])}])
+    opened = tailbit.open(table.path)
+    opened.alter(add=["a"])
+    assert status_of(table.path)["columns"] == ["b", "c", "a"]
+    assert opened.alter(drop=["a"]).dropped == ("a",)
+    assert opened.alter(drop=["a"]).dropped == ()
+    assert status_of(table.path)["columns"] == ["b", "c"]
+
+
+def test_a_file_that_comes_back_with_other_partition_values_is_counted_by_these(tmp_path: Path) -> None:
+    schema = pa.schema([("v", pa.int64()), ("p", pa.int32())])
+    table = DeltaBuilder(str(tmp_path / "t")).create(schema, ["p"])
+    add = table.data_file(pa.table({"v": [1, 2, 3]}), partition={"p": "1"})
+    table.commit([add])
+    drive = index_of(table.path, ["v", "p"])
+    for value in ("2", None, "1"):
+        table.commit([table.remove(add["add"]["path"])])
+        table.commit([{"add": {**add["add"], "partitionValues": {"p": value}}}])
+        drive.drain()
+        opened = tailbit.open(table.path)
+        assert opened.where().facets("p") == {None if value is None else int(value): 3}
+        assert opened.where().facets("v") == {1: 1, 2: 1, 3: 1}
+        assert opened.verify().problems == []

@@ -206,6 +206,13 @@ def test_a_data_file_that_is_gone_is_named_by_the_sample(path: str) -> None:
     assert found(path, samples=20)
 
 
+def test_a_data_file_that_vacuum_took_while_the_index_is_behind_is_no_problem(path: str) -> None:
+    table = DeltaTable(path)
+    table.delete()
+    Path(path, "f1.parquet").unlink()
+    assert tailbit.open(path).verify(samples=50).problems == []
+
+
 @pytest.mark.parametrize("kind", [BITMAP_INDEX, FILES, HIDDEN_ROWS, VALUE_COUNTS, "ledger", "settings"])
 @pytest.mark.parametrize("harm", DAMAGES)
 def test_a_damaged_file_of_the_index_is_named(path: str, kind: str, harm: Callable[[Path], None]) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from tailbit.errors import MalformedLogError
+from tailbit.tables import open_table
 from tailbit.tables.delta.statistics import min_max
 from tailbit.tables.model import Column, DataType
 
@@ -46,6 +50,21 @@ def test_a_short_decimal_keeps_its_digits() -> None:
     )
     assert found is not None
     assert found[:2] == (Decimal("-1.25"), Decimal("9999999999999.99"))
+
+
+def test_a_decimal_beyond_longs_as_deltalake_writes_it_excludes_nothing(tmp_path: Path) -> None:
+    """deltalake writes the largest long in place of a decimal that is larger."""
+    big = Decimal(12345678901234567890123456789012345678)
+    values = pa.array([big, -big], pa.decimal128(38, 0))
+    write_deltalake(str(tmp_path), pa.table({"d": values}))
+    [file] = open_table(str(tmp_path)).snapshot().files
+    found = min_max(file.stats, Column(("d",), ("d",), DataType("decimal", 38, 0)))
+    assert found is None or (found.min, found.max) == (None, None)
+
+
+def test_half_a_surrogate_pair_is_no_bound() -> None:
+    found = bounds("string", "a\ud800", "b\ud800")
+    assert (found.min, found.max) == (None, None)
 
 
 @pytest.mark.parametrize(
