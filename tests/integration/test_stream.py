@@ -166,6 +166,7 @@ def test_wrong_use_is_told_before_a_query_starts(spark: Any, table: str, started
     assert not spark.streams.active
 
 
+@pytest.mark.supports("Changes", "tailbit alter --add and --drop while an indexer runs", "exact")
 def test_a_column_added_while_the_stream_runs_is_indexed_without_a_restart(
     spark: Any, table: str, started: Any
 ) -> None:
@@ -185,6 +186,7 @@ def test_a_column_added_while_the_stream_runs_is_indexed_without_a_restart(
     assert scanned(table, "k = 31") == 0
 
 
+@pytest.mark.supports("Changes", "tailbit alter while the indexer is down", "exact")
 def test_columns_altered_while_the_stream_is_down_are_indexed_when_it_comes_back(
     spark: Any, table: str, started: Any
 ) -> None:
@@ -194,6 +196,7 @@ def test_columns_altered_while_the_stream_is_down_are_indexed_when_it_comes_back
     checked(spark, table)
 
 
+@pytest.mark.supports("Changes", "a protocol upgrade to something unknown while an indexer runs", "refused")
 def test_a_table_that_becomes_unreadable_ends_the_query_by_name_and_the_index_stays(
     spark: Any, table: str, started: Any
 ) -> None:

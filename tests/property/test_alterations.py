@@ -34,7 +34,7 @@ def assert_right(history: DeltalakeHistory, version: int, state: str) -> None:
         assert facets == dict(Counter(rows[column].to_pylist())), (column, history.done)
 
 
-@pytest.mark.supports("Changes", "tailbit alter --add and --drop while an indexer runs", "exact")
+@pytest.mark.supports("Changes", "tailbit alter --add and --drop between any two batches", "exact")
 @pytest.mark.supports(
     "Changes", "a column that is posted for some files only", "exact", note="the rest is scanned"
 )

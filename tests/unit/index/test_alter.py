@@ -97,6 +97,7 @@ def test_a_column_that_was_dropped_and_comes_back_is_counted_once(path: str, com
     assert opened.verify().problems == []
 
 
+@pytest.mark.supports("Changes", "two alterations at once", "exact")
 def test_of_two_alterations_at_once_both_hold(path: str) -> None:
     index_of(path, ["a"])
     one, other = tailbit.open(path), tailbit.open(path)
