@@ -100,7 +100,7 @@ class JudgedTable:
         """
         versions = self.readable() if versions is None else versions
         with self._in_zone(zone):
-            expected, whole = self._spark_answers(versions, ["TRUE", *predicates], rows)
+            expected, whole = self.spark_answers(versions, ["TRUE", *predicates], rows)
         followed, built = self.index, f"{self.path}-built"
         if os.path.exists(followed):
             self._compare("as it is", tailbit.open(self.path, index=followed), expected, zone)
@@ -158,7 +158,7 @@ class JudgedTable:
             found = tailbit.open(self.path).where(version=version).read().to_pylist()
             assert sorted(repr(canonical(list(r.values()))) for r in found) == rows, f"version {version}"
 
-    def _spark_answers(
+    def spark_answers(
         self, versions: Sequence[int], predicates: Sequence[str], whole: bool = True
     ) -> tuple[Answers, Rows]:
         """Per version and predicate the positions where it is TRUE, and all rows; one Spark job a schema."""
