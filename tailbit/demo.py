@@ -22,7 +22,7 @@ from rich.console import Console
 import tailbit
 from tailbit.api import IndexedTable
 from tailbit.checkpoints.lag import Backlog, Lag
-from tailbit.demo_processes import Child, DemoError, Writer
+from tailbit.demo_processes import Child, DemoError, Writer, signals_wait
 from tailbit.demo_screen import Screen, comparison
 from tailbit.demo_writer import STEPS, check_spark, load_flights
 from tailbit.errors import UsageError
@@ -100,8 +100,9 @@ class Demo:
         self.console, self.place, self.stack = console, place, stack
         self.path = str(place / "flights")
         self.screen = Screen(console, len(STEPS))
-        self.writer = Writer(self.path, place / "writer.log")
-        stack.enter_context(self.writer)
+        with signals_wait():
+            self.writer = Writer(self.path, place / "writer.log")
+            stack.enter_context(self.writer)
         self.indexer: Child | None = None
         self.state = "not started"
         self.table: IndexedTable | None = None
@@ -137,8 +138,9 @@ class Demo:
 
     def _start_indexer(self) -> None:
         arguments = ["tailbit.cli", "run", self.path, "--columns", ",".join(COLUMNS)]
-        self.indexer = Child("indexer", self.place / "indexer.log", arguments)
-        self.stack.enter_context(self.indexer)
+        with signals_wait():
+            self.indexer = Child("indexer", self.place / "indexer.log", arguments)
+            self.stack.enter_context(self.indexer)
         self.state = "running"
         self._say("indexer", f"started (process {self.indexer.process.pid})")
 

@@ -13,7 +13,9 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from tailbit.errors import TailbitError
@@ -27,6 +29,27 @@ class DemoError(TailbitError):
 
     template = "the {name} ended with status {status}:\n{tail}"
     hint = "Its whole output is in {log}; keep it with --folder."
+
+
+@contextlib.contextmanager
+def signals_wait() -> Iterator[None]:
+    """A signal that comes while a process is started is obeyed once somebody will see to that process's end.
+
+    Only handlers are put off, which a new process does not inherit, as it would a mask.
+    """
+    came: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        came.append(number)
+
+    handlers = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for waiting in came:
+        signal.raise_signal(waiting)
 
 
 class Child:
