@@ -5,7 +5,10 @@ inside the CPU's cache; a run of equal codes is then a container, and its sorted
 container's bytes. Up to `FEW_CODES` codes no sort is needed: comparing and packing bits gives the
 containers. Nothing is done row by row.
 
-Every container takes the smallest of its three forms (array, bitset, runs), as `run_optimize` would choose.
+Every container takes the smallest of its three forms (array, bitset, runs), as `run_optimize` would choose;
+but runs are not looked for in a sorted block where at most one position in 64 has a neighbour of its code.
+What is no container of runs is read by its cardinality alone: an array up to 4,096 positions, a bitset above.
+Sizes cannot tell the two apart, since an array of 4,096 has as many words as a bitset.
 Source: https://github.com/RoaringBitmap/RoaringFormatSpec.
 """
 
@@ -34,7 +37,8 @@ class Block(NamedTuple):
     """The containers of one block, by rising code.
 
     `number`: position // BLOCK. Per container: `codes`; `counts`, its positions; `sizes`, its words in
-    `words` (uint16, one container after the other); `runs`, whether it is a run container.
+    `words` (uint16, one container after the other); `runs`, whether it is a run container. One that is not is
+    a bitset where `counts` is above 4,096, else an array.
     """
 
     number: int
@@ -67,11 +71,10 @@ def _by_comparing(number: int, codes: Array, limit: int) -> Block:
     runs = np.bitwise_count(starts).sum(axis=1, dtype=np.int64)
     there = np.flatnonzero(counts)
     sizes, as_runs = _forms(counts[there], runs[there])
+    as_bits = _bitsets(counts[there], as_runs)
     words = [
-        bits[code].view("<u2")
-        if size == _BITSET_WORDS and not run
-        else _listed(np.flatnonzero(masks[code]), run)
-        for code, size, run in zip(there.tolist(), sizes.tolist(), as_runs.tolist(), strict=True)
+        bits[code].view("<u2") if bitset else _listed(np.flatnonzero(masks[code]), run)
+        for code, bitset, run in zip(there.tolist(), as_bits.tolist(), as_runs.tolist(), strict=True)
     ]
     return _block(number, there, counts[there], sizes, as_runs, np.concatenate([_NO_WORDS, *words]))
 
@@ -97,7 +100,7 @@ def _by_sorting(number: int, codes: Array, limit: int) -> Block:
         sizes, as_runs = _forms(counts, np.add.reduceat(apart, first, dtype=np.int64))
     else:
         sizes, as_runs = np.minimum(counts, _BITSET_WORDS), np.zeros(len(first), dtype=np.bool_)
-    if as_runs.any() or (counts > _ARRAY_LIMIT).any():
+    if as_runs.any() or _bitsets(counts, as_runs).any():
         lows = _reformed(lows, apart, first, counts, sizes, as_runs)
     return _block(number, present, counts, sizes, as_runs, lows)
 
@@ -119,6 +122,11 @@ def _forms(counts: Longs, runs: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
     plain = np.minimum(counts, _BITSET_WORDS)
     as_runs = 1 + 2 * runs < plain
     return np.where(as_runs, 1 + 2 * runs, plain), as_runs
+
+
+def _bitsets(counts: Longs, as_runs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which containers are bitsets: by cardinality, as every reader of the format decides."""
+    return (counts > _ARRAY_LIMIT) & ~as_runs
 
 
 def _listed(positions: Longs, run: bool) -> npt.NDArray[np.uint16]:
@@ -146,9 +154,10 @@ def _reformed(
     """
     out = np.empty(int(sizes.sum()), dtype=np.uint16)
     at = np.cumsum(sizes) - sizes
-    plain = ~as_runs & (counts <= _ARRAY_LIMIT)
+    as_bits = _bitsets(counts, as_runs)
+    plain = ~as_runs & ~as_bits
     out[ranges(at[plain], counts[plain])] = lows[ranges(first[plain], counts[plain])]
-    for i in np.flatnonzero(~as_runs & (counts > _ARRAY_LIMIT)).tolist():
+    for i in np.flatnonzero(as_bits).tolist():
         bits = np.zeros(BLOCK, dtype=np.bool_)
         bits[lows[first[i] : first[i] + counts[i]]] = True
         out[at[i] : at[i] + _BITSET_WORDS] = np.packbits(bits, bitorder="little").view("<u2")

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
+from tailbit.errors import CorruptIndexError
 from tailbit.index.files import open_index_file
 from tailbit.index.records import SCHEMAS, VALUE_COUNTS, no_rows, reading
 from tailbit.index.streams import sort, starts
@@ -63,12 +64,15 @@ class HiddenRows:
         """A fresh bitmap of hidden positions; None where no file holds the identity.
 
         Cost: a row group per file whose statistics admit the identity, the first time.
+
+        Raises:
+            CorruptIndexError: a file is missing, truncated or altered, or a bitmap does not decode.
         """
         for path in paths:
             for group in row_groups(self._footer(path), "id", identity):
                 found = self._group(path, group).get(identity)
                 if found is not None:
-                    return BitMap.deserialize(found)
+                    return _read(found, path)
         return None
 
     def forget(self, paths: Iterable[str]) -> None:
@@ -98,6 +102,13 @@ class HiddenRows:
         while self._bytes > CACHE_BYTES and len(self._groups) > 1:
             self._bytes -= _size(self._groups.popitem(last=False)[1])
         return found
+
+
+def _read(data: bytes, path: str) -> BitMap:
+    try:
+        return BitMap.deserialize(data)
+    except (ValueError, IndexError, MemoryError) as damage:
+        raise CorruptIndexError(file=path, reason=f"a bitmap is damaged: {damage}") from damage
 
 
 def _size(group: dict[str, bytes]) -> int:

@@ -23,7 +23,7 @@ from tailbit.index.files import open_index_file
 from tailbit.index.lookups import add_up, row_groups
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.model import FileRecord, IndexFile
-from tailbit.index.rebase import Moves, NewClaim, combine, lay_out
+from tailbit.index.rebase import Input, Moves, NewClaim, combine, lay_out
 from tailbit.index.segment import Postings, Segment, write_segment
 from tailbit.index.streams import aligned, regrouped, sort
 from tailbit.index.values import widen_keys, widening_factor
@@ -312,8 +312,9 @@ def _postings(
     for column in sorted(posted & {c for _, s in sources for c in s.columns}):
         mine = [(n, s) for n, s in sources if column in s.columns]
         key_type = widest({s.columns[column] for _, s in mine})
-        inputs = [_posting_batches(index, s, column, key_type, n) for n, s in mine]
-        for part in regrouped(combine(sort(rows, ["key"]), moves) for rows in aligned(inputs, ["key"])):
+        inputs = [Input(moves[n], s.path, s.rows) for n, s in mine]
+        read = [_posting_batches(index, s, column, key_type, at) for at, (_, s) in enumerate(mine)]
+        for part in regrouped(combine(sort(rows, ["key"]), inputs) for rows in aligned(read, ["key"])):
             cardinality = np.asarray(part["cardinality"], dtype=np.int64)
             yield Postings(column, key_type, _whole(part["key"]), cardinality, _whole(part["bitmap"]))
 

@@ -18,16 +18,12 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.index.model import FileRecord
+from tailbit.index.row_group import SINGLE, SINGLE_BYTES, read_bitmap, single_heads
 from tailbit.index.streams import starts
 
 Longs = npt.NDArray[np.int64]
 
 _FEW_RUNS = 8
-_SINGLE = 18
-"""Bytes of a portable Roaring bitmap of one position: cookie, count, (high half, 0), offset 16, low half."""
-_SINGLE_TYPE = np.dtype(
-    [("head", "V8"), ("high", "<u2"), ("less", "<u2"), ("at", "<u4"), ("low", "<u2")], align=False
-)
 
 
 @dataclass(frozen=True)
@@ -70,6 +66,14 @@ class Moves:
         return np.where(inside, old - self.starts[run] + self.targets[run], -1)
 
 
+class Input(NamedTuple):
+    """A segment that is merged: how its row space moves, its path, and the extent it was written for."""
+
+    moves: Moves
+    path: str
+    rows: int
+
+
 class NewClaim(NamedTuple):
     """A file's claim of a row space, and the one that takes its place; None where its bits are dropped."""
 
@@ -105,21 +109,25 @@ def lay_out(
     return moves, moved, top
 
 
-def combine(rows: pa.Table, moves: Sequence[Moves]) -> pa.Table:
+def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
     """Postings of several row spaces as postings of one: one row per key that keeps a position.
 
-    `rows`: key, cardinality, bitmap and source (number in `moves`) of one column, sorted by key; equal keys
+    `rows`: key, cardinality, bitmap and source (number in `inputs`) of one column, sorted by key; equal keys
     meet here. Returns key, cardinality, bitmap in the same order. Keys with one position in one source, which
     make up columns of high cardinality, are moved as arrays; each other bitmap costs a few C calls.
+
+    Raises:
+        CorruptIndexError: a bitmap of an input does not check.
     """
     keys = rows["key"].combine_chunks()
     group = np.cumsum(np.bincount(starts(rows, ["key"]), minlength=len(keys))) - 1
     source = np.asarray(rows["source"], dtype=np.int64)
     bitmaps = rows["bitmap"].combine_chunks().cast(pa.large_binary())
     alone = np.bincount(group)[group] == 1
-    single = alone & (np.asarray(rows["cardinality"], dtype=np.int64) == 1) & (_lengths(bitmaps) == _SINGLE)
-    single_rows, encoded = _move_singles(bitmaps, source, np.flatnonzero(single), moves)
-    many_rows, cards, many = _move_many(bitmaps, source, group, np.flatnonzero(~single), moves)
+    counts = np.asarray(rows["cardinality"], dtype=np.int64)
+    single = _singles(bitmaps, alone & (counts == 1))
+    single_rows, encoded = _move_singles(bitmaps, source, np.flatnonzero(single), inputs)
+    many_rows, cards, many = _move_many(bitmaps, counts, source, group, np.flatnonzero(~single), inputs)
     at = np.r_[single_rows, many_rows]
     order = np.argsort(at, kind="stable")
     cardinality = np.r_[np.ones(len(single_rows), dtype=np.int64), cards]
@@ -133,6 +141,23 @@ def combine(rows: pa.Table, moves: Sequence[Moves]) -> pa.Table:
     )
 
 
+def _singles(bitmaps: pa.LargeBinaryArray, likely: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which of the likely bitmaps are of one position and as the format has them."""
+    rows = np.flatnonzero(likely & (_lengths(bitmaps) == SINGLE_BYTES))
+    out = np.zeros(len(bitmaps), dtype=np.bool_)
+    out[rows[single_heads(_read_singles(bitmaps, rows))]] = True
+    return out
+
+
+def _read_singles(bitmaps: pa.LargeBinaryArray, rows: Longs) -> npt.NDArray[np.void]:
+    """Bitmaps of 18 bytes as fields, copied."""
+    data = bitmaps.take(pa.array(rows)).buffers()[2]
+    if not len(rows) or data is None:
+        return np.zeros(0, dtype=SINGLE)
+    singles: npt.NDArray[np.void] = np.frombuffer(data, dtype=SINGLE, count=len(rows)).copy()
+    return singles
+
+
 def _lengths(values: pa.LargeBinaryArray) -> Longs:
     return np.diff(_offsets(values))
 
@@ -143,29 +168,32 @@ def _offsets(values: pa.LargeBinaryArray) -> Longs:
 
 
 def _move_singles(
-    bitmaps: pa.LargeBinaryArray, source: Longs, rows: Longs, moves: Sequence[Moves]
+    bitmaps: pa.LargeBinaryArray, source: Longs, rows: Longs, inputs: Sequence[Input]
 ) -> tuple[Longs, pa.BinaryArray]:
     """Move bitmaps of one position each; returns the rows that keep it, and their new bitmaps."""
-    picked = bitmaps.take(pa.array(rows))
-    data = picked.buffers()[2]
-    if not len(rows) or data is None:
-        return rows[:0], pa.array([], pa.binary())
-    singles = np.frombuffer(data, dtype=_SINGLE_TYPE, count=len(rows)).copy()
+    if not len(rows):
+        return rows, pa.array([], pa.binary())
+    singles = _read_singles(bitmaps, rows)
     old = (singles["high"].astype(np.int64) << 16) | singles["low"]
     new = np.full(len(rows), -1, dtype=np.int64)
-    for number, move in enumerate(moves):
+    for number, input_ in enumerate(inputs):
         mine = source[rows] == number
-        new[mine] = move.positions(old[mine])
+        new[mine] = input_.moves.positions(old[mine])
     kept = new >= 0
     singles, new = singles[kept], new[kept]
     singles["high"], singles["low"] = new >> 16, new & 0xFFFF
-    offsets = np.arange(len(new) + 1, dtype=np.int32) * _SINGLE
+    offsets = np.arange(len(new) + 1, dtype=np.int32) * SINGLE_BYTES
     buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(singles.tobytes())]
     return rows[kept], pa.BinaryArray.from_buffers(pa.binary(), len(new), buffers)
 
 
 def _move_many(
-    bitmaps: pa.LargeBinaryArray, source: Longs, group: Longs, rows: Longs, moves: Sequence[Moves]
+    bitmaps: pa.LargeBinaryArray,
+    counts: Longs,
+    source: Longs,
+    group: Longs,
+    rows: Longs,
+    inputs: Sequence[Input],
 ) -> tuple[Longs, Longs, list[bytes]]:
     """Move and unite the other bitmaps; returns the first row of each key, cardinalities, bitmaps."""
     firsts: list[int] = []
@@ -175,9 +203,12 @@ def _move_many(
         np.flatnonzero(np.r_[True, np.diff(group[rows]) != 0, True]) if len(rows) else np.zeros(1, np.int64)
     )
     values = bitmaps.take(pa.array(rows)).to_pylist()
-    sources = source[rows].tolist()
+    expected, origins = counts[rows].tolist(), [inputs[number] for number in source[rows].tolist()]
     for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-        moved = [moves[sources[i]].move(BitMap.deserialize(values[i])) for i in range(a, b)]
+        moved = [
+            origins[i].moves.move(read_bitmap(values[i], expected[i], origins[i].rows, origins[i].path))
+            for i in range(a, b)
+        ]
         bits = moved[0] if len(moved) == 1 else BitMap.union(*moved)
         if bits:
             firsts.append(int(rows[a]))

@@ -30,6 +30,31 @@ _PER_KEY = 200
 _SEARCHES = 4
 """From so many searches on a list of keys is worth making."""
 
+SINGLE_BYTES = 18
+"""Bytes of a portable Roaring bitmap of one position."""
+
+SINGLE = np.dtype(
+    [
+        ("cookie", "<u4"),
+        ("containers", "<u4"),
+        ("high", "<u2"),
+        ("less", "<u2"),
+        ("at", "<u4"),
+        ("low", "<u2"),
+    ],
+    align=False,
+)
+"""A bitmap of one position: cookie, containers, (high half, positions less one), offset, low half."""
+
+_COOKIE = 12346
+
+
+def single_heads(singles: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
+    """Which entries of dtype SINGLE are bitmaps of one position, in all but the position."""
+    head = (singles["cookie"] == _COOKIE) & (singles["containers"] == 1)
+    found: npt.NDArray[np.bool_] = head & (singles["less"] == 0) & (singles["at"] == SINGLE_BYTES - 2)
+    return found
+
 
 def read_bitmap(data: bytes, cardinality: int, rows: int, path: str) -> BitMap:
     """A serialized bitmap, checked against its recorded cardinality and the extent of its row space.

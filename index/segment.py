@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from tailbit.errors import CorruptIndexError
 from tailbit.index.files import open_index_file, reopen_index_file, write_index_file, write_parquet
 from tailbit.index.model import IndexFile
 from tailbit.index.row_group import CACHE_BYTES, Cache, KeyRange, RowGroup, read_bitmap
+from tailbit.index.written import check_bitmaps
 from tailbit.tables.storage import Storage
 
 KIND = "bitmap_index"
@@ -64,12 +65,22 @@ class Postings:
 def write_segment(storage: Storage, space: str, rows: int, postings: Iterable[Postings]) -> IndexFile:
     """Write the postings, which come by rising column and key, as one file.
 
-    `rows`: the extent of the row space, kept in the file's metadata, against which bitmaps are checked when
-    read. Memory: one `Postings` and a row group at a time.
+    `rows`: the extent of the row space, kept in the file's metadata, against which bitmaps are checked now
+    and when read. Memory: one `Postings` and a row group at a time.
+
+    Raises:
+        BrokenBitmapError: a bitmap does not check; no file is left.
+        StorageError: the disk is full or refuses.
     """
     schema = SCHEMA.with_metadata({_ROWS: str(rows)})
-    groups = _row_groups(_table(space, part, schema) for part in postings)
+    groups = _row_groups(_table(space, _checked(space, part, rows), schema) for part in postings)
     return write_index_file(storage, KIND, space, lambda to: write_parquet(to, schema, groups, ["bitmap"]))
+
+
+def _checked(space: str, part: Postings, rows: int) -> Postings:
+    part = replace(part, bitmaps=_whole(part.bitmaps))
+    check_bitmaps(space, part.column, part.cardinality, part.bitmaps, rows)
+    return part
 
 
 def _table(space: str, part: Postings, schema: pa.Schema) -> pa.Table:

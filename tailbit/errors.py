@@ -180,10 +180,22 @@ class IndexFormatError(IndexStateError):
 
 
 class CorruptIndexError(IndexStateError):
-    """A file of the index is truncated or altered."""
+    """A file of the index is truncated, altered, or was written broken."""
 
     template = "index file {file}: {reason}"
     hint = "Queries scan the data files instead. Delete the index and run again to rebuild it."
+
+
+class BrokenBitmapError(IndexStateError):
+    """A bitmap that was made for the index does not check; nothing of its batch or merge was committed."""
+
+    template = (
+        "bitmap {number} of column {column}, row space {space}, is broken before it is written: {reason}"
+    )
+    hint = (
+        "Nothing was committed, and answers stay right. This is a defect of tailbit: report it with this"
+        " message. `tailbit alter TABLE --drop` of the column lets the others go on."
+    )
 
 
 class SettingsError(IndexStateError, UsageError):

@@ -17,7 +17,7 @@ from support.profiles import examples
 from tailbit.index.merge import merge_all, merge_due, run_merge
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.model import FileRecord
-from tailbit.index.rebase import combine, lay_out
+from tailbit.index.rebase import Input, combine, lay_out
 from tailbit.index.streams import aligned
 
 Said = dict[tuple[str, bytes | None], BitMap]
@@ -202,7 +202,7 @@ def test_a_merged_posting_is_the_moved_positions_of_the_kept_claims(
             "source": np.array([e[1] for e in entries], dtype=np.int64),
         }
     )
-    out = combine(table, moves)
+    out = combine(table, [Input(move, "a segment", 1 << 26) for move in moves])
     found = {
         k: set(BitMap.deserialize(b))
         for k, b in zip(out["key"].to_pylist(), out["bitmap"].to_pylist(), strict=True)

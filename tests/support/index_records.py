@@ -11,9 +11,10 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.index import records as kinds
+from tailbit.index.files import write_index_file, write_parquet
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, Settings
-from tailbit.index.segment import Postings, write_segment
+from tailbit.index.segment import KIND, SCHEMA, Postings, write_segment
 from tailbit.tables.model import Fingerprint
 from tailbit.tables.storage import Storage
 
@@ -118,3 +119,15 @@ def hidden(index: IndexTable, rows: Mapping[str, Iterable[int]]) -> IndexFile:
 
 def storage(path: str) -> Storage:
     return Storage(path)
+
+
+def unchecked_segment(storage: Storage, space: str, rows: int, *parts: Postings) -> IndexFile:
+    """A segment as it is given, of sound or broken bitmaps: what a release without the check has left."""
+    schema = SCHEMA.with_metadata({"tailbit.rows": str(rows)})
+
+    def table(part: Postings) -> pa.Table:
+        texts = [pa.array([text] * len(part.keys)) for text in (space, part.column, part.key_type)]
+        return pa.table([*texts, part.keys, pa.array(part.cardinality), part.bitmaps], schema=schema)
+
+    groups = [table(part) for part in parts]
+    return write_index_file(storage, KIND, space, lambda to: write_parquet(to, schema, groups, ["bitmap"]))

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from click.testing import CliRunner, Result
 from deltalake import DeltaTable, write_deltalake
 
 from support.delta_builder import DeltaBuilder
-from support.tables import EVERY_TYPE, PLAIN_TYPES, index_files, index_of, tamper, truncated
+from support.tables import EVERY_TYPE, PLAIN_TYPES, break_bitmaps, index_files, index_of, tamper, truncated
 from tailbit.cli import cli
 from tailbit.cli_options import split_columns
 from tailbit.errors import TailbitError, UsageError
@@ -252,6 +253,17 @@ def test_verify_names_the_problem_and_says_one(tmp_path: Path) -> None:
     report = json.loads(run("verify", path, "--json").stdout)
     assert report["sound"] is False
     assert report["problems"][0].keys() == {"where", "found"}
+
+
+def test_compacting_broken_bitmaps_ends_by_name_and_says_what_to_do(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    for n in range(8):
+        write_deltalake(path, pa.table({"v": [n, n, 7]}), mode="append")
+        index_of(path, ["v"])
+    break_bitmaps(path)
+    done = subprocess.run([TOOL, "compact", path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (1, "", False)
+    assert re.match(r"CorruptIndexError: .* a bitmap is damaged.*\n  .*rebuild it", done.stderr)
 
 
 def test_compact_and_vacuum_say_what_they_did(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from support.index_records import counts, hidden, ledger, new_index, record, segment
+from support.index_records import counts, hidden, ledger, new_index, record, segment, unchecked_segment
 from support.racers import merge_everything
 from tailbit.errors import CorruptIndexError
 from tailbit.faults import InjectedFaultError
@@ -333,6 +333,45 @@ def test_a_damaged_input_stops_the_merge_by_name_and_is_left_alone(tmp_path: Pat
         merge_all(IndexTable.open(str(tmp_path)))
     assert path in str(caught.value)
     assert IndexTable.open(str(tmp_path)).files == before
+
+
+def broken(index: IndexTable, number: int) -> str:
+    """A row space whose segment holds a bitmap as an earlier kernel wrote it; the segment's path.
+
+    Of its 65,536 rows 4,096 have `x`: they are written as a bitset, and read as an array.
+    """
+    bits = np.zeros(1 << 16, dtype=np.uint8)
+    bits[::16] = 1
+    data = BitMap(range(0, 1 << 16, 16)).serialize()[:16] + np.packbits(bits, bitorder="little").tobytes()
+    keys, sizes = pa.array([b"x"], pa.binary()), np.array([4096], dtype=np.int64)
+    part = Postings("c", "binary", keys, sizes, pa.array([data], pa.binary()))
+    file = unchecked_segment(index.storage, space(number), 1 << 16, part)
+    claim = record(f"a{number}", 1 << 16, space=space(number), base=0, columns=("c",))
+    index.commit([claim], [file], ledger(number))
+    return file.path
+
+
+def test_a_broken_bitmap_stops_the_merge_by_name_and_says_what_to_do(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    path, *_ = [broken(index, i) for i in range(8)]
+    before, files = index.version, set(index.files)
+    with pytest.raises(CorruptIndexError, match="a bitmap is damaged") as damage:
+        merge_all(index)
+    assert (damage.value.fields["file"], "rebuild it" in damage.value.hint) == (path, True)
+    reloaded = IndexTable.open(str(tmp_path))
+    assert (reloaded.version, set(reloaded.files)) == (before, files)
+
+
+def test_one_position_whose_bitmap_is_broken_stops_the_merge_by_name(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    for i in range(8):
+        keys, sizes = pa.array([b"x"], pa.binary()), np.ones(1, dtype=np.int64)
+        data = b"\xff" + BitMap([0]).serialize()[1:]
+        part = Postings("c", "binary", keys, sizes, pa.array([data], pa.binary()))
+        file = unchecked_segment(index.storage, space(i), 1, part)
+        index.commit([record(f"a{i}", 1, space=space(i), base=0, columns=("c",))], [file], ledger(i))
+    with pytest.raises(CorruptIndexError, match="a bitmap is damaged"):
+        merge_all(index)
 
 
 def test_two_processes_merging_at_once_merge_once(tmp_path: Path) -> None:

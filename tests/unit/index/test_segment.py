@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap
 
+from support.index_records import unchecked_segment
 from tailbit.errors import CorruptIndexError
 from tailbit.index.row_group import Cache
 from tailbit.index.segment import BYTES_PER_GROUP, KEYS_PER_GROUP, Postings, Segment, write_segment
@@ -37,6 +38,10 @@ def postings(column: str, bits: Mapping[Key, Iterable[int]], key_type: str = "st
 
 def segment(storage: Storage, *parts: Postings, rows: int = ROWS) -> Segment:
     return Segment(storage, write_segment(storage, "space", rows, parts).path)
+
+
+def unchecked(storage: Storage, *parts: Postings, rows: int = ROWS) -> Segment:
+    return Segment(storage, unchecked_segment(storage, "space", rows, *parts).path)
 
 
 def number(at: int) -> bytes:
@@ -165,7 +170,7 @@ def test_postings_may_come_chunked_and_with_plain_numbers(storage: Storage) -> N
 
 
 def test_a_position_beyond_the_row_space_is_damage(storage: Storage) -> None:
-    found = segment(storage, postings("a", {b"x": [10]}), rows=10)
+    found = unchecked(storage, postings("a", {b"x": [10]}), rows=10)
     with pytest.raises(CorruptIndexError, match="beyond"):
         found.lookup("a", b"x")
 
@@ -174,7 +179,7 @@ def test_a_bitmap_of_another_cardinality_is_damage(storage: Storage) -> None:
     part = postings("a", {b"x": [1, 2]})
     wrong = Postings("a", "string", part.keys, part.cardinality + 1, part.bitmaps)
     with pytest.raises(CorruptIndexError, match="recorded"):
-        segment(storage, wrong).lookup("a", b"x")
+        unchecked(storage, wrong).lookup("a", b"x")
 
 
 def test_bytes_that_are_no_bitmap_are_damage(storage: Storage) -> None:
@@ -182,7 +187,7 @@ def test_bytes_that_are_no_bitmap_are_damage(storage: Storage) -> None:
     for data in (b"", b"nonsense", part.bitmaps[0].as_py()[:-1]):
         wrong = Postings("a", "string", part.keys, part.cardinality, pa.array([data], pa.binary()))
         with pytest.raises(CorruptIndexError):
-            segment(storage, wrong).lookup("a", b"x")
+            unchecked(storage, wrong).lookup("a", b"x")
 
 
 def test_a_missing_segment_is_damage_by_name(storage: Storage) -> None:

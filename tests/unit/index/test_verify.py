@@ -16,6 +16,7 @@ from pyroaring import BitMap
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
+from support.index_records import unchecked_segment
 from support.tables import (
     DAMAGES,
     EVERY_TYPE,
@@ -30,7 +31,7 @@ from support.tables import (
 from tailbit.errors import NoIndexError
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.records import BITMAP_INDEX, FILES, HIDDEN_ROWS, VALUE_COUNTS
-from tailbit.index.segment import POSTINGS, Postings, write_segment
+from tailbit.index.segment import POSTINGS, Postings
 from tailbit.index.verify import Report
 
 
@@ -141,7 +142,7 @@ def test_keys_out_of_order_and_cardinalities_of_other_bitmaps_are_named(
     if backwards:
         keys, data, cardinalities = keys[::-1], data[::-1], [len(b) for b in reversed(bitmaps)]
     parts = [Postings("v", "string", keys, np.array(cardinalities), data)]
-    new = write_segment(index.storage, segment.space, segment.rows, parts)
+    new = unchecked_segment(index.storage, segment.space, segment.rows, *parts)
     index.commit([], [new], None, removes=[segment.path])
     assert any(re.search(what, problem) for problem in found(path))
 

@@ -1,0 +1,43 @@
+"""A running indexer's merge of a damaged segment ends by name, in the driver and on a worker alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from support.tables import break_bitmaps, index_of
+from tailbit.errors import CorruptIndexError
+from tailbit.index.merge import merge_due
+from tailbit.index.metadata_table import IndexTable
+from tailbit.streaming.merging import Merger, _merged
+from tailbit.tables import open_table
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Eight files in eight row spaces, whose bitmaps do not decode."""
+    table = str(tmp_path / "t")
+    for n in range(8):
+        write_deltalake(table, pa.table({"v": [n, n, 7]}), mode="append")
+        index_of(table, ["v"])
+    break_bitmaps(table)
+    return table
+
+
+def test_a_small_merge_of_broken_bitmaps_ends_the_batch_by_name(path: str) -> None:
+    index = IndexTable.open(f"{path}/_tailbit")
+    no_spark_is_needed = cast(Any, None)
+    with pytest.raises(CorruptIndexError, match="a bitmap is damaged"):
+        Merger(open_table(path), index, no_spark_is_needed).after_batch()
+
+
+def test_a_large_merge_of_broken_bitmaps_brings_the_named_error_from_the_worker(path: str) -> None:
+    index = IndexTable.open(f"{path}/_tailbit")
+    [plan] = merge_due(index)
+    found = _merged(index.path, plan)
+    assert isinstance(found, CorruptIndexError)
+    assert not found.retryable
