@@ -18,6 +18,7 @@ from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import StreamError, TailbitError
 from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.query import Job, Prepared, launch, prepare
+from tailbit.streaming.running import Running
 from tailbit.streaming.session import build_session, check_java
 from tailbit.streaming.warming import warm_up
 from tailbit.tables.storage import Storage
@@ -33,11 +34,8 @@ STARTS = 3
 
 _SLOW_START = "failed to connect back"
 
-_jobs: dict[str, Job] = {}
-"""Queries started by this process, by the root of their index; for `start` to clear away those that ended."""
-
-_failures: dict[str, TailbitError] = {}
-"""Why queries of this process ended, by query id."""
+_RUNNING: Running[Job] = Running()
+"""Queries started by this process by `start`."""
 
 
 def start(
@@ -67,8 +65,9 @@ def start(
     except BaseException:
         heartbeat.release()
         raise
-    _jobs[prepared.index.path] = job
-    threading.Thread(target=_close_when_ended, args=(prepared.index.path, job), daemon=True).start()
+    run_id = str(job.query.runId)
+    _RUNNING.add(run_id, job)
+    threading.Thread(target=_close_when_ended, args=(run_id, job), daemon=True).start()
     return job.query
 
 
@@ -179,34 +178,26 @@ def _signals(stop: threading.Event | None = None) -> Iterator[threading.Event]:
 
 def _clear_ended() -> None:
     """Close the jobs of this process whose query has ended, so that their heartbeat is in nobody's way."""
-    for path, job in list(_jobs.items()):
-        if not job.query.isActive and _jobs.pop(path, None) is not None:
-            _close(job)
+    for run_id, job in _RUNNING.jobs():
+        if not job.query.isActive:
+            _RUNNING.end(run_id)
 
 
-def _close_when_ended(path: str, job: Job) -> None:
+def _close_when_ended(run_id: str, job: Job) -> None:
     """Close a job soon after its query has ended, or its Spark with it."""
     from py4j.protocol import Py4JError
 
-    while path in _jobs and _jobs[path] is job:
-        time.sleep(1.0)
-        try:
-            if not job.query.isActive and _jobs.pop(path, None) is not None:
-                _close(job)
-        except (OSError, Py4JError):
-            _jobs.pop(path, None)
-            job.close()
-
-
-def _close(job: Job) -> None:
-    """Close a job; why its query ended stays known."""
-    failure = job.failure()
-    if failure is not None:
-        _failures[str(job.query.id)] = failure
-    job.close()
+    try:
+        while job.query.isActive:
+            time.sleep(1.0)
+        _RUNNING.end(run_id)
+    except (OSError, Py4JError):
+        _RUNNING.give_up(run_id)
 
 
 def failure_of(query: StreamingQuery) -> TailbitError | None:
-    """Why a query of `start` ended, by name; None while it runs or where it ended well."""
-    jobs = [job for job in _jobs.values() if job.query.id == query.id]
-    return jobs[0].failure() if jobs else _failures.get(str(query.id))
+    """Why a query of `start` ended, by name; None while it runs or where it ended well.
+
+    Of a query that ended with a failure there is no moment at which it is not known.
+    """
+    return _RUNNING.failure_of(str(query.runId))

@@ -1,0 +1,63 @@
+"""Why a query ended is known at every moment after its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tailbit.errors import StreamError, TailbitError
+from tailbit.streaming.running import Running
+
+FAILURE = StreamError(reason="it ended", checkpoint="c")
+
+
+class Ended:
+    """A job that has ended with a failure; `ask` is called once in each step of its being closed."""
+
+    def __init__(self, failure: TailbitError | None, ask: Callable[[], object]) -> None:
+        self._failure, self._ask = failure, ask
+        self.seen: list[object] = []
+        self.closed = 0
+        self._asked = False
+
+    def failure(self) -> TailbitError | None:
+        if not self._asked:
+            self._asked = True
+            self.seen.append(self._ask())
+        return self._failure
+
+    def close(self) -> None:
+        self.closed += 1
+        self.seen.append(self._ask())
+        self._failure = None
+
+
+def test_a_failure_is_known_before_while_and_after_its_job_is_closed() -> None:
+    running: Running[Ended] = Running()
+    job = Ended(FAILURE, lambda: running.failure_of("1"))
+    running.add("1", job)
+    running.end("1")
+    assert (job.seen, running.failure_of("1"), running.jobs()) == ([FAILURE, FAILURE], FAILURE, [])
+
+
+def test_a_job_that_is_closed_while_it_is_asked_still_names_its_failure() -> None:
+    running: Running[Ended] = Running()
+    job = Ended(FAILURE, lambda: running.end("1"))
+    running.add("1", job)
+    assert running.failure_of("1") is FAILURE
+
+
+def test_a_job_that_ended_twice_is_closed_once() -> None:
+    running: Running[Ended] = Running()
+    job = Ended(None, lambda: running.end("1"))
+    running.add("1", job)
+    running.end("1")
+    running.give_up("1")
+    assert (job.closed, running.failure_of("1")) == (1, None)
+
+
+def test_another_run_of_a_query_does_not_inherit_the_failure_of_the_one_before() -> None:
+    running: Running[Ended] = Running()
+    for run, failure in (("1", FAILURE), ("2", None)):
+        running.add(run, Ended(failure, lambda: None))
+        running.end(run)
+    assert (running.failure_of("1"), running.failure_of("2")) == (FAILURE, None)
