@@ -6,7 +6,9 @@ query has to know of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,7 +27,7 @@ from tailbit.tables.model import Column, DataType
 Rows = npt.NDArray[np.int64]
 
 _LEAVES = 256
-"""Conditions on partition columns that a row space remembers."""
+"""Conditions on a partition column that a row space remembers."""
 
 
 class PartitionTexts:
@@ -47,6 +49,32 @@ class PartitionTexts:
         return self._known[physical]
 
 
+class _Leaves:
+    """Conditions on a partition column and the claims where they are TRUE, least recently asked first.
+
+    They hold for just the `texts` of the files that they were found for. Safe to share between threads.
+    """
+
+    def __init__(self, texts: pa.Array) -> None:
+        self.texts = texts
+        self._lock = threading.Lock()
+        self._held: OrderedDict[object, BitMap] = OrderedDict()
+
+    def get(self, key: object) -> BitMap | None:
+        """What is held for a condition."""
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+            return self._held.get(key)
+
+    def put(self, key: object, found: BitMap) -> None:
+        """Hold it; of too many, the one that was not asked for longest goes."""
+        with self._lock:
+            self._held[key] = found
+            while len(self._held) > _LEAVES:
+                self._held.popitem(last=False)
+
+
 @dataclass(eq=False)
 class SpaceView:
     """The covered files of one row space, as one snapshot sees them.
@@ -55,7 +83,9 @@ class SpaceView:
     `[base, base + rows)`. `posted`: int64, per file the number of its set of posted columns in `column_sets`.
     `hidden_ids`: objects, per file the identity of its hidden rows, empty where none are hidden; `hidden_of`
     gives the rows of a file by its number in the snapshot. `before`: the view of another version, from which
-    the visible rows are taken over as far as claims and hidden rows are the same.
+    the visible rows are taken over as far as claims and hidden rows are the same, and what was found for
+    conditions on a partition column where claims and the column's values are.
+    Safe to share between threads: at worst something is computed twice.
     """
 
     space: str
@@ -69,11 +99,12 @@ class SpaceView:
     segments: Sequence[Segment]
     partitions: PartitionTexts
     before: SpaceView | None = None
-    _leaves: dict[object, BitMap] = field(default_factory=dict, repr=False)
+    _leaves: dict[str, _Leaves] = field(default_factory=dict, repr=False)
+    _leaves_before: Mapping[str, _Leaves] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.before is not None and self._same_claims(self.before):
-            self._leaves = self.before._leaves
+            self._leaves_before = {**self.before._leaves_before, **self.before._leaves}
 
     @cached_property
     def visible(self) -> BitMap:
@@ -144,7 +175,8 @@ class SpaceView:
 
         `key` names the condition for the next time. Cost: one call per distinct text of the row space, once.
         """
-        found = self._leaves.pop(key, None)
+        leaves = self._leaves_of(physical)
+        found = leaves.get(key)
         if found is None:
             codes, texts = self.partitions.of(physical)
             mine = codes[self.files]
@@ -153,10 +185,19 @@ class SpaceView:
                 good[code] = matches(texts[code])
             keep = good[mine]
             found = claims(self.bases[keep], self.rows[keep])
-        self._leaves[key] = found
-        if len(self._leaves) > _LEAVES:
-            del self._leaves[next(iter(self._leaves))]
+            leaves.put(key, found)
         return found
+
+    def _leaves_of(self, physical: str) -> _Leaves:
+        """What is known of a column's conditions; of another version, where every file has the same value."""
+        held = self._leaves.get(physical)
+        if held is None:
+            codes, texts = self.partitions.of(physical)
+            mine = pa.array(texts, pa.string()).take(pa.array(codes[self.files]))
+            known = self._leaves_before.get(physical)
+            held = known if known is not None and known.texts.equals(mine) else _Leaves(mine)
+            self._leaves[physical] = held
+        return held
 
     def split(self, bits: BitMap) -> list[tuple[int, npt.NDArray[np.uint64]]]:
         """Split positions of the row space into (row number in snapshot.files, positions in the file)."""

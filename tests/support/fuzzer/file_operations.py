@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 
 from support.delta_builder import Action
 from support.fuzzer.built import BuiltHistory
-from support.fuzzer.columns import random_values
+from support.fuzzer.columns import partition_text, random_values
 from support.fuzzer.model import on_disk
 from support.fuzzer.statistics import statistics
 
@@ -196,6 +197,19 @@ def add_again(history: BuiltHistory) -> bool:
         add = {**history.now.builder.live[path], "dataChange": False, "tags": {"again": "yes"}}
         add["stats"] = json.dumps(statistics(history.contents[history.live[path].content]))
         actions.append({"add": add})
+    return bool(actions) and history.commit(actions)
+
+
+def move_to_partitions(history: BuiltHistory) -> bool:
+    """Live files are added again with other partition values; their rows stay."""
+    if not history.shape.partitions:
+        return False
+    actions: list[Action] = []
+    for path in some_files(history):
+        partition = history.random_partition()
+        texts = {k: partition_text(v) for k, v in partition.items()}
+        actions.append({"add": {**history.now.builder.live[path], "partitionValues": texts}})
+        history.live[path] = replace(history.live[path], partition=partition)
     return bool(actions) and history.commit(actions)
 
 

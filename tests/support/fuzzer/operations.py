@@ -35,6 +35,7 @@ _SELDOM: dict[str, Operation] = {
     "other partition columns by overwrite": tables.repartition,
     "purge": files.purge,
     "statistics again": files.add_again,
+    "other partition values": files.move_to_partitions,
     "commit without files": files.commit_nothing,
     "a file name comes back": files.reuse_name,
     "add nested column": schema.add_nested,

@@ -18,6 +18,7 @@ from support.fuzzer.built import BuiltHistory
 from support.fuzzer.follower import Follower
 from support.fuzzer.foreign import ForeignHistory
 from support.fuzzer.judge import Mismatch, Verdict, by_duckdb, judge
+from support.predicates import Predicate
 
 CHECKS_A_HISTORY = 500
 """So many that making a history costs less than asking about it."""
@@ -128,7 +129,14 @@ class Run:
         opened, count = self.follower.opened(), until - len(self.asks)
         for number in range(count):
             version = versions[-1 - number * len(versions) // count]
-            self.asks.append(ask(opened, version, new_predicate(self.rng, version), moment, self.rng))
+            self.asks.append(ask(opened, version, self._predicate(version), moment, self.rng))
+
+    def _predicate(self, version: Version) -> Predicate:
+        """A new one, or one that was just asked about a version of the same schema: the handle knows it."""
+        before = [a.predicate for a in self.asks[-8:] if a.version.key == version.key]
+        if before and self.rng.random() < 0.3:
+            return self.rng.choice(before)
+        return new_predicate(self.rng, version)
 
     def findings(self, mismatches: Sequence[Mismatch]) -> Iterator[str]:
         """What was wrong, each with the seed and the operations."""

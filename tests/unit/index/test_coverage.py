@@ -225,7 +225,53 @@ def test_conditions_on_partition_columns_are_remembered_up_to_a_bound() -> None:
     space.partitions = PartitionTexts(FileList.of([FileSlice("f", 1, 1, 10, {"p": "x"})], "a log"))
     for number in range(1000):
         space.where_partition(number, "p", lambda text: True)
-    assert len(space._leaves) < 1000
+    assert len(space._leaves["p"]._held) < 1000
+
+
+def by_partition(path: str) -> DeltaBuilder:
+    """Two files of ten rows, p = a and p = b, at version 1; indexed."""
+    schema = pa.schema([("k", pa.int64()), ("p", pa.string()), ("q", pa.string())])
+    builder = DeltaBuilder(path).create(schema, partition_by=["p", "q"])
+    keys = pa.table({"k": pa.array(range(10), pa.int64())})
+    builder.commit([builder.data_file(keys, f"{p}.parquet", {"p": p, "q": "x"}) for p in ("a", "b")])
+    index_of(path, ["k"])
+    return builder
+
+
+def again(builder: DeltaBuilder, name: str, **values: str | None) -> int:
+    """Add a live file again with other partition values; the version."""
+    return builder.commit([{"add": {**builder.live[name], "partitionValues": {"q": "x", **values}}}])
+
+
+def test_a_file_added_again_with_another_partition_value_is_found_by_that_of_each_version(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "t")
+    builder = by_partition(path)
+    opened = tailbit.open(path)
+    counts = {1: {"a": 10, "b": 10, "c": 0}}
+    assert {p: opened.where(f"p = '{p}'", version=1).count() for p in "abc"} == counts[1]
+    counts[again(builder, "a.parquet", p="c")] = {"a": 0, "b": 10, "c": 10}
+    counts[again(builder, "b.parquet", p="a")] = {"a": 10, "b": 0, "c": 10}
+    counts[again(builder, "a.parquet", p=None)] = {"a": 10, "b": 0, "c": 0}
+    for version in (2, 1, 3, 4, 2, 1):
+        answers = {p: opened.where(f"p = '{p}'", version=version) for p in "abc"}
+        assert {p: answer.count() for p, answer in answers.items()} == counts[version]
+        assert all(answer.files_scanned == 0 for answer in answers.values())
+
+
+def test_conditions_on_a_partition_column_whose_values_are_the_same_are_taken_over(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    builder = by_partition(path)
+    opened = tailbit.open(path)
+    for column in ("p", "q"):
+        opened.where(f"{column} = 'x'").count()
+    (before,) = opened.where("p = 'a'").coverage.spaces
+    builder.commit([{"add": {**builder.live["a.parquet"], "partitionValues": {"p": "a", "q": "y"}}}])
+    assert (opened.where("p = 'x'").count(), opened.where("q = 'x'").count()) == (0, 10)
+    (after,) = opened.where("p = 'a'").coverage.spaces
+    assert after is not before
+    assert [after._leaves[c] is before._leaves[c] for c in ("p", "q")] == [True, False]
 
 
 def test_a_later_version_takes_over_what_is_known_of_a_row_space(tmp_path: Path) -> None:
