@@ -50,10 +50,18 @@ class FileHits:
 
 @dataclass(frozen=True)
 class RecordedCounts:
-    """The value counts of an index, good as long as it stands at `seq`: they are of one version only."""
+    """The value counts of an index, good as long as it stands where it stood: they are of one version only.
+
+    `stand`: identity and number of the last change of the index; one built anew has another identity.
+    """
 
     index: IndexTable
-    seq: int
+    stand: tuple[str, int]
+
+    @classmethod
+    def now(cls, index: IndexTable) -> RecordedCounts:
+        """Those of an index as it stands now."""
+        return cls(index, (index.index_id, index.seq))
 
     def of(self, column_id: str, key_type: str) -> tuple[pa.BinaryArray, npt.NDArray[np.int64]] | None:
         """Keys and visible rows of an indexed column; None where the index has moved on or lacks it.
@@ -62,9 +70,11 @@ class RecordedCounts:
             CorruptIndexError: a file of counts does not check.
             ColumnTypeError: counts of a type that does not widen to the column's.
         """
-        if self.index.seq != self.seq or column_id not in {c.id for c in self.index.settings.columns}:
-            return None
-        return self.index.value_counts(column_id, key_type)
+        with self.index.lock:
+            settings, stand = self.index.settings, (self.index.index_id, self.index.seq)
+            if stand != self.stand or column_id not in {c.id for c in settings.columns}:
+                return None
+            return self.index.value_counts(column_id, key_type)
 
 
 @dataclass
@@ -76,6 +86,8 @@ class Answer:
     those of just this version. `files_scanned`: files whose data had to be read to find the rows. `damages`:
     what of the index could not be read for this answer. `partition_zone`: the zone of times that partition
     values give without one.
+
+    Threads may share an answer: each gets the same; at worst something is computed twice.
     """
 
     text: str | None

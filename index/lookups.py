@@ -52,7 +52,10 @@ def read_groups(storage: Storage, path: str, column: str, value: str, columns: S
 
 
 class HiddenRows:
-    """The rows hidden under each deletion vector identity that the index knows."""
+    """The rows hidden under each deletion vector identity that the index knows.
+
+    Not locked: `IndexTable` lets one thread at a time ask.
+    """
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

@@ -6,6 +6,7 @@ all. Nothing here reads the source. Reading imports neither deltalake nor Spark.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,13 +52,16 @@ class IndexTable:
     """One version of an index, as this process knows it.
 
     Invariant: after `commit` the state is what a fresh `open` would read; it is extended, never read again.
-    Not safe for concurrent use by threads: give each its own.
+    Threads may share it for questions: whoever needs several of its answers to be of one version, or lets it
+    move, holds `lock` meanwhile. `hidden_rows` and `value_counts` hold it themselves. Whoever commits has one
+    of its own.
     """
 
     def __init__(self, path: str, storage: Storage, log: Table) -> None:
         self.path = path
         self.storage = storage
         self.log = log
+        self.lock = threading.RLock()
         self._writer = LogWriter(storage, path)
         self._load()
 
@@ -103,10 +107,14 @@ class IndexTable:
         Raises:
             NoIndexError: the index has been deleted.
         """
+        with self.lock:
+            return self._refresh()
+
+    def _refresh(self) -> bool:
         if self.log.fingerprint_stat(self.version) != self._seen:
             # Deleted, put back from a backup, built anew, or so far ahead that our commit was cleaned up.
             fresh = IndexTable.open(self.path)
-            self.__dict__.update(fresh.__dict__)
+            self.__dict__.update(fresh.__dict__ | {"lock": self.lock})
             return True
         head = self.log.head()
         if head == self.version:
@@ -177,12 +185,14 @@ class IndexTable:
 
     def hidden_rows(self, identity: str) -> BitMap | None:
         """The rows hidden under a deletion vector identity; None where the index does not know it."""
-        return self._state.hidden.get(self._state.paths_of(kinds.HIDDEN_ROWS), identity)
+        with self.lock:
+            return self._state.hidden.get(self._state.paths_of(kinds.HIDDEN_ROWS), identity)
 
     def value_counts(self, column: str, key_type: str | None = None) -> Counts:
         """Keys of an indexed column, in its settings' key type or a wider one, and their visible rows."""
-        key_type = key_type or next(c.key_type for c in self.settings.columns if c.id == column)
-        return self._state.counts.of(self._state.paths_of(kinds.VALUE_COUNTS), column, key_type)
+        with self.lock:
+            key_type = key_type or next(c.key_type for c in self.settings.columns if c.id == column)
+            return self._state.counts.of(self._state.paths_of(kinds.VALUE_COUNTS), column, key_type)
 
     def stored_counts(self, column: str) -> Iterator[tuple[str, Counts]]:
         """Per key type in which a column has been counted, its keys and visible rows as they are stored."""

@@ -1,12 +1,17 @@
 """A source table as everything above sees it: head, snapshots, changes, proof of commits.
 
-One object a process and table; it keeps the last few snapshots and what it has listed of the log.
+One object a process and table; it keeps the last few snapshots and what it has listed of the log. Threads may
+share it: whoever asks holds its lock for as long as it looks at the log.
 """
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Concatenate, ParamSpec, TypeVar
 
 from tailbit.errors import CommitGapError, NotATableError
 from tailbit.tables.delta.listing import LOG, commit_name
@@ -39,9 +44,24 @@ def open_table(path: str) -> Table:
     return table
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _alone(method: Callable[Concatenate[Table, P], R]) -> Callable[Concatenate[Table, P], R]:
+    """One thread at a time, of all that share the table."""
+
+    @functools.wraps(method)
+    def locked(table: Table, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with table._lock:
+            return method(table, *args, **kwargs)
+
+    return locked
+
+
 @dataclass
 class Table:
-    """A Delta table. Reads only; nothing here ever writes below `root`."""
+    """A Delta table. Reads only; nothing here ever writes below `root`. Safe to share between threads."""
 
     storage: Storage
     log: DeltaLog = field(init=False, repr=False)
@@ -50,6 +70,7 @@ class Table:
         default_factory=OrderedDict, repr=False
     )
     _ids: OrderedDict[tuple[Version, str], str] = field(default_factory=OrderedDict, repr=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.log = DeltaLog(self.storage, on_reset=self._forget)
@@ -64,6 +85,7 @@ class Table:
         self._snapshots.clear()
         self._ids.clear()
 
+    @_alone
     def head(self) -> Version:
         """The newest version. Cost: two stats by name after the first call.
 
@@ -72,6 +94,7 @@ class Table:
         """
         return self.log.head()
 
+    @_alone
     def earliest(self) -> Version:
         """The oldest version that can be rebuilt, and from which every later one can.
 
@@ -83,6 +106,7 @@ class Table:
             raise self.log.gap(head)
         return found
 
+    @_alone
     def snapshot(self, version: Version | None = None) -> Snapshot:
         """The state at a version, else at the head. Cost: see `build_snapshot`; the newest few are kept.
 
@@ -135,6 +159,7 @@ class Table:
     def _stat(self, version: Version) -> Stat | None:
         return self.storage.stat(commit_name(version))
 
+    @_alone
     def changes(self, first: Version, last: Version) -> Changes:
         """The net effect of the commits `first` to `last` per path. Cost: their bytes, however big the table.
 
@@ -145,6 +170,7 @@ class Table:
         """
         return self.log.changes(first, last, self._clock.timestamp)
 
+    @_alone
     def commit_timestamp(self, version: Version) -> int:
         """The time of a commit in ms since 1970: its own stamp, else its file's time made increasing.
 
@@ -153,6 +179,7 @@ class Table:
         """
         return self._clock.timestamp(version)
 
+    @_alone
     def version_at(self, timestamp_ms: int) -> Version:
         """The newest version committed at or before a time.
 
@@ -161,6 +188,7 @@ class Table:
         """
         return self._clock.version_at(timestamp_ms, self._metadata_snapshot(self.head()).configuration)
 
+    @_alone
     def commit_size(self, version: Version) -> int:
         """Bytes of a commit.
 
@@ -176,6 +204,7 @@ class Table:
         """What changes at once when a commit's file is another; None where it is gone. Cost: one stat."""
         return self._stat(version)
 
+    @_alone
     def fingerprint(self, version: Version) -> Fingerprint | None:
         """Proof of what a commit is; None where its file is gone.
 

@@ -7,6 +7,7 @@ a JVM nor imports pyspark.
 from __future__ import annotations
 
 import datetime
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -73,6 +74,10 @@ class IndexedTable:
 
     `index` is None where there is none, and where it cannot be read: then `damage` says why. Cost of a
     `where` when nothing is new: three probes by name, no listing.
+
+    Threads may share it, while table and index change: a `where` binds its answer to one version and one
+    state of the index while no other does; the answers are then found side by side. Upkeep (`verify`,
+    `compact`, `alter`, `vacuum`) looks at the index by itself and holds up nobody.
     """
 
     table: Table
@@ -82,6 +87,7 @@ class IndexedTable:
     _coverage: Coverage | None = field(default=None, repr=False)
     _stale: bool = field(default=True, repr=False)
     _trust: tuple[Any, bool] | None = field(default=None, repr=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
     @property
     def storage(self) -> Storage:
@@ -107,6 +113,18 @@ class IndexedTable:
             UnknownColumnError: it names a column that the table lacks at that version.
             VersionNotFoundError: that version is gone or not yet there.
         """
+        with self._lock:
+            return self._bound(sql, version, as_of, zone, partition_zone)
+
+    def _bound(
+        self,
+        sql: str | None,
+        version: int | None,
+        as_of: datetime.datetime | str | None,
+        zone: str,
+        partition_zone: str | None,
+    ) -> Answer:
+        """`where`, while no other thread binds an answer or looks at the index anew."""
         self.refresh()
         snapshot = self.table.snapshot(self._version(version, as_of, zone))
         written = _known(zone if partition_zone is None else partition_zone)
@@ -116,7 +134,7 @@ class IndexedTable:
         counts = None
         if self.index is not None and ledger is not None and ledger.state == "complete":
             if ledger.version == snapshot.version and not ledger.uncounted:
-                counts = RecordedCounts(self.index, self.index.seq)
+                counts = RecordedCounts.now(self.index)
         return Answer(
             text=sql,
             node=node,
@@ -136,11 +154,12 @@ class IndexedTable:
         indexed; `complete`; `other history`: the source log is not the one that was indexed, so questions
         scan until the indexer has caught up.
         """
-        if self.index is None:
-            return "absent" if self.damage is None else "damaged"
-        if self.index.ledger is None:
-            return "empty"
-        return str(self.index.ledger.state) if self.trusted() else "other history"
+        with self._lock:
+            if self.index is None:
+                return "absent" if self.damage is None else "damaged"
+            if self.index.ledger is None:
+                return "empty"
+            return str(self.index.ledger.state) if self.trusted() else "other history"
 
     def verify(
         self, samples: int = 200, seed: int = 0, progress: Callable[[int, int], None] | None = None
@@ -152,18 +171,19 @@ class IndexedTable:
         """
         from tailbit.index.verify import Report, verify
 
-        self.refresh()
-        if self.index is None and self.damage is None:
+        seen = self._apart()
+        seen.refresh()
+        if seen.index is None and seen.damage is None:
             raise NoIndexError(path=self.index_path)
-        state = self.state
-        if self.index is None:
+        state = seen.state
+        if seen.index is None:
             report = Report(state=state)
-            report.wrong(f"index {self.index_path}", str(self.damage))
+            report.wrong(f"index {self.index_path}", str(seen.damage))
             return report
-        snapshot = self._covered_snapshot(state)
+        snapshot = seen._covered_snapshot(state)
         return verify(
-            self.index,
-            self._cover(snapshot),
+            seen.index,
+            seen._cover(snapshot),
             self.storage,
             state=state,
             at_head=snapshot.version == self.table.head(),
@@ -191,9 +211,11 @@ class IndexedTable:
         """
         from tailbit.index.merge import merge_all
 
-        index = self._needed()
+        seen = self._apart()
+        index = seen._needed()
         # Versions of another history say nothing about which of this one's files can still be asked for.
-        return merge_all(index, earliest_version=self.table.earliest() if self.trusted() else None)
+        earliest = self.table.earliest() if seen.trusted() else None
+        return merge_all(index, earliest_version=earliest)
 
     def alter(self, add: Sequence[str] = (), drop: Sequence[str] = ()) -> Altered:
         """Make columns indexed, and others no longer; an indexer that runs takes it up by itself.
@@ -210,7 +232,7 @@ class IndexedTable:
         """
         from tailbit.index.alter import alter, indexed_column
 
-        index, schema = self._needed(), self.table.snapshot().schema
+        index, schema = self._apart()._needed(), self.table.snapshot().schema
         coming = [indexed_column(schema.resolve(name)) for name in add]
         going = [_indexed_id(index.settings, schema, name) for name in drop]
         both = [column.label for column in coming if column.id in going]
@@ -234,13 +256,19 @@ class IndexedTable:
 
         if not older_than_hours >= 0:
             raise UsageError(reason=f"{older_than_hours} hours is no age", hint="Give 0 or more.")
-        return vacuum(self._needed(), older_than_hours=older_than_hours, dry_run=dry_run)
+        index = self._apart()._needed()
+        return vacuum(index, older_than_hours=older_than_hours, dry_run=dry_run)
+
+    def _apart(self) -> IndexedTable:
+        """The same table with an index of its own, for what takes long or commits."""
+        return IndexedTable(self.table, self.index_path)
 
     def _needed(self) -> IndexTable:
-        self.refresh()
-        if self.index is None:
-            raise self.damage or NoIndexError(path=self.index_path)
-        return self.index
+        with self._lock:
+            self.refresh()
+            if self.index is None:
+                raise self.damage or NoIndexError(path=self.index_path)
+            return self.index
 
     def _version(self, version: int | None, as_of: datetime.datetime | str | None, zone: str) -> int:
         if as_of is None:
@@ -256,6 +284,10 @@ class IndexedTable:
             ForeignIndexError: the index path holds something else.
             IndexFormatError: another release wrote the index.
         """
+        with self._lock:
+            self._refresh()
+
+    def _refresh(self) -> None:
         self.damage = None
         try:
             if self.index is None:
@@ -275,6 +307,10 @@ class IndexedTable:
 
         Where it is not (other history) or cannot be seen any more (cleaned up), nothing counts as covered.
         """
+        with self._lock:
+            return self._trusted()
+
+    def _trusted(self) -> bool:
         ledger = self.index.ledger if self.index is not None else None
         if ledger is None or ledger.fingerprint is None:
             return False

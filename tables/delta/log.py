@@ -56,7 +56,7 @@ class Changes:
 
 @dataclass
 class DeltaLog:
-    """The log of one table. Not shared between threads without a lock of the caller's."""
+    """The log of one table. Its `Table` holds a lock while it asks: threads share that, not this."""
 
     storage: Storage
     on_reset: Callable[[], None] = field(default=lambda: None, repr=False)

@@ -172,9 +172,11 @@ class DeltaBuilder:
         return self.version
 
     def write_commit(self, version: int, data: bytes) -> None:
-        """Write the bytes of a commit as they are."""
+        """Write the bytes of a commit as they are; nobody sees half of them."""
         self.log.mkdir(parents=True, exist_ok=True)
-        (self.log / f"{version:020d}.json").write_bytes(data)
+        unfinished = self.log / f".{version:020d}.json.tmp"
+        unfinished.write_bytes(data)
+        unfinished.replace(self.log / f"{version:020d}.json")
 
     @classmethod
     def of(cls, path: str) -> DeltaBuilder:
