@@ -230,6 +230,8 @@ class Answer:
         """The matching rows, in the order of path and position, in the table's logical schema.
 
         `columns`: names, nested ones as "address.city"; each is given once, in the order of first mention.
+        No two have one name in the table: where a field s.a and a column named "s.a" are both read, that
+        column is named "`s.a`", in backticks, as one asks for it.
 
         Raises:
             UnknownColumnError: no such column.

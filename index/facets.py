@@ -31,6 +31,7 @@ from tailbit.index.values import (
     widen_keys,
 )
 from tailbit.tables.data_file import partition_array
+from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _python(values: pa.Array) -> list[Any]:
     try:
         found: list[Any] = values.to_pylist()
     except (OverflowError, ValueError):
-        found = values.cast(pa.string()).to_pylist()
+        found = date_texts(values)
     return found
 
 

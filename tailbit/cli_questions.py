@@ -79,9 +79,11 @@ def facets(
             }
         )
         return
-    from tailbit.render import cell, json_value, print_table
+    from tailbit.plain_values import cell, json_value
+    from tailbit.render import print_table
 
-    print_table([column, "count"], [[cell(json_value(v)), n] for v, n in items])
+    header = [f"`{column}`" if column.lower() == "count" else column, "count"]
+    print_table(header, [[cell(json_value(v)), n] for v, n in items])
 
 
 @click.command()
@@ -116,7 +118,9 @@ def read(
     tailbit read flights "dest = 'HNL'" --format parquet -o honolulu.parquet
     tailbit read flights --format csv --columns "carrier,`air time`" > flights.csv
 
-    JSON is a line per row. In CSV, NULL is an empty field and an empty string is "".
+    JSON is a line per row. A map is a JSON object; where its keys are structs, arrays or maps, it is a list
+    of {"key", "value"}. In CSV, NULL is an empty field and an empty string is "". No two columns have one
+    name: where a field s.a and a column named s.a are both read, the column is named `s.a`, in backticks.
     """
     from tailbit.render import write_rows
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import json
-import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +12,8 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from tailbit.errors import StorageError, UsageError
+from tailbit.errors import StorageError
+from tailbit.plain_values import cell, csv_column, plain_rows
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -35,12 +34,13 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 def write_rows(schema: pa.Schema, tables: Iterable[pa.Table], form: str, output: str | None) -> None:
     """Rows as table, JSON lines, CSV or Parquet, to a file or the terminal, as they come.
 
-    A file appears under its name once it is whole. In text, a date, time or decimal is written in full, bytes
-    as hex digits, a float that is no number as "NaN" or "Infinity"; in CSV, NULL is an empty field and an
-    empty string is "".
+    A file appears under its name once it is whole. Values are text as `plain_values` says. In CSV, NULL is an
+    empty field, an empty string is "", a float that is no number is nan, inf or -inf, and a struct, array or
+    map is JSON.
 
     Raises:
         StorageError: the file cannot be written.
+        UsageError: a map holds one key twice, which only Parquet can show.
     """
     try:
         if output is None:
@@ -85,14 +85,14 @@ def _write_text(schema: pa.Schema, tables: Iterable[pa.Table], form: str, out: B
     if form == "csv":
         _write_csv(schema, tables, out)
     elif form == "json":
-        for row in _plain_rows(tables):
+        for row in plain_rows(tables):
             out.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
     elif out is sys.stdout.buffer:
-        rows = [[cell(v) for v in row.values()] for row in _plain_rows(tables)]
+        rows = [[cell(v) for v in row.values()] for row in plain_rows(tables)]
         print_table(schema.names, rows)
         sys.stderr.write(f"{len(rows)} rows\n")
     else:
-        for cells in (schema.names, *(map(cell, row.values()) for row in _plain_rows(tables))):
+        for cells in (schema.names, *(map(cell, row.values()) for row in plain_rows(tables))):
             out.write("\t".join(cells).encode() + b"\n")
 
 
@@ -101,91 +101,9 @@ def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> 
 
     for number, table in enumerate(chain([schema.empty_table()], tables)):
         buffer = pa.BufferOutputStream()
-        flat = pa.table([_flat(c) for c in table.columns], names=schema.names)
+        flat = pa.table([csv_column(c) for c in table.columns], names=schema.names)
         csv.write_csv(flat, buffer, csv.WriteOptions(include_header=number == 0))
         out.write(buffer.getvalue().to_pybytes())
-
-
-def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column as CSV can hold it: bytes as hex digits, nested values as JSON."""
-    if not (pa.types.is_nested(column.type) or pa.types.is_binary(column.type)):
-        return column
-    spelled = _in_python(column.cast(_spelled(column.type)))
-    texts = [None if v is None else _nested_text(json_value(v)) for v in spelled]
-    return pa.chunked_array([pa.array(texts, pa.string())])
-
-
-def _nested_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _plain_rows(tables: Iterable[pa.Table]) -> Iterator[dict[str, Any]]:
-    """Rows of JSON-able values."""
-    for table in tables:
-        spelled = table.cast(pa.schema([f.with_type(_spelled(f.type)) for f in table.schema]))
-        spelled = pa.table([_utf8(c) for c in spelled.columns], schema=spelled.schema)
-        for batch in spelled.to_batches(max_chunksize=10_000):
-            for row in _in_python(batch):
-                yield {name: json_value(value) for name, value in row.items()}
-
-
-def _in_python(values: pa.RecordBatch | pa.ChunkedArray) -> list[Any]:
-    try:
-        found: list[Any] = values.to_pylist(maps_as_pydicts="strict")
-    except UnicodeDecodeError as wrong:
-        reason = "a nested column holds text that is no UTF-8"
-        raise UsageError(reason=reason, hint="Read it with --format parquet, or leave it out.") from wrong
-    return found
-
-
-def _utf8(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of text with bytes that are no UTF-8 replaced; others as they are."""
-    if not pa.types.is_string(column.type):
-        return column
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        data = column.cast(pa.binary()).to_pylist()
-        texts = [None if value is None else value.decode("utf-8", "replace") for value in data]
-        return pa.chunked_array([pa.array(texts, pa.string())])
-    return column
-
-
-def _spelled(type_: pa.DataType) -> pa.DataType:
-    """A type with dates, times and decimals as text, at any depth: Python's calendar ends before Arrow's."""
-    if pa.types.is_temporal(type_) or pa.types.is_decimal(type_):
-        return pa.string()
-    if pa.types.is_struct(type_):
-        return pa.struct([f.with_type(_spelled(f.type)) for f in type_])
-    if pa.types.is_map(type_):
-        return pa.map_(_spelled(type_.key_type), _spelled(type_.item_type))
-    if pa.types.is_list(type_):
-        return pa.list_(type_.value_field.with_type(_spelled(type_.value_type)))
-    return type_
-
-
-def json_value(value: Any) -> Any:
-    """A value as JSON can hold it: bytes as hex digits, dates, times and decimals as text, NaN by name."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, dict):
-        return {cell(json_value(k)): json_value(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [json_value(v) for v in value]
-    if isinstance(value, datetime.datetime):
-        return value.isoformat(" ", "microseconds").replace("+00:00", "Z")
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
-
-
-def cell(value: Any) -> str:
-    """A JSON-able value as one cell of a table."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -91,14 +92,19 @@ class Schema:
     def arrow(self, columns: Sequence[Column] | None = None) -> pa.Schema:
         """The logical Arrow schema of `columns`, else of the table; a nested column is named by its label.
 
+        No two fields have one name, whatever the case: of a field s.a and a column named "s.a", the column is
+        named by its label too, "`s.a`".
+
         Raises:
             ColumnTypeError: a column of a type that cannot be decoded.
         """
-        fields = []
-        for column in self.columns if columns is None else columns:
-            name = column.name[0] if len(column.name) == 1 else column.label
-            fields.append(pa.field(name, arrow_type(column.type, column.label), column.nullable))
-        return pa.schema(fields)
+        wanted = self.columns if columns is None else columns
+        return pa.schema(
+            [
+                pa.field(name, arrow_type(column.type, column.label), column.nullable)
+                for column, name in zip(wanted, _names_apart(wanted), strict=True)
+            ]
+        )
 
 
 def parse_schema(
@@ -146,6 +152,18 @@ def arrow_type(type_: DataType, label: str) -> pa.DataType:
     if type_.name == "map":
         return pa.map_(inner[0].type, inner[1].type)
     raise ColumnTypeError(column=label, type=type_.name, reason="values of this type cannot be decoded")
+
+
+def _names_apart(columns: Sequence[Column]) -> list[str]:
+    """A name for each of distinct columns: its own, or its label where another's would be the same."""
+    names = [column.name[0] if len(column.name) == 1 else column.label for column in columns]
+    while len(lowered := Counter(name.lower() for name in names)) < len(names):
+        pairs = zip(columns, names, strict=True)
+        apart = [column.label if lowered[name.lower()] > 1 else name for column, name in pairs]
+        if apart == names:
+            break
+        names = apart
+    return names
 
 
 def _leaves_of(column: Column) -> Iterator[Column]:

@@ -23,11 +23,12 @@ import pytest
 from click.testing import CliRunner, Result
 from deltalake import DeltaTable, write_deltalake
 
+import tailbit
 from support.delta_builder import DeltaBuilder
 from support.tables import EVERY_TYPE, PLAIN_TYPES, break_bitmaps, index_files, index_of, tamper, truncated
 from tailbit.cli import cli
 from tailbit.cli_options import split_columns
-from tailbit.errors import TailbitError, UsageError
+from tailbit.errors import TailbitError
 
 TOOL = os.path.join(os.path.dirname(sys.executable), "tailbit")
 QUESTIONS = ("count", "facets", "read", "positions", "explain")
@@ -184,7 +185,7 @@ def test_a_file_that_fails_half_way_does_not_appear(table: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("form", ["table", "json"])
-def test_bytes_that_are_no_utf_8_are_shown_replaced_and_refused_inside_of_nested_values(
+def test_bytes_that_are_no_utf_8_are_shown_replaced_inside_of_nested_values_too(
     tmp_path: Path, form: str
 ) -> None:
     text = pa.array([b"a\xff", b"b"], pa.binary()).cast(pa.string(), safe=False)
@@ -193,8 +194,50 @@ def test_bytes_that_are_no_utf_8_are_shown_replaced_and_refused_inside_of_nested
     )
     nested = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), text)
     builder.commit([builder.data_file(pa.table({"s": text, "n": nested}))])
-    assert "a\ufffd" in said("read", str(tmp_path), "--columns", "s", "--format", form)
-    assert isinstance(asked("read", str(tmp_path), "--format", form).exception, UsageError)
+    for column in ("s", "n"):
+        assert "a\ufffd" in said("read", str(tmp_path), "--columns", column, "--format", form)
+
+
+@pytest.fixture(scope="module")
+def dotted(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A field s.a beside columns named `s.a` and, with its backticks, "`s.a`"; not to be changed."""
+    path = str(tmp_path_factory.mktemp("dotted") / "t")
+    struct = pa.array([{"a": 1, "B": 2}], pa.struct([("a", pa.int64()), ("B", pa.int64())]))
+    write_deltalake(path, pa.table({"s": struct, "s.a": [3], "`s.a`": [4], "s.b": [5], "count": [6]}))
+    return path
+
+
+DOTTED = {"s.a": 1, "s.B": 2, "`s.a`": 3, "```s.a```": 4, "`s.b`": 5}
+
+
+def test_no_two_columns_have_one_name_in_any_output(dotted: str, tmp_path: Path) -> None:
+    read = ("read", dotted, "--columns", ",".join(DOTTED))
+    assert tailbit.open(dotted).where().read(list(DOTTED)).to_pylist() == [DOTTED]
+    assert json.loads(said(*read, "--format", "json")) == DOTTED
+    assert list(csv.DictReader(io.StringIO(said(*read, "--format", "csv")))) == [
+        {name: str(value) for name, value in DOTTED.items()}
+    ]
+    assert said(*read).splitlines()[0].split("\t") == list(DOTTED)
+    said(*read, "--format", "parquet", "-o", str(tmp_path / "rows.parquet"))
+    assert pq.read_table(tmp_path / "rows.parquet").to_pylist() == [DOTTED]
+
+
+def test_a_name_that_is_given_apart_asks_for_the_same_column_again(dotted: str) -> None:
+    answer = tailbit.open(dotted).where()
+    assert [answer.read([name]).column(0).to_pylist() for name in DOTTED] == [[v] for v in DOTTED.values()]
+
+
+def test_a_column_read_alone_keeps_its_own_name(dotted: str) -> None:
+    assert tailbit.open(dotted).where().read(["`s.a`", "s"]).column_names == ["s.a", "s"]
+    assert tailbit.open(dotted).where().read().column_names == ["s", "s.a", "`s.a`", "s.b", "count"]
+
+
+def test_one_column_under_two_spellings_is_read_once(dotted: str) -> None:
+    assert tailbit.open(dotted).where().read(["count", "COUNT"]).to_pylist() == [{"count": 6}]
+
+
+def test_facets_of_a_column_named_count_have_two_names_in_their_header(dotted: str) -> None:
+    assert said("facets", dotted, "count").splitlines() == ["`count`\tcount", "6\t1"]
 
 
 def test_a_table_shows_twenty_rows_unless_told_otherwise(table: str) -> None:
@@ -481,7 +524,7 @@ def wait_for_import_of(library: str, pid: int) -> None:
 
 
 def test_nan_is_the_only_float_that_is_not_itself() -> None:
-    from tailbit.render import json_value
+    from tailbit.plain_values import json_value
 
     assert json_value([math.nan, math.inf, {"a": -math.inf}, 1.5]) == [
         "NaN",
