@@ -78,7 +78,7 @@ class RecordedCounts:
 
 
 @dataclass
-class Answer:
+class Selection:
     """The rows of one version of a table where a predicate is TRUE; nothing is computed unasked.
 
     `version`: the source version answered for. `covered_version`: the last version the index holds as a

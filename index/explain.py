@@ -13,11 +13,11 @@ from tailbit.index.scan import file_can_match, whole_file_truth
 from tailbit.tables.model import FileSlice
 
 if TYPE_CHECKING:
-    from tailbit.index.answer import Answer, FileHits
+    from tailbit.index.answer import FileHits, Selection
     from tailbit.index.spaces import SpaceView
 
 
-def explain(answer: Answer) -> Mapping[str, Any]:
+def explain(answer: Selection) -> Mapping[str, Any]:
     """A JSON-able account of one answer.
 
     Keys: `version`, `covered_version`, `predicate`, `count`, `files` (a list of per-file accounts: path,
@@ -49,7 +49,7 @@ def explain(answer: Answer) -> Mapping[str, Any]:
 
 
 def _covered_files(
-    answer: Answer, space: SpaceView, matching: Mapping[int, FileHits], rechecked: set[int]
+    answer: Selection, space: SpaceView, matching: Mapping[int, FileHits], rechecked: set[int]
 ) -> dict[int, dict[str, Any]]:
     visible = space.counts_by_file(space.visible)
     blockers = _blockers(answer, space)
@@ -74,7 +74,7 @@ def _parts(node: Node) -> Sequence[Node]:
     return node.children if isinstance(node, And) else (node,)
 
 
-def _blockers(answer: Answer, space: SpaceView) -> list[str | None]:
+def _blockers(answer: Selection, space: SpaceView) -> list[str | None]:
     """Per file, the first top-level conjunct that no row of it can satisfy by the index; None for none."""
     names: list[str | None] = [None] * len(space.files)
     for part in reversed(_parts(answer.node)):
@@ -94,7 +94,7 @@ def _by_log(node: Node, piece: FileSlice) -> str | None:
     return None
 
 
-def _uncovered_file(answer: Answer, hit: FileHits) -> dict[str, Any]:
+def _uncovered_file(answer: Selection, hit: FileHits) -> dict[str, Any]:
     piece: FileSlice = answer.snapshot.files[hit.number]
     n = len(hit.positions)
     outcome, by = "scanned", None
@@ -112,7 +112,7 @@ def _uncovered_file(answer: Answer, hit: FileHits) -> dict[str, Any]:
     }
 
 
-def _segments(answer: Answer) -> dict[str, int]:
+def _segments(answer: Selection) -> dict[str, int]:
     """Path to bytes read so far of every segment that a leaf of the predicate asks."""
     wanted = {c.id for c in columns_of(answer.node)}
     return {

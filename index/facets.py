@@ -35,13 +35,13 @@ from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column
 
 if TYPE_CHECKING:
-    from tailbit.index.answer import Answer
+    from tailbit.index.answer import Selection
     from tailbit.index.spaces import SpaceView
 
 Keys = Counter[bytes | None]
 
 
-def facet_counts(answer: Answer, column: Column) -> dict[Any, int]:
+def facet_counts(answer: Selection, column: Column) -> dict[Any, int]:
     """Value to number of matching rows, most frequent first, ties by key order; None stands for NULL.
 
     Values are Python's; a date or time outside its calendar is text. Cost: one intersection per key and row
@@ -87,7 +87,7 @@ def _python(values: pa.Array) -> list[Any]:
     return found
 
 
-def _recorded(answer: Answer, column: Column, key_type: str) -> Keys | None:
+def _recorded(answer: Selection, column: Column, key_type: str) -> Keys | None:
     """The recorded value counts, where they answer the question and every key is exact."""
     everything = answer.node == Constant(True) and answer.coverage.posts_everywhere(column.id)
     if answer.counted is None or not everything or column.zone != "UTC":
@@ -104,7 +104,7 @@ def _recorded(answer: Answer, column: Column, key_type: str) -> Keys | None:
     return _tally(found[0], found[1].tolist())
 
 
-def _by_files(answer: Answer, column: Column, key_type: str) -> Keys:
+def _by_files(answer: Selection, column: Column, key_type: str) -> Keys:
     """Matching rows per value of a partition column: the log says it of whole files; no data is read."""
     per_file: Counter[int] = Counter()
     for space, bounds in answer.bounds:
@@ -137,7 +137,7 @@ def _has_truncated(keys: pa.BinaryArray, key_type: str) -> bool:
 
 
 def _left_to_data(
-    answer: Answer, column: Column, key_type: str, counts: Keys
+    answer: Selection, column: Column, key_type: str, counts: Keys
 ) -> Iterator[tuple[int, Positions]]:
     """Count what postings can into `counts`; yield (file number, positions) of the rows left over."""
     for space, bounds in answer.bounds:
@@ -187,7 +187,7 @@ def _by_segment(segment: Segment, bits: BitMap, column: Column, key_type: str, c
     return bits & BitMap.union(*inexact) if inexact else BitMap()
 
 
-def _in_data(answer: Answer, column: Column, key_type: str, number: int, positions: Positions) -> Keys:
+def _in_data(answer: Selection, column: Column, key_type: str, number: int, positions: Positions) -> Keys:
     """Keys of some rows of one file, read from its data."""
     out: Keys = Counter()
     piece = answer.snapshot.files[number]

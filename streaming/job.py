@@ -9,15 +9,16 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from tailbit.arguments import flag, wrong_type
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import StreamError, TailbitError
+from tailbit.errors import EnvironmentError_, StreamError, TailbitError
 from tailbit.streaming.metrics import IdleWatch
-from tailbit.streaming.query import Job, Prepared, launch, prepare
+from tailbit.streaming.query import Job, Path, Prepared, launch, prepare
 from tailbit.streaming.running import Running
 from tailbit.streaming.session import build_session, check_java
 from tailbit.streaming.warming import warm_up
@@ -40,10 +41,10 @@ _RUNNING: Running[Job] = Running()
 
 def start(
     spark: SparkSession,
-    path: str,
-    columns: Sequence[str] | None = None,
-    index: str | None = None,
-    checkpoint: str | None = None,
+    path: Path,
+    columns: Iterable[str] | None = None,
+    index: Path | None = None,
+    checkpoint: Path | None = None,
     once: bool = False,
     trigger: str = "500ms",
 ) -> StreamingQuery:
@@ -53,9 +54,11 @@ def start(
     `trigger`: how often to look for commits; up to one second, a commit is picked up as soon as it is seen.
 
     Raises:
-        UsageError: as `prepare`.
+        UsageError: as `prepare`; or `spark` is no classic Spark session.
         IndexerRunningError: another indexer has a fresh heartbeat on the index.
     """
+    _check_session(spark)
+    once = flag("once", once)
     prepared = prepare(path, columns, index, checkpoint, trigger)
     _clear_ended()
     heartbeat = Heartbeat(Storage(prepared.index.path))
@@ -69,6 +72,23 @@ def start(
     _RUNNING.add(run_id, job)
     threading.Thread(target=_close_when_ended, args=(run_id, job), daemon=True).start()
     return job.query
+
+
+def _check_session(spark: SparkSession) -> None:
+    """Pass if this is a Spark session with a JVM of its own, which a batch needs.
+
+    Raises:
+        UsageError: it is another object, such as a session of Spark Connect.
+        EnvironmentError_: pyspark is missing.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise EnvironmentError_(
+            reason="pyspark is not installed", remedy="Install it: pip install 'tailbit[spark]'."
+        ) from None
+    if not isinstance(spark, SparkSession):
+        raise wrong_type("spark", spark, "a SparkSession; Spark Connect has none that will do")
 
 
 def run(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
+from tailbit.arguments import names, path_text, text
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import StreamError, TailbitError
 from tailbit.index.metadata_table import IndexTable
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from tailbit.streaming.batch import Batch, OnProgress
+
+Path = Union[str, "os.PathLike[str]"]
 
 INDEX_FOLDER = "_tailbit"
 CHECKPOINT_FOLDER = "_checkpoint"
@@ -71,15 +74,20 @@ class Job:
 
 
 def prepare(
-    path: str, columns: Sequence[str] | None, index: str | None, checkpoint: str | None, trigger: str
+    path: Path, columns: Iterable[str] | None, index: Path | None, checkpoint: Path | None, trigger: str
 ) -> Prepared:
     """The table and its index, the index made where it is not there yet.
 
     Raises:
-        UsageError: the table, a column, the index or the trigger is not what it must be.
+        UsageError: the table, a column, the index or the trigger is not what it must be, or not of its type.
     """
-    trigger_ms = milliseconds(trigger)
-    table = open_table(path)
+    trigger_ms = milliseconds(text("trigger", trigger))
+    columns = None if columns is None else names("columns", columns)
+    index, checkpoint = (
+        None if given is None else path_text(name, given)
+        for name, given in (("index", index), ("checkpoint", checkpoint))
+    )
+    table = open_table(path_text("path", path))
     index_path = index or os.path.join(table.root, INDEX_FOLDER)
     found = prepare_index(table, index_path, columns)
     settings = StreamSettings(wait_ms=trigger_ms if trigger_ms <= CONTINUOUS_MS else 0)

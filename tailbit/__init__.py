@@ -6,14 +6,25 @@ columns=[...])` keeps the index.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tailbit.answer import Answer
     from tailbit.api import IndexedTable
     from tailbit.api import open_indexed as open
-    from tailbit.index.answer import Answer
 
 __all__ = ["Answer", "IndexedTable", "open"]
+
+if not os.path.isdir(os.path.join(__path__[0], "index")):
+    # A checkout: its other packages lie beside this folder, and an editable install knows that. Python run in
+    # the checkout's folder, as Spark's workers are, finds this folder ahead of what is installed.
+    __path__.append(os.path.dirname(__path__[0]))
+
+
+def __dir__() -> list[str]:
+    """What there is to use, loaded or not."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 def __getattr__(name: str) -> Any:
@@ -27,7 +38,7 @@ def __getattr__(name: str) -> Any:
 
         return IndexedTable
     if name == "Answer":
-        from tailbit.index.answer import Answer
+        from tailbit.answer import Answer
 
         return Answer
     raise AttributeError(f"module 'tailbit' has no attribute {name!r}")

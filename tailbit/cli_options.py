@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from tailbit.answer import Answer
     from tailbit.api import IndexedTable
-    from tailbit.index.answer import Answer
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -42,7 +42,7 @@ def count(table: str, predicate: str | None, as_json: bool, **options: Any) -> N
             "count": n,
             "version": answer.version,
             "covered_version": answer.covered_version,
-            "files": len(answer.snapshot.files),
+            "files": answer.files_in_table,
             "files_scanned": answer.files_scanned,
             "damaged": [str(damage) for damage in answer.damaged],
         }

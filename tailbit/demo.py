@@ -27,6 +27,7 @@ from tailbit.demo_screen import Screen, comparison
 from tailbit.demo_writer import STEPS, check_spark, load_flights
 from tailbit.errors import UsageError
 from tailbit.streaming.session import check_java
+from tailbit.tables import open_table
 
 COLUMNS = ("carrier", "origin", "dest", "month", "dep_delay")
 
@@ -198,7 +199,7 @@ class Demo:
             if not Path(self.path, "_delta_log", f"{0:020}.json").exists():
                 return None
             self.table = tailbit.open(self.path)
-            self.backlog = Backlog(self.table.table)
+            self.backlog = Backlog(open_table(self.path))
         assert self.backlog is not None
         answer = self.table.where()
         covered = answer.covered_version

@@ -29,17 +29,17 @@ def status_of(path: str, index: str | None = None) -> dict[str, Any]:
         CorruptIndexError: it cannot be read.
     """
     opened = open_indexed(path, index)
-    if opened.index is None:
+    if opened._index is None:
         raise opened.damage or NoIndexError(path=opened.index_path)
-    found, ledger, state = opened.index, opened.index.ledger, opened.state
-    head = opened.table.head()
+    found, ledger, state = opened._index, opened._index.ledger, opened.state
+    head = opened._table.head()
     covered = None if ledger is None or state == "other history" else ledger.covered
-    lag = Backlog(opened.table, budget=_COMMITS).lag(-1 if covered is None else covered, head)
+    lag = Backlog(opened._table, budget=_COMMITS).lag(-1 if covered is None else covered, head)
     sizes = found.statistics()
     names = opened.indexed()
     unposted = found.recorded.unposted(names)
     return {
-        "table": opened.table.root,
+        "table": opened._table.root,
         "index": opened.index_path,
         "columns": list(names.values()),
         "files_to_post": {names[column]: n for column, n in unposted.items() if n},

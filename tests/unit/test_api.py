@@ -71,7 +71,7 @@ def test_each_question_sees_the_table_and_the_index_of_its_moment(path: str) -> 
     drive.drain()
     answer = opened.where("v = 'v1'")
     assert (answer.count(), answer.files_scanned, answer.covered_version) == (13, 0, 3)
-    assert answer.coverage is opened.where("v = 'v2'").coverage
+    assert answer._selection.coverage is opened.where("v = 'v2'")._selection.coverage
 
 
 def test_an_index_that_is_deleted_while_open_costs_time_and_not_rows(path: str) -> None:
@@ -266,8 +266,8 @@ def test_a_question_without_news_looks_at_the_index_once(path: str) -> None:
     index_of(path, ["v"])
     opened = tailbit.open(path)
     first = opened.where("v = 'v1'")
-    assert opened.where("v = 'v2'").coverage is first.coverage
-    assert opened.where("v = 'v2'", version=1).coverage is not first.coverage
+    assert opened.where("v = 'v2'")._selection.coverage is first._selection.coverage
+    assert opened.where("v = 'v2'", version=1)._selection.coverage is not first._selection.coverage
 
 
 def test_compacting_with_an_index_of_another_table_drops_nothing(path: str) -> None:

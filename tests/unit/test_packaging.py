@@ -97,6 +97,25 @@ def test_the_installed_wheel_answers_help(installed: Path) -> None:
         assert command in text
 
 
+def test_an_installed_wheel_goes_on_where_spark_workers_find_a_checkout_first(installed: Path) -> None:
+    # Spark's workers are started with -m: the folder they are started in comes first.
+    (installed / "worker.py").write_text(
+        "import pickle, sys, tailbit.streaming.source as source, tailbit.tables.delta, tailbit.errors\n"
+        "print(pickle.loads(pickle.dumps(source.LogSource)).__module__, source.__file__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "worker"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(installed), *sys.path[1:]])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["tailbit.streaming.source", str(ROOT / "streaming" / "source.py")], (
+        done.stderr
+    )
+
+
 @pytest.mark.parametrize("folder", ["tables", "index", "checkpoints", "streaming"])
 def test_a_folder_is_never_importable_by_its_bare_name(folder: str) -> None:
     done = subprocess.run(

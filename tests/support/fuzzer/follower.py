@@ -90,8 +90,7 @@ class Follower:
         if not os.path.isdir(self.index):
             return
         opened = tailbit.open(self.path)
-        assert opened.index is not None
-        known = [c.label for c in opened.index.settings.columns]
+        known = list(opened.indexed().values())
         add = self.rng.sample(self.columns(), 1)
         opened.alter(add=add)
         if len(known) > 2 and self.rng.random() < 0.5:

@@ -279,14 +279,14 @@ def test_a_later_version_takes_over_what_is_known_of_a_row_space(tmp_path: Path)
     builder = with_vectors(path)
     opened = tailbit.open(path)
     assert opened.where("v = 'v1'").count() == 6
-    (first,) = opened.where().coverage.spaces
+    (first,) = opened.where()._selection.coverage.spaces
     (vector,) = builder.stored_vectors([0, 4, 1])
     builder.commit(builder.hide("f0.parquet", vector))
     answer = opened.where("v = 'v1'")
-    (second,) = answer.coverage.spaces
+    (second,) = answer._selection.coverage.spaces
     assert second.before is first
     assert answer.count() == 5
-    assert opened.where("v = 'v1'").coverage is answer.coverage
+    assert opened.where("v = 'v1'")._selection.coverage is answer._selection.coverage
 
 
 def test_inline_hidden_rows_are_served(tmp_path: Path) -> None:

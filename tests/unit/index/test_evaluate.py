@@ -31,8 +31,8 @@ def every_type(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def exact(path: str, predicate: str) -> bool:
-    answer = tailbit.open(path).where(predicate)
-    return all(evaluate(answer.node, space).exact for space in answer.coverage.spaces)
+    found = tailbit.open(path).where(predicate)._selection
+    return all(evaluate(found.node, space).exact for space in found.coverage.spaces)
 
 
 def test_bounds_enclose_the_rows_where_a_predicate_is_true(table_path: str) -> None:
@@ -43,12 +43,12 @@ def test_bounds_enclose_the_rows_where_a_predicate_is_true(table_path: str) -> N
     index_of(table_path, INDEXED)
     opened = tailbit.open(table_path)
     for predicate in random_predicates(rng, 60):
-        answer = opened.where(predicate.spark)
-        for space, bounds in answer.bounds:
+        found = opened.where(predicate.spark)._selection
+        for space, bounds in found.bounds:
             sure = {n: set(at.tolist()) for n, at in space.split(bounds.sure)}
             maybe = {n: set(at.tolist()) for n, at in space.split(bounds.maybe)}
             for number in space.files.tolist():
-                true = set(scan(answer.storage, answer.snapshot.files[number], answer.node, None).tolist())
+                true = set(scan(found.storage, found.snapshot.files[number], found.node, None).tolist())
                 assert sure.get(number, set()) <= true <= maybe.get(number, set()), predicate.spark
 
 
@@ -174,5 +174,8 @@ def test_counting_key_by_key_equals_counting_the_bounds(table_path: str) -> None
     opened = tailbit.open(table_path)
     for text in COUNTED:
         answer = opened.where(text)
-        assert all(count_true(answer.node, space) is not None for space in answer.coverage.spaces)
-        assert answer.count() == sum(len(bounds.sure) for _, bounds in opened.where(text).bounds)
+        assert all(
+            count_true(answer._selection.node, space) is not None
+            for space in answer._selection.coverage.spaces
+        )
+        assert answer.count() == sum(len(bounds.sure) for _, bounds in opened.where(text)._selection.bounds)
