@@ -17,6 +17,7 @@ import pyarrow as pa
 from support.delta_builder import Action, DeltaBuilder, native, portable
 from support.fuzzer.columns import (
     LEAF_TYPES,
+    MAP_TYPES,
     PARTITION_TYPES,
     STRING,
     Field,
@@ -140,7 +141,7 @@ class BuiltHistory:
         return schema, shape.partitions, configuration
 
     def random_shape(self, mapping: str) -> Shape:
-        """Columns of random types, one of them nested, at most two of them partition columns."""
+        """Columns of random types, one nested, perhaps a map, at most two of them partition columns."""
         names = list(PLAIN_NAMES if mapping == "none" else PLAIN_NAMES + ODD_NAMES)
         self.rng.shuffle(names)
         count = self.rng.randint(4, 7)
@@ -150,6 +151,8 @@ class BuiltHistory:
             for n in names[count : count + self.rng.choice((0, 1, 1, 2))]
         ]
         fields.insert(self.rng.randint(0, count), self.new_struct(mapping))
+        if self.rng.random() < 0.5:
+            fields.append(self.new_field("entries", self.rng.choice(MAP_TYPES), mapping))
         return Shape((*fields, *parted), tuple(f.name for f in parted), mapping=mapping)
 
     def new_struct(self, mapping: str) -> Field:

@@ -76,6 +76,12 @@ LEAF_TYPES = (
     PRICE,
     WIDE,
 )
+MAP_TYPES = (
+    pa.map_(STRING, INT),
+    pa.map_(pa.map_(INT, STRING), DOUBLE),
+    pa.map_(pa.list_(INT), pa.map_(DATE, TIMESTAMP)),
+)
+"""Columns that are read and never asked."""
 PARTITION_TYPES = (STRING, STRING, INT, DATE, BOOLEAN, TIMESTAMP, NTZ, PRICE, DOUBLE)
 
 WIDENED = {
@@ -96,6 +102,8 @@ def pool(type_: pa.DataType) -> Sequence[Any]:
         return [v for bits, values in INTEGERS.items() if bits <= type_.bit_width for v in values]
     if pa.types.is_floating(type_):
         return FLOATS if type_ == FLOAT else (*FLOATS, 0.1, 1e300, 5e-324, 2.0**53)
+    if pa.types.is_map(type_):
+        return _maps(type_)
     if pa.types.is_decimal(type_):
         return _decimals(type_.precision, type_.scale)
     if type_ == DATE:
@@ -103,6 +111,17 @@ def pool(type_: pa.DataType) -> Sequence[Any]:
     if type_ == TIMESTAMP:
         return [m.replace(tzinfo=UTC) for m in MOMENTS]
     return {NTZ: MOMENTS, STRING: TEXTS, BINARY: BYTES, BOOLEAN: (True, False)}[type_]
+
+
+def _maps(type_: pa.DataType) -> list[Any]:
+    """No entry, one, and two, the second without a value."""
+    keys = _keys(type_.key_type)
+    values = pool(type_.item_type)
+    return [[], [(keys[0], values[-1])], [(keys[1], values[0]), (keys[0], None)]]
+
+
+def _keys(type_: pa.DataType) -> Sequence[Any]:
+    return [[1, None], []] if pa.types.is_list(type_) else pool(type_)
 
 
 def _decimals(precision: int, scale: int) -> list[Decimal]:
@@ -217,9 +236,11 @@ def label(parts: Sequence[str]) -> str:
 
 
 def asked(fields: Sequence[Field], partitions: Sequence[str]) -> list[Asked]:
-    """The columns that a predicate may speak of, with their values."""
+    """The columns that a predicate may speak of, with their values; a map is only read."""
     found = []
     for parts, leaf in (pair for field in fields for pair in field.leaves()):
+        if pa.types.is_map(leaf.type):
+            continue
         known = partition_pool(leaf.type) if leaf.name in partitions else pool(leaf.type)
         duckdb = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
         found.append(
