@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from tailbit.tables.partition_values import days_of
-from tailbit.tables.time_zones import check_zone, is_offset, to_instant
+from tailbit.tables.time_zones import check_zone, first_instant, to_instant
 
 DAY = 86_400_000_000
 _BLANK = "".join(map(chr, [*range(33), 127]))
@@ -57,7 +57,9 @@ def parse_timestamp(text: str, zone: str | None) -> int:
     days = days_of(_signed(sign, year), int(month or 1), int(day or 1))
     local = days * DAY + (hour * 3600 + minute * 60 + second) * 1_000_000 + fraction
     named = found.group(9)
-    own = None if named is None else _known_zone(named.strip())
+    own = None if named is None else named.strip(_BLANK[:-1])
+    if own is not None:
+        check_zone(own)
     micros = local if zone is None else to_instant(local, own or zone)
     if not -_LIMIT <= micros < _LIMIT:
         raise ValueError(text)
@@ -68,14 +70,6 @@ def _signed(sign: str, year: str) -> int:
     return -int(year) if sign == "-" else int(year)
 
 
-def _known_zone(name: str) -> str:
-    if "/" not in name and not is_offset(name):
-        raise ValueError(f"time zone {name}: write an offset such as +01:00")
-    if not is_offset(name):
-        check_zone(name)
-    return name
-
-
 def start_of_day(days: int, zone: str) -> int:
-    """The first instant of a day in a zone."""
-    return to_instant(days * DAY, zone)
+    """The first instant of a day in a zone: after the gap, where clocks jumped over midnight."""
+    return first_instant(days * DAY, zone)

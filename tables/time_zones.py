@@ -1,53 +1,50 @@
-"""Time zones: the instant of a local time and back, for years of any size, as Spark has them."""
+"""Time zones: the instant of a local time and back, for years of any size, as Spark has them.
+
+A zone is an offset such as +01:00, or a name that Java knows; names are case-sensitive. The rules of named
+zones are those of a JDK and come with the package (`tailbit.tables.zone_rules`): neither a JVM nor the time
+zone data of the machine is asked, since their rules differ, before 1970 above all.
+Source: Spark 4.2, SparkDateTimeUtils.getZoneId; Java 17, ZoneId.of and ZonedDateTime.ofLocal.
+"""
 
 from __future__ import annotations
 
-import datetime
 import re
-from zoneinfo import ZoneInfo
+
+from tailbit.tables.zone_rules import zone_rules
 
 _OFFSET = re.compile(
-    r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})|:(\d))?(?::?(\d{2}))?|Z|UTC|GMT|UT", re.ASCII
+    r"(?:UTC|GMT|UT)?([+-])(?:(\d{1,2})(?::(\d\d)(?::(\d\d))?|:(\d))?|(\d\d)(\d\d)(\d\d)?)|Z|UTC|GMT|UT",
+    re.ASCII,
 )
-_FIRST_SECOND, _LAST_SECOND = -62_135_400_000, 253_402_000_000
-"""A day inside the ends of Python's calendar, in seconds since 1970."""
-_CYCLE = 146_097 * 86_400
-"""Seconds after which calendar and weekdays repeat."""
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_US = 1_000_000
 
 
 def check_zone(name: str) -> None:
-    """Make sure that a session time zone is known.
+    """Make sure that a time zone is known.
 
     Raises:
         ValueError: it is not.
     """
-    if fixed_offset(name) is None:
-        _zone(name)
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (OSError, ValueError, LookupError) as unknown:
-        raise ValueError(f"time zone {name} is unknown") from unknown
-
-
-def is_offset(name: str) -> bool:
-    """Whether a zone's name is an offset, or a name of UTC."""
-    return _OFFSET.fullmatch(name) is not None
+    fixed_offset(name)
 
 
 def fixed_offset(zone: str) -> int | None:
-    """The offset in microseconds of a zone that never changes; None for others."""
+    """The offset in microseconds of a zone whose clocks never change; None for others.
+
+    Raises:
+        ValueError: Spark knows no such zone.
+    """
     found = _OFFSET.fullmatch(zone)
     if found is None:
-        return None
-    sign, hours, minutes, minute, seconds = found.groups()
-    total = int(hours or 0) * 3600 + int(minutes or minute or 0) * 60 + int(seconds or 0)
-    if total > 18 * 3600 or int(minutes or 0) > 59 or int(seconds or 0) > 59:
+        rules = zone_rules(zone)
+        return rules.first * _US if rules.fixed else None
+    sign, hour, minute, second, short, hours, minutes, seconds = found.groups()
+    parts = (hour or hours, minute or short or minutes, second or seconds)
+    h, m, s = (int(part or 0) for part in parts)
+    total = h * 3600 + m * 60 + s
+    if total > 18 * 3600 or m > 59 or s > 59:
         raise ValueError(f"time zone offset {zone} is out of range")
-    return (-total if sign == "-" else total) * 1_000_000
+    return (-total if sign == "-" else total) * _US
 
 
 def to_instant(local: int, zone: str) -> int:
@@ -55,11 +52,21 @@ def to_instant(local: int, zone: str) -> int:
     fixed = fixed_offset(zone)
     if fixed is not None:
         return local - fixed
-    seconds, part = divmod(local, 1_000_000)
-    shift = _into_calendar(seconds)
-    moment = _EPOCH + datetime.timedelta(seconds=seconds - shift)
-    ahead = moment.replace(tzinfo=_zone(zone), fold=0).utcoffset() or datetime.timedelta()
-    return (seconds - round(ahead.total_seconds())) * 1_000_000 + part
+    change = zone_rules(zone).next_change(local // _US)
+    return local - (zone_rules(zone).last if change is None else change.before) * _US
+
+
+def first_instant(local: int, zone: str) -> int:
+    """The instant of a local time, or of the first local time after it that the clocks show.
+
+    Where they jumped over the time this is the instant of the jump; `to_instant` is as much after that as
+    the time is after the beginning of the gap.
+    """
+    instant = to_instant(local, zone)
+    if fixed_offset(zone) is not None:
+        return instant
+    change = zone_rules(zone).next_change(local // _US)
+    return instant if change is None else min(instant, change.instant * _US)
 
 
 def to_local(instant: int, zone: str) -> int:
@@ -67,14 +74,4 @@ def to_local(instant: int, zone: str) -> int:
     fixed = fixed_offset(zone)
     if fixed is not None:
         return instant + fixed
-    seconds, part = divmod(instant, 1_000_000)
-    moment = datetime.datetime.fromtimestamp(seconds - _into_calendar(seconds), _zone(zone))
-    ahead = moment.utcoffset() or datetime.timedelta()
-    return (seconds + round(ahead.total_seconds())) * 1_000_000 + part
-
-
-def _into_calendar(seconds: int) -> int:
-    """What to subtract so that Python's calendar holds a time: whole cycles, or all before it."""
-    if seconds > _LAST_SECOND:
-        return -(-(seconds - _LAST_SECOND) // _CYCLE) * _CYCLE
-    return seconds - _FIRST_SECOND if seconds < _FIRST_SECOND else 0
+    return instant + zone_rules(zone).offset_at(instant // _US) * _US

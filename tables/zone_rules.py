@@ -1,0 +1,171 @@
+"""The rules of every named time zone, as Java has them: when its clocks changed, and from what to what.
+
+`zone_rules.txt` is written from a JVM by `tests/support/jvm_zones.py`; its first line names the JDK and the
+release of the time zone data, which is in the public domain. Every other line that does not begin with `#` is
+` NAME NAME ... ;OFFSET OFFSET ...;CHANGES;RULE RULE ...`:
+
+- names are case-sensitive, with a blank before and after each;
+- offsets are seconds ahead of UTC; the first one holds before the first change;
+- a change is a number in base 36, the seconds since the change before it (for the first one: since `ORIGIN`),
+  and the offset that holds from then on: A is the first of the offsets, B the second;
+- each rule makes a change in every later year, for ever: see `YearlyRule`.
+
+The file is read when the first named zone is asked for, a line of it is parsed when that zone is asked for.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+
+_FILE = Path(__file__).with_name("zone_rules.txt")
+ORIGIN = -(1 << 33)
+"""Seconds since 1970, some two centuries before the first change of any zone."""
+_CHANGE = re.compile(r"([0-9a-z]+)([A-Z])")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9~/._+-]+")
+_CYCLE = 146_097 * 86_400
+"""Seconds after which calendar and weekdays repeat."""
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The clocks of a zone change: the instant, and seconds ahead of UTC before and after it."""
+
+    instant: int
+    before: int
+    after: int
+
+    @property
+    def local_end(self) -> int:
+        """From this local time on the change lies surely in the past: no gap and no overlap is left."""
+        return self.instant + max(self.before, self.after)
+
+
+@dataclass(frozen=True, slots=True)
+class YearlyRule:
+    """A change that comes every year.
+
+    It comes on the first `weekday` (1 is Monday, 0 any) at or after `day` of `month`; a negative day counts
+    from the end of the month, and the weekday is then the last one at or before it. `second` of that day is
+    on a clock `reference` seconds ahead of UTC.
+    """
+
+    month: int
+    day: int
+    weekday: int
+    second: int
+    reference: int
+    before: int
+    after: int
+
+    def in_year(self, year: int) -> Change:
+        """The change of a year of Python's calendar."""
+        return Change(
+            (self._ordinal(year) - _EPOCH) * 86_400 + self.second - self.reference, self.before, self.after
+        )
+
+    def _ordinal(self, year: int) -> int:
+        if self.day > 0:
+            found = datetime.date(year, self.month, self.day).toordinal()
+            return found + (self.weekday - found) % 7 if self.weekday else found
+        after = datetime.date(year + self.month // 12, self.month % 12 + 1, 1).toordinal()
+        found = after + self.day
+        return found - (found - self.weekday) % 7 if self.weekday else found
+
+
+@dataclass(frozen=True)
+class ZoneRules:
+    """When the clocks of a zone change; `first` is the offset before all changes. Times are in seconds."""
+
+    first: int
+    changes: tuple[Change, ...]
+    yearly: tuple[YearlyRule, ...]
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the clocks never change."""
+        return not self.changes and not self.yearly
+
+    @property
+    def last(self) -> int:
+        """The offset after all single changes."""
+        return self.changes[-1].after if self.changes else self.first
+
+    def offset_at(self, instant: int) -> int:
+        """Seconds ahead of UTC at an instant."""
+        passed = bisect_right(self.changes, instant, key=lambda change: change.instant)
+        if passed < len(self.changes):
+            return self.changes[passed].before
+        if not self.yearly:
+            return self.last
+        shift, changes = self._around(instant)
+        return next(change.before for change in changes if instant - shift < change.instant)
+
+    def next_change(self, local: int) -> Change | None:
+        """The first change that does not surely lie before a local time; None where no change is to come."""
+        passed = bisect_right(self.changes, local, key=lambda change: change.local_end)
+        if passed < len(self.changes):
+            return self.changes[passed]
+        if not self.yearly:
+            return None
+        shift, changes = self._around(local)
+        found = next(change for change in changes if local - shift < change.local_end)
+        return Change(found.instant + shift, found.before, found.after)
+
+    def _around(self, seconds: int) -> tuple[int, list[Change]]:
+        """Changes of three years around a time after all single changes, and whole cycles to take off it."""
+        shift = seconds // _CYCLE * _CYCLE
+        year = datetime.date.fromordinal(_EPOCH + (seconds - shift) // 86_400).year
+        every = [rule.in_year(near) for near in (year - 1, year, year + 1) for rule in self.yearly]
+        return shift, sorted(every, key=lambda change: change.instant)
+
+
+@lru_cache(maxsize=64)
+def zone_rules(name: str) -> ZoneRules:
+    """The rules of a named zone.
+
+    Raises:
+        ValueError: Java knows no zone of this name.
+    """
+    text = _text()
+    at = text.find(f" {name} ") if _NAME.fullmatch(name) else -1
+    start = text.rfind("\n", 0, at) + 1
+    if at < 0 or text[start] == "#":
+        raise ValueError(f"time zone {name} is unknown")
+    return _parsed(text[start : text.index("\n", at)])
+
+
+def zone_names() -> list[str]:
+    """The names of all zones, short ones such as PST among them."""
+    lines = (line for line in _text().splitlines() if not line.startswith("#"))
+    return sorted(name for line in lines for name in line.split(";")[0].split())
+
+
+def zone_data() -> str:
+    """Where the rules come from, e.g. `OpenJDK 17.0.15, tzdata 2025a`."""
+    return _text().splitlines()[0].removeprefix("# ")
+
+
+@lru_cache(maxsize=1)
+def _text() -> str:
+    return _FILE.read_text("ascii")
+
+
+def _parsed(line: str) -> ZoneRules:
+    _, offsets, changes, yearly = line.split(";")
+    known = [int(offset) for offset in offsets.split()]
+    found = _CHANGE.findall(changes)
+    instants = list(accumulate((int(since, 36) for since, _ in found), initial=ORIGIN))[1:]
+    after = [known[ord(letter) - 65] for _, letter in found]
+    before = [known[0], *after]
+    return ZoneRules(
+        known[0],
+        tuple(map(Change, instants, before, after)),
+        tuple(YearlyRule(*map(int, rule.split(","))) for rule in yearly.split()),
+    )
