@@ -235,7 +235,7 @@ class Selection:
 
         Raises:
             UnknownColumnError: no such column.
-            UsageError: `limit` is below zero, or no column is named.
+            UsageError: `limit` is below zero, or no column is named, or the table has none.
             DataFileError: a data file is gone or is not Parquet.
         """
         schema, tables = self.stream(columns, limit)
@@ -250,6 +250,9 @@ class Selection:
         wanted = list(self.schema.columns)
         if columns is not None:
             wanted = list({c.id: c for c in map(self.schema.resolve, columns)}.values())
+        if not wanted and columns is None:
+            hint = "Ask for the count or the positions, or for a version that has columns."
+            raise UsageError(reason=f"the table has no columns at version {self.snapshot.version}", hint=hint)
         if not wanted:
             raise UsageError(reason="no columns are named", hint="Name one, or give none for all.")
         schema = pa.schema([field.with_nullable(True) for field in self.schema.arrow(wanted)])

@@ -21,12 +21,17 @@ from tailbit.tables.model import DeletionVector, FileSlice
 from tailbit.tables.storage import local_name
 
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+NO_COLUMNS = '{"type":"struct","fields":[]}'
+"""The schema of a table whose metadata sets none."""
 _NUM_RECORDS = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d{1,18})\s*[,}]')
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """A metaData action: table id, schema text, partition columns, properties."""
+    """A metaData action: table id, schema text, partition columns, properties.
+
+    The first commits of some writers (Delta Live Tables) set no schema yet: that is a table of no columns.
+    """
 
     id: str
     schema_text: str
@@ -38,14 +43,16 @@ class Metadata:
         """The metadata of a log action.
 
         Raises:
-            MalformedLogError: id, schema, partition columns or properties are missing or of another type.
+            MalformedLogError: the id is missing, or the schema, partition columns or properties are
+            of another type.
         """
         id_, text = action.get("id"), action.get("schemaString")
         partitions, settings = action.get("partitionColumns") or [], action.get("configuration") or {}
         if isinstance(settings, list) and all(isinstance(pair, tuple) for pair in settings):
             settings = dict(settings)
+        text = NO_COLUMNS if text is None else text
         if not isinstance(id_, str) or not isinstance(text, str):
-            raise MalformedLogError(file=file, reason="metaData lacks an id or a schema")
+            raise MalformedLogError(file=file, reason="metaData lacks an id, or its schema is not text")
         if not isinstance(partitions, list) or not all(isinstance(p, str) for p in partitions):
             raise MalformedLogError(file=file, reason="partitionColumns is not a list of names")
         if not isinstance(settings, dict):

@@ -11,13 +11,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
+import tailbit
+from support.delta_builder import DeltaBuilder
 from support.judged import JudgedTable
-from tailbit.errors import CommitGapError
+from tailbit.errors import CommitGapError, UnknownColumnError, UsageError
 from tailbit.tables import open_table
 from tailbit.tables.delta.snapshot import Snapshot
 
+ROWS = pa.table({"a": pa.array([1, 2, None], pa.int64())})
 QUESTIONS = ("a = 3", "b = 'x' OR a > 40", "p IS NULL", "NOT (p = 'q/ 1%' AND b = 'y')")
 
 FORMS = {
@@ -156,6 +161,28 @@ def test_a_corrupt_or_missing_hint_changes_nothing(copied: str, hint: str | None
     if hint is not None:
         (log_of(copied) / "_last_checkpoint").write_text(hint)
     assert described(open_table(copied).snapshot()) == before
+
+
+@pytest.mark.supports("Log", "metadata without a schema (Delta Live Tables)", "exact", note="no columns yet")
+def test_a_table_whose_first_commits_set_no_schema_has_no_columns_until_one_does(
+    spark: Any, table_path: str
+) -> None:
+    made = DeltaBuilder(table_path).create_without_columns()
+    made.commit([])
+    made.commit([{"metaData": made.metadata_action(ROWS.schema, table_id=made.metadata["id"])}])
+    made.commit([made.data_file(ROWS)])
+    JudgedTable(spark, table_path, ["a"]).judge("a = 2", "a IS NULL", versions=[2, 3])
+    for version in (0, 1):
+        theirs = spark.read.format("delta").option("versionAsOf", version).load(table_path)
+        assert theirs.columns == []
+        with pytest.raises(PySparkException, match="DELTA_READ_TABLE_WITHOUT_COLUMNS"):
+            theirs.collect()
+        opened = tailbit.open(table_path)
+        assert opened.where("1 = 1", version=version).count() == 0
+        with pytest.raises(UsageError, match=f"no columns at version {version}"):
+            opened.where(version=version).read()
+        with pytest.raises(UnknownColumnError):
+            opened.where("a = 2", version=version)
 
 
 @pytest.mark.supports("Log", "a gap in the log", "refused")

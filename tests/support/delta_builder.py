@@ -136,6 +136,15 @@ class DeltaBuilder:
         self.commit([{"protocol": self.protocol}, {"metaData": self.metadata}])
         return self
 
+    def create_without_columns(self, features: Sequence[str] = ()) -> DeltaBuilder:
+        """Commit 0 as Delta Live Tables writes it: the metadata sets no schema yet."""
+        self.create(pa.schema([]), features=features)
+        del self.metadata["schemaString"]
+        self.version -= 1
+        self.history.pop()
+        self.commit([{"protocol": self.protocol}, {"metaData": self.metadata}])
+        return self
+
     def metadata_action(
         self,
         schema: pa.Schema | Action,

@@ -134,9 +134,9 @@ def test_a_head_found_by_two_threads_at_once_is_not_passed(tmp_path: Path) -> No
     opened = tailbit.open(path)
 
     def ask(_: int) -> None:
-        newest = opened.table.head()
+        newest = opened._table.head()
         assert newest <= builder.version + 1
-        assert opened.table.snapshot(newest).version == newest
+        assert opened._table.snapshot(newest).version == newest
 
     def change() -> None:
         for _ in range(150):

@@ -242,6 +242,26 @@ def test_a_table_re_created_with_other_types_under_the_same_versions_is_read_wit
     assert tailbit.open(table, index=index).where("k = '7'").count() == 1
 
 
+def test_a_table_re_created_without_columns_is_followed_until_it_has_them(table: str, index: str) -> None:
+    drive = Drive(table, index, ["v"])
+    drive.drain()
+    shutil.rmtree(table)
+    made = DeltaBuilder(table).create_without_columns()
+    made.commit([made.data_file(rows(0))])
+    drive.drain()
+    ledger = IndexTable.open(index).ledger
+    assert ledger is not None
+    assert ledger.version == 1
+    made.commit([{"metaData": made.metadata_action(rows(0).schema, table_id=made.metadata["id"])}])
+    made.commit([made.data_file(rows(10))])
+    drive.drain()
+    opened = tailbit.open(table, index=index)
+    answer = opened.where("v = 'v0'")
+    assert (answer.count(), answer.files_scanned) == (7, 1), "the file older than its column is scanned"
+    assert opened.where(version=1).count() == 10
+    assert opened.verify().sound
+
+
 @pytest.mark.supports("Histories", "partition evolution by overwrite", "exact")
 def test_a_column_that_becomes_a_partition_column_and_back_is_counted_right(
     tmp_path: Path, index: str

@@ -50,6 +50,20 @@ def test_every_form_of_checkpoint_gives_the_snapshot_of_the_commits(
 
 
 @pytest.mark.parametrize(("form", "parts"), FORMS)
+def test_a_checkpoint_whose_metadata_sets_no_schema_is_of_a_table_without_columns(
+    table_path: str, form: str, parts: int
+) -> None:
+    made = DeltaBuilder(table_path).create_without_columns(features=["v2Checkpoint"])
+    made.commit([made.data_file(ROWS)])
+    made.checkpoint(form, parts)
+    for version in range(made.version + 1):
+        (made.log / f"{version:020d}.json").unlink()
+    snapshot = open_table(made.path).snapshot()
+    assert snapshot.schema.columns == ()
+    assert [piece.rows for piece in snapshot.files] == [10]
+
+
+@pytest.mark.parametrize(("form", "parts"), FORMS)
 def test_commits_after_a_checkpoint_are_applied_to_it(builder: DeltaBuilder, form: str, parts: int) -> None:
     builder.checkpoint(form, parts)
     builder.commit(builder.hide("0.parquet", builder.inline_vector([5])))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tailbit.errors import ColumnTypeError, MalformedLogError, UnknownColumnError
+from tailbit.tables.delta.actions import Metadata
 from tailbit.tables.delta.schema import Schema, parse_schema
 
 
@@ -28,6 +29,15 @@ def parse(*fields: dict[str, Any], mode: str = "none", partition: tuple[str, ...
 def mapped(name: str, physical: str, number: int, type_: Any = "long") -> dict[str, Any]:
     ids = {"delta.columnMapping.physicalName": physical, "delta.columnMapping.id": number}
     return column(name, type_, **ids)
+
+
+def test_metadata_that_sets_no_schema_is_of_a_table_without_columns() -> None:
+    for action in ({"id": "x"}, {"id": "x", "schemaString": None}):
+        metadata = Metadata.parse(action, "test")
+        assert parse_schema(metadata.schema_text, (), {}, "test").columns == ()
+    for text in (5, ["a"], {}):
+        with pytest.raises(MalformedLogError, match="schema is not text"):
+            Metadata.parse({"id": "x", "schemaString": text}, "test")
 
 
 def test_names_are_resolved_ignoring_case_and_through_structs() -> None:
