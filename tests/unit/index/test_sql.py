@@ -203,6 +203,20 @@ def test_one_text_is_parsed_and_bound_once() -> None:
     assert bind("x = 17", SCHEMA) is bind("x = 17", SCHEMA)
 
 
+def test_a_date_where_clocks_jumped_over_midnight_is_the_first_instant_after_the_gap() -> None:
+    for constant, truth in (("1919-03-31 00:30:00", True), ("1919-03-31 00:00:00", False)):
+        text = f"DATE'1919-03-31' = TIMESTAMP'{constant}'"
+        assert bind(text, SCHEMA, "America/Toronto") == Constant(truth)
+
+
+def test_a_zone_in_a_text_is_any_that_spark_knows() -> None:
+    for zone in ("PST", " PST", "America/Los_Angeles", "-8", "GMT-08:00"):
+        text = f"TIMESTAMP'2020-01-01 00:00:00{zone}' = TIMESTAMP'2020-01-01 08:00:00Z'"
+        assert bind(text, SCHEMA) == Constant(True)
+    with pytest.raises(PredicateError, match="time zone right/UTC is unknown"):
+        bind("TIMESTAMP'2020-01-01 00:00:00 right/UTC' = TIMESTAMP'2020-01-01'", SCHEMA)
+
+
 def test_a_zone_is_known_or_named() -> None:
     with pytest.raises(PredicateError, match="time zone Mars/Base is unknown"):
         bind("x = 1", SCHEMA, "Mars/Base")
