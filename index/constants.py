@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tailbit.index.casts import cast
-from tailbit.index.coercion import compared_type
+from tailbit.index.coercion import compared_type, membership_type
 from tailbit.index.comparisons import Incomparable
 from tailbit.index.literals import Literal
 from tailbit.index.value_sets import Interval, ValueSet
@@ -33,3 +35,25 @@ def compared_constants(left: Literal, op: str, right: Literal, zone: str) -> boo
         ">": not below and not equal,
         ">=": not below,
     }[op]
+
+
+def constant_in(subject: Literal, listed: Sequence[Literal], zone: str) -> bool | None:
+    """What `subject IN (listed)` is: all of them are cast to one type before any two are compared.
+
+    Every constant is cast, also behind one that is equal or beside a NULL, where Spark stops before it: a
+    malformed constant is refused there, too.
+
+    Raises:
+        Incomparable: there is no type that all of them become.
+        ValueError: a malformed constant.
+    """
+    common = membership_type([subject.type, *(literal.type for literal in listed)])
+    if common is None:
+        kinds = ", ".join(dict.fromkeys(str(literal.type) for literal in listed))
+        raise Incomparable(f"{subject.type} does not compare with {kinds} in one list")
+    value, *values = (cast(literal, common, zone).value for literal in (subject, *listed))
+    if value is None:
+        return None
+    if ValueSet.points(known for known in values if known is not None).contains(value):
+        return True
+    return None if None in values else False

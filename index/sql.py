@@ -14,7 +14,7 @@ from typing import Any
 
 from tailbit.index.column_comparisons import check_comparable
 from tailbit.index.comparisons import MIRRORED, Incomparable, Truth, comparison, membership
-from tailbit.index.constants import compared_constants
+from tailbit.index.constants import compared_constants, constant_in
 from tailbit.index.literals import Literal
 from tailbit.index.operands import Operand, OperandReader, Tree
 from tailbit.index.predicate import (
@@ -165,9 +165,9 @@ class _Binder:
         if len(listed) != len(found):
             self.operands.refuse("IN takes constants", e, "Write x = a OR x = b for columns.")
         subject = self.operands.read(e.this)
-        if isinstance(subject, Literal):
-            return any_of(self.compare(e, e.this, "=", item) for item in e.expressions)
         try:
+            if isinstance(subject, Literal):
+                return Constant(constant_in(subject, listed, self.zone))
             truth = membership(self.operands.comparable(subject).type, listed, self.zone)
         except Incomparable as wrong:
             self.operands.refuse(str(wrong), e, wrong.hint)

@@ -78,16 +78,33 @@ def comparison(rng: random.Random) -> str:
     )
 
 
-def fitting(rng: random.Random, column: str) -> str:
-    """A constant that compares with a column."""
+def fitting(rng: random.Random, operand: str) -> str:
+    """A constant that compares with a column or another constant."""
     while True:
         literal = rng.choice(LITERALS)
-        if ours(f"{column} = {literal}") is not None:
+        if ours(f"{operand} = {literal}") is not None:
             return literal
+
+
+def constants(rng: random.Random) -> str:
+    """A condition in which no column takes part; lists of mixed types."""
+    subject = fitting(rng, "NULL")
+    word, roll = rng.choice(("", "NOT ")), rng.random()
+    if roll < 0.6:
+        listed = [fitting(rng, subject) for _ in range(rng.randint(1, 4))]
+        listed += ["NULL"] * (rng.random() < 0.1)
+        return f"{subject} {word}IN ({', '.join(listed)})"
+    if roll < 0.8:
+        return f"{subject} {word}BETWEEN {fitting(rng, subject)} AND {fitting(rng, subject)}"
+    if roll < 0.9:
+        return f"{subject} {rng.choice(OPERATORS)} {fitting(rng, subject)}"
+    return f"({subject} = {fitting(rng, subject)}) IS {word}{rng.choice(('NULL', 'TRUE', 'FALSE'))}"
 
 
 def leaf(rng: random.Random) -> str:
     column, roll = rng.choice(list(VALUES)), rng.random()
+    if roll < 0.1:
+        return constants(rng)
     if roll < 0.35:
         listed = ", ".join(fitting(rng, column) for _ in range(rng.randint(1, 4)))
         return f"{column} {rng.choice(('', 'NOT '))}IN ({listed})"
@@ -125,6 +142,11 @@ def test_a_comparison_of_any_type_with_any_constant_is_what_spark_says(typed: An
 def test_lists_ranges_and_trees_of_conditions_are_what_spark_says(typed: Any) -> None:
     rng = random.Random(SEED)
     check(typed, [tree(rng, rng.randint(0, 3)) for _ in range(300 * SCALE)], at_least=200)
+
+
+def test_constants_alone_and_lists_of_mixed_types_are_what_spark_says(typed: Any) -> None:
+    rng = random.Random(SEED)
+    check(typed, [constants(rng) for _ in range(600 * SCALE)], at_least=300)
 
 
 def test_two_columns_compare_as_in_spark(typed: Any) -> None:
@@ -206,6 +228,10 @@ REFUSED_BY_BOTH = (
     "(c_int = 1",
     "c_string IN ('a', 5)",
     "c_date IN (1)",
+    "'2020' NOT IN (1.17F, 'x')",
+    "'a' IN ('b', 5)",
+    "DATE'2020-01-01' IN ('2020-01-01', 'x')",
+    "1 IN (TRUE)",
     "CAST('x' AS INT) = c_int",
     "CAST(300 AS TINYINT) = c_int",
     "CAST(99.95 AS DECIMAL(3,1)) = c_dec",

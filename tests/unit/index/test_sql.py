@@ -186,6 +186,31 @@ def test_a_constant_on_the_left_is_the_mirrored_comparison() -> None:
     assert leaf("5 < x").text == "x > 5"
 
 
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("'01' IN ('1', 5)", True),
+        ("'01' NOT IN ('1', 5)", False),
+        ("9007199254740993 IN (9007199254740992, 1D)", True),
+        ("'2020-01-01' IN ('2020-01-01 00:00:00', TIMESTAMP'2021-01-01')", True),
+        ("1 IN (1.5, '1.5')", False),
+        ("'1' IN ('x', NULL)", None),
+        ("NULL IN (1, 2)", None),
+    ],
+)
+def test_a_constant_and_the_list_that_it_is_sought_in_become_one_type(text: str, truth: bool | None) -> None:
+    assert bind(text, SCHEMA) == Constant(truth)
+
+
+@pytest.mark.parametrize("text", ["'2020' NOT IN (1.17F, 'x')", "'1' IN (1, 'x')", "NULL IN ('x', 1)"])
+def test_a_malformed_constant_in_a_list_is_refused_even_where_spark_stops_before_it(text: str) -> None:
+    assert "CAST_INVALID_INPUT" in str(refusal(text))
+
+
+def test_a_constant_is_not_sought_in_a_list_of_another_kind() -> None:
+    assert "integer does not compare with boolean in one list" in str(refusal("1 IN (TRUE)"))
+
+
 def test_leaves_are_shown_as_written() -> None:
     assert leaf("s = 'it''s'").text == "s = 'it''s'"
     assert leaf("x IN (1, -2, NULL)").text == "x IN (1, -2, NULL)"
