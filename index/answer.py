@@ -24,10 +24,10 @@ from tailbit.index.coverage import Coverage, note
 from tailbit.index.data_scan import scan
 from tailbit.index.evaluate import Bounds, count_true, evaluate
 from tailbit.index.facets import facet_counts
+from tailbit.index.file_truth import FileTruths
 from tailbit.index.metadata_table import IndexTable
 from tailbit.index.predicate import Node
 from tailbit.index.rows import Positions, fetch, visible_positions
-from tailbit.index.scan import file_can_match, whole_file_truth
 from tailbit.index.spaces import SpaceView
 from tailbit.tables.delta.schema import Schema
 from tailbit.tables.delta.snapshot import Snapshot
@@ -145,27 +145,33 @@ class Selection:
     def read_hits(self) -> list[FileHits]:
         """Hits that had to be found by reading data: rechecked rows and uncovered files."""
         hits = [h for space, bounds in self.bounds if not bounds.exact for h in self._recheck(space, bounds)]
-        hits += [self._scanned(number) for number in self._to_scan]
+        numbers = self._to_scan
+        truths = self._truths(numbers)
+        hits += [self._scanned(number, truths, order) for order, number in enumerate(numbers)]
         self.files_scanned = len({h.number for h in hits if h.source != "pruned"})
         return hits
 
+    def _truths(self, numbers: Sequence[int]) -> FileTruths:
+        """What the log says of the predicate in some files, by their row numbers in the snapshot."""
+        return FileTruths(self.node, [self.snapshot.files[number] for number in numbers])
+
     def _recheck(self, space: SpaceView, bounds: Bounds) -> Iterator[FileHits]:
-        for number, among in space.split(bounds.maybe - bounds.sure):
-            piece = self.snapshot.files[number]
-            if not file_can_match(self.node, piece):
+        left = space.split(bounds.maybe - bounds.sure)
+        truths = self._truths([number for number, _ in left])
+        for order, (number, among) in enumerate(left):
+            if not truths.can_match[order]:
                 continue
-            at = scan(self.storage, piece, self.node, None, among)
+            at = scan(self.storage, truths.pieces[order], truths.narrowed(order), None, among)
             yield FileHits(number, at, "recheck")
 
-    def _scanned(self, number: int) -> FileHits:
-        piece = self.snapshot.files[number]
-        truth = whole_file_truth(self.node, piece)
-        if truth is False or not file_can_match(self.node, piece):
+    def _scanned(self, number: int, truths: FileTruths, order: int) -> FileHits:
+        piece = truths.pieces[order]
+        if not truths.can_match[order]:
             return FileHits(number, np.zeros(0, np.uint64), "pruned")
         hidden = self.coverage.hidden_of(number)
-        if truth is True and piece.rows is not None:
+        if truths.all_rows[order] and piece.rows is not None:
             return FileHits(number, visible_positions(piece.rows, hidden), "pruned")
-        return FileHits(number, scan(self.storage, piece, self.node, hidden), "scan")
+        return FileHits(number, scan(self.storage, piece, truths.narrowed(order), hidden), "scan")
 
     def count(self) -> int:
         """Number of rows where the predicate is TRUE.

@@ -13,8 +13,18 @@ from typing import NamedTuple
 
 from pyroaring import BitMap
 
-from tailbit.index.predicate import And, Compare, Constant, Leaf, Node, Or, ValueSet, key_ranges
-from tailbit.index.scan import partition_value_matches
+from tailbit.index.predicate import (
+    And,
+    Compare,
+    Constant,
+    Leaf,
+    Node,
+    Or,
+    ValueSet,
+    key_ranges,
+    shared_in,
+)
+from tailbit.index.scan import partition_values_match
 from tailbit.index.segment import Segment
 from tailbit.index.spaces import SpaceView
 from tailbit.index.values import key_type_of
@@ -46,7 +56,7 @@ def evaluate(node: Node, space: SpaceView) -> Bounds:
     Raises:
         CorruptIndexError: a segment that does not check; the caller scans the files of this row space.
     """
-    bounds = _bounds(node, space)
+    bounds = _Evaluation(node, space).bounds(node)
     if bounds.sure is bounds.maybe:
         return _both(bounds.sure & space.visible)
     return Bounds(bounds.sure & space.visible, bounds.maybe & space.visible)
@@ -66,7 +76,8 @@ def count_true(node: Node, space: SpaceView) -> int | None:
     if not listed:
         return None
     chosen, parts = max(listed, key=lambda found: len(found[1]))
-    rest = [_bounds(part, space) for i, part in enumerate(conjuncts) if i != chosen]
+    evaluation = _Evaluation(node, space)
+    rest = [evaluation.bounds(part) for i, part in enumerate(conjuncts) if i != chosen]
     if any(bounds.sure is not bounds.maybe for bounds in rest):
         return None
     others = sorted([*(bounds.sure for bounds in rest), space.visible], key=len)
@@ -98,19 +109,31 @@ def _both(bits: BitMap) -> Bounds:
     return Bounds(bits, bits)
 
 
-def _bounds(node: Node, space: SpaceView) -> Bounds:
-    if isinstance(node, And):
-        return _and([_bounds(child, space) for child in node.children])
-    if isinstance(node, Or):
-        return _or([_bounds(child, space) for child in node.children])
-    if isinstance(node, Constant):
-        return _both(space.visible if node.value is True else _EMPTY)
-    if isinstance(node, Compare):
-        return Bounds(_EMPTY, space.visible)
-    if node.column.partition:
-        matches = partial(partition_value_matches, node)
-        return _both(space.where_partition(node, node.column.physical[0], matches))
-    return _leaf(node, space)
+class _Evaluation:
+    """One question to one row space; what has several parents in the predicate is evaluated once."""
+
+    def __init__(self, node: Node, space: SpaceView) -> None:
+        self.space = space
+        self.shared = shared_in(node)
+        self.known: dict[int, Bounds] = {}
+
+    def bounds(self, node: Node) -> Bounds:
+        if isinstance(node, (And, Or)):
+            found = self.known.get(id(node))
+            if found is None:
+                parts = [self.bounds(child) for child in node.children]
+                found = _and(parts) if isinstance(node, And) else _or(parts)
+                if id(node) in self.shared:
+                    self.known[id(node)] = found
+            return found
+        if isinstance(node, Constant):
+            return _both(self.space.visible if node.value is True else _EMPTY)
+        if isinstance(node, Compare):
+            return Bounds(_EMPTY, self.space.visible)
+        if node.column.partition:
+            matches = partial(partition_values_match, node)
+            return _both(self.space.where_partition(node, node.column.physical[0], matches))
+        return _leaf(node, self.space)
 
 
 def _and(parts: list[Bounds]) -> Bounds:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tailbit.index.evaluate import evaluate
-from tailbit.index.predicate import And, Compare, Constant, Leaf, Node, Or, columns_of
-from tailbit.index.scan import file_can_match, whole_file_truth
+from tailbit.index.file_truth import file_can_match, whole_file_truth
+from tailbit.index.predicate import And, Compare, Constant, Node, Or, columns_of
 from tailbit.tables.model import FileSlice
 
 if TYPE_CHECKING:
@@ -124,18 +125,34 @@ def _segments(answer: Selection) -> dict[str, int]:
 
 
 def render(node: Node) -> str:
-    """A predicate as text, NOT pushed to the leaves."""
-    if isinstance(node, And):
-        return " AND ".join(_nested(child) for child in node.children)
-    if isinstance(node, Or):
-        return " OR ".join(_nested(child) for child in node.children)
-    if isinstance(node, Constant):
-        return "NULL" if node.value is None else str(node.value).upper()
-    if isinstance(node, Compare):
-        return f"{node.left.label} {node.op} {node.right.label}"
-    assert isinstance(node, Leaf)
-    return node.text
+    """A predicate as text, NOT pushed to the leaves; cut where it is long."""
+    text = "".join(islice(_texts(node), _LONGEST))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def _nested(node: Node) -> str:
-    return f"({render(node)})" if isinstance(node, (And, Or)) else render(node)
+_LONGEST = 4000
+"""Characters, and pieces of text: what stands in several places is written in each of them."""
+
+
+def _texts(node: Node) -> Iterator[str]:
+    if isinstance(node, (And, Or)):
+        word = ""
+        for child in node.children:
+            yield word
+            word = " AND " if isinstance(node, And) else " OR "
+            yield from _nested(child)
+    elif isinstance(node, Constant):
+        yield "NULL" if node.value is None else str(node.value).upper()
+    elif isinstance(node, Compare):
+        yield f"{node.left.label} {node.op} {node.right.label}"
+    else:
+        yield node.text
+
+
+def _nested(node: Node) -> Iterator[str]:
+    if not isinstance(node, (And, Or)):
+        yield from _texts(node)
+        return
+    yield "("
+    yield from _texts(node)
+    yield ")"

@@ -4,12 +4,17 @@ A leaf is a condition on one column as two sets of values, where it is TRUE and 
 other value it is NULL. Conditions on one column under one AND or OR are one leaf. Spark's three-valued logic
 is whole in these rules: AND, OR and NOT by De Morgan, and IS TRUE / FALSE / NULL of any condition by making
 its leaves two-valued.
+
+IS NULL asks where its condition is TRUE and where it is FALSE, so it holds the condition twice. The tree is
+therefore a graph: a node is negated and made two-valued once, and what stands in two places is one object
+there. Whoever walks a graph visits each object once (`shared_in` names those that have several parents).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tailbit.index.key_ranges import KeyRange, KeyRanges, key_ranges
 from tailbit.index.value_sets import NULL, Interval, ValueSet
@@ -29,11 +34,24 @@ __all__ = [
     "all_of",
     "any_of",
     "columns_of",
+    "depth_of",
     "is_null",
     "is_true",
     "key_ranges",
     "negate",
+    "nodes_of",
+    "shared_in",
 ]
+
+
+@dataclass(slots=True)
+class Forms:
+    """What was derived from a node, so that it is derived once. `true` of a two-valued node is itself."""
+
+    negated: Node | None = None
+    true: Node | None = None
+    null: Node | None = None
+    shared: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +59,7 @@ class And:
     """TRUE where every child is."""
 
     children: tuple[Node, ...]
+    forms: Forms = field(default_factory=Forms, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +67,7 @@ class Or:
     """TRUE where a child is."""
 
     children: tuple[Node, ...]
+    forms: Forms = field(default_factory=Forms, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +94,7 @@ class Compare:
     left: Column
     op: str
     right: Column
+    forms: Forms = field(default_factory=Forms, compare=False, repr=False)
 
 
 Node = And | Or | Leaf | Constant | Compare
@@ -93,38 +114,65 @@ _TWO_VALUED = ("<=>", "IS DISTINCT FROM")
 
 def negate(node: Node) -> Node:
     """NOT of a predicate: TRUE where it is FALSE, FALSE where it is TRUE, NULL where it is NULL."""
-    if isinstance(node, And):
-        return any_of(negate(child) for child in node.children)
-    if isinstance(node, Or):
-        return all_of(negate(child) for child in node.children)
     if isinstance(node, Constant):
         return Constant(None if node.value is None else not node.value)
+    if isinstance(node, Leaf):
+        return Leaf(node.column, node.false, node.true, _cut(f"NOT ({node.text})"))
+    if node.forms.negated is None:
+        found = node.forms.negated = _negated(node)
+        if not isinstance(found, (Constant, Leaf)):
+            found.forms.negated = found.forms.negated or node
+        if node.forms.true is node:
+            _never_null(found)
+    return node.forms.negated
+
+
+def _negated(node: And | Or | Compare) -> Node:
     if isinstance(node, Compare):
         return Compare(node.left, _NEGATED[node.op], node.right)
-    return Leaf(node.column, node.false, node.true, f"NOT ({node.text})")
+    inverted = any_of if isinstance(node, And) else all_of
+    return inverted(negate(child) for child in node.children)
 
 
 def is_true(node: Node) -> Node:
     """IS TRUE of a predicate: never NULL."""
-    if isinstance(node, And):
-        return all_of(is_true(child) for child in node.children)
-    if isinstance(node, Or):
-        return any_of(is_true(child) for child in node.children)
     if isinstance(node, Constant):
         return Constant(node.value is True)
+    if isinstance(node, Leaf):
+        return Leaf(node.column, node.true, node.true.inverse(), _cut(f"({node.text}) IS TRUE"))
+    if node.forms.true is None:
+        node.forms.true = _never_null(_made_true(node))
+    return node.forms.true
+
+
+def _made_true(node: And | Or | Compare) -> Node:
     if isinstance(node, Compare):
         if node.op in _TWO_VALUED:
             return node
         return all_of([node, *(negate(_null_leaf(column)) for column in (node.left, node.right))])
-    return Leaf(node.column, node.true, node.true.inverse(), f"({node.text}) IS TRUE")
+    same = all_of if isinstance(node, And) else any_of
+    return same(is_true(child) for child in node.children)
 
 
 def is_null(node: Node) -> Node:
     """IS NULL of a predicate: never NULL."""
+    if isinstance(node, Constant):
+        return Constant(node.value is None)
     if isinstance(node, Leaf):
         true = node.true.union(node.false).inverse()
-        return Leaf(node.column, true, true.inverse(), f"({node.text}) IS NULL")
-    return all_of([negate(is_true(node)), negate(is_true(negate(node)))])
+        return Leaf(node.column, true, true.inverse(), _cut(f"({node.text}) IS NULL"))
+    if is_true(node) is node:
+        return Constant(False)
+    if node.forms.null is None:
+        node.forms.null = _never_null(all_of([negate(is_true(node)), negate(is_true(negate(node)))]))
+    return node.forms.null
+
+
+def _never_null(node: Node) -> Node:
+    """The node, known to be two-valued."""
+    if not isinstance(node, (Constant, Leaf)):
+        node.forms.true = node
+    return node
 
 
 def all_of(children: Iterable[Node]) -> Node:
@@ -148,7 +196,7 @@ def any_of(children: Iterable[Node]) -> Node:
 def columns_of(node: Node) -> tuple[Column, ...]:
     """The columns a predicate reads, each once, in order of appearance."""
     found: dict[str, Column] = {}
-    for leaf in _leaves(node):
+    for leaf in nodes_of(node):
         if isinstance(leaf, Leaf):
             found.setdefault(leaf.column.id, leaf.column)
         elif isinstance(leaf, Compare):
@@ -157,12 +205,42 @@ def columns_of(node: Node) -> tuple[Column, ...]:
     return tuple(found.values())
 
 
-def _leaves(node: Node) -> Iterable[Node]:
-    if isinstance(node, (And, Or)):
-        for child in node.children:
-            yield from _leaves(child)
-    else:
-        yield node
+def shared_in(node: Node) -> frozenset[int]:
+    """The identities of the ANDs and ORs below a node that have several parents; counted once a node."""
+    if not isinstance(node, (And, Or)):
+        return frozenset()
+    if node.forms.shared is None:
+        parents = Counter(
+            id(child)
+            for parent in nodes_of(node)
+            if isinstance(parent, (And, Or))
+            for child in parent.children
+            if isinstance(child, (And, Or))
+        )
+        node.forms.shared = frozenset(child for child, count in parents.items() if count > 1)
+    return node.forms.shared
+
+
+def depth_of(node: Node, known: dict[int, int] | None = None) -> int:
+    """Levels of AND and OR, which bound the depth of whatever walks the predicate."""
+    known = {} if known is None else known
+    if isinstance(node, (And, Or)) and id(node) not in known:
+        known[id(node)] = 1 + max([depth_of(child, known) for child in node.children])
+    return known.get(id(node), 0)
+
+
+def nodes_of(node: Node) -> Iterable[Node]:
+    """All nodes, each object once, in order of appearance."""
+    seen: set[int] = set()
+    rest = [node]
+    while rest:
+        at = rest.pop()
+        if id(at) in seen:
+            continue
+        seen.add(id(at))
+        yield at
+        if isinstance(at, (And, Or)):
+            rest.extend(reversed(at.children))
 
 
 def _null_leaf(column: Column) -> Leaf:
@@ -181,8 +259,15 @@ def _merged(children: Iterable[Node], kind: type[And] | type[Or]) -> list[Node]:
     """Leaves of one column made one, at the place of the first; equal nodes once."""
     out: dict[object, list[Node]] = {}
     for child in children:
-        out.setdefault(child.column.id if isinstance(child, Leaf) else child, []).append(child)
+        out.setdefault(_same(child), []).append(child)
     return [_one([p for p in parts if isinstance(p, Leaf)], kind) or parts[0] for parts in out.values()]
+
+
+def _same(node: Node) -> object:
+    """What two nodes have in common that may be one; to look into ANDs and ORs would cost all they hold."""
+    if isinstance(node, Leaf):
+        return node.column.id
+    return id(node) if isinstance(node, (And, Or)) else node
 
 
 def _one(leaves: list[Leaf], kind: type[And] | type[Or]) -> Leaf | None:
@@ -193,11 +278,18 @@ def _one(leaves: list[Leaf], kind: type[And] | type[Or]) -> Leaf | None:
     true, false = _folded([n.true for n in leaves], for_true), _folded([n.false for n in leaves], for_false)
     parts = [_nested(text) for text in dict.fromkeys(leaf.text for leaf in leaves)]
     shown = parts[:_SHOWN] + ["..."] * (len(parts) > _SHOWN)
-    return Leaf(leaves[0].column, true, false, (" AND " if kind is And else " OR ").join(shown))
+    return Leaf(leaves[0].column, true, false, _cut((" AND " if kind is And else " OR ").join(shown)))
 
 
 _SHOWN = 8
 """Conditions that the text of a merged leaf shows."""
+
+_LONGEST = 400
+"""Characters of a leaf's text, which would double where a condition is used twice."""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def _folded(sets: list[ValueSet], fold: Callable[[ValueSet, ValueSet], ValueSet]) -> ValueSet:

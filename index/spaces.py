@@ -170,10 +170,13 @@ class SpaceView:
             return None
         return self.visible & claims(self.bases[missing], self.rows[missing])
 
-    def where_partition(self, key: object, physical: str, matches: Callable[[str | None], bool]) -> BitMap:
+    def where_partition(
+        self, key: object, physical: str, matches: Callable[[Sequence[str | None]], npt.NDArray[np.bool_]]
+    ) -> BitMap:
         """The claims of the files whose partition text matches.
 
-        `key` names the condition for the next time. Cost: one call per distinct text of the row space, once.
+        `key` names the condition for the next time. Cost: one call for the distinct texts of the row space,
+        once.
         """
         leaves = self._leaves_of(physical)
         found = leaves.get(key)
@@ -181,8 +184,8 @@ class SpaceView:
             codes, texts = self.partitions.of(physical)
             mine = codes[self.files]
             good = np.zeros(len(texts), dtype=bool)
-            for code in np.unique(mine).tolist():
-                good[code] = matches(texts[code])
+            used = np.unique(mine)
+            good[used] = matches([texts[code] for code in used.tolist()])
             keep = good[mine]
             found = claims(self.bases[keep], self.rows[keep])
             leaves.put(key, found)

@@ -25,6 +25,7 @@ from tailbit.index.predicate import (
     ValueSet,
     all_of,
     any_of,
+    depth_of,
     is_null,
     is_true,
     negate,
@@ -48,6 +49,8 @@ _OPERATORS = {
 }
 _SHOWN = 8
 """Constants of a list that a leaf's text shows."""
+_DEEPEST = 150
+"""Levels of AND and OR in what is bound: to walk them takes less of Python's stack than to parse them did."""
 
 
 def bind(text: str, schema: Schema, zone: str = "UTC") -> Node:
@@ -82,9 +85,12 @@ def _bound(text: str, key: _Same, zone: str) -> Node:
         refuse(text, str(wrong))
     parsed = parse_predicate(text)
     try:
-        return _Binder(OperandReader(parsed, key.schema, zone), zone).node(parsed.tree)
+        node = _Binder(OperandReader(parsed, key.schema, zone), zone).node(parsed.tree)
+        if depth_of(node) <= _DEEPEST:
+            return node
     except RecursionError:
-        refuse(text, "it is nested too deeply", hint=FLATTEN)
+        pass
+    refuse(text, "it is nested too deeply", hint=FLATTEN)
 
 
 class _Binder:

@@ -25,7 +25,18 @@ _GAP = re.compile(
 
 _BEFORE_A_SIGN = frozenset("EQ NEQ LT LTE GT GTE NULLSAFE_EQ L_PAREN COMMA BETWEEN AND OR NOT DASH".split())
 
+_COMPARED = frozenset("EQ NEQ LT LTE GT GTE NULLSAFE_EQ".split())
+_BEFORE_A_NAME = _COMPARED | frozenset("L_PAREN COMMA BETWEEN AND OR NOT DOT".split())
+_BEHIND_A_NAME = _COMPARED | frozenset("R_PAREN COMMA AND OR IS IN BETWEEN DOT".split())
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_VALUES = ("NULL", "TRUE", "FALSE")
+
 FLATTEN = "Flatten it: AND and OR take any number of conditions, IN any list."
+
+_GRAMMAR = (
+    "Spark SQL text over columns and literals: = <> < <= > >= <=> IN BETWEEN IS NULL AND OR NOT; "
+    "a column named like one of these words stands in backticks: `not`."
+)
 
 CAST_TYPES = frozenset(
     "TINYINT BYTE SMALLINT SHORT INT INTEGER BIGINT LONG FLOAT REAL DOUBLE DECIMAL DEC NUMERIC STRING BINARY "
@@ -78,7 +89,7 @@ def parse_predicate(text: str) -> ParsedPredicate:
 
     dialect = Spark()
     try:
-        lexed = dialect.tokenize(text)
+        lexed = _tokens(dialect, text)
         if not lexed:
             refuse(text, "it is empty")
         reader = _Reader(text, lexed, type(lexed[0].token_type))
@@ -86,12 +97,25 @@ def parse_predicate(text: str) -> ParsedPredicate:
     except TokenError as wrong:
         refuse(text, f"it cannot be read ({_first_line(wrong)})")
     except ParseError as wrong:
-        refuse(text, *_described(text, wrong.errors))
+        refuse(text, *_described(text, wrong.errors), hint=_GRAMMAR)
+    except (LookupError, AttributeError, TypeError):  # what sqlglot itself stumbles over, as in MAP(x)
+        refuse(text, "it does not parse", hint=_GRAMMAR)
     except RecursionError:
         refuse(text, "it is nested too deeply", hint=FLATTEN)
     if len(trees) != 1 or trees[0] is None:
         refuse(text, "it must be one condition")
     return ParsedPredicate(text, trees[0], tuple(reader.constants))
+
+
+def _tokens(dialect: Any, text: str) -> list[Token]:
+    """The tokens of a text, also where its first word begins what is a command to sqlglot."""
+    tokens: list[Token] = dialect.tokenize(text)
+    if len(tokens) != 2 or not _WORD.fullmatch(tokens[0].text) or tokens[1].token_type.name != "STRING":
+        return tokens
+    word, end = tokens[0], tokens[0].end + 1
+    if text[end:].lstrip()[:1] in ("'", '"'):
+        return tokens
+    return [word, *dialect.tokenize(" " * end + text[end:])]
 
 
 def _described(text: str, errors: list[dict[str, Any]]) -> tuple[str, int | None]:
@@ -139,6 +163,10 @@ class _Reader:
                 out.append(self._signed(token))
             elif kind == self.types.DCOLON:
                 refuse(self.text, ":: is not read", token.start, "Write CAST(... AS ...).")
+            elif self._is_name(token, out):
+                out.append(self._name(token))
+            elif token.text.upper() == "IF" and self._is_word(token):
+                refuse(self.text, "IF is not read", token.start)
             elif kind == self.types.ALIAS:
                 out.append(self._before_a_type(token))
             else:
@@ -167,6 +195,41 @@ class _Reader:
 
     def _peek(self) -> Token | None:
         return self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
+
+    def _is_name(self, token: Token, before: list[Token]) -> bool:
+        """Whether a word stands where only a column or field can: Spark reserves none of its keywords.
+
+        `before`: the tokens read so far, so that a keyword that was read as a name is none any more.
+        """
+        if not self._is_word(token):
+            return False
+        if before and before[-1].token_type == self.types.FROM:
+            leads = len(before) > 1 and before[-2].token_type == self.types.DISTINCT
+        else:
+            leads = not before or before[-1].token_type.name in _BEFORE_A_NAME
+        word = self.text[token.start : token.end + 1].upper()
+        is_field = bool(before) and before[-1].token_type == self.types.DOT
+        if not leads or (word in _VALUES and not is_field):
+            return False
+        return self._ends_a_name(_COMPARED if word == "NOT" and not is_field else _BEHIND_A_NAME)
+
+    def _is_word(self, token: Token) -> bool:
+        return _WORD.fullmatch(self.text, token.start, token.end + 1) is not None
+
+    def _ends_a_name(self, followers: frozenset[str]) -> bool:
+        """Whether what follows the token at hand may follow a name; of NOT only NOT IN and NOT BETWEEN."""
+        ahead = self._peek()
+        if ahead is None:
+            return followers is not _COMPARED
+        if ahead.token_type == self.types.NOT and followers is not _COMPARED:
+            behind = self.tokens[self.at + 2] if self.at + 2 < len(self.tokens) else None
+            return behind is not None and behind.token_type in (self.types.IN, self.types.BETWEEN)
+        return ahead.token_type.name in followers
+
+    def _name(self, token: Token) -> Token:
+        raw = self.text[token.start : token.end + 1]
+        kind = self.types.IDENTIFIER
+        return type(token)(kind, raw, token.line, token.col, token.start, token.end, [])
 
     def _before_a_type(self, token: Token) -> Token:
         """AS, if a type of Spark that is read follows: sqlglot gives other names a meaning of its own."""

@@ -7,8 +7,10 @@ partition values, log statistics and rows are then asked the same question. Valu
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from tailbit.index.values import Value, ordered_int
 
@@ -35,6 +37,19 @@ _TOP: Cut = (1, 0, 0)
 Span = tuple[Cut, Cut]
 
 
+@dataclass(slots=True)
+class Prepared:
+    """What is derived from intervals, kept so that many files and chunks are asked at the cost of one.
+
+    `spans`: the intervals as cuts; `gaps`: what lies between them. `rows`: by key type, whatever
+    `tailbit.index.membership` searches rows in.
+    """
+
+    spans: list[Span] | None = None
+    gaps: list[Span] | None = None
+    rows: dict[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class ValueSet:
     """Which non-null values (those in `intervals`, or all others when `complement`) and whether NULL belongs.
@@ -45,6 +60,7 @@ class ValueSet:
     intervals: tuple[Interval, ...] = ()
     complement: bool = False
     nulls: bool = False
+    prepared: Prepared = field(default_factory=Prepared, compare=False, repr=False)
 
     @staticmethod
     def of(intervals: Iterable[Interval], complement: bool = False, nulls: bool = False) -> ValueSet:
@@ -59,11 +75,11 @@ class ValueSet:
 
     def inverse(self) -> ValueSet:
         """Everything else, NULL included or not."""
-        return ValueSet(self.intervals, not self.complement, not self.nulls)
+        return ValueSet(self.intervals, not self.complement, not self.nulls, self.prepared)
 
     def others(self) -> ValueSet:
         """All other non-null values."""
-        return ValueSet(self.intervals, not self.complement, False)
+        return ValueSet(self.intervals, not self.complement, False, self.prepared)
 
     def intersect(self, other: ValueSet) -> ValueSet:
         """What belongs to both."""
@@ -80,18 +96,43 @@ class ValueSet:
         """What belongs to either."""
         return self.inverse().intersect(other.inverse()).inverse()
 
+    def spans(self) -> list[Span]:
+        """The non-null values of the set as sorted disjoint spans. Cost: that of the intervals, once."""
+        known = self.prepared
+        if known.spans is None:
+            known.spans = _spans(self)
+        if not self.complement:
+            return known.spans
+        if known.gaps is None:
+            known.gaps = _inverted(known.spans)
+        return known.gaps
+
     def contains(self, value: Value | None) -> bool:
         """Whether a canonical value, or NULL, belongs."""
-        if value is None:
-            return self.nulls
-        below: Cut = (0, _rank(value), 0)
-        return any(lo <= below < hi for lo, hi in _spans(self)) is not self.complement
+        return self.nulls if value is None else self.touches(value, value)
 
     def touches(self, lo: Value | None, hi: Value | None) -> bool:
-        """Whether a non-null value between `lo` and `hi` (both closed, None unbounded) may belong."""
-        asked = [_span(Interval(lo, True, hi, True))]
-        mine = _spans(self)
-        return any(True for _ in _common(_inverted(mine) if self.complement else mine, asked))
+        """Whether a non-null value between `lo` and `hi` (both closed, None unbounded) may belong.
+
+        Cost: one binary search, once the spans are known.
+        """
+        return meets(self.spans(), closed(lo, hi))
+
+
+def closed(lo: Value | None, hi: Value | None) -> Span:
+    """The values between two bounds, which belong to it; None is unbounded."""
+    return _span(Interval(lo, True, hi, True))
+
+
+def meets(spans: list[Span], asked: Span) -> bool:
+    """Whether a span has a value in common with one of sorted disjoint spans."""
+    lo, hi = asked
+    at = bisect_right(spans, lo, key=_end)
+    return lo < hi and at < len(spans) and spans[at][0] < hi
+
+
+def _end(span: Span) -> Cut:
+    return span[1]
 
 
 NOTHING = ValueSet()

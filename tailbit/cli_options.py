@@ -55,6 +55,18 @@ def query_options(function: F) -> F:
     return function
 
 
+_SIGNED = re.compile(r"-[\s(+-]*(?:\d|\.\d).*(?:[=<>]|\b(?:IN|IS|NOT|BETWEEN)\b)", re.IGNORECASE | re.DOTALL)
+"""A predicate that begins with a negative number. Two minus signs that touch begin a comment of SQL."""
+
+
+class Question(click.Command):
+    """A command that takes a predicate, which may begin with a minus sign, as options do."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; a blank in front of such a predicate keeps it from being read as an option."""
+        return super().parse_args(ctx, [f" {arg}" if _SIGNED.match(arg) else arg for arg in args])
+
+
 class NoPandas(MetaPathFinder):
     """Keeps pandas out of a question's process.
 

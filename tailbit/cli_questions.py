@@ -6,10 +6,19 @@ from typing import Any
 
 import click
 
-from tailbit.cli_options import ask, emit, json_option, or_dash, query_options, split_columns, warn
+from tailbit.cli_options import (
+    Question,
+    ask,
+    emit,
+    json_option,
+    or_dash,
+    query_options,
+    split_columns,
+    warn,
+)
 
 
-@click.command()
+@click.command(cls=Question)
 @click.argument("table")
 @click.argument("predicate", required=False)
 @query_options
@@ -21,6 +30,8 @@ def count(table: str, predicate: str | None, as_json: bool, **options: Any) -> N
     tailbit count flights "carrier = 'UA' AND dest IN ('SFO','LAX')"
     tailbit count flights "dep_delay >= 60" --version 12
     tailbit count flights "dest IS NULL" --as-of 2026-01-31T12:00:00Z --json
+
+    Behind `--` no argument is an option, whatever it begins with: tailbit count flights -- "-x = 1"
 
     \b
     With --json, one object:
@@ -49,7 +60,7 @@ def count(table: str, predicate: str | None, as_json: bool, **options: Any) -> N
     )
 
 
-@click.command()
+@click.command(cls=Question)
 @click.argument("table")
 @click.argument("column")
 @click.option("--where", metavar="PREDICATE", help="Only rows where this is true.")
@@ -86,7 +97,7 @@ def facets(
     print_table(header, [[cell(json_value(v)), n] for v, n in items])
 
 
-@click.command()
+@click.command(cls=Question)
 @click.argument("table")
 @click.argument("predicate", required=False)
 @click.option("--columns", metavar="A,B", help="Only these columns.  [default: all]")
@@ -134,7 +145,7 @@ def read(
     warn(answer)
 
 
-@click.command()
+@click.command(cls=Question)
 @click.argument("table")
 @click.argument("predicate", required=False)
 @query_options
@@ -157,7 +168,7 @@ def positions(table: str, predicate: str | None, as_json: bool, **options: Any) 
         click.echo("\n".join(f"{path}\t{position}" for position in at.tolist()))
 
 
-@click.command()
+@click.command(cls=Question)
 @click.argument("table")
 @click.argument("predicate", required=False)
 @query_options

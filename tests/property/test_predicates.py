@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from support.fuzzer.statistics import statistics
 from support.histories import SCHEMA as ARROW
 from support.predicates import POOLS, random_predicates
+from tailbit.index.file_truth import file_can_match
 from tailbit.index.predicate import (
     And,
     Compare,
@@ -32,7 +33,7 @@ from tailbit.index.predicate import (
     key_ranges,
     negate,
 )
-from tailbit.index.scan import file_can_match, matches
+from tailbit.index.scan import matches
 from tailbit.index.sql import bind
 from tailbit.index.values import Value, encode_array, key_type_of, widen_keys
 from tailbit.tables.delta.schema import Schema, parse_schema

@@ -59,6 +59,11 @@ def asked(*arguments: str) -> Result:
     return CliRunner().invoke(cli, arguments)
 
 
+@pytest.mark.parametrize("predicate", ["-1 < k", "-(1) < k", "- 1.5 < k", "-1 NOT IN (2)", "-.5 < k"])
+def test_a_predicate_may_begin_with_a_minus_sign(table: str, predicate: str) -> None:
+    assert said("count", table, predicate) == said("count", table, "--", predicate) == "30\n"
+
+
 def said(*arguments: str) -> str:
     result = asked(*arguments)
     assert result.exit_code == 0, result.exception or result.output

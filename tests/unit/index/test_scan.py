@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from tailbit.errors import MalformedLogError
+from tailbit.index.file_truth import file_can_match, whole_file_truth
 from tailbit.index.predicate import negate
-from tailbit.index.scan import file_can_match, matches, partition_value_matches, whole_file_truth
+from tailbit.index.scan import matches, partition_value_matches
 from tailbit.index.sql import bind
 from tailbit.tables.delta.schema import Schema, parse_schema
 from tailbit.tables.model import FileSlice

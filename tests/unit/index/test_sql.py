@@ -7,11 +7,13 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
+from tailbit.index.explain import render
 from tailbit.index.literals import hexadecimal, number, string
-from tailbit.index.predicate import Compare, Constant, Leaf
+from tailbit.index.predicate import Compare, Constant, Leaf, is_null, negate, nodes_of
 from tailbit.index.sql import bind, parse_predicate
 from tailbit.tables.delta.schema import Schema, parse_schema
 
@@ -84,7 +86,6 @@ def leaf(text: str) -> Leaf:
         ("x IN (1, p)", "IN takes constants"),
         ("EXISTS (SELECT 1)", "EXISTS is not read as a condition"),
         ("CASE WHEN flag THEN TRUE END", "CASE is not read as a condition"),
-        ("x = CURRENT_DATE", "CURRENTDATE is not read as part of a comparison"),
         ("x = INTERVAL 1 DAY", "INTERVAL is not read"),
         ("tags[0] = 'a'", "BRACKET is not read"),
         ("x = :name", "PLACEHOLDER is not read"),
@@ -135,6 +136,8 @@ def test_a_refusal_says_what_to_write_instead() -> None:
 def test_an_unknown_column_is_named_with_the_nearest() -> None:
     with pytest.raises(UnknownColumnError, match=r"flagg.*flag"):
         bind("flagg", SCHEMA)
+    with pytest.raises(UnknownColumnError, match="no column CURRENT_DATE"):
+        bind("date = CURRENT_DATE", SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +150,43 @@ def test_an_unknown_column_is_named_with_the_nearest() -> None:
     ],
 )
 def test_nesting_without_end_is_an_error_and_not_a_crash(text: str) -> None:
+    assert "nested too deeply" in str(refusal(text))
+
+
+NESTED = (
+    "({0}) IS NULL",
+    "(({0}) IS NULL AND x = p) OR p = {1}",
+    "NOT (({0}) IS UNKNOWN OR x < p AND p = {1}) IS TRUE AND x <> p",
+    "(({0}) OR x < p) IS NULL AND p < x OR x > p",
+    "NOT (({0}) AND x = p OR NOT (x < p AND p <> {1})) IS NOT UNKNOWN",
+)
+
+
+@pytest.mark.parametrize("shape", NESTED)
+def test_a_condition_grows_by_no_more_at_a_deeper_level_of_nesting(shape: str) -> None:
+    text, sizes = "x = p", []
+    for level in range(30):
+        text = shape.format(text, level)
+        node = bind(text, SCHEMA)
+        nodes = [*nodes_of(node), *nodes_of(negate(node)), *nodes_of(is_null(node))]
+        sizes.append(sum(1 + len(getattr(n, "children", ())) for n in nodes))
+        assert all(len(n.text) < 500 for n in nodes if isinstance(n, Leaf))
+    growth = np.diff(sizes)
+    assert max(growth[15:]) <= max(growth[:15])
+
+
+@pytest.mark.parametrize("shape", NESTED)
+def test_a_deeply_nested_condition_is_shown_as_a_text_that_ends(shape: str) -> None:
+    text = "x = p"
+    for level in range(30):
+        text = shape.format(text, level)
+    assert len(render(bind(text, SCHEMA))) <= 4000
+
+
+def test_a_condition_too_deep_to_be_walked_is_refused() -> None:
+    text = "x = p"
+    for level in range(90):
+        text = f"(x < p OR ({text}) IS NULL) AND p = {level}"
     assert "nested too deeply" in str(refusal(text))
 
 
@@ -164,6 +204,39 @@ def test_names_are_found_in_any_case_quoted_and_nested() -> None:
     assert leaf("address.`a.b` = 1").column.name == ("address", "a.b")
     assert leaf("`odd ``name``` = 1").column.name == ("odd `name`",)
     assert leaf("date = DATE'2020-01-01'").column.name == ("date",)
+
+
+KEYWORDS = (
+    "VALUES USING IF FROM ON CALL SHOW FETCH AND OR IN IS BETWEEN AS CASE INT DATE CURRENT_DATE".split()
+)
+
+
+@pytest.mark.parametrize("word", [*KEYWORDS, "show", "From"])
+@pytest.mark.parametrize(
+    "use",
+    ["{k} = 1", "1 < {k} AND {k} IS NOT NULL", "{k} NOT IN (1)", "{k} BETWEEN {k} AND {k}", "s.{k} <=> 1"],
+)
+def test_a_keyword_is_a_column_where_only_a_column_can_stand(
+    word: str, use: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    kind = struct(field("x", "integer"), field(word, "integer"), field("s", struct(field(word, "integer"))))
+    schema = parse_schema(json.dumps(kind), [], {}, "test")
+    assert bind(use.format(k=word), schema) == bind(use.format(k=f"`{word}`"), schema)
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    "text", ["x = 1 AND", "AND x = 1", "x = 1 OR OR x = 2", "IN IN", "x NOT = 1", "NOT", "IF x = 1", "MAP(x)"]
+)
+def test_a_keyword_out_of_place_is_refused_and_nothing_is_printed(
+    text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusal(text)
+    assert caplog.records == []
+
+
+def test_a_keyword_that_is_not_read_as_a_column_is_refused_with_the_hint_to_quote_it() -> None:
+    assert "backticks: `not`" in str(refusal("1 = NOT").hint)
 
 
 @pytest.mark.parametrize("column", ["address", "tags", "inside.c", "collated"])
