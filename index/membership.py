@@ -53,6 +53,25 @@ def _inside(values: pa.Array, wanted: ValueSet, key_type: str) -> Mask:
     return _searched(ordered_ints(values, key_type), _ready(wanted, key_type, _numbers))
 
 
+def has_numbers(type_: DataType) -> bool:
+    """Whether values of a type are sought as 64-bit integers."""
+    key_type = key_type_of(type_)
+    return not is_textual(key_type) and scale_of(key_type) is None
+
+
+def ends_of(wanted: ValueSet, type_: DataType) -> tuple[Ints, Ints]:
+    """The ends of the intervals of a set, both closed, of a type that `has_numbers`."""
+    found: tuple[Ints, Ints] = _ready(wanted, key_type_of(type_), _numbers)
+    return found
+
+
+def distinct_numbers(values: pa.ChunkedArray, type_: DataType) -> Ints:
+    """The values of a column, each once and in order, of a type that `has_numbers`; 0 for NULL."""
+    chunks = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in values.chunks]
+    parts = [ordered_ints(chunk, key_type_of(type_)) for chunk in chunks]
+    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+
+
 def _ready(wanted: ValueSet, key_type: str, make: Callable[[tuple[Interval, ...], str], Any]) -> Any:
     """The intervals of a set as rows of a key type are searched in them, made once."""
     known = wanted.prepared.rows
@@ -105,6 +124,7 @@ class _Texts(NamedTuple):
     """Intervals of keys: single ones, and the wider ones in order."""
 
     points: pa.Array
+    known: frozenset[bytes | None]
     wider: list[Ends]
 
 
@@ -118,13 +138,15 @@ def _texts(intervals: tuple[Interval, ...], key_type: str) -> _Texts:
     points = [key(i.lo) for i, one in zip(intervals, single, strict=True) if one]
     wider = [i for i, one in zip(intervals, single, strict=True) if not one]
     ends = [(key(i.lo), i.lo_closed, key(i.hi), i.hi_closed) for i in wider]
-    return _Texts(pa.array(points, pa.binary()), ends)
+    return _Texts(pa.array(points, pa.binary()), frozenset(points), ends)
 
 
 def _compared(values: pa.Array, texts: _Texts) -> Mask:
     """Rows of a binary array within intervals of keys."""
     out = np.zeros(len(values), dtype=np.bool_)
-    if len(texts.points):
+    if len(texts.points) > len(values):  # to make a hash table of all points would cost more than the rows
+        out |= np.array([value in texts.known for value in values.to_pylist()], dtype=np.bool_)
+    elif len(texts.points):
         out |= _true(pc.is_in(values, value_set=texts.points))
     if len(texts.wider) > _MANY:
         out |= _bisected(values, texts.wider)

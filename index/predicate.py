@@ -52,6 +52,7 @@ class Forms:
     true: Node | None = None
     null: Node | None = None
     shared: frozenset[int] | None = None
+    guards: object = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 from tailbit.errors import MalformedLogError
-from tailbit.index.file_truth import file_can_match, whole_file_truth
+from tailbit.index.file_truth import FileTruths, file_can_match, whole_file_truth
 from tailbit.index.predicate import negate
 from tailbit.index.scan import matches, partition_value_matches
 from tailbit.index.sql import bind
+from tailbit.index.value_sets import ValueSet, closed, meets
 from tailbit.tables.delta.schema import Schema, parse_schema
 from tailbit.tables.model import FileSlice
 
@@ -182,3 +183,53 @@ def test_extreme_integers_stay_within_their_type() -> None:
         ("x < 9223372036854775807D", [True, True, False]),
     ):
         assert matches(bind(text, longs), table, {}).tolist() == expected, text
+
+
+def test_many_alternatives_are_met_by_the_rows_that_meet_one_of_them() -> None:
+    rng = np.random.default_rng(3)
+    x, d = rng.integers(0, 50, 300), rng.integers(0, 50, 300)
+    table = pa.table({"x": pa.array(x, pa.int32(), mask=x == 7), "d": pa.array(d, pa.float64())})
+    pairs = [(n % 60, n % 41) for n in range(0, 900, 13)]
+    text = " OR ".join(f"(x = {a} AND d > {b})" for a, b in pairs)
+    wanted = [any(n == a and v > b and n != 7 for a, b in pairs) for n, v in zip(x, d, strict=True)]
+    assert hits(text, table) == wanted
+    assert hits(f"{text} OR x IS NULL AND d >= 0", table) == [
+        w or n == 7 for w, n in zip(wanted, x, strict=True)
+    ]
+    assert hits(text, table.slice(0, 0)) == []
+
+
+@pytest.mark.parametrize("text", ["x IN ({})", "x NOT IN ({})", "s IN ('{}')", "s < 'a' OR s IN ('{}')"])
+def test_a_list_is_made_ready_once_for_all_files_and_sought_by_bisection(text: str) -> None:
+    long = text.format(("', '" if "'" in text else ", ").join(map(str, range(0, 40_000, 2))))
+    low, high = ("1", "3") if "'" in text else (1, 3)
+    stats = {"numRecords": 2, "minValues": {"x": low, "s": low}, "maxValues": {"x": high, "s": high}}
+    pieces = [piece(stats) for _ in range(50)]
+    node: Any = bind(long, SCHEMA)
+    assert FileTruths(node, pieces).can_match.all()
+    spans, gaps = node.true.prepared.spans, node.true.prepared.gaps
+    assert FileTruths(node, pieces).can_match.all()
+    assert node.true.prepared.spans is spans
+    assert node.true.prepared.gaps is gaps
+
+
+def test_a_span_is_sought_in_no_more_steps_than_bisection_takes() -> None:
+    class Counted(list):  # type: ignore[type-arg]
+        asked = 0
+
+        def __getitem__(self, at: Any) -> Any:
+            Counted.asked += 1
+            return super().__getitem__(at)
+
+    spans = Counted(ValueSet.points(range(0, 200_000, 2)).spans())
+    assert meets(spans, closed(99_998, 99_998))
+    assert not meets(spans, closed(99_999, 99_999))
+    assert 0 < Counted.asked < 50
+
+
+def test_alternatives_that_no_row_of_a_file_can_meet_are_left_out_of_its_scan() -> None:
+    node = bind(" OR ".join(f"(x = {n} AND s = 'a')" for n in range(100)), SCHEMA)
+    stats = [{"numRecords": 9, "minValues": {"x": n}, "maxValues": {"x": n + 1}} for n in (0, 50, 500)]
+    truths = FileTruths(node, [piece(found) for found in stats])
+    assert truths.can_match.tolist() == [True, True, False]
+    assert [len(getattr(truths.narrowed(n), "children", ())) for n in range(3)] == [2, 2, 0]
