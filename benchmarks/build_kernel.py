@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 from lineitem import COLUMNS, lineitem
 from timing import medians
 
-from tailbit.index.build import BuildTask, FileWork, TaskColumn, TaskResult, run_task
-from tailbit.index.posting import Claim, DataFiles, post
-from tailbit.index.segment import Postings
-from tailbit.index.tally import Tally
-from tailbit.index.values import key_type_of
+from tailbit.index.keys import key_type_of
+from tailbit.index.kinds.bitmap_index.segment import Postings
+from tailbit.index.kinds.value_counts import Tally
+from tailbit.index.write.posting import Claim, DataFiles, post
+from tailbit.index.write.run import BuildTask, FileWork, TaskColumn, TaskResult, run_task
 from tailbit.tables import open_table
 from tailbit.tables.delta.schema import Schema
 from tailbit.tables.model import Column, FileSlice

@@ -21,7 +21,7 @@ import deltalake
 import pyarrow as pa
 
 from tailbit.errors import NoIndexError
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.store.table import IndexTable
 
 ROWS = 100
 START_S = 120

@@ -20,9 +20,9 @@ from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import TailbitError
 from tailbit.faults import Fault, fault_point
-from tailbit.index.build import BuildTask, TaskResult, run_task
-from tailbit.index.metadata_table import IndexTable
-from tailbit.index.plan import TaskLimits, weight
+from tailbit.index.store.table import IndexTable
+from tailbit.index.write.plan import TaskLimits, weight
+from tailbit.index.write.run import BuildTask, TaskResult, run_task
 from tailbit.streaming.indexer import Indexer, Outcome
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe

@@ -16,10 +16,10 @@ from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_batch
 from tailbit.errors import CommitConflictError, DataFileError, DeletionVectorError
 from tailbit.faults import Fault, fault_point
-from tailbit.index.build import BuildTask, FileWork, TaskColumn, TaskResult
-from tailbit.index.metadata_table import IndexTable
 from tailbit.index.model import FileRecord
-from tailbit.index.plan import TaskLimits, pack, path_of, plan_work, uncounted_record
+from tailbit.index.store.table import IndexTable
+from tailbit.index.write.plan import TaskLimits, pack, path_of, plan_work, uncounted_record
+from tailbit.index.write.run import BuildTask, FileWork, TaskColumn, TaskResult
 from tailbit.tables.delta.schema import Schema
 from tailbit.tables.model import FileSlice, Fingerprint, Version
 from tailbit.tables.table import Table

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tailbit.errors import TailbitError
-from tailbit.index.merge import MergeGroup, MergePlan, merge_due, run_merge
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.maintenance.merge import MergeGroup, MergePlan, merge_due, run_merge
+from tailbit.index.store.table import IndexTable
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:

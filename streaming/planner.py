@@ -17,7 +17,7 @@ from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.offset import Offset, short_fingerprint, snapshot_start
 from tailbit.checkpoints.recovery import LogState, Resume, decide
 from tailbit.errors import CommitGapError, VersionNotFoundError
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.store.table import IndexTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables.delta.snapshot import Snapshot

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Union
 from tailbit.arguments import names, path_text, text
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import StreamError, TailbitError
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.store.table import IndexTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings, milliseconds, prepare_index
 from tailbit.tables import open_table

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from tailbit.errors import CommitConflictError, NoIndexError, SettingsError, UsageError
-from tailbit.index.alter import indexed_column
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.kinds.records import FORMAT
+from tailbit.index.maintenance.alter import indexed_column
 from tailbit.index.model import IndexedColumn, Settings
-from tailbit.index.records import FORMAT
+from tailbit.index.store.table import IndexTable
 from tailbit.tables.table import Table
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}

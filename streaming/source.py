@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import TailbitError
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.store.table import IndexTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.planner import DESCRIPTOR_SCHEMA, Descriptor, Planner
 from tailbit.streaming.settings import StreamSettings

@@ -40,7 +40,7 @@ def _warm(spark: SparkSession, workers: int) -> None:
 
 
 def _import_and_wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for module in ("tailbit.index.build", "tailbit.index.merge", "tailbit.streaming.source"):
+    for module in ("tailbit.index.write.run", "tailbit.index.maintenance.merge", "tailbit.streaming.source"):
         importlib.import_module(module)
     time.sleep(_TOGETHER_S)
     yield from batches

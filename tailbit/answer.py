@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from tailbit.arguments import names, text, whole
 from tailbit.errors import CorruptIndexError
-from tailbit.index.answer import Selection
-from tailbit.index.rows import Positions
+from tailbit.index.query.answer import Selection
+from tailbit.tables.parquet.rows import Positions
 
 _SHOWN = 200
 """Most characters of a predicate that a `repr` shows."""

@@ -24,11 +24,11 @@ from tailbit.errors import (
     UsageError,
     VersionNotFoundError,
 )
-from tailbit.index.answer import RecordedCounts, Selection
-from tailbit.index.coverage import Coverage, cover
-from tailbit.index.metadata_table import IndexTable
-from tailbit.index.predicate import Constant, Node
-from tailbit.index.sql import bind
+from tailbit.index.predicate.tree import Constant, Node
+from tailbit.index.query.answer import RecordedCounts, Selection
+from tailbit.index.query.coverage import Coverage, cover
+from tailbit.index.sql.bind import bind
+from tailbit.index.store.table import IndexTable
 from tailbit.tables import open_table
 from tailbit.tables.delta.snapshot import Snapshot
 from tailbit.tables.partition_values import parse_micros
@@ -36,9 +36,9 @@ from tailbit.tables.table import Table
 from tailbit.tables.time_zones import check_zone
 
 if TYPE_CHECKING:
-    from tailbit.index.alter import Altered
+    from tailbit.index.maintenance.alter import Altered
+    from tailbit.index.maintenance.verify import Report
     from tailbit.index.model import Settings
-    from tailbit.index.verify import Report
     from tailbit.tables.delta.schema import Schema
 
 INDEX_FOLDER = "_tailbit"
@@ -186,7 +186,7 @@ class IndexedTable:
             NoIndexError: there is no index.
             UsageError: an argument is not of its type, or `samples` is below zero.
         """
-        from tailbit.index.verify import Report, verify
+        from tailbit.index.maintenance.verify import Report, verify
 
         samples, seed = whole("samples", samples), whole("seed", seed, negative=True)
         if progress is not None:
@@ -229,7 +229,7 @@ class IndexedTable:
             NoIndexError: there is no index.
             CommitConflictError: an indexer committed at the same moment; try again.
         """
-        from tailbit.index.merge import merge_all
+        from tailbit.index.maintenance.merge import merge_all
 
         seen = self._apart()
         index = seen._needed()
@@ -250,7 +250,7 @@ class IndexedTable:
             SettingsError: no column would be left.
             UsageError: a column is both added and dropped, or `add` or `drop` is no list of names.
         """
-        from tailbit.index.alter import alter, indexed_column
+        from tailbit.index.maintenance.alter import alter, indexed_column
 
         come, go = names("add", add), names("drop", drop)
         index, schema = self._apart()._needed(), self._table.snapshot().schema
@@ -273,7 +273,7 @@ class IndexedTable:
             NoIndexError: there is no index.
             UsageError: the age is negative or no number, or `dry_run` is no truth value.
         """
-        from tailbit.index.vacuum import vacuum
+        from tailbit.index.maintenance.vacuum import vacuum
 
         hours, dry_run = number("older_than_hours", older_than_hours), flag("dry_run", dry_run)
         if not hours >= 0:

@@ -1,6 +1,6 @@
 """What spark-submit runs: the command line, in the session that spark-submit made."""
 
-from tailbit.cli import main
+from tailbit.cli.main import main
 
 if __name__ == "__main__":
     main()

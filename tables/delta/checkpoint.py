@@ -23,8 +23,8 @@ from tailbit.tables.delta.actions import Metadata, decode_path, parse_actions
 from tailbit.tables.delta.file_list import DV_TYPE, STORED, LateStats, stored_table
 from tailbit.tables.delta.listing import LOG, LogCheckpoint
 from tailbit.tables.delta.protocol import Protocol
-from tailbit.tables.parquet_file import open_parquet, read_leaves
-from tailbit.tables.parquet_leaves import ParquetNode, parquet_tree
+from tailbit.tables.parquet.file import open_parquet, read_leaves
+from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
 from tailbit.tables.storage import Storage
 
 _ADD = ("path", "size", "modificationTime", "partitionValues", "deletionVector")

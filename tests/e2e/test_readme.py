@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 import tailbit
-from tailbit.demo_writer import load_flights
+from tailbit.demo.writer import load_flights
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)

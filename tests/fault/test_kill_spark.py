@@ -23,7 +23,7 @@ import tailbit
 from support.contents import contents_of
 from support.drive import Drive
 from tailbit.errors import NoIndexError, StreamError
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.store.table import IndexTable
 
 pytestmark = pytest.mark.spark
 

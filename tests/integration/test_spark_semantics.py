@@ -14,9 +14,9 @@ from pyspark.errors import PySparkException
 
 from support.typed_rows import LITERALS, VALUES, rows, schema
 from tailbit.errors import TailbitError
-from tailbit.index.predicate import is_null, negate
-from tailbit.index.scan import matches
-from tailbit.index.sql import bind
+from tailbit.index.predicate.tree import is_null, negate
+from tailbit.index.predicate.truth import matches
+from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import Schema, parse_schema
 
 SEED = int(os.environ.get("TAILBIT_SEED", "1"))

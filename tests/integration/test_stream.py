@@ -18,7 +18,7 @@ from tailbit.errors import (
     UnsupportedFeatureError,
     UsageError,
 )
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.store.table import IndexTable
 from tailbit.streaming import start
 from tailbit.streaming.job import failure_of
 

@@ -11,9 +11,9 @@ import pytest
 from support.rows import canonical
 from tailbit.errors import LegacyCalendarError
 from tailbit.tables import Table, open_table
-from tailbit.tables.data_file import open_data_file, partition_array, read_columns
 from tailbit.tables.delta.deletion_vectors import read_deletion_vector
 from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.data_file import open_data_file, partition_array, read_columns
 
 Sql = Callable[..., Any]
 

@@ -14,11 +14,11 @@ import pytest
 from support.jvm_zones import jvm_rules, jvm_zone_data, known_to_spark
 from support.zoned import COLUMNS, DAY, SECOND, edges, zoned_predicates, zoned_rows
 from tailbit.errors import PredicateError
-from tailbit.index.casts import cast
-from tailbit.index.literals import Literal
-from tailbit.index.predicate import is_null, negate
-from tailbit.index.scan import matches
-from tailbit.index.sql import bind
+from tailbit.index.predicate.tree import is_null, negate
+from tailbit.index.predicate.truth import matches
+from tailbit.index.sql.bind import bind
+from tailbit.index.sql.casts import cast
+from tailbit.index.sql.literals import Literal
 from tailbit.tables.delta.schema import Schema
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.time_zones import fixed_offset, to_instant, to_local

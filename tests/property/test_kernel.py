@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from support.profiles import examples
-from tailbit.index.bitmaps import bitmaps
-from tailbit.index.containers import BLOCK, containers
-from tailbit.index.segment import Postings, Segment, write_segment
+from tailbit.index.kinds.bitmap_index.segment import Postings, Segment, write_segment
+from tailbit.index.roaring.containers import BLOCK, containers
+from tailbit.index.roaring.serialize import bitmaps
 from tailbit.tables.storage import Storage
 
 Codes = npt.NDArray[np.uint32]

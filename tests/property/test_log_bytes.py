@@ -14,12 +14,12 @@ from support.delta_builder import DeltaBuilder
 from support.profiles import examples
 from tailbit.errors import SourceError, TailbitError
 from tailbit.tables import open_table
-from tailbit.tables.data_file import partition_array
 from tailbit.tables.delta.actions import parse_actions
 from tailbit.tables.delta.deletion_vectors import read_deletion_vector
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.delta.statistics import min_max
 from tailbit.tables.model import Column, DataType, DeletionVector
+from tailbit.tables.parquet.data_file import partition_array
 from tailbit.tables.storage import Storage
 
 SCHEMA = pa.schema([("a", pa.int64()), ("p", pa.string())])

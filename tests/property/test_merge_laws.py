@@ -14,11 +14,11 @@ from pyroaring import BitMap
 
 from support.index_records import counts, ledger, new_index, record, segment
 from support.profiles import examples
-from tailbit.index.merge import merge_all, merge_due, run_merge
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.kinds.bitmap_index.moves import Input, combine, lay_out
+from tailbit.index.maintenance.merge import merge_all, merge_due, run_merge
 from tailbit.index.model import FileRecord
-from tailbit.index.rebase import Input, combine, lay_out
-from tailbit.index.streams import aligned
+from tailbit.index.parquet.sorted_rows import aligned
+from tailbit.index.store.table import IndexTable
 
 Said = dict[tuple[str, bytes | None], BitMap]
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from support.fuzzer.statistics import statistics
 from support.histories import SCHEMA as ARROW
 from support.predicates import POOLS, random_predicates
-from tailbit.index.file_truth import file_can_match
-from tailbit.index.predicate import (
+from tailbit.index.keys import Value, encode_array, key_type_of, widen_keys
+from tailbit.index.predicate.file_truth import file_can_match
+from tailbit.index.predicate.tree import (
     And,
     Compare,
     Constant,
@@ -33,9 +34,8 @@ from tailbit.index.predicate import (
     key_ranges,
     negate,
 )
-from tailbit.index.scan import matches
-from tailbit.index.sql import bind
-from tailbit.index.values import Value, encode_array, key_type_of, widen_keys
+from tailbit.index.predicate.truth import matches
+from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import Schema, parse_schema
 from tailbit.tables.model import FileSlice
 

@@ -17,7 +17,7 @@ from pyroaring import BitMap
 
 from support.profiles import examples
 from tailbit.errors import CorruptIndexError
-from tailbit.index.segment import POSTINGS, Postings, Segment, write_segment
+from tailbit.index.kinds.bitmap_index.segment import POSTINGS, Postings, Segment, write_segment
 from tailbit.tables.storage import Storage
 
 ROWS = 70_000

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from support.delta_builder import DeltaBuilder
 from support.profiles import examples
 from tailbit.tables import Table, open_table
-from tailbit.tables.data_file import open_data_file, read_columns
 from tailbit.tables.delta.deletion_vectors import read_deletion_vector
 from tailbit.tables.model import FileSlice
+from tailbit.tables.parquet.data_file import open_data_file, read_columns
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string())])
 STEPS = st.lists(

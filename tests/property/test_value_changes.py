@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from support.profiles import examples
-from tailbit.index.coding import CodedColumn, Coding
-from tailbit.index.value_changes import ABSENT, ValueChanges, entering, leaving
+from tailbit.index.roaring.coding import CodedColumn, Coding
+from tailbit.index.write.value_changes import ABSENT, ValueChanges, entering, leaving
 
 Values = list[str | None]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailbit.index.values import (
+from tailbit.index.keys import (
     MAX_KEY,
     decode_keys,
     encode_array,

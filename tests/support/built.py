@@ -11,16 +11,16 @@ from pyroaring import BitMap
 
 from support import index_records
 from support.contents import Contents, contents_of
-from tailbit.index.build import BuildTask, FileWork, TaskColumn, TaskResult, run_task
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.keys import encode_array
 from tailbit.index.model import IndexedColumn, Settings
-from tailbit.index.plan import plan_work
-from tailbit.index.values import encode_array
+from tailbit.index.store.table import IndexTable
+from tailbit.index.write.plan import plan_work
+from tailbit.index.write.run import BuildTask, FileWork, TaskColumn, TaskResult, run_task
 from tailbit.tables import open_table
-from tailbit.tables.data_file import open_data_file, partition_array, read_columns
 from tailbit.tables.delta.deletion_vectors import read_deletion_vector
 from tailbit.tables.delta.snapshot import Snapshot
 from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.data_file import open_data_file, partition_array, read_columns
 from tailbit.tables.storage import Storage
 
 Key = bytes | None

@@ -26,7 +26,6 @@ from support.byte_seeds import Seeds
 from support.delta_builder import encode_z85
 from tailbit.errors import TailbitError
 from tailbit.tables import open_table
-from tailbit.tables.data_file import open_data_file, partition_array, read_columns
 from tailbit.tables.delta.actions import parse_actions
 from tailbit.tables.delta.checkpoint import CheckpointState, read_checkpoint
 from tailbit.tables.delta.deletion_vectors import PORTABLE_MAGIC, read_deletion_vector
@@ -34,6 +33,7 @@ from tailbit.tables.delta.listing import LOG, LogCheckpoint
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.delta.statistics import min_max
 from tailbit.tables.model import Column, DataType, DeletionVector, FileSlice
+from tailbit.tables.parquet.data_file import open_data_file, partition_array, read_columns
 from tailbit.tables.storage import Storage
 
 Edit = Callable[[bytes, random.Random], bytes]

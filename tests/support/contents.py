@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pyroaring import BitMap
 
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.store.table import IndexTable
 
 Key = bytes | None
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset
-from tailbit.index.build import BuildTask, TaskResult, run_task
-from tailbit.index.metadata_table import IndexTable
-from tailbit.index.plan import TaskLimits
+from tailbit.index.store.table import IndexTable
+from tailbit.index.write.plan import TaskLimits
+from tailbit.index.write.run import BuildTask, TaskResult, run_task
 from tailbit.streaming.indexer import Indexer, Outcome
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings, prepare_index

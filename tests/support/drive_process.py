@@ -14,9 +14,9 @@ from pathlib import Path
 from support.drive import Drive
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset, snapshot_start
-from tailbit.index.merge import merge_due, run_merge
-from tailbit.index.records import FILES, SCHEMAS, write_records
-from tailbit.index.vacuum import vacuum
+from tailbit.index.kinds.records import FILES, SCHEMAS, write_records
+from tailbit.index.maintenance.merge import merge_due, run_merge
+from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.streaming.settings import StreamSettings
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.index import records as kinds
-from tailbit.index.files import write_index_file, write_parquet
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.kinds import records as kinds
+from tailbit.index.kinds.bitmap_index.segment import KIND, SCHEMA, Postings, write_segment
 from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, Settings
-from tailbit.index.segment import KIND, SCHEMA, Postings, write_segment
+from tailbit.index.parquet.index_file import write_index_file, write_parquet
+from tailbit.index.store.table import IndexTable
 from tailbit.tables.model import Fingerprint
 from tailbit.tables.storage import Storage
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from support.index_records import ledger, record
 from tailbit.errors import CommitConflictError
-from tailbit.index.merge import merge_all
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.maintenance.merge import merge_all
+from tailbit.index.store.table import IndexTable
 
 
 def merge_everything(path: str) -> None:

@@ -15,10 +15,10 @@ from pyroaring import BitMap
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.index_records import unchecked_segment
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.kinds.bitmap_index.segment import Postings, Segment, write_segment
+from tailbit.index.kinds.records import read_records, write_records
 from tailbit.index.model import IndexFile
-from tailbit.index.records import read_records, write_records
-from tailbit.index.segment import Postings, Segment, write_segment
+from tailbit.index.store.table import IndexTable
 from tailbit.streaming.settings import StreamSettings
 
 LONG = "x" * 300

@@ -26,7 +26,7 @@ from tailbit.errors import (
     UsageError,
     VersionNotFoundError,
 )
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.store.table import IndexTable
 from tailbit.status import status_of
 
 

@@ -13,9 +13,9 @@ from pyroaring import BitMap
 
 from support.built import Built
 from support.delta_builder import DeltaBuilder
-from tailbit.index import records as kinds
-from tailbit.index.merge import merge_all
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.kinds import records as kinds
+from tailbit.index.maintenance.merge import merge_all
+from tailbit.index.store.table import IndexTable
 
 PAGE = Path(__file__).parents[2] / "docs" / "index-format.md"
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])

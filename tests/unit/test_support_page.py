@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tailbit.index.values import _KEY_TYPES
+from tailbit.index.keys import _KEY_TYPES
 from tailbit.tables.delta.protocol import _ELSEWHERE, READABLE
 
 UNTRIED = {"geospatial", "variantShredding", "redirectReaderWriter", "redirectWriterOnly", "catalogOwned"}

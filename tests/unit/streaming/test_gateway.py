@@ -25,4 +25,4 @@ def test_an_idle_worker_that_is_taken_down_says_nothing() -> None:
 def test_an_error_is_never_taken_for_noise() -> None:
     assert not is_noise("2026-01-01 00:00:00 ERROR Executor: lost\n")
     assert not is_noise("".join(LOST).replace("BrokenPipeError", "MemoryError"))
-    assert not is_noise("".join(LOST).replace("pyspark/daemon.py", "tailbit/index/build.py"))
+    assert not is_noise("".join(LOST).replace("pyspark/daemon.py", "tailbit/index/write/run.py"))

@@ -25,7 +25,7 @@ from tailbit.errors import (
     UnknownColumnError,
     UsageError,
 )
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.store.table import IndexTable
 from tailbit.streaming.settings import StreamSettings
 
 

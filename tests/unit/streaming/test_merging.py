@@ -11,8 +11,8 @@ from deltalake import write_deltalake
 
 from support.tables import break_bitmaps, index_of
 from tailbit.errors import CorruptIndexError
-from tailbit.index.merge import merge_due
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.maintenance.merge import merge_due
+from tailbit.index.store.table import IndexTable
 from tailbit.streaming.merging import Merger, _merged
 from tailbit.tables import open_table
 

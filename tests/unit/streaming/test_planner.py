@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from support.drive import Drive
 from tailbit.checkpoints.offset import Offset
-from tailbit.index.metadata_table import IndexTable
+from tailbit.index.store.table import IndexTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings

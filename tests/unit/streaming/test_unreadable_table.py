@@ -16,8 +16,8 @@ from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.tables import index_of
 from tailbit.errors import UnsupportedFeatureError
-from tailbit.index.metadata_table import IndexTable
-from tailbit.index.records import BITMAP_INDEX
+from tailbit.index.kinds.records import BITMAP_INDEX
+from tailbit.index.store.table import IndexTable
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = pa.schema([("k", pa.int64())])

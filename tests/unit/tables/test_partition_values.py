@@ -13,8 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from tailbit.errors import MalformedLogError
 from tailbit.tables import open_table
-from tailbit.tables.data_file import partition_array, partition_value
 from tailbit.tables.model import Column, DataType
+from tailbit.tables.parquet.data_file import partition_array, partition_value
 from tailbit.tables.partition_values import parse_micros
 
 UTC = datetime.timezone.utc

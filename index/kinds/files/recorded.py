@@ -1,0 +1,161 @@
+"""The recorded state of every file in memory: columnar for queries, by path for the indexer.
+
+The base is one Arrow table with the newest record per path; what is committed later lies over it, by path,
+until somebody asks for the whole table. So a commit costs what it records, and a query never builds objects
+per file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.index.kinds.records import column_sets, files_from_arrow, files_to_arrow, newest_per_path
+from tailbit.index.model import FileRecord
+
+_MANY = 256
+"""Newer rows from here on are folded into the base at once instead of becoming objects."""
+
+_SHARE = 4
+"""The base is folded anew when a quarter as many records lie over it: amortised, a constant per record."""
+
+
+class RecordedFiles:
+    """The newest `files` record per path.
+
+    Invariant: what `extend` or `extend_rows` was told last about a path is what every method says.
+    """
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._base = newest_per_path(rows).combine_chunks()
+        self._newer: dict[str, FileRecord] = {}
+        self._claims: _Claims | None = None
+        self._spent: tuple[int, set[str]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows) + sum(path not in self._rows for path in self._newer)
+
+    def get(self, path: str) -> FileRecord | None:
+        """The record of a path; None where nothing was ever recorded. Cost: one look-up."""
+        newer = self._newer.get(path)
+        if newer is not None:
+            return newer
+        row = self._rows.get(path)
+        return None if row is None else files_from_arrow(self._base.slice(row, 1))[0]
+
+    def records(self) -> Iterator[FileRecord]:
+        """Every record, by row of the table."""
+        table = self.table()
+        for start in range(0, len(table), 1 << 14):
+            yield from files_from_arrow(table.slice(start, 1 << 14))
+
+    def table(self) -> pa.Table:
+        """One row per path, all columns of kind `files`, one chunk.
+
+        Cost: nothing while nothing was recorded since the last call, else one vectorised pass over all files.
+        """
+        if self._newer:
+            self._fold(files_to_arrow(list(self._newer.values())))
+        return self._base
+
+    def extend(self, records: Iterable[FileRecord]) -> None:
+        """Take in newer records. Cost: theirs, and now and then a share of folding them into the base."""
+        for record in records:
+            if self._claims is not None:
+                self._claims.note(record.path, record.space)
+            self._newer[record.path] = record
+        if len(self._newer) > max(_MANY, len(self._base) // _SHARE):
+            self.table()
+
+    def extend_rows(self, rows: pa.Table) -> None:
+        """Take in newer rows as read from files of the index; a row that is older than its record is left."""
+        if len(rows) >= _MANY:
+            self.table()
+            self._fold(rows)
+            self._claims = None
+        else:
+            known = ((record, self.get(record.path)) for record in files_from_arrow(rows))
+            self.extend([record for record, old in known if old is None or old.seq <= record.seq])
+
+    def get_all(self, paths: Iterable[str]) -> list[FileRecord]:
+        """The records of some paths, in no order; of paths never recorded there is none. Cost: one take."""
+        paths = list(paths)
+        newer = [self._newer[path] for path in paths if path in self._newer]
+        rows = [self._rows[path] for path in paths if path not in self._newer and path in self._rows]
+        return newer + files_from_arrow(self._base.take(np.array(rows, dtype=np.int64)))
+
+    def claims(self, space: str) -> list[FileRecord]:
+        """The records that claim a range of a row space, by base."""
+        return sorted(self.get_all(self.by_space.get(space, ())), key=lambda record: record.base or 0)
+
+    def claimed_rows(self, space: str) -> int:
+        """The rows of all claims of a row space."""
+        paths = self.by_space.get(space, ())
+        at = [self._rows[path] for path in paths if path not in self._newer]
+        total = pc.sum(self._base["rows"].take(np.array(at, dtype=np.int64))).as_py() or 0
+        return int(total) + sum(self._newer[path].rows for path in paths if path in self._newer)
+
+    @property
+    def by_space(self) -> Mapping[str, Set[str]]:
+        """Row space to the paths that claim a range of it; made at the first use, then kept up to date."""
+        if self._claims is None:
+            table = self.table()
+            self._claims = _Claims()
+            for path, space in zip(table["path"].to_pylist(), table["space"].to_pylist(), strict=True):
+                self._claims.note(path, space)
+        return self._claims.by_space
+
+    def identities(self) -> set[str]:
+        """The deletion vector identities under which rows are counted now. Cost: one pass over all files."""
+        return set(pc.unique(self.table()["hidden"]).to_pylist()) - {"", None}
+
+    def unposted(self, columns: Iterable[str]) -> dict[str, int]:
+        """Column id to the number of live files that do not have it posted. Cost: one pass over all files."""
+        codes, posted = column_sets(self.table().filter(pc.is_null(self._base["left"]))["columns"])
+        files = np.bincount(np.asarray(codes, dtype=np.int64), minlength=len(posted)).tolist()
+        return {c: sum(n for n, held in zip(files, posted, strict=True) if c not in held) for c in columns}
+
+    def mostly_unreachable(self, earliest: int) -> set[str]:
+        """Row spaces half of whose claimed rows, or more, are of files that have left by version `earliest`.
+
+        Cost: one pass over all files, once per `earliest`; what has changed since is not looked at again.
+        """
+        if self._spent is None or self._spent[0] != earliest:
+            claimed = self.table().filter(pc.is_valid(self._base["space"]))
+            spaces = claimed["space"].combine_chunks().dictionary_encode()
+            codes, rows = np.asarray(spaces.indices), np.asarray(claimed["rows"], dtype=np.float64)
+            gone = np.asarray(pc.fill_null(pc.less_equal(claimed["left"], earliest), False), dtype=bool)
+            lost = np.bincount(codes, rows * gone, minlength=len(spaces.dictionary))
+            spent = np.flatnonzero(2 * lost >= np.bincount(codes, rows, minlength=len(spaces.dictionary)))
+            self._spent = (earliest, set(spaces.dictionary.take(pa.array(spent)).to_pylist()))
+        return self._spent[1]
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return dict(zip(self._base["path"].to_pylist(), range(len(self._base)), strict=True))
+
+    def _fold(self, rows: pa.Table) -> None:
+        self._base = newest_per_path(pa.concat_tables([self._base, rows])).combine_chunks()
+        self._newer = {}
+        self.__dict__.pop("_rows", None)
+
+
+class _Claims:
+    """Which paths claim ranges of which row space, both ways."""
+
+    def __init__(self) -> None:
+        self.by_space: dict[str, set[str]] = {}
+        self._space_of: dict[str, str] = {}
+
+    def note(self, path: str, space: str | None) -> None:
+        """A path claims a range of a row space by now, or of none."""
+        before = self._space_of.pop(path, None)
+        if before is not None:
+            self.by_space[before].discard(path)
+        if space is not None:
+            self._space_of[path] = space
+            self.by_space.setdefault(space, set()).add(path)

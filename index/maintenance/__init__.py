@@ -1,0 +1,1 @@
+"""What keeps an index small and sound: verify, merge, vacuum, alter."""

@@ -1,0 +1,116 @@
+"""Columns of an index change: settings, and what is recorded of columns that go, in one commit.
+
+A column that comes is only named: the indexer finds it missing in every file, opens a new round and posts it,
+and until a file is done its rows are scanned for that column. A column that goes is taken out of the records
+and of the value counts at once, so that no state in between can be told from one that never had it; its bits
+go when their row spaces are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tailbit.errors import ColumnTypeError, CommitConflictError, SettingsError
+from tailbit.index.keys import key_type_of
+from tailbit.index.kinds.records import without_columns
+from tailbit.index.kinds.value_counts import Tally, write_value_counts
+from tailbit.index.model import IndexedColumn, IndexFile, Ledger, Settings
+from tailbit.index.store.table import IndexTable
+from tailbit.tables.model import Column
+
+ATTEMPTS = 20
+"""Commits tried beside a running indexer, which commits a few times a second at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """What an alteration has changed: labels of columns. `settings`: as they are now."""
+
+    added: tuple[str, ...]
+    dropped: tuple[str, ...]
+    settings: Settings
+
+
+def indexed_column(column: Column) -> IndexedColumn:
+    """A column of the source as an index remembers it.
+
+    Raises:
+        ColumnTypeError: values of its type have no keys.
+    """
+    try:
+        key_type = key_type_of(column.type)
+    except ColumnTypeError as plain:
+        raise ColumnTypeError(
+            column=column.label, type=str(column.type), reason=plain.fields["reason"]
+        ) from plain
+    return IndexedColumn(label=column.label, id=column.id, key_type=key_type, type=str(column.type))
+
+
+def alter(index: IndexTable, add: Sequence[IndexedColumn], drop: Sequence[str]) -> Altered:
+    """Make columns indexed, and others (by id) no longer; what is so already is left as it is.
+
+    Of two alterations at once one comes after the other, and both hold. Cost: for columns that come, one
+    small commit; for columns that go, a record a file and a count a distinct value.
+
+    Raises:
+        SettingsError: no column would be left.
+        CommitConflictError: other writers were first again and again.
+        CorruptIndexError: value counts of a column that goes cannot be read.
+    """
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return _attempt(index, add, drop)
+        except CommitConflictError:
+            index.refresh()
+    return _attempt(index, add, drop)
+
+
+def _attempt(index: IndexTable, add: Sequence[IndexedColumn], drop: Sequence[str]) -> Altered:
+    before = index.settings
+    known = {column.id for column in before.columns}
+    going = tuple(column for column in before.columns if column.id in drop)
+    coming = tuple({column.id: column for column in add if column.id not in known}.values())
+    kept = tuple(column for column in before.columns if column not in going)
+    if not kept + coming:
+        raise SettingsError(
+            path=index.path,
+            found=", ".join(column.label for column in before.columns),
+            asked="none",
+            hint="Keep a column, or delete the index folder.",
+        )
+    altered = Altered(tuple(c.label for c in coming), tuple(c.label for c in going), before)
+    if not coming and not going:
+        return altered
+    gone = [column.id for column in going]
+    settings = replace(
+        before,
+        version=before.version + 1,
+        columns=kept + coming,
+        dropped=tuple(sorted({*before.dropped, *gone})),
+    )
+    records = without_columns(index.recorded.table(), gone) if gone else []
+    index.commit(records, _uncounted(index, gone), _ledger(index, settings), settings=settings)
+    return replace(altered, settings=settings)
+
+
+def _uncounted(index: IndexTable, gone: Sequence[str]) -> list[IndexFile]:
+    """A file of value counts that takes back all that is counted of some columns."""
+    tally = Tally()
+    for column in index.settings.columns:
+        if column.id in gone:
+            for key_type, (keys, counts) in index.stored_counts(column.id):
+                tally.add(column.id, key_type, keys, np.negative(counts))
+    written = write_value_counts(index.storage, tally)
+    return [] if written is None else [written]
+
+
+def _ledger(index: IndexTable, settings: Settings) -> Ledger | None:
+    """The ledger goes on under the new settings where nothing has to be posted for them."""
+    ledger, before = index.ledger, index.settings
+    came = {c.id for c in settings.columns} - {c.id for c in before.columns}
+    if ledger is None or came or ledger.settings_version != before.version:
+        return None
+    return replace(ledger, settings_version=settings.version)

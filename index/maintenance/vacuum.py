@@ -1,0 +1,76 @@
+"""Deletes the files of an index that no state of it refers to any more.
+
+Left over are the inputs of merges, and what a killed or losing writer wrote without committing it.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pyarrow.parquet as pq
+
+from tailbit.faults import Fault, fault_point
+from tailbit.index.kinds import records as kinds
+from tailbit.index.store.table import IndexTable
+
+_MILLIS_PER_HOUR = 3_600_000
+
+
+def vacuum(
+    index: IndexTable, older_than_hours: float = 1.0, dry_run: bool = False, now_ms: int | None = None
+) -> list[str]:
+    """Delete unreferenced index files; their paths, sorted.
+
+    Spared are: every file that the index refers to or has referred to in the last ten minutes, so that open
+    answers go on; every file younger than `older_than_hours`, since a batch in flight has written it and not
+    yet committed (give more than its oldest batch lasts); and all that is not in a folder of a record kind,
+    such as the Spark checkpoint and the heartbeat. `dry_run` only says what would go.
+
+    Cost: lists the folders of the kinds and reads the commits that the log holds.
+
+    Raises:
+        StorageError: the storage refused; what is deleted so far is unreferenced all the same.
+    """
+    index.refresh()
+    if not dry_run:
+        index.checkpoint_log()
+    oldest = (
+        now_ms if now_ms is not None else time.time_ns() // 1_000_000
+    ) - older_than_hours * _MILLIS_PER_HOUR
+    gone = sorted(set(_older_than(index, oldest)) - referenced(index))
+    if not dry_run:
+        for path in gone:
+            index.storage.delete(path)
+            fault_point(Fault.VACUUM_HALF_DONE)
+    return gone
+
+
+def referenced(index: IndexTable) -> set[str]:
+    """Files that the index refers to, or did at a version or by a tombstone that its log still holds.
+
+    A removal is in the newest log checkpoint for as long as tombstones are kept, or in a commit after it.
+    """
+    first = index.log.earliest()
+    paths = {slice_.path for slice_ in index.log.snapshot(first).files} | set(index.files)
+    for version in range(first + 1, index.log.head() + 1):
+        # Commit by commit: over a range, a file that came and went would not be named.
+        paths |= {c.path for c in index.log.changes(version, version).slices}
+    return paths | _tombstones(index)
+
+
+def _tombstones(index: IndexTable) -> set[str]:
+    names = [e.name for e in index.storage.list("_delta_log") if e.name.endswith(".checkpoint.parquet")]
+    if not names:
+        return set()
+    file = pq.ParquetFile(index.storage.local_path(f"_delta_log/{max(names)}"))
+    removed = file.read(columns=["remove.path"])["remove"].to_pylist()
+    return {row["path"] for row in removed if row is not None}
+
+
+def _older_than(index: IndexTable, oldest_ms: float) -> list[str]:
+    return [
+        f"kind={kind}/{entry.name}"
+        for kind in kinds.SCHEMAS
+        for entry in index.storage.list(f"kind={kind}")
+        if entry.mtime_ms < oldest_ms
+    ]

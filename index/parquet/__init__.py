@@ -1,0 +1,1 @@
+"""The Parquet files of the index: checked footers, sorted rows."""

@@ -1,0 +1,1 @@
+"""Where a predicate is TRUE, as sets of values: asked of keys, rows, statistics and partitions."""

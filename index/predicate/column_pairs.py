@@ -1,0 +1,60 @@
+"""Comparisons of two columns of one row: both are brought to the type that Spark compares them in.
+
+Such a comparison is evaluated on rows only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.index.keys import encode_array, is_textual, key_type_of, scale_of
+from tailbit.index.predicate.tree import Compare
+from tailbit.tables.model import Column
+
+Mask = npt.NDArray[np.bool_]
+
+
+def compare_columns(left: pa.Array, right: pa.Array, node: Compare) -> Mask:
+    """Rows where a comparison of two columns is TRUE."""
+    op, wanted = node.op, key_type_of(node.common)
+    left, right = _equally_long(left, node.left, node.right), _equally_long(right, node.right, node.left)
+    a, b = _keys(left, wanted), _keys(right, wanted)
+    same = pc.equal(a, b)
+    if op in ("<=>", "IS DISTINCT FROM"):
+        both_null = pc.and_(a.is_null(), b.is_null())
+        alike = _true(pc.or_(both_null, same.fill_null(False)))
+        return alike if op == "<=>" else ~alike
+    if op == "=":
+        return _true(same)
+    compare = {"<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
+    return _true(compare[op](a, b))
+
+
+def _equally_long(values: pa.Array, column: Column, other: Column) -> pa.Array:
+    """Values of a CHAR column beside a longer CHAR column: filled up or cut to its length."""
+    length, wanted = column.type.char_length, other.type.char_length
+    if not 0 < length < wanted:
+        return values
+    return pc.utf8_rpad(pc.utf8_slice_codeunits(values, 0, wanted), wanted, " ")
+
+
+def _true(found: pa.Array) -> Mask:
+    return np.asarray(found.fill_null(False))
+
+
+def _keys(values: pa.Array, wanted: str) -> pa.Array:
+    """One side as bytes in the order of the common type; text as it is, whatever its length."""
+    if is_textual(wanted):
+        return values.cast(pa.binary())
+    if wanted == "double":
+        values = values.cast(pa.float64(), safe=False)
+    elif wanted == "timestamp_ntz":
+        values = values.cast(pa.timestamp("us"))
+    elif (scale := scale_of(wanted)) is not None:
+        if pa.types.is_integer(values.type):
+            values = values.cast(pa.int64()).cast(pa.decimal128(19, 0))
+        values = values.cast(pa.decimal128(38, scale))
+    return encode_array(values, wanted)

@@ -1,0 +1,134 @@
+"""What partition values and statistics alone say of many files at once: all rows, none, or some may match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tailbit.index.predicate.statistics import ColumnBounds, file_bounds
+from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, columns_of
+from tailbit.index.predicate.truth import partition_values_match
+from tailbit.tables.model import FileSlice
+
+Mask = npt.NDArray[np.bool_]
+
+_MANY = 16
+"""Alternatives from which on it pays to leave out, for a file, those that no row of it can meet."""
+
+
+class FileTruths:
+    """A predicate asked of some files without reading them.
+
+    Cost: a parse of the statistics of each file and a vector operation over all files for each node.
+    """
+
+    def __init__(self, node: Node, pieces: Sequence[FileSlice]) -> None:
+        self.node, self.pieces = node, pieces
+        self._whole: dict[int, tuple[Mask, Mask]] = {}
+        self._possible: dict[int, Mask] = {}
+
+    @cached_property
+    def all_rows(self) -> Mask:
+        """Per file whether partition values alone make the predicate TRUE for every row."""
+        return self._decided(self.node)[0]
+
+    @cached_property
+    def no_row(self) -> Mask:
+        """Per file whether partition values alone make it TRUE for no row."""
+        return self._decided(self.node)[1]
+
+    @cached_property
+    def can_match(self) -> Mask:
+        """Per file whether a row of it may make the predicate TRUE; in doubt, it may.
+
+        Raises:
+            MalformedLogError: statistics that are not JSON, of a file that partition values leave open.
+        """
+        return ~self.no_row & self._may(self.node)
+
+    def narrowed(self, order: int) -> Node:
+        """The predicate without the alternatives that no row of one file can meet."""
+        alternatives = self._alternatives
+        if alternatives is None or not isinstance(self.node, Or):
+            return self.node
+        kept = tuple(self.node.children[n] for n in np.flatnonzero(alternatives[:, order]).tolist())
+        return Or(kept) if kept else Constant(False)
+
+    @cached_property
+    def _alternatives(self) -> Mask | None:
+        """Per alternative and file whether a row of the file can meet it."""
+        if not isinstance(self.node, Or) or len(self.node.children) < _MANY:
+            return None
+        return np.stack([self._may(child) for child in self.node.children])
+
+    def _decided(self, node: Node) -> tuple[Mask, Mask]:
+        """Per file whether partition values make a node TRUE for all rows, and whether for none."""
+        if id(node) not in self._whole:
+            self._whole[id(node)] = self._decide(node)
+        return self._whole[id(node)]
+
+    def _decide(self, node: Node) -> tuple[Mask, Mask]:
+        if isinstance(node, (And, Or)):
+            parts = [self._decided(child) for child in node.children]
+            true, false = [t for t, _ in parts], [f for _, f in parts]
+            return (_all(true), _any(false)) if isinstance(node, And) else (_any(true), _all(false))
+        if isinstance(node, Constant):
+            found = np.full(len(self.pieces), node.value is True)
+            return found, ~found
+        if isinstance(node, Leaf) and node.column.partition:
+            found = self._by_partition(node)
+            return found, ~found
+        unknown = np.zeros(len(self.pieces), dtype=bool)
+        return unknown, unknown
+
+    def _by_partition(self, leaf: Leaf) -> Mask:
+        physical = leaf.column.physical[0]
+        texts = [piece.partition.get(physical) for piece in self.pieces]
+        distinct = list(dict.fromkeys(texts))
+        truth = dict(zip(distinct, partition_values_match(leaf, distinct).tolist(), strict=True))
+        return np.array([truth[text] for text in texts], dtype=bool)
+
+    def _may(self, node: Node) -> Mask:
+        if id(node) not in self._possible:
+            self._possible[id(node)] = self._possibly(node)
+        return self._possible[id(node)]
+
+    def _possibly(self, node: Node) -> Mask:
+        if isinstance(node, (And, Or)):
+            parts = [self._may(child) for child in node.children]
+            return _all(parts) if isinstance(node, And) else _any(parts)
+        if isinstance(node, Constant) or (isinstance(node, Leaf) and node.column.partition):
+            return self._decided(node)[0]
+        if not isinstance(node, Leaf):
+            return np.ones(len(self.pieces), dtype=bool)
+        found = np.zeros(len(self.pieces), dtype=bool)
+        found[~self.no_row] = self._bounds[node.column.id].can_match(node)
+        return found
+
+    @cached_property
+    def _bounds(self) -> dict[str, ColumnBounds]:
+        """By column, the bounds in the files that partition values leave open."""
+        left = [self.pieces[n] for n in np.flatnonzero(~self.no_row).tolist()]
+        return file_bounds(left, [c for c in columns_of(self.node) if not c.partition])
+
+
+def _all(parts: list[Mask]) -> Mask:
+    return np.asarray(np.logical_and.reduce(parts), dtype=bool)
+
+
+def _any(parts: list[Mask]) -> Mask:
+    return np.asarray(np.logical_or.reduce(parts), dtype=bool)
+
+
+def whole_file_truth(node: Node, piece: FileSlice) -> bool | None:
+    """Whether partition values alone make `node` TRUE for every row of a file (True) or for none (False)."""
+    truths = FileTruths(node, [piece])
+    return True if truths.all_rows[0] else False if truths.no_row[0] else None
+
+
+def file_can_match(node: Node, piece: FileSlice) -> bool:
+    """Whether a row of a file may make `node` TRUE, by partition values and statistics; in doubt, it may."""
+    return bool(FileTruths(node, [piece]).can_match[0])

@@ -1,0 +1,105 @@
+"""A set of values as ranges of the keys stored in a segment, whose key type may be narrower than today's.
+
+A key beyond `MAX_KEY` bytes stands for every value with its prefix: ranges say what is sure and what is only
+possible.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tailbit.index.keys import MAX_KEY, Value, encode_value, is_truncated, scale_of, widening_factor
+from tailbit.index.predicate.value_sets import Interval, ValueSet
+
+KeyRange = tuple[bytes | None, bool, bytes | None, bool]
+"""lo, lo_closed, hi, hi_closed over stored keys; None is unbounded."""
+
+_HASHES = b"\xff" * 17
+"""Greater than any hash that follows a prefix."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRanges:
+    """Ranges of stored keys: all values of `sure` keys are in the intervals of a set, of `maybe` keys may be.
+
+    The intervals are those of the set without its complement: `complement` and `nulls` are the set's own.
+    """
+
+    sure: list[KeyRange]
+    maybe: list[KeyRange]
+    complement: bool
+    nulls: bool
+
+
+def key_ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
+    """The stored keys of a set of values.
+
+    Args:
+        values: canonical values of key type `current`.
+        current: the column's key type today.
+        stored: the key type of the segment, the same or one that widens to `current`.
+
+    Raises:
+        ColumnTypeError: `stored` does not widen to `current`.
+    """
+    factor = widening_factor(stored, current)
+    intervals: tuple[Interval | None, ...] = values.intervals
+    if stored != current:
+        intervals = tuple(_narrowed(i, factor, stored) for i in values.intervals)
+    sure: list[KeyRange] = []
+    maybe: list[KeyRange] = []
+    for interval in intervals:
+        if interval is not None:
+            _add(interval, stored, sure, maybe)
+    return KeyRanges(sure, maybe, values.complement, values.nulls)
+
+
+def _add(interval: Interval, stored: str, sure: list[KeyRange], maybe: list[KeyRange]) -> None:
+    lo = None if interval.lo is None else encode_value(interval.lo, stored)
+    hi = None if interval.hi is None else encode_value(interval.hi, stored)
+    lo_closed, hi_closed = interval.lo_closed, interval.hi_closed
+    if lo is not None and lo == hi and is_truncated(lo):
+        maybe.append((lo, True, lo, True))
+        return
+    if lo is not None and is_truncated(lo):
+        maybe.append(_beyond(lo))
+        lo, lo_closed = lo[:MAX_KEY] + _HASHES, False
+    if hi is not None and is_truncated(hi):
+        if not maybe or maybe[-1] != _beyond(hi):
+            maybe.append(_beyond(hi))
+        hi, hi_closed = hi[:MAX_KEY], True
+    if lo is None or hi is None or lo < hi or (lo == hi and lo_closed and hi_closed):
+        sure.append((lo, lo_closed, hi, hi_closed))
+
+
+def _beyond(key: bytes) -> KeyRange:
+    """The truncated keys that share a prefix."""
+    return key[:MAX_KEY], False, key[:MAX_KEY] + _HASHES, False
+
+
+def _narrowed(interval: Interval, factor: int, stored: str) -> Interval | None:
+    """The stored integers whose product with `factor` lies in an interval; None where there are none."""
+    most = (1 << 127) - 1 if scale_of(stored) is not None else (1 << 63) - 1
+    low, high = -most - 1, most
+    if interval.lo is not None:
+        whole, exact = _floor(interval.lo, factor)
+        low = max(low, whole if exact and interval.lo_closed else whole + 1)
+    if interval.hi is not None:
+        whole, exact = _floor(interval.hi, factor)
+        high = min(high, whole - 1 if exact and not interval.hi_closed else whole)
+    return Interval(low, True, high, True) if low <= high else None
+
+
+_BEYOND = 1 << 200
+"""Greater than every stored integer."""
+
+
+def _floor(bound: Value, factor: int) -> tuple[int, bool]:
+    """The greatest integer whose product with `factor` is not above a bound; whether it meets the bound."""
+    assert not isinstance(bound, bytes)
+    if isinstance(bound, float) and not math.isfinite(bound):
+        return (-_BEYOND if bound < 0 else _BEYOND), False
+    quotient = Fraction(bound) / factor
+    return math.floor(quotient), quotient.denominator == 1

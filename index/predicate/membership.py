@@ -1,0 +1,194 @@
+"""Which rows of a column belong to a set of values, in vectors."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.index.keys import (
+    Ints,
+    Value,
+    encode_array,
+    encode_value,
+    is_textual,
+    key_type_of,
+    ordered_int,
+    ordered_ints,
+    scale_of,
+)
+from tailbit.index.predicate.value_sets import Interval, ValueSet
+from tailbit.tables.model import DataType
+
+Mask = npt.NDArray[np.bool_]
+
+
+def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
+    """Rows whose value, or NULL, belongs to a set.
+
+    Cost: for types of up to 8 bytes one binary search per row over the intervals; for text and decimals one
+    hash lookup for all single values, and two comparisons per wider interval, or, where there are many, one
+    binary search per distinct value. The intervals are made ready once a set, not once a call.
+    """
+    null = np.asarray(values.is_null())
+    if not wanted.intervals:
+        return np.where(null, wanted.nulls, wanted.complement)
+    inside = _inside(values, wanted, key_type_of(type_))
+    return np.where(null, wanted.nulls, inside != wanted.complement)
+
+
+def _inside(values: pa.Array, wanted: ValueSet, key_type: str) -> Mask:
+    """Rows within the intervals; anything where NULL."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if is_textual(key_type):
+        return _compared(values.cast(pa.binary()), _ready(wanted, key_type, _texts))
+    if scale_of(key_type) is not None:
+        return _compared(encode_array(values, key_type), _ready(wanted, key_type, _texts))
+    return _searched(ordered_ints(values, key_type), _ready(wanted, key_type, _numbers))
+
+
+def has_numbers(type_: DataType) -> bool:
+    """Whether values of a type are sought as 64-bit integers."""
+    key_type = key_type_of(type_)
+    return not is_textual(key_type) and scale_of(key_type) is None
+
+
+def ends_of(wanted: ValueSet, type_: DataType) -> tuple[Ints, Ints]:
+    """The ends of the intervals of a set, both closed, of a type that `has_numbers`."""
+    found: tuple[Ints, Ints] = _ready(wanted, key_type_of(type_), _numbers)
+    return found
+
+
+def distinct_numbers(values: pa.ChunkedArray, type_: DataType) -> Ints:
+    """The values of a column, each once and in order, of a type that `has_numbers`; 0 for NULL."""
+    chunks = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in values.chunks]
+    parts = [ordered_ints(chunk, key_type_of(type_)) for chunk in chunks]
+    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _ready(wanted: ValueSet, key_type: str, make: Callable[[tuple[Interval, ...], str], Any]) -> Any:
+    """The intervals of a set as rows of a key type are searched in them, made once."""
+    known = wanted.prepared.rows
+    if key_type not in known:
+        known[key_type] = make(wanted.intervals, key_type)
+    return known[key_type]
+
+
+def _numbers(intervals: tuple[Interval, ...], key_type: str) -> tuple[Ints, Ints]:
+    """The ends of sorted disjoint intervals, both closed."""
+    bounds = [(_low(i, key_type), _high(i, key_type)) for i in intervals]
+    bounds = [(max(lo, _LEAST), min(hi, _MOST)) for lo, hi in bounds if lo <= min(hi, _MOST) and hi >= _LEAST]
+    low, high = np.array(bounds, dtype=np.int64).reshape(-1, 2).T
+    return low, high
+
+
+def _searched(numbers: Ints, bounds: tuple[Ints, Ints]) -> Mask:
+    """Rows within sorted disjoint intervals: only the one that begins last before a number is asked."""
+    low, high = bounds
+    if not len(low):
+        return np.zeros(len(numbers), dtype=np.bool_)
+    if len(low) == 1:
+        return np.asarray((numbers >= low[0]) & (numbers <= high[0]), dtype=np.bool_)
+    at = np.searchsorted(low, numbers, side="right") - 1
+    found: Mask = np.logical_and(at >= 0, numbers <= high[at])
+    return found
+
+
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+
+
+def _low(interval: Interval, key_type: str) -> int:
+    return _LEAST if interval.lo is None else _order(interval.lo, key_type) + (not interval.lo_closed)
+
+
+def _high(interval: Interval, key_type: str) -> int:
+    return _MOST if interval.hi is None else _order(interval.hi, key_type) - (not interval.hi_closed)
+
+
+def _order(bound: Value, key_type: str) -> int:
+    """A bound as an integer, of any size where the column holds integers."""
+    return ordered_int(bound, key_type) if key_type == "double" else int(bound)
+
+
+Ends = tuple[bytes | None, bool, bytes | None, bool]
+"""lo, lo_closed, hi, hi_closed of an interval of keys; None is unbounded."""
+
+
+class _Texts(NamedTuple):
+    """Intervals of keys: single ones, and the wider ones in order."""
+
+    points: pa.Array
+    known: frozenset[bytes | None]
+    wider: list[Ends]
+
+
+def _texts(intervals: tuple[Interval, ...], key_type: str) -> _Texts:
+    def key(value: Value | None) -> bytes | None:
+        if value is None or is_textual(key_type):
+            return value  # type: ignore[return-value]
+        return encode_value(value, key_type)
+
+    single = [i.lo is not None and i.lo == i.hi for i in intervals]
+    points = [key(i.lo) for i, one in zip(intervals, single, strict=True) if one]
+    wider = [i for i, one in zip(intervals, single, strict=True) if not one]
+    ends = [(key(i.lo), i.lo_closed, key(i.hi), i.hi_closed) for i in wider]
+    return _Texts(pa.array(points, pa.binary()), frozenset(points), ends)
+
+
+def _compared(values: pa.Array, texts: _Texts) -> Mask:
+    """Rows of a binary array within intervals of keys."""
+    out = np.zeros(len(values), dtype=np.bool_)
+    if len(texts.points) > len(values):  # to make a hash table of all points would cost more than the rows
+        out |= np.array([value in texts.known for value in values.to_pylist()], dtype=np.bool_)
+    elif len(texts.points):
+        out |= _true(pc.is_in(values, value_set=texts.points))
+    if len(texts.wider) > _MANY:
+        out |= _bisected(values, texts.wider)
+        return out
+    for ends in texts.wider:
+        out |= _between(values, ends)
+    return out
+
+
+_MANY = 8
+"""Wider intervals from which on each distinct value is sought among them."""
+
+
+def _bisected(values: pa.Array, wider: list[Ends]) -> Mask:
+    coded = values.dictionary_encode()
+    found = [_is_within(value, wider) for value in coded.dictionary.to_pylist()]
+    return _true(pa.array(found, pa.bool_()).take(coded.indices))
+
+
+def _is_within(value: bytes, wider: list[Ends]) -> bool:
+    """Whether a key lies in one of sorted disjoint intervals: the last that does not begin behind it."""
+    at = bisect_right(wider, value, key=lambda ends: ends[0] or b"") - 1
+    return any(_holds(wider[n], value) for n in (at - 1, at) if n >= 0)
+
+
+def _holds(ends: Ends, value: bytes) -> bool:
+    lo, lo_closed, hi, hi_closed = ends
+    above = lo is None or value > lo or (lo_closed and value == lo)
+    return above and (hi is None or value < hi or (hi_closed and value == hi))
+
+
+def _between(values: pa.Array, ends: Ends) -> Mask:
+    lo, lo_closed, hi, hi_closed = ends
+    inside = np.ones(len(values), dtype=np.bool_)
+    if lo is not None:
+        above = pc.greater_equal if lo_closed else pc.greater
+        inside &= _true(above(values, pa.scalar(lo, pa.binary())))
+    if hi is not None:
+        below = pc.less_equal if hi_closed else pc.less
+        inside &= _true(below(values, pa.scalar(hi, pa.binary())))
+    return inside
+
+
+def _true(found: pa.Array) -> Mask:
+    return np.asarray(found.fill_null(False))

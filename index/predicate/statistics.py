@@ -1,0 +1,101 @@
+"""Which of many files may hold a row where a leaf is TRUE, by the log's statistics; in doubt, a file may.
+
+The statistics of a column are read once and put in order once. A leaf then places its few ends among the
+bounds of all files, or, where its list is longer than that of the files, each file in the list: neither costs
+their product.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tailbit.index.keys import Value
+from tailbit.index.predicate.tree import Leaf
+from tailbit.index.predicate.value_sets import Span, closed, meets
+from tailbit.tables.delta.statistics import Bounds, min_max
+from tailbit.tables.model import Column, FileSlice
+
+Mask = npt.NDArray[np.bool_]
+Found = tuple[Span, Bounds] | None
+
+
+def file_bounds(pieces: Sequence[FileSlice], columns: Sequence[Column]) -> dict[str, ColumnBounds]:
+    """The bounds of columns in files, by `Column.id`. Cost: one parse of the statistics a file.
+
+    Raises:
+        MalformedLogError: statistics that are not JSON.
+    """
+    found: list[list[Found]] = [[_found(piece, column) for column in columns] for piece in pieces]
+    return {column.id: ColumnBounds([row[n] for row in found]) for n, column in enumerate(columns)}
+
+
+class ColumnBounds:
+    """What the statistics of some files say of one column.
+
+    The bounds hold for every non-null row, hidden or not, and are rounded outwards.
+    """
+
+    def __init__(self, found: Sequence[Found]) -> None:
+        known = [pair for pair in found if pair is not None]
+        self._unknown = np.array([pair is None for pair in found], dtype=bool)
+        counts = [bounds for _, bounds in known]
+        self._empty = self._spread([bounds.num_records == 0 for bounds in counts])
+        self._nulls = self._spread([bounds.null_count != 0 for bounds in counts])
+        self._only_nulls = self._spread(
+            [bounds.null_count is not None and bounds.null_count == bounds.num_records for bounds in counts]
+        )
+        self._spans = [span for span, _ in known]
+        self._cuts = sorted({cut for span in self._spans for cut in span})
+        places = {cut: at for at, cut in enumerate(self._cuts)}
+        self._low = np.array([places[lo] for lo, _ in self._spans], dtype=np.int64)
+        self._high = np.array([places[hi] for _, hi in self._spans], dtype=np.int64)
+
+    def can_match(self, leaf: Leaf) -> Mask:
+        """Per file whether a row of it may make a leaf of this column TRUE."""
+        touched = self._spread(self._touched(leaf.true.spans())) & ~self._only_nulls
+        if leaf.true.nulls:
+            touched |= self._nulls
+        return self._unknown | (touched & ~self._empty)
+
+    def _touched(self, spans: list[Span]) -> Mask:
+        """Per file with statistics whether its bounds meet a span."""
+        if len(spans) > len(self._spans):
+            return np.array([meets(spans, own) for own in self._spans], dtype=bool)
+        if not spans:
+            return np.zeros(len(self._spans), dtype=bool)
+        begins = np.array([bisect_right(self._cuts, lo) for lo, _ in spans], dtype=np.int64)
+        ends = np.array([bisect_left(self._cuts, hi) for _, hi in spans], dtype=np.int64)
+        at = np.searchsorted(ends, self._low, side="right")
+        found = (at < len(spans)) & (begins[np.minimum(at, len(spans) - 1)] <= self._high)
+        return np.asarray(found & (self._low < self._high), dtype=bool)
+
+    def _spread(self, known: Sequence[bool] | Mask) -> Mask:
+        """A truth of each file with statistics as one of every file."""
+        out = np.zeros(len(self._unknown), dtype=bool)
+        out[~self._unknown] = known
+        return out
+
+
+def _found(piece: FileSlice, column: Column) -> Found:
+    bounds = min_max(piece.stats, column)
+    if bounds is None:
+        return None
+    scale = column.type.scale
+    low, high = _canonical(bounds.min, scale, math.floor), _canonical(bounds.max, scale, math.ceil)
+    return closed(low, high), bounds
+
+
+def _canonical(bound: Any, scale: int, outwards: Any) -> Value | None:
+    if isinstance(bound, str):
+        return bound.encode()
+    if isinstance(bound, Decimal):
+        return int(outwards(Fraction(bound) * 10**scale))
+    return bound if isinstance(bound, (int, float)) else None

@@ -1,0 +1,309 @@
+"""The tree of a bound predicate, NOT pushed to its leaves, so that only "where TRUE" is ever asked.
+
+A leaf is a condition on one column as two sets of values, where it is TRUE and where it is FALSE; for every
+other value it is NULL. Conditions on one column under one AND or OR are one leaf. Spark's three-valued logic
+is whole in these rules: AND, OR and NOT by De Morgan, and IS TRUE / FALSE / NULL of any condition by making
+its leaves two-valued.
+
+IS NULL asks where its condition is TRUE and where it is FALSE, so it holds the condition twice. The tree is
+therefore a graph: a node is negated and made two-valued once, and what stands in two places is one object
+there. Whoever walks a graph visits each object once (`shared_in` names those that have several parents).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tailbit.index.predicate.key_ranges import KeyRange, KeyRanges, key_ranges
+from tailbit.index.predicate.value_sets import NULL, Interval, ValueSet
+from tailbit.tables.model import Column, DataType
+
+__all__ = [
+    "And",
+    "Compare",
+    "Constant",
+    "Interval",
+    "KeyRange",
+    "KeyRanges",
+    "Leaf",
+    "Node",
+    "Or",
+    "ValueSet",
+    "all_of",
+    "any_of",
+    "columns_of",
+    "depth_of",
+    "is_null",
+    "is_true",
+    "key_ranges",
+    "negate",
+    "nodes_of",
+    "shared_in",
+]
+
+
+@dataclass(slots=True)
+class Forms:
+    """What was derived from a node, so that it is derived once. `true` of a two-valued node is itself."""
+
+    negated: Node | None = None
+    true: Node | None = None
+    null: Node | None = None
+    shared: frozenset[int] | None = None
+    guards: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """TRUE where every child is."""
+
+    children: tuple[Node, ...]
+    forms: Forms = field(default_factory=Forms, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """TRUE where a child is."""
+
+    children: tuple[Node, ...]
+    forms: Forms = field(default_factory=Forms, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A condition on one column: TRUE for the values of `true`, FALSE for those of `false`, else NULL."""
+
+    column: Column
+    true: ValueSet
+    false: ValueSet
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """TRUE, FALSE or NULL (None) for every row."""
+
+    value: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Two columns compared, row by row: `op` is = <> < <= > >= <=> or IS DISTINCT FROM.
+
+    `common`: the type that both sides are brought to.
+    """
+
+    left: Column
+    op: str
+    right: Column
+    common: DataType
+    forms: Forms = field(default_factory=Forms, compare=False, repr=False)
+
+
+Node = And | Or | Leaf | Constant | Compare
+
+_NEGATED = {
+    "=": "<>",
+    "<>": "=",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+    "<=>": "IS DISTINCT FROM",
+    "IS DISTINCT FROM": "<=>",
+}
+_TWO_VALUED = ("<=>", "IS DISTINCT FROM")
+
+
+def negate(node: Node) -> Node:
+    """NOT of a predicate: TRUE where it is FALSE, FALSE where it is TRUE, NULL where it is NULL."""
+    if isinstance(node, Constant):
+        return Constant(None if node.value is None else not node.value)
+    if isinstance(node, Leaf):
+        return Leaf(node.column, node.false, node.true, _cut(f"NOT ({node.text})"))
+    if node.forms.negated is None:
+        found = node.forms.negated = _negated(node)
+        if not isinstance(found, (Constant, Leaf)):
+            found.forms.negated = found.forms.negated or node
+        if node.forms.true is node:
+            _never_null(found)
+    return node.forms.negated
+
+
+def _negated(node: And | Or | Compare) -> Node:
+    if isinstance(node, Compare):
+        return Compare(node.left, _NEGATED[node.op], node.right, node.common)
+    inverted = any_of if isinstance(node, And) else all_of
+    return inverted(negate(child) for child in node.children)
+
+
+def is_true(node: Node) -> Node:
+    """IS TRUE of a predicate: never NULL."""
+    if isinstance(node, Constant):
+        return Constant(node.value is True)
+    if isinstance(node, Leaf):
+        return Leaf(node.column, node.true, node.true.inverse(), _cut(f"({node.text}) IS TRUE"))
+    if node.forms.true is None:
+        node.forms.true = _never_null(_made_true(node))
+    return node.forms.true
+
+
+def _made_true(node: And | Or | Compare) -> Node:
+    if isinstance(node, Compare):
+        if node.op in _TWO_VALUED:
+            return node
+        return all_of([node, *(negate(_null_leaf(column)) for column in (node.left, node.right))])
+    same = all_of if isinstance(node, And) else any_of
+    return same(is_true(child) for child in node.children)
+
+
+def is_null(node: Node) -> Node:
+    """IS NULL of a predicate: never NULL."""
+    if isinstance(node, Constant):
+        return Constant(node.value is None)
+    if isinstance(node, Leaf):
+        true = node.true.union(node.false).inverse()
+        return Leaf(node.column, true, true.inverse(), _cut(f"({node.text}) IS NULL"))
+    if is_true(node) is node:
+        return Constant(False)
+    if node.forms.null is None:
+        node.forms.null = _never_null(all_of([negate(is_true(node)), negate(is_true(negate(node)))]))
+    return node.forms.null
+
+
+def _never_null(node: Node) -> Node:
+    """The node, known to be two-valued."""
+    if not isinstance(node, (Constant, Leaf)):
+        node.forms.true = node
+    return node
+
+
+def all_of(children: Iterable[Node]) -> Node:
+    """AND of predicates, as flat and with as few leaves as can be."""
+    parts = _merged(_flat(children, And), And)
+    if Constant(False) in parts:
+        return Constant(False)
+    kept = [p for p in parts if p != Constant(True)]
+    return (kept[0] if len(kept) == 1 else And(tuple(kept))) if kept else Constant(True)
+
+
+def any_of(children: Iterable[Node]) -> Node:
+    """OR of predicates, as flat and with as few leaves as can be."""
+    parts = _merged(_flat(children, Or), Or)
+    if Constant(True) in parts:
+        return Constant(True)
+    kept = [p for p in parts if p != Constant(False)]
+    return (kept[0] if len(kept) == 1 else Or(tuple(kept))) if kept else Constant(False)
+
+
+def columns_of(node: Node) -> tuple[Column, ...]:
+    """The columns a predicate reads, each once, in order of appearance."""
+    found: dict[str, Column] = {}
+    for leaf in nodes_of(node):
+        if isinstance(leaf, Leaf):
+            found.setdefault(leaf.column.id, leaf.column)
+        elif isinstance(leaf, Compare):
+            found.setdefault(leaf.left.id, leaf.left)
+            found.setdefault(leaf.right.id, leaf.right)
+    return tuple(found.values())
+
+
+def shared_in(node: Node) -> frozenset[int]:
+    """The identities of the ANDs and ORs below a node that have several parents; counted once a node."""
+    if not isinstance(node, (And, Or)):
+        return frozenset()
+    if node.forms.shared is None:
+        parents = Counter(
+            id(child)
+            for parent in nodes_of(node)
+            if isinstance(parent, (And, Or))
+            for child in parent.children
+            if isinstance(child, (And, Or))
+        )
+        node.forms.shared = frozenset(child for child, count in parents.items() if count > 1)
+    return node.forms.shared
+
+
+def depth_of(node: Node, known: dict[int, int] | None = None) -> int:
+    """Levels of AND and OR, which bound the depth of whatever walks the predicate."""
+    known = {} if known is None else known
+    if isinstance(node, (And, Or)) and id(node) not in known:
+        known[id(node)] = 1 + max([depth_of(child, known) for child in node.children])
+    return known.get(id(node), 0)
+
+
+def nodes_of(node: Node) -> Iterable[Node]:
+    """All nodes, each object once, in order of appearance."""
+    seen: set[int] = set()
+    rest = [node]
+    while rest:
+        at = rest.pop()
+        if id(at) in seen:
+            continue
+        seen.add(id(at))
+        yield at
+        if isinstance(at, (And, Or)):
+            rest.extend(reversed(at.children))
+
+
+def _null_leaf(column: Column) -> Leaf:
+    return Leaf(column, NULL, NULL.inverse(), f"{column.label} IS NULL")
+
+
+def _flat(children: Iterable[Node], kind: type[And] | type[Or]) -> Iterable[Node]:
+    for child in children:
+        if isinstance(child, kind):
+            yield from child.children
+        else:
+            yield child
+
+
+def _merged(children: Iterable[Node], kind: type[And] | type[Or]) -> list[Node]:
+    """Leaves of one column made one, at the place of the first; equal nodes once."""
+    out: dict[object, list[Node]] = {}
+    for child in children:
+        out.setdefault(_same(child), []).append(child)
+    return [_one([p for p in parts if isinstance(p, Leaf)], kind) or parts[0] for parts in out.values()]
+
+
+def _same(node: Node) -> object:
+    """What two nodes have in common that may be one; to look into ANDs and ORs would cost all they hold."""
+    if isinstance(node, Leaf):
+        return node.column.id
+    return id(node) if isinstance(node, (And, Or)) else node
+
+
+def _one(leaves: list[Leaf], kind: type[And] | type[Or]) -> Leaf | None:
+    if len(leaves) < 2:
+        return leaves[0] if leaves else None
+    both, either = ValueSet.intersect, ValueSet.union
+    for_true, for_false = (both, either) if kind is And else (either, both)
+    true, false = _folded([n.true for n in leaves], for_true), _folded([n.false for n in leaves], for_false)
+    parts = [_nested(text) for text in dict.fromkeys(leaf.text for leaf in leaves)]
+    shown = parts[:_SHOWN] + ["..."] * (len(parts) > _SHOWN)
+    return Leaf(leaves[0].column, true, false, _cut((" AND " if kind is And else " OR ").join(shown)))
+
+
+_SHOWN = 8
+"""Conditions that the text of a merged leaf shows."""
+
+_LONGEST = 400
+"""Characters of a leaf's text, which would double where a condition is used twice."""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _folded(sets: list[ValueSet], fold: Callable[[ValueSet, ValueSet], ValueSet]) -> ValueSet:
+    """All sets made one, in pairs, so that the cost is that of sorting them."""
+    while len(sets) > 1:
+        pairs = [fold(a, b) for a, b in zip(sets[::2], sets[1::2], strict=False)]
+        sets = pairs + sets[len(pairs) * 2 :]
+    return sets[0]
+
+
+def _nested(text: str) -> str:
+    return f"({text})" if " AND " in text or " OR " in text else text

@@ -1,0 +1,164 @@
+"""Where a bound predicate is TRUE on rows, in partition values and by files' statistics.
+
+One semantics for all of them: the sets of values that a leaf carries. Rows and files are judged in vectors,
+never one by one; a node that stands in several places of a predicate is judged once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.index.predicate.column_pairs import compare_columns
+from tailbit.index.predicate.membership import distinct_numbers, ends_of, has_numbers, in_values
+from tailbit.index.predicate.tree import And, Compare, Constant, Leaf, Node, Or, shared_in
+from tailbit.tables.model import Column
+from tailbit.tables.partition_values import partition_array
+
+Mask = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+
+def matches(node: Node, table: pa.Table, partition: Mapping[str, str | None]) -> Mask:
+    """Rows of a table where `node` is TRUE.
+
+    Args:
+        node: a bound predicate.
+        table: its non-partition columns by `Column.id`, in their logical Arrow types.
+        partition: physical name to the log's text, of the file the rows are from.
+
+    Cost: one vector operation per leaf and chunk; independent of the number of constants but for sorting
+    them. Memory: a byte a row for each node on the way down and for each that has several parents.
+    """
+    return _Rows(table, partition, shared_in(node)).matches(node)
+
+
+_MANY = 16
+"""Alternatives from which on it pays to leave out those that no value of the rows can meet."""
+
+
+class Guards(NamedTuple):
+    """Intervals of one column, one of which a row must meet for the alternative that owns it."""
+
+    column: Column
+    owners: Ints
+    low: Ints
+    high: Ints
+
+
+def _guards(node: And | Or) -> Sequence[Guards]:
+    """By column, one leaf of each alternative of an OR that has a suitable one; found once a node."""
+    if node.forms.guards is None:
+        leaves: dict[str, list[tuple[int, Leaf]]] = {}
+        for owner, child in enumerate(node.children):
+            parts = child.children if isinstance(child, And) else (child,)
+            leaf = next((p for p in parts if isinstance(p, Leaf) and _is_guard(p)), None)
+            if leaf is not None:
+                leaves.setdefault(leaf.column.id, []).append((owner, leaf))
+        node.forms.guards = [_guards_on(found) for found in leaves.values()]
+    return cast(Sequence[Guards], node.forms.guards)
+
+
+def _is_guard(leaf: Leaf) -> bool:
+    few = not leaf.true.complement and not leaf.true.nulls
+    return few and not leaf.column.partition and has_numbers(leaf.column.type)
+
+
+def _guards_on(leaves: list[tuple[int, Leaf]]) -> Guards:
+    column = leaves[0][1].column
+    ends = [ends_of(leaf.true, column.type) for _, leaf in leaves]
+    owners = np.repeat([owner for owner, _ in leaves], [len(low) for low, _ in ends])
+    low, high = (np.concatenate(part) for part in zip(*ends, strict=True))
+    return Guards(column, owners, low, high)
+
+
+class _Rows:
+    """The rows of one table, and where the nodes with several parents are TRUE among them."""
+
+    def __init__(self, table: pa.Table, partition: Mapping[str, str | None], shared: frozenset[int]) -> None:
+        self.table, self.partition, self.shared = table, partition, shared
+        self.known: dict[int, Mask] = {}
+
+    def matches(self, node: Node) -> Mask:
+        if isinstance(node, (And, Or)):
+            found = self.known.get(id(node))
+            if found is None:
+                found = self._combined(node)
+                if id(node) in self.shared:
+                    self.known[id(node)] = found
+            return found
+        if isinstance(node, Constant):
+            return np.full(self.table.num_rows, node.value is True)
+        if isinstance(node, Compare):
+            return compare_columns(self._array(node.left), self._array(node.right), node)
+        return self._leaf(node)
+
+    def _combined(self, node: And | Or) -> Mask:
+        """All children of an AND, or of an OR; none after the one that decides every row."""
+        whole = isinstance(node, Or)
+        many = whole and len(node.children) >= _MANY
+        children = self._met(node) if many else node.children
+        if not children:
+            return np.zeros(self.table.num_rows, dtype=np.bool_)
+        out = self.matches(children[0])
+        for child in children[1:]:
+            if (out if whole else ~out).all():
+                break
+            found = self.matches(child)
+            out = np.logical_or(out, found) if whole else np.logical_and(out, found)
+        return out
+
+    def _met(self, node: And | Or) -> Sequence[Node]:
+        """The alternatives of an OR but those that, by one leaf of theirs, no value of these rows can meet.
+
+        Cost: a sort of each column that such leaves are on, and two binary searches for each interval.
+        """
+        met = np.ones(len(node.children), dtype=np.bool_)
+        for guards in _guards(node):
+            numbers = distinct_numbers(self.table[guards.column.id], guards.column.type)
+            reached = np.searchsorted(numbers, guards.low) < np.searchsorted(
+                numbers, guards.high, side="right"
+            )
+            met[guards.owners] = False
+            met[guards.owners[reached]] = True
+        return [node.children[n] for n in np.flatnonzero(met).tolist()]
+
+    def _leaf(self, leaf: Leaf) -> Mask:
+        if leaf.column.partition:
+            text = self.partition.get(leaf.column.physical[0])
+            return np.full(self.table.num_rows, partition_value_matches(leaf, text))
+        chunks = self.table[leaf.column.id].chunks
+        parts = [in_values(chunk, leaf.true, leaf.column.type) for chunk in chunks]
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
+
+    def _array(self, column: Column) -> pa.Array:
+        if column.partition:
+            text = self.partition.get(column.physical[0])
+            return partition_array(column, text, self.table.num_rows)
+        found = self.table[column.id]
+        return found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
+
+
+def partition_value_matches(leaf: Leaf, text: str | None) -> bool:
+    """Whether a condition on a partition column is TRUE for a file whose log text of it is `text`.
+
+    Raises:
+        MalformedLogError: the text is no value of the column's type.
+    """
+    return bool(partition_values_match(leaf, [text])[0])
+
+
+def partition_values_match(leaf: Leaf, texts: Sequence[str | None]) -> Mask:
+    """Per text of a partition column whether the condition is TRUE; all texts in one vector.
+
+    Raises:
+        MalformedLogError: a text is no value of the column's type.
+    """
+    if not texts:
+        return np.zeros(0, dtype=np.bool_)
+    values = pa.concat_arrays([partition_array(leaf.column, text, 1) for text in texts])
+    return in_values(values, leaf.true, leaf.column.type)

@@ -1,0 +1,203 @@
+"""Sets of the values of one column: sorted disjoint intervals, or all but those, and whether NULL belongs.
+
+Every condition on a single column becomes two such sets, where it is TRUE and where it is FALSE; bitmaps,
+partition values, log statistics and rows are then asked the same question. Values are canonical
+(`tailbit.index.keys`), of the column's key type.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tailbit.index.keys import Value, ordered_int
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The values between two bounds; None is unbounded; a point is closed with lo equal to hi.
+
+    Unbounded above holds NaN too, which is the greatest value.
+    """
+
+    lo: Value | None
+    lo_closed: bool
+    hi: Value | None
+    hi_closed: bool
+
+
+Rank = int | bytes
+Cut = tuple[int, Rank, int]
+"""A place between values: below (side 0) or above (side 1) a rank's value; the ends are (-1 | 1, 0, 0)."""
+
+_BOTTOM: Cut = (-1, 0, 0)
+_TOP: Cut = (1, 0, 0)
+Span = tuple[Cut, Cut]
+
+
+@dataclass(slots=True)
+class Prepared:
+    """What is derived from intervals, kept so that many files and chunks are asked at the cost of one.
+
+    `spans`: the intervals as cuts; `gaps`: what lies between them. `rows`: by key type, whatever
+    `tailbit.index.predicate.membership` searches rows in.
+    """
+
+    spans: list[Span] | None = None
+    gaps: list[Span] | None = None
+    rows: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSet:
+    """Which non-null values (those in `intervals`, or all others when `complement`) and whether NULL belongs.
+
+    Invariant: intervals are sorted, disjoint, not empty and do not touch.
+    """
+
+    intervals: tuple[Interval, ...] = ()
+    complement: bool = False
+    nulls: bool = False
+    prepared: Prepared = field(default_factory=Prepared, compare=False, repr=False)
+
+    @staticmethod
+    def of(intervals: Iterable[Interval], complement: bool = False, nulls: bool = False) -> ValueSet:
+        """The set of the union of any intervals."""
+        listed = list(intervals)
+        return _made(_united(sorted(map(_span, listed))), _known(listed), complement, nulls)
+
+    @staticmethod
+    def points(values: Iterable[Value], complement: bool = False, nulls: bool = False) -> ValueSet:
+        """The set of some values."""
+        return ValueSet.of((Interval(v, True, v, True) for v in values), complement, nulls)
+
+    def inverse(self) -> ValueSet:
+        """Everything else, NULL included or not."""
+        return ValueSet(self.intervals, not self.complement, not self.nulls, self.prepared)
+
+    def others(self) -> ValueSet:
+        """All other non-null values."""
+        return ValueSet(self.intervals, not self.complement, False, self.prepared)
+
+    def intersect(self, other: ValueSet) -> ValueSet:
+        """What belongs to both."""
+        nulls = self.nulls and other.nulls
+        known = _known([*self.intervals, *other.intervals])
+        mine, theirs = _spans(self), _spans(other)
+        if self.complement and other.complement:
+            return _made(_united(sorted([*mine, *theirs])), known, True, nulls)
+        mine = _inverted(mine) if self.complement else mine
+        theirs = _inverted(theirs) if other.complement else theirs
+        return _made(list(_common(mine, theirs)), known, False, nulls)
+
+    def union(self, other: ValueSet) -> ValueSet:
+        """What belongs to either."""
+        return self.inverse().intersect(other.inverse()).inverse()
+
+    def spans(self) -> list[Span]:
+        """The non-null values of the set as sorted disjoint spans. Cost: that of the intervals, once."""
+        known = self.prepared
+        if known.spans is None:
+            known.spans = _spans(self)
+        if not self.complement:
+            return known.spans
+        if known.gaps is None:
+            known.gaps = _inverted(known.spans)
+        return known.gaps
+
+    def contains(self, value: Value | None) -> bool:
+        """Whether a canonical value, or NULL, belongs."""
+        return self.nulls if value is None else self.touches(value, value)
+
+    def touches(self, lo: Value | None, hi: Value | None) -> bool:
+        """Whether a non-null value between `lo` and `hi` (both closed, None unbounded) may belong.
+
+        Cost: one binary search, once the spans are known.
+        """
+        return meets(self.spans(), closed(lo, hi))
+
+
+def closed(lo: Value | None, hi: Value | None) -> Span:
+    """The values between two bounds, which belong to it; None is unbounded."""
+    return _span(Interval(lo, True, hi, True))
+
+
+def meets(spans: list[Span], asked: Span) -> bool:
+    """Whether a span has a value in common with one of sorted disjoint spans."""
+    lo, hi = asked
+    at = bisect_right(spans, lo, key=_end)
+    return lo < hi and at < len(spans) and spans[at][0] < hi
+
+
+def _end(span: Span) -> Cut:
+    return span[1]
+
+
+NOTHING = ValueSet()
+VALUES = ValueSet(complement=True)
+"""Every value but NULL."""
+NULL = ValueSet(nulls=True)
+
+
+def _rank(value: Value) -> Rank:
+    return ordered_int(value, "double") if isinstance(value, float) else value
+
+
+def _span(interval: Interval) -> Span:
+    lo = _BOTTOM if interval.lo is None else (0, _rank(interval.lo), 0 if interval.lo_closed else 1)
+    hi = _TOP if interval.hi is None else (0, _rank(interval.hi), 1 if interval.hi_closed else 0)
+    return lo, hi
+
+
+def _spans(values: ValueSet) -> list[Span]:
+    return [_span(i) for i in values.intervals]
+
+
+def _known(intervals: Iterable[Interval]) -> dict[Rank, Value]:
+    """Rank to value, of every bound."""
+    return {_rank(v): v for i in intervals for v in (i.lo, i.hi) if v is not None}
+
+
+def _united(spans: Iterable[Span]) -> list[Span]:
+    """Sorted spans, those that meet made one, empty ones dropped."""
+    out: list[Span] = []
+    for lo, hi in spans:
+        if lo >= hi:
+            continue
+        if out and lo <= out[-1][1]:
+            out[-1] = (out[-1][0], max(hi, out[-1][1]))
+        else:
+            out.append((lo, hi))
+    return out
+
+
+def _inverted(spans: list[Span]) -> list[Span]:
+    cuts = [_BOTTOM, *(cut for span in spans for cut in span), _TOP]
+    return [(lo, hi) for lo, hi in zip(cuts[::2], cuts[1::2], strict=True) if lo < hi]
+
+
+def _common(mine: list[Span], theirs: list[Span]) -> Iterator[Span]:
+    a = b = 0
+    while a < len(mine) and b < len(theirs):
+        lo, hi = max(mine[a][0], theirs[b][0]), min(mine[a][1], theirs[b][1])
+        if lo < hi:
+            yield lo, hi
+        if mine[a][1] < theirs[b][1]:
+            a += 1
+        else:
+            b += 1
+
+
+def _made(spans: list[Span], known: dict[Rank, Value], complement: bool, nulls: bool) -> ValueSet:
+    intervals = (
+        Interval(
+            known[lo[1]] if lo[0] == 0 else None,
+            lo[0] == 0 and lo[2] == 0,
+            known[hi[1]] if hi[0] == 0 else None,
+            hi[0] == 0 and hi[2] == 1,
+        )
+        for lo, hi in spans
+    )
+    return ValueSet(tuple(intervals), complement, nulls)

@@ -1,0 +1,1 @@
+"""A predicate meets one snapshot and the index: coverage, bounds, answers."""

@@ -1,0 +1,205 @@
+"""Which files of a snapshot the index covers, where their rows lie, and which of those rows are visible.
+
+Input: a snapshot and the recorded files of an index. Output: one `SpaceView` per row space with its visible
+rows, and the uncovered rest. Only a file whose path, size and modification time are those recorded, in the
+lineage that the ledger vouches for, is covered: an index that lags or belongs to another history costs time,
+not rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from tailbit.errors import CorruptIndexError
+from tailbit.index.kinds.records import column_sets
+from tailbit.index.query.row_space import PartitionTexts, Rows, SpaceView
+from tailbit.index.store.table import IndexTable
+from tailbit.tables.delta.deletion_vectors import read_deletion_vector
+from tailbit.tables.delta.snapshot import Snapshot
+from tailbit.tables.model import DeletionVector
+from tailbit.tables.storage import Storage
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """A snapshot divided into covered row spaces and uncovered files (row numbers in `snapshot.files`).
+
+    `hidden_of`: the hidden rows of a file by its number, None where none are hidden. `trusted`: whether the
+    index was found to speak of this source, in the `lineage` of its ledger. `damaged`: what of the
+    index could not be read; the source was asked instead.
+    """
+
+    snapshot: Snapshot
+    spaces: Sequence[SpaceView]
+    uncovered: Rows
+    hidden_of: Callable[[int], BitMap | None]
+    trusted: bool = False
+    lineage: int = -1
+    damaged: list[CorruptIndexError] = field(default_factory=list)
+
+    def posts_everywhere(self, column_id: str) -> bool:
+        """Whether every file of the snapshot is covered and has this column posted."""
+        return not len(self.uncovered) and all(
+            column_id in space.column_sets[number]
+            for space in self.spaces
+            for number in np.unique(space.posted).tolist()
+        )
+
+
+def cover(
+    snapshot: Snapshot,
+    storage: Storage,
+    index: IndexTable | None,
+    trusted: bool,
+    before: Coverage | None = None,
+) -> Coverage:
+    """Divide a snapshot by what the index has recorded.
+
+    Invariant: every live file is in exactly one row space or in `uncovered`; all of them in `uncovered` where
+    the records cannot be read. `before`: of another version, whose visible rows are taken over where they are
+    the same. Cost: vectorised joins over the live files; hidden rows are loaded only for the row spaces that
+    are asked, and only where they have changed.
+    """
+    damaged: list[CorruptIndexError] = []
+    hidden_of = HiddenRowsOf(snapshot, storage, index, damaged)
+    everything = np.arange(len(snapshot.files), dtype=np.int64)
+    nothing = Coverage(snapshot, (), everything, hidden_of, trusted, damaged=damaged)
+    if index is None or index.ledger is None or not trusted or not len(everything):
+        return nothing
+    try:
+        recorded = index.files_table()
+    except CorruptIndexError as damage:
+        damaged.append(damage)
+        return nothing
+    lineage = index.ledger.lineage
+    live = snapshot.files.core
+    mine = recorded.take(pc.index_in(live["path"], value_set=recorded["path"].combine_chunks()))
+    covered = _all(
+        pc.equal(mine["size"], live["size"]),
+        pc.equal(mine["mtime"], live["mtime"]),
+        pc.equal(mine["lineage"], lineage),
+        pc.is_valid(mine["space"]),
+    )
+    known = {s.space: s for s in before.spaces} if before is not None and before.lineage == lineage else {}
+    spaces = _spaces(everything[covered], mine.filter(pa.array(covered)), snapshot, index, hidden_of, known)
+    return Coverage(snapshot, spaces, everything[~covered], hidden_of, trusted, lineage, damaged)
+
+
+def _all(*masks: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    parts = [np.asarray(pc.fill_null(mask, False), dtype=bool) for mask in masks]
+    out: npt.NDArray[np.bool_] = np.logical_and.reduce(parts)
+    return out
+
+
+def _spaces(
+    files: Rows,
+    mine: pa.Table,
+    snapshot: Snapshot,
+    index: IndexTable,
+    hidden_of: Callable[[int], BitMap | None],
+    known: Mapping[str, SpaceView],
+) -> list[SpaceView]:
+    if not len(files):
+        return []
+    names = mine["space"].combine_chunks().dictionary_encode()
+    codes = np.asarray(names.indices, dtype=np.int64)
+    bases = np.asarray(mine["base"], dtype=np.int64)
+    rows = np.asarray(mine["rows"], dtype=np.int64)
+    numbers, lists = column_sets(mine["columns"])
+    sets, posted_codes = list(map(frozenset, lists)), np.asarray(numbers, dtype=np.int64)
+    hidden_ids = _hidden_ids(snapshot)
+    partitions = PartitionTexts(snapshot.files)
+    # A file without rows comes before the one that shares its base: `split` gives a position to the last.
+    order = np.lexsort((rows, bases, codes))
+    cuts = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0, True])
+    views = []
+    for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+        part = order[a:b]
+        space = str(names.dictionary[int(codes[part[0]])])
+        before = known.get(space)
+        views.append(
+            SpaceView(
+                space=space,
+                files=files[part],
+                bases=bases[part],
+                rows=rows[part],
+                posted=posted_codes[part],
+                column_sets=sets,
+                hidden_ids=hidden_ids[files[part]],
+                hidden_of=hidden_of,
+                segments=index.segments_of(space),
+                partitions=partitions,
+                before=None if before is None else before.origin,
+            )
+        )
+    return views
+
+
+def _hidden_ids(snapshot: Snapshot) -> npt.NDArray[np.object_]:
+    """Per file the identity of its hidden rows; empty where none are hidden."""
+    out = np.full(len(snapshot.files), "", dtype=object)
+    vectors = snapshot.files.dv_rows
+    if len(vectors):
+        out[vectors] = snapshot.files.hidden_ids.take(pa.array(vectors)).to_pylist()
+    return out
+
+
+class HiddenRowsOf:
+    """Hidden rows of a live file by its number: from the index where it has them whole, else from the source.
+
+    What of the index cannot be read is noted in `damaged`.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        storage: Storage,
+        index: IndexTable | None,
+        damaged: list[CorruptIndexError],
+    ) -> None:
+        self._snapshot, self._storage, self._index, self._damaged = snapshot, storage, index, damaged
+
+    def __call__(self, number: int) -> BitMap | None:
+        """The rows hidden from a file; None where it has no deletion vector.
+
+        Raises:
+            DeletionVectorError: the source's own deletion vector cannot be read.
+        """
+        vector = self.vector(number)
+        if vector is None:
+            return None
+        known = self._indexed(vector.id)
+        if known is not None and len(known) == vector.cardinality:
+            return known
+        return read_deletion_vector(self._storage, vector)
+
+    def vector(self, number: int) -> DeletionVector | None:
+        """The deletion vector of a file. Cost: its row alone, no statistics."""
+        row = self._snapshot.files.core["dv"][number].as_py()
+        if row is None:
+            return None
+        return DeletionVector(
+            row["storageType"], row["pathOrInlineDv"], row["offset"], row["sizeInBytes"], row["cardinality"]
+        )
+
+    def _indexed(self, identity: str) -> BitMap | None:
+        if self._index is None:
+            return None
+        try:
+            return self._index.hidden_rows(identity)
+        except CorruptIndexError as damage:
+            note(self._damaged, damage)
+            return None
+
+
+def note(damaged: list[CorruptIndexError], damage: CorruptIndexError) -> None:
+    """Add a damage that is not noted yet."""
+    if str(damage) not in map(str, damaged):
+        damaged.append(damage)

@@ -1,0 +1,203 @@
+"""Where a predicate is TRUE in one row space: sure and maybe positions.
+
+Input: a bound predicate with NOT pushed to the leaves and a `SpaceView`. Output: `Bounds`, with
+`sure <= TRUE <= maybe`, both within the visible rows. An exact leaf has equal bounds; a truncated key, a
+column that no segment serves and a comparison of two columns widen them. Only rows in `maybe - sure` are ever
+rechecked on data. FALSE needs no bounds of its own: where NOT p is TRUE is asked by negating the leaves.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from pyroaring import BitMap
+
+from tailbit.index.keys import key_type_of
+from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.predicate.tree import (
+    And,
+    Compare,
+    Constant,
+    Leaf,
+    Node,
+    Or,
+    ValueSet,
+    key_ranges,
+    shared_in,
+)
+from tailbit.index.predicate.truth import partition_values_match
+from tailbit.index.query.row_space import SpaceView
+
+_EMPTY = BitMap()
+
+_FEW_KEYS = 8
+"""Up to so many postings, their union costs less than it spares the other leaves of a conjunction."""
+
+
+class Bounds(NamedTuple):
+    """Positions where a predicate is TRUE for sure, and where it may be; one object where both are equal."""
+
+    sure: BitMap
+    maybe: BitMap
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing is left to recheck."""
+        return self.sure is self.maybe or len(self.sure) == len(self.maybe)
+
+
+def evaluate(node: Node, space: SpaceView) -> Bounds:
+    """Bounds of where `node` is TRUE among the visible rows of one row space.
+
+    Cost: the postings of the keys that the leaves touch, one C call per key; nothing per row or file. A new
+    condition on a partition column costs a step per distinct partition text.
+
+    Raises:
+        CorruptIndexError: a segment that does not check; the caller scans the files of this row space.
+    """
+    bounds = _Evaluation(node, space).bounds(node)
+    if bounds.sure is bounds.maybe:
+        return _both(bounds.sure & space.visible)
+    return Bounds(bounds.sure & space.visible, bounds.maybe & space.visible)
+
+
+def count_true(node: Node, space: SpaceView) -> int | None:
+    """Number of visible rows where `node` is TRUE, without uniting postings; None where it takes `evaluate`.
+
+    A leaf's postings are disjoint, so the leaf of most keys in a conjunction is counted key by key against
+    the rows that the others leave; the smallest set goes first. Cost: one C call a key, that writes nothing.
+
+    Raises:
+        CorruptIndexError: as `evaluate`.
+    """
+    conjuncts = list(node.children) if isinstance(node, And) else [node]
+    listed = [(i, parts) for i, part in enumerate(conjuncts) if (parts := _disjoint(part, space)) is not None]
+    if not listed:
+        return None
+    chosen, parts = max(listed, key=lambda found: len(found[1]))
+    evaluation = _Evaluation(node, space)
+    rest = [evaluation.bounds(part) for i, part in enumerate(conjuncts) if i != chosen]
+    if any(bounds.sure is not bounds.maybe for bounds in rest):
+        return None
+    others = sorted([*(bounds.sure for bounds in rest), space.visible], key=len)
+    if len(others) > 1 and len(parts) <= _FEW_KEYS and sum(map(len, parts)) < len(others[0]):
+        largest = others.pop()
+        return int(_intersection([_union(parts), *others]).intersection_cardinality(largest))
+    left = _intersection(others)
+    return sum(left.intersection_cardinality(part) for part in parts)
+
+
+def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
+    """The postings of which a leaf is exactly the union; None where it is not."""
+    if not isinstance(node, Leaf) or node.column.partition or node.true.complement or node.true.nulls:
+        return None
+    segments = space.serving(node.column)
+    if not segments or space.unposted(node.column.id) is not None:
+        return None
+    parts: list[BitMap] = []
+    for segment in segments:
+        stored = segment.columns[node.column.id]
+        ranges = key_ranges(node.true, key_type_of(node.column.type), stored)
+        if ranges.maybe and segment.select(node.column.id, ranges.maybe)[1]:
+            return None
+        parts += segment.select(node.column.id, ranges.sure)[1]
+    return parts
+
+
+def _both(bits: BitMap) -> Bounds:
+    return Bounds(bits, bits)
+
+
+class _Evaluation:
+    """One question to one row space; what has several parents in the predicate is evaluated once."""
+
+    def __init__(self, node: Node, space: SpaceView) -> None:
+        self.space = space
+        self.shared = shared_in(node)
+        self.known: dict[int, Bounds] = {}
+
+    def bounds(self, node: Node) -> Bounds:
+        if isinstance(node, (And, Or)):
+            found = self.known.get(id(node))
+            if found is None:
+                parts = [self.bounds(child) for child in node.children]
+                found = _and(parts) if isinstance(node, And) else _or(parts)
+                if id(node) in self.shared:
+                    self.known[id(node)] = found
+            return found
+        if isinstance(node, Constant):
+            return _both(self.space.visible if node.value is True else _EMPTY)
+        if isinstance(node, Compare):
+            return Bounds(_EMPTY, self.space.visible)
+        if node.column.partition:
+            matches = partial(partition_values_match, node)
+            return _both(self.space.where_partition(node, node.column.physical[0], matches))
+        return _leaf(node, self.space)
+
+
+def _and(parts: list[Bounds]) -> Bounds:
+    sure = _intersection([p.sure for p in parts])
+    if all(p.sure is p.maybe for p in parts):
+        return _both(sure)
+    return Bounds(sure, _intersection([p.maybe for p in parts]))
+
+
+def _or(parts: list[Bounds]) -> Bounds:
+    sure = _union([p.sure for p in parts])
+    if all(p.sure is p.maybe for p in parts):
+        return _both(sure)
+    return Bounds(sure, _union([p.maybe for p in parts]))
+
+
+def _intersection(parts: list[BitMap]) -> BitMap:
+    first, *others = sorted(parts, key=len)
+    out = first
+    for part in others:
+        if not out:
+            break
+        out = out & part
+    return out
+
+
+def _union(parts: list[BitMap]) -> BitMap:
+    if len(parts) == 1:
+        return parts[0]
+    return BitMap.union(*parts) if parts else _EMPTY
+
+
+def _leaf(leaf: Leaf, space: SpaceView) -> Bounds:
+    segments = space.serving(leaf.column)
+    if not segments:
+        return Bounds(_EMPTY, space.visible)
+    sure, maybe = _postings(leaf.true, leaf, segments, space)
+    unposted = space.unposted(leaf.column.id)
+    if unposted is None:
+        return Bounds(sure, maybe)
+    return Bounds(sure - unposted, maybe | unposted)
+
+
+def _postings(wanted: ValueSet, leaf: Leaf, segments: list[Segment], space: SpaceView) -> Bounds:
+    column = leaf.column.id
+    sure_parts: list[BitMap] = []
+    maybe_parts: list[BitMap] = []
+    for segment in segments:
+        ranges = key_ranges(wanted, key_type_of(leaf.column.type), segment.columns[column])
+        sure_parts += segment.select(column, ranges.sure)[1]
+        if ranges.maybe:
+            maybe_parts += segment.select(column, ranges.maybe)[1]
+    sure = _union(sure_parts)
+    maybe = _union([sure, *maybe_parts]) if maybe_parts else sure
+    if not wanted.complement and not wanted.nulls:
+        return Bounds(sure, maybe)
+    nulls = _union([bits for s in segments if (bits := s.lookup(column, None)) is not None])
+    if wanted.complement:
+        present = space.visible - nulls
+        exact = sure is maybe
+        out = present - maybe
+        sure, maybe = out, (out if exact else present - sure)
+    if wanted.nulls:
+        exact = sure is maybe
+        out = sure | nulls
+        sure, maybe = out, (out if exact else maybe | nulls)
+    return Bounds(sure, maybe)

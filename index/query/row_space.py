@@ -1,0 +1,245 @@
+"""One row space as one snapshot sees it: its covered files, their claims, and which rows are visible.
+
+Bits outside the claims of covered files, and bits of hidden rows, are masked by `visible`: nothing else in a
+query has to know of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from tailbit.errors import ColumnTypeError
+from tailbit.index.keys import key_type_of, widening_factor
+from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.tables.delta.file_list import FileList
+from tailbit.tables.model import Column, DataType
+
+Rows = npt.NDArray[np.int64]
+
+_LEAVES = 256
+"""Conditions on a partition column that a row space remembers."""
+
+
+class PartitionTexts:
+    """The log's texts of partition columns, each distinct text once."""
+
+    def __init__(self, files: FileList) -> None:
+        self._files = files
+        self._known: dict[str, tuple[Rows, list[str | None]]] = {}
+
+    def of(self, physical: str) -> tuple[Rows, list[str | None]]:
+        """Per file the number of its text, int64, and the texts. Cost: one vectorised pass a column, once."""
+        if physical not in self._known:
+            texts = pa.concat_arrays(
+                [pa.array([], pa.string()), *self._files.partition_texts(physical).chunks]
+            )
+            coded = pc.dictionary_encode(texts, null_encoding="encode")
+            codes = np.asarray(coded.indices, dtype=np.int64)
+            self._known[physical] = (codes, coded.dictionary.to_pylist())
+        return self._known[physical]
+
+
+class _Leaves:
+    """Conditions on a partition column and the claims where they are TRUE, least recently asked first.
+
+    They hold for just the `texts` of the files that they were found for. Safe to share between threads.
+    """
+
+    def __init__(self, texts: pa.Array) -> None:
+        self.texts = texts
+        self._lock = threading.Lock()
+        self._held: OrderedDict[object, BitMap] = OrderedDict()
+
+    def get(self, key: object) -> BitMap | None:
+        """What is held for a condition."""
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+            return self._held.get(key)
+
+    def put(self, key: object, found: BitMap) -> None:
+        """Hold it; of too many, the one that was not asked for longest goes."""
+        with self._lock:
+            self._held[key] = found
+            while len(self._held) > _LEAVES:
+                self._held.popitem(last=False)
+
+
+@dataclass(eq=False)
+class SpaceView:
+    """The covered files of one row space, as one snapshot sees them.
+
+    `files`: int64 row numbers in `snapshot.files`, ordered by `bases`. `bases`, `rows`: int64, the claims
+    `[base, base + rows)`. `posted`: int64, per file the number of its set of posted columns in `column_sets`.
+    `hidden_ids`: objects, per file the identity of its hidden rows, empty where none are hidden; `hidden_of`
+    gives the rows of a file by its number in the snapshot. `before`: the view of another version, from which
+    the visible rows are taken over as far as claims and hidden rows are the same, and what was found for
+    conditions on a partition column where claims and the column's values are.
+    Safe to share between threads: at worst something is computed twice.
+    """
+
+    space: str
+    files: Rows
+    bases: Rows
+    rows: Rows
+    posted: Rows
+    column_sets: Sequence[frozenset[str]]
+    hidden_ids: npt.NDArray[np.object_]
+    hidden_of: Callable[[int], BitMap | None]
+    segments: Sequence[Segment]
+    partitions: PartitionTexts
+    before: SpaceView | None = None
+    _leaves: dict[str, _Leaves] = field(default_factory=dict, repr=False)
+    _leaves_before: Mapping[str, _Leaves] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.before is not None and self._same_claims(self.before):
+            self._leaves_before = {**self.before._leaves_before, **self.before._leaves}
+
+    @cached_property
+    def visible(self) -> BitMap:
+        """Positions that the snapshot shows.
+
+        Cost: runs of claims plus hidden rows, once; after another version only those that differ.
+        """
+        before, self.before = self.before, None
+        return self._shown() if before is None else self._shown_since(before)
+
+    @property
+    def origin(self) -> SpaceView | None:
+        """The newest view in this line whose visible rows are known, to derive others from."""
+        return self if "visible" in self.__dict__ else self.before
+
+    def _same_claims(self, other: SpaceView) -> bool:
+        return np.array_equal(self.bases, other.bases) and np.array_equal(self.rows, other.rows)
+
+    def _shown(self) -> BitMap:
+        bits = claims(self.bases, self.rows)
+        self._hide(bits, np.flatnonzero(self.hidden_ids != ""))
+        return bits
+
+    def _shown_since(self, before: SpaceView) -> BitMap:
+        _, mine, theirs = np.intersect1d(self.bases, before.bases, return_indices=True)
+        same = (self.rows[mine] == before.rows[theirs]) & (self.hidden_ids[mine] == before.hidden_ids[theirs])
+        same = np.asarray(same, dtype=bool)
+        gone = np.setdiff1d(np.arange(len(before.files)), theirs[same])
+        fresh = np.setdiff1d(np.arange(len(self.files)), mine[same])
+        if len(gone) + len(fresh) > len(self.files):
+            return self._shown()
+        bits = before.visible.copy()
+        bits -= claims(before.bases[gone], before.rows[gone])
+        bits |= claims(self.bases[fresh], self.rows[fresh])
+        self._hide(bits, fresh[self.hidden_ids[fresh] != ""])
+        return bits
+
+    def _hide(self, bits: BitMap, orders: Rows) -> None:
+        for order in orders.tolist():
+            hidden = self.hidden_of(int(self.files[order]))
+            if hidden:
+                bits -= hidden.shift(int(self.bases[order]))
+
+    @cached_property
+    def extent(self) -> int:
+        """Number of rows claimed."""
+        return int(self.rows.sum())
+
+    def serving(self, column: Column) -> list[Segment]:
+        """The segments with postings of a column; none where one holds keys that do not widen to its type.
+
+        Raises:
+            CorruptIndexError: a segment is missing, truncated or altered.
+        """
+        found = [s for s in self.segments if column.id in s.columns]
+        return found if all(widens(s.columns[column.id], column.type) for s in found) else []
+
+    def unposted(self, column_id: str) -> BitMap | None:
+        """Visible positions of files for which this column is not posted; None where there are none."""
+        lacking = np.array([column_id not in posted for posted in self.column_sets], dtype=bool)
+        missing = lacking[self.posted]
+        if not missing.any():
+            return None
+        return self.visible & claims(self.bases[missing], self.rows[missing])
+
+    def where_partition(
+        self, key: object, physical: str, matches: Callable[[Sequence[str | None]], npt.NDArray[np.bool_]]
+    ) -> BitMap:
+        """The claims of the files whose partition text matches.
+
+        `key` names the condition for the next time. Cost: one call for the distinct texts of the row space,
+        once.
+        """
+        leaves = self._leaves_of(physical)
+        found = leaves.get(key)
+        if found is None:
+            codes, texts = self.partitions.of(physical)
+            mine = codes[self.files]
+            good = np.zeros(len(texts), dtype=bool)
+            used = np.unique(mine)
+            good[used] = matches([texts[code] for code in used.tolist()])
+            keep = good[mine]
+            found = claims(self.bases[keep], self.rows[keep])
+            leaves.put(key, found)
+        return found
+
+    def _leaves_of(self, physical: str) -> _Leaves:
+        """What is known of a column's conditions; of another version, where every file has the same value."""
+        held = self._leaves.get(physical)
+        if held is None:
+            codes, texts = self.partitions.of(physical)
+            mine = pa.array(texts, pa.string()).take(pa.array(codes[self.files]))
+            known = self._leaves_before.get(physical)
+            held = known if known is not None and known.texts.equals(mine) else _Leaves(mine)
+            self._leaves[physical] = held
+        return held
+
+    def split(self, bits: BitMap) -> list[tuple[int, npt.NDArray[np.uint64]]]:
+        """Split positions of the row space into (row number in snapshot.files, positions in the file)."""
+        if not bits:
+            return []
+        at = np.frombuffer(bits.to_array(), dtype=np.uint32).astype(np.int64)
+        owner = np.searchsorted(self.bases, at, side="right") - 1
+        starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
+        ends = np.r_[starts[1:], len(at)]
+        return [
+            (int(self.files[owner[s]]), (at[s:e] - self.bases[owner[s]]).astype(np.uint64))
+            for s, e in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]
+
+    def counts_by_file(self, bits: BitMap) -> Rows:
+        """Number of set positions in each claim, in the order of `files`. Cost: one C call a file."""
+        lows, highs = self.bases.tolist(), (self.bases + self.rows).tolist()
+        return np.array(
+            [bits.range_cardinality(a, b) for a, b in zip(lows, highs, strict=True)], dtype=np.int64
+        )
+
+
+def widens(stored: str, type_: DataType) -> bool:
+    """Whether keys of a stored type can be asked for values of a column's current type."""
+    try:
+        return widening_factor(stored, key_type_of(type_)) > 0
+    except ColumnTypeError:
+        return False
+
+
+def claims(bases: Rows, rows: Rows) -> BitMap:
+    """The union of `[base, base + rows)`; adjacent claims are added as one range."""
+    bits = BitMap()
+    if not len(bases):
+        return bits
+    order = np.argsort(bases, kind="stable")
+    low, high = bases[order], bases[order] + rows[order]
+    first = np.r_[True, low[1:] != high[:-1]]
+    last = np.r_[first[1:], True]
+    for a, b in zip(low[first].tolist(), high[last].tolist(), strict=True):
+        bits.add_range(a, b)
+    return bits

@@ -1,0 +1,35 @@
+"""Where a predicate is TRUE in a data file, by decoding its columns.
+
+For uncovered files, and for the rows that the index leaves open.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pyroaring import BitMap
+
+from tailbit.index.predicate.tree import Node, columns_of
+from tailbit.index.predicate.truth import matches
+from tailbit.tables.model import FileSlice
+from tailbit.tables.parquet.rows import Positions, row_groups, without
+from tailbit.tables.storage import Storage
+
+
+def scan(
+    storage: Storage, piece: FileSlice, node: Node, hidden: BitMap | None, among: Positions | None = None
+) -> Positions:
+    """Physical positions of visible rows of a file where `node` is TRUE; only `among` these where given.
+
+    Cost: decodes the predicate's columns, in the row groups that hold `among`.
+
+    Raises:
+        DataFileError: the file is missing or is not Parquet.
+    """
+    columns = [c for c in columns_of(node) if not c.partition]
+    found = []
+    for start, local, table in row_groups(storage, piece, columns, among):
+        hits = matches(node, table, piece.partition)
+        at = np.flatnonzero(hits).astype(np.uint64) if local is None else local[hits[local]]
+        found.append(at + np.uint64(start))
+    out = np.concatenate(found) if found else np.zeros(0, np.uint64)
+    return without(out, hidden)

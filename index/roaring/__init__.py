@@ -1,0 +1,1 @@
+"""The build kernel: the codes of a column become portable Roaring bitmaps."""

@@ -1,0 +1,203 @@
+"""From containers to one serialized Roaring bitmap per code: the second half of the kernel.
+
+Input: the containers of each block of 65,536 positions. Output: portable 32-bit bitmaps, byte for byte those
+of a run-optimised `BitMap`, laid out by code without a step per row or code: where each container goes is
+arithmetic.
+Memory: the containers (two bytes a row, some twenty a container) and `SLAB_BYTES` of output.
+
+Source: https://github.com/RoaringBitmap/RoaringFormatSpec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.index.roaring.containers import Block, ranges
+
+SLAB_BYTES = 32 << 20
+"""About how many bytes of bitmaps are laid out at a time."""
+
+SLAB_CODES = 1 << 18
+"""Most bitmaps that are laid out at a time."""
+
+_COOKIE, _COOKIE_WITH_RUNS = 12346, 12347
+_NO_OFFSETS_BELOW = 4
+"""A bitmap with runs has offsets only from so many containers on."""
+_RUN_FLAGS = 2
+"""Words before the run flags."""
+_FEW_MOVES = 256
+
+Array = npt.NDArray[Any]
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Bitmaps:
+    """Serialized bitmaps of the codes `first`, `first + 1` and so on, one after the other.
+
+    Shapes: `cardinality` int64 (n); `offsets` int64 (n + 1), where each begins and ends; `data` uint8.
+    """
+
+    first: int
+    cardinality: Longs
+    offsets: Longs
+    data: npt.NDArray[np.uint8]
+
+    def arrow(self) -> pa.BinaryArray:
+        """One value a bitmap; nothing is copied but the offsets."""
+        ends = pa.py_buffer(self.offsets.astype(np.int32))
+        return pa.Array.from_buffers(
+            pa.binary(), len(self.cardinality), [None, ends, pa.py_buffer(self.data)]
+        )
+
+
+def bitmaps(blocks: Sequence[Block], limit: int, slab_bytes: int = SLAB_BYTES) -> Iterator[Bitmaps]:
+    """One bitmap per code from 0 to `limit` - 1, empty ones included, in slabs of about `slab_bytes`.
+
+    `blocks`: by rising number. Slabs come by rising code.
+    """
+    sums = _Sums(blocks, limit)
+    for low, high in sums.slabs(slab_bytes):
+        yield _Layout(sums, low, high).bitmaps(blocks)
+
+
+class _Sums:
+    """Per code: how many containers, positions and words of containers it has, and whether any is of runs."""
+
+    def __init__(self, blocks: Sequence[Block], limit: int) -> None:
+        self.many = np.zeros(limit, dtype=np.int32)
+        self.cardinality = np.zeros(limit, dtype=np.int32)
+        self.body = np.zeros(limit, dtype=np.int32)
+        self.runs = np.zeros(limit, dtype=np.bool_)
+        for block in blocks:
+            # Codes of a block are distinct, so that indexed addition meets each once.
+            self.many[block.codes] += 1
+            self.cardinality[block.codes] += block.counts
+            self.body[block.codes] += block.sizes
+            if block.runs.any():
+                self.runs[block.codes] |= block.runs
+
+    def slabs(self, slab_bytes: int) -> Iterator[tuple[int, int]]:
+        """Ranges of codes, each of about `slab_bytes` of bitmaps and of one code at least."""
+        for first in range(0, len(self.many), SLAB_CODES):
+            ends = 2 * np.cumsum(_Layout(self, first, min(first + SLAB_CODES, len(self.many))).words)
+            low = 0
+            while low < len(ends):
+                before = int(ends[low - 1]) if low else 0
+                high = max(low + 1, int(np.searchsorted(ends, before + slab_bytes, side="right")))
+                yield first + low, first + high
+                low = high
+
+
+class _Layout:
+    """Where everything of the bitmaps of a slab goes, in words (two bytes) from the start of each bitmap.
+
+    The run flags of a bitmap take bytes, which may be odd in number: such a bitmap is laid out with a byte
+    of padding behind them, which is taken out at the end.
+    """
+
+    def __init__(self, sums: _Sums, low: int, high: int) -> None:
+        self.low, self.high = low, high
+        self.many = sums.many[low:high].astype(np.int64)
+        self.cardinality = sums.cardinality[low:high].astype(np.int64)
+        self.runs = sums.runs[low:high]
+        flag_bytes = np.where(self.runs, -(-self.many // 8), 0)
+        self.padded = flag_bytes % 2 == 1
+        self.heads = np.where(self.runs, _RUN_FLAGS + (flag_bytes + 1) // 2, 4)
+        self.has_offsets = ~self.runs | (self.many >= _NO_OFFSETS_BELOW)
+        self.offsets = self.heads + 2 * self.many
+        self.bodies = self.offsets + np.where(self.has_offsets, 2 * self.many, 0)
+        self.words = self.bodies + sums.body[low:high]
+
+    def bitmaps(self, blocks: Sequence[Block]) -> Bitmaps:
+        """The bitmaps of the slab."""
+        starts = np.cumsum(self.words) - self.words
+        out = np.zeros(int(self.words.sum()), dtype="<u2")
+        self._write_starts(out, starts)
+        place = _Places(self, starts)
+        for block in blocks:
+            place.write(block, out, *np.searchsorted(block.codes, [self.low, self.high]).tolist())
+        sizes = 2 * self.words - self.padded
+        ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+        return Bitmaps(self.low, self.cardinality, ends, self._unpadded(out, starts))
+
+    def _write_starts(self, out: Array, starts: Longs) -> None:
+        runs, many = self.runs, self.many
+        out[starts] = np.where(runs, _COOKIE_WITH_RUNS, _COOKIE)
+        out[starts + 1] = np.where(runs, many - 1, 0)
+        plain = ~runs
+        out[starts[plain] + 2] = many[plain] & 0xFFFF
+        out[starts[plain] + 3] = many[plain] >> 16
+
+    def _unpadded(self, out: Array, starts: Longs) -> npt.NDArray[np.uint8]:
+        data = out.view(np.uint8)
+        padded = np.flatnonzero(self.padded)
+        if not len(padded):
+            return data
+        # The byte before the heads.
+        kept = np.ones(len(data), dtype=np.bool_)
+        kept[2 * (starts + self.heads)[padded] - 1] = False
+        return data[kept]
+
+
+class _Places:
+    """Writes the blocks of one slab in turn: for each code, where its next container goes."""
+
+    def __init__(self, layout: _Layout, starts: Longs) -> None:
+        self._low = layout.low
+        self._flags = 2 * (starts + _RUN_FLAGS)
+        self._heads = starts + layout.heads
+        self._offsets = starts + layout.offsets
+        self._next = starts + layout.bodies
+        self._base = 2 * starts + layout.padded
+        self._seen = np.zeros(len(starts), dtype=np.int64)
+        self._runs = layout.runs
+        self._without_offsets = ~layout.has_offsets
+        self._any_runs = bool(self._runs.any())
+        self._any_without = bool(self._without_offsets.any())
+
+    def write(self, block: Block, out: Array, a: int, b: int) -> None:
+        """Write the containers a to b (not included) of a block."""
+        if a == b:
+            return
+        codes, sizes = block.codes[a:b].astype(np.int64) - self._low, block.sizes[a:b].astype(np.int64)
+        seen, target = self._seen[codes], self._next[codes]
+        head = self._heads[codes] + 2 * seen
+        out[head] = block.number
+        out[head + 1] = block.counts[a:b] - 1
+        self._write_offsets(out, codes, seen, target)
+        if self._any_runs:
+            self._write_flags(out, codes[block.runs[a:b]], seen[block.runs[a:b]])
+        start = int(block.sizes[:a].sum(dtype=np.int64))
+        _move(out, block.words[start : start + int(sizes.sum())], target, sizes)
+        self._seen[codes] = seen + 1
+        self._next[codes] = target + sizes
+
+    def _write_offsets(self, out: Array, codes: Longs, seen: Longs, target: Longs) -> None:
+        offset = 2 * target - self._base[codes]
+        at = self._offsets[codes] + 2 * seen
+        if self._any_without:
+            has = ~self._without_offsets[codes]
+            offset, at = offset[has], at[has]
+        out[at] = offset & 0xFFFF
+        out[at + 1] = offset >> 16
+
+    def _write_flags(self, out: Array, codes: Longs, seen: Longs) -> None:
+        out.view(np.uint8)[self._flags[codes] + seen // 8] |= (1 << (seen % 8)).astype(np.uint8)
+
+
+def _move(out: Array, words: Array, targets: Longs, sizes: Longs) -> None:
+    """Copy consecutive pieces of `words` to their targets: a few one by one, many at once."""
+    if len(sizes) <= _FEW_MOVES:
+        at = 0
+        for target, size in zip(targets.tolist(), sizes.tolist(), strict=True):
+            out[target : target + size] = words[at : at + size]
+            at += size
+        return
+    out[ranges(targets, sizes)] = words

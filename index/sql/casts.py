@@ -1,0 +1,239 @@
+"""Casts of constants, as Spark does them in ANSI mode: exact, or an error, never NULL for a malformed text.
+
+Source: Spark 4.2, Cast.scala, AnsiCast rules.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from tailbit.index.keys import Value
+from tailbit.index.sql.datetimes import (
+    DAY,
+    parse_date,
+    parse_timestamp,
+    start_of_day,
+    trimmed,
+)
+from tailbit.index.sql.literals import WHOLE, Literal, nearest_float32
+from tailbit.tables.model import DataType
+from tailbit.tables.time_zones import to_instant, to_local
+
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_FLOAT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,6})?)[dDfF]?", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
+_NAMED = {"nan": math.nan}
+_NAMED |= {f"{sign}{name}": math.inf for sign in ("", "+") for name in ("inf", "infinity")}
+_NAMED |= {f"-{name}": -math.inf for name in ("inf", "infinity")}
+_WORDS = dict.fromkeys(("t", "true", "y", "yes", "1"), True) | dict.fromkeys(
+    ("f", "false", "n", "no", "0"), False
+)
+_FRACTIONAL = ("float", "double")
+_SHORT = 15
+"""Digits that Java and Python print a double with alike."""
+
+
+def cast(literal: Literal, to: DataType, zone: str) -> Literal:
+    """The constant as another type.
+
+    Raises:
+        ValueError: malformed, out of range, or a cast that is not done here; the message says which.
+    """
+    if literal.value is None or literal.type == to:
+        return Literal(to, literal.value)
+    found = _CASTS.get(to.name)
+    if found is None:
+        raise ValueError(f"a cast to {to} is not supported")
+    return Literal(to, found(literal, to, zone))
+
+
+def _refused(literal: Literal, to: DataType) -> ValueError:
+    return ValueError(f"a cast from {literal.type} to {to} is not supported")
+
+
+def _text(literal: Literal) -> str | None:
+    if literal.type.name != "string":
+        return None
+    assert isinstance(literal.value, bytes)
+    return literal.value.decode()
+
+
+def _malformed(text: str, to: DataType) -> ValueError:
+    return ValueError(f"{text!r} is not a {to} (CAST_INVALID_INPUT in Spark)")
+
+
+def _to_whole(literal: Literal, to: DataType, zone: str) -> Value:
+    text = _text(literal)
+    if text is not None:
+        found = _INTEGER.fullmatch(trimmed(text))
+        if found is None:
+            raise _malformed(text, to)
+        value = int(found.group())
+    elif isinstance(literal.value, float) and not math.isfinite(literal.value):
+        raise ValueError(f"{literal.value} is out of the range of {to}")
+    elif _is_number(literal) or literal.type.name == "boolean":
+        value = math.trunc(literal.number)
+    else:
+        raise _refused(literal, to)
+    low, high = WHOLE[to.name]
+    if not low <= value <= high:
+        raise ValueError(f"{value} is out of the range of {to}")
+    return value
+
+
+def _is_number(literal: Literal) -> bool:
+    return literal.type.name in WHOLE or literal.type.name in (*_FRACTIONAL, "decimal")
+
+
+def _to_double(literal: Literal, to: DataType, zone: str) -> Value:
+    text = _text(literal)
+    if text is not None:
+        return _parsed_float(text, to)
+    if isinstance(literal.value, float) and not math.isfinite(literal.value):
+        return literal.value
+    if not _is_number(literal) and literal.type.name != "boolean":
+        raise _refused(literal, to)
+    return _rounded(literal.number, to) + 0.0
+
+
+def _parsed_float(text: str, to: DataType) -> float:
+    clean = trimmed(text)
+    if clean.lower() in _NAMED:
+        return _NAMED[clean.lower()]
+    found = _FLOAT.fullmatch(clean)
+    if found is None:
+        raise _malformed(text, to)
+    return _rounded(Fraction(found.group(1)), to) + 0.0
+
+
+def _rounded(exact: Fraction, to: DataType) -> float:
+    if to.name == "float":
+        return nearest_float32(exact)
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+def _to_decimal(literal: Literal, to: DataType, zone: str) -> Value:
+    text = _text(literal)
+    if text is not None:
+        clean = trimmed(text)
+        if not _DECIMAL.fullmatch(clean):
+            raise _malformed(text, to)
+        exact = Fraction(clean)
+    elif literal.type.name in _FRACTIONAL:
+        exact = _as_printed(literal, to)
+    elif _is_number(literal) or literal.type.name == "boolean":
+        exact = literal.number
+    else:
+        raise _refused(literal, to)
+    unscaled = round_half_up(exact * 10**to.scale)
+    if abs(unscaled) >= 10**to.precision:
+        raise ValueError(f"{float(exact)!r} is out of the range of {to}")
+    return unscaled
+
+
+def _as_printed(literal: Literal, to: DataType) -> Fraction:
+    """A double by its shortest text, which is what Spark turns into a decimal."""
+    try:
+        printed = Decimal(repr(literal.value))
+        if literal.type.name == "double" and len(printed.as_tuple().digits) <= _SHORT:
+            return Fraction(printed)
+    except (InvalidOperation, ValueError, OverflowError):
+        pass
+    raise _refused(literal, to)
+
+
+def round_half_up(exact: Fraction) -> int:
+    """The nearest integer, ties away from zero."""
+    half = math.floor(abs(exact) + Fraction(1, 2))
+    return -half if exact < 0 else half
+
+
+def _to_boolean(literal: Literal, to: DataType, zone: str) -> Value:
+    text = _text(literal)
+    if text is not None:
+        word = trimmed(text).lower()
+        if word not in _WORDS:
+            raise _malformed(text, to)
+        return _WORDS[word]
+    if _is_number(literal):
+        return literal.value != 0
+    raise _refused(literal, to)
+
+
+def _to_string(literal: Literal, to: DataType, zone: str) -> Value:
+    value, name = literal.value, literal.type.name
+    if name in WHOLE:
+        return str(value).encode()
+    if name == "boolean":
+        return b"true" if value else b"false"
+    raise _refused(literal, to)
+
+
+def _to_binary(literal: Literal, to: DataType, zone: str) -> Value:
+    if isinstance(literal.value, bytes):
+        return literal.value
+    raise _refused(literal, to)
+
+
+def _to_date(literal: Literal, to: DataType, zone: str) -> Value:
+    text, value = _text(literal), literal.value
+    if text is not None:
+        return _parsed(parse_date, text, to)
+    assert isinstance(value, (int, float, bytes))
+    if literal.type.name == "timestamp" and isinstance(value, int):
+        return to_local(value, zone) // DAY
+    if literal.type.name == "timestamp_ntz" and isinstance(value, int):
+        return value // DAY
+    raise _refused(literal, to)
+
+
+def _to_timestamp(literal: Literal, to: DataType, zone: str) -> Value:
+    text, value = _text(literal), literal.value
+    if text is not None:
+        return _parsed(lambda t: parse_timestamp(t, zone), text, to)
+    if literal.type.name == "date" and isinstance(value, int):
+        return start_of_day(value, zone)
+    if literal.type.name == "timestamp_ntz" and isinstance(value, int):
+        return to_instant(value, zone)
+    raise _refused(literal, to)
+
+
+def _to_timestamp_ntz(literal: Literal, to: DataType, zone: str) -> Value:
+    text, value = _text(literal), literal.value
+    if text is not None:
+        return _parsed(lambda t: parse_timestamp(t, None), text, to)
+    if literal.type.name == "date" and isinstance(value, int):
+        return value * DAY
+    if literal.type.name == "timestamp" and isinstance(value, int):
+        return to_local(value, zone)
+    raise _refused(literal, to)
+
+
+def _parsed(parse: Callable[[str], int], text: str, to: DataType) -> int:
+    try:
+        return parse(text)
+    except (ValueError, OverflowError) as wrong:
+        if str(wrong).startswith("time zone"):
+            raise
+        raise _malformed(text, to) from wrong
+
+
+_CASTS: dict[str, Callable[[Literal, DataType, str], Value]] = {
+    **dict.fromkeys(WHOLE, _to_whole),
+    "float": _to_double,
+    "double": _to_double,
+    "decimal": _to_decimal,
+    "boolean": _to_boolean,
+    "string": _to_string,
+    "binary": _to_binary,
+    "date": _to_date,
+    "timestamp": _to_timestamp,
+    "timestamp_ntz": _to_timestamp_ntz,
+}

@@ -1,0 +1,76 @@
+"""Comparisons of a CHAR(n) column with string constants: who is filled up with spaces, and what is cut.
+
+Reading fills the column's values up to n characters; a data file may hold longer ones. Spark fills a constant
+up to n, too; for a longer constant it fills up or cuts every value to the constant's own length. The result
+is a set of the values as they are read.
+Source: Spark 4.2, ApplyCharTypePadding; asked of Spark itself by the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tailbit.index.predicate.value_sets import Interval, ValueSet
+
+_MOST_BLANKS = 1000
+"""Blanks and control characters beyond n that a constant may have: each costs a value of its own."""
+
+
+def where_compared(length: int, op: str, text: str, width: int = 0) -> ValueSet:
+    """The values of a CHAR(`length`) column for which `column op text` is TRUE.
+
+    `width`: the length of the longest constant of a list.
+
+    Raises:
+        ValueError: the constant ends in too many blanks.
+    """
+    target = text.ljust(max(length, len(text), width))
+    shorter = _shorter(target, length)
+    equal = _equal(target, length).union(ValueSet.points(p.encode() for p, same in shorter if same))
+    below = ValueSet.of([Interval(None, False, target.encode(), False)])
+    below = below.intersect(ValueSet.points((p.encode() for p, _ in shorter), complement=True))
+    return {
+        "=": equal,
+        "<=>": equal,
+        "<>": equal.others(),
+        "<": below,
+        "<=": below.union(equal),
+        ">": below.union(equal).others(),
+        ">=": below.others(),
+    }[op]
+
+
+def where_in(length: int, texts: Sequence[str]) -> ValueSet:
+    """The values of a CHAR(`length`) column for which `column IN (texts)` is TRUE; all are made equally long.
+
+    Raises:
+        ValueError: as `where_compared`.
+    """
+    width = max(map(len, texts), default=0)
+    found = ValueSet()
+    for text in texts:
+        found = found.union(where_compared(length, "=", text, width))
+    return found
+
+
+def _equal(target: str, length: int) -> ValueSet:
+    """The values that are the constant, or become it when they are cut to its length."""
+    data = target.encode()
+    if len(target) == length:
+        return ValueSet.points([data])
+    # No byte of UTF-8 is the greatest, so all texts that begin so are below this one.
+    beyond = data[:-1] + bytes([data[-1] + 1])
+    return ValueSet.of([Interval(data, True, beyond, False)])
+
+
+def _shorter(target: str, length: int) -> list[tuple[str, bool]]:
+    """Beginnings of the constant that sort before it, but not when they are filled up; whether they equal it.
+
+    Raises:
+        ValueError: there may be too many.
+    """
+    at = [k for k in range(length, len(target)) if target[k] <= " "]
+    if len(at) > _MOST_BLANKS:
+        raise ValueError(f"CHAR is not compared with a constant of more than {_MOST_BLANKS} blanks")
+    filled = ((target[:k], " " * (len(target) - k), target[k:]) for k in at)
+    return [(start, blanks == rest) for start, blanks, rest in filled if blanks >= rest]

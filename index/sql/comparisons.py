@@ -1,0 +1,230 @@
+"""A comparison of a column with constants as sets of the column's own values.
+
+Spark casts the column to the type both sides share. Every such cast that is done here keeps order, so the
+values on either side of a constant are found by bisection over the column's domain with the exact cast: the
+result asks nothing of the cast any more, and serves bitmaps, partition values, statistics and rows alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from tailbit.index.keys import Value, is_textual, key_type_of, scale_of
+from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet
+from tailbit.index.sql.casts import cast, round_half_up
+from tailbit.index.sql.char_padding import where_compared, where_in
+from tailbit.index.sql.coercion import compared_type, membership_type
+from tailbit.index.sql.datetimes import DAY, start_of_day
+from tailbit.index.sql.literals import WHOLE, Literal
+from tailbit.tables.model import Column, DataType
+from tailbit.tables.time_zones import fixed_offset
+
+Truth = tuple[ValueSet, ValueSet]
+"""Where a condition is TRUE and where it is FALSE."""
+
+_ORDERED = ("<", "<=", ">", ">=")
+
+NEVER: Truth = (NOTHING, NOTHING)
+"""NULL for every value."""
+
+MIRRORED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+"""A comparison seen from its other side."""
+
+
+class Incomparable(Exception):
+    """A comparison that Spark refuses, or that is not done here; carries why and what to write instead."""
+
+    def __init__(self, reason: str, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.hint = hint
+
+
+def comparable_type(left: Column, right: Column) -> DataType:
+    """The type that Spark compares two columns in, where rows can be compared exactly so.
+
+    Raises:
+        Incomparable: Spark does not compare them, or only through a cast that is not done here.
+    """
+    common = compared_type(left.type, right.type)
+    if common is None:
+        raise Incomparable(f"columns of types {left.type} and {right.type} do not compare")
+    for side in (left, right):
+        key_type, wanted = key_type_of(side.type), key_type_of(common)
+        plain = (key_type, wanted) in (("integer", "double"), ("date", "timestamp_ntz"))
+        scale, wide = 0 if key_type == "integer" else scale_of(key_type), scale_of(wanted)
+        digits = side.type.precision - side.type.scale if scale else 19
+        rescaled = scale is not None and wide is not None and scale <= wide and digits + wide <= 38
+        textual = is_textual(key_type) and is_textual(wanted)
+        if key_type != wanted and not plain and not rescaled and not textual:
+            raise Incomparable(f"Spark would cast column {side.label} from {side.type} to {common}")
+    return common
+
+
+def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
+    """Where `column op literal` is TRUE and FALSE.
+
+    Raises:
+        Incomparable: the types do not compare, or only by casting the column in a way that changes its order.
+        ValueError: the literal is malformed for the column's type.
+    """
+    if op in _ORDERED and type_.name in WHOLE and literal.type.name == "decimal" and literal.written:
+        return _with_rounded(type_, op, literal, zone)
+    common = compared_type(type_, literal)
+    if common is None:
+        raise Incomparable(f"a column of type {type_} does not compare with {literal.type}")
+    domain = _Domain(type_, common, zone)
+    if literal.value is None:
+        return (NULL, VALUES) if op == "<=>" else NEVER
+    target = cast(literal, common, zone).value
+    assert target is not None
+    if type_.char_length and isinstance(target, bytes) and common.name == "string":
+        true = where_compared(type_.char_length, op, target.decode())
+    else:
+        true = ValueSet.of(_intervals(domain, op, target), complement=op == "<>")
+    if op == "<=>":
+        return true, true.inverse()
+    return true, true.others()
+
+
+def _with_rounded(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
+    """An integer column against a decimal as written, which Spark rounds to a whole number first.
+
+    A decimal beyond every long makes the condition TRUE or FALSE outright, for NULL too.
+    """
+    exact = literal.number
+    whole = math.floor(exact) if op in ("<=", ">") else math.ceil(exact)
+    low, high = WHOLE["long"]
+    if low <= exact <= high:
+        return comparison(type_, op, Literal(DataType("long"), whole), zone)
+    everything = NOTHING.inverse()
+    return (everything, NOTHING) if (exact > high) == (op in ("<", "<=")) else (NOTHING, everything)
+
+
+def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth:
+    """Where `column IN (literals)` is TRUE and FALSE; a NULL among them leaves nothing FALSE.
+
+    Raises:
+        Incomparable: as for `comparison`.
+        ValueError: as for `comparison`.
+    """
+    listed = list(literals)
+    common = membership_type([type_, *(literal.type for literal in listed)])
+    if common is None:
+        kinds = ", ".join(dict.fromkeys(str(literal.type) for literal in listed))
+        raise Incomparable(f"a column of type {type_} does not compare with {kinds} in one list")
+    known = [value for literal in listed if (value := cast(literal, common, zone).value) is not None]
+    if type_.char_length and all(literal.type.name == "string" for literal in listed):
+        true = _in_padded(type_.char_length, known, listed)
+    else:
+        domain = _Domain(type_, common, zone)
+        true = ValueSet.of(i for value in known for i in _intervals(domain, "=", value))
+    return true, (true.others() if len(known) == len(listed) else NOTHING)
+
+
+def _in_padded(length: int, known: Sequence[Value], listed: Sequence[Literal]) -> ValueSet:
+    """Spark makes all constants equally long, unless something else than strings is among them."""
+    if len(known) < len(listed):
+        hint = "Write NULL without a cast, or x = a OR x = b."
+        raise Incomparable("a NULL cast to STRING in a list makes Spark lose constants of the list", hint)
+    return where_in(length, [value.decode() for value in known if isinstance(value, bytes)])
+
+
+class _Domain:
+    """The values of a column and what they become in the common type.
+
+    `same`: a value stays as it is, as a canonical value. Otherwise `convert` takes an integer of the column's
+    domain to something that compares with the constant, and never changes order.
+    """
+
+    def __init__(self, type_: DataType, common: DataType, zone: str) -> None:
+        kinds = (key_type_of(type_), key_type_of(common))
+        self.same = kinds[0] == kinds[1] or (is_textual(kinds[0]) and is_textual(kinds[1]))
+        self.convert: Callable[[int], Any] = lambda value: value
+        self.low, self.high = _range(type_)
+        if not self.same:
+            self.convert = _conversion(type_, common, zone)
+
+
+def _range(type_: DataType) -> tuple[int, int]:
+    if type_.name == "decimal":
+        return 1 - 10**type_.precision, 10**type_.precision - 1
+    if type_.name == "date":
+        return WHOLE["integer"]
+    return WHOLE.get(type_.name, WHOLE["long"])
+
+
+def _conversion(type_: DataType, common: DataType, zone: str) -> Callable[[int], Any]:
+    source = scale_of(key_type_of(type_)) if type_.name == "decimal" else 0
+    if type_.name in WHOLE or type_.name == "decimal":
+        unit = 10 ** (source or 0)
+        if common.name == "double":
+            return lambda value: value / unit
+        if common.name == "decimal":
+            return _rescaled(source or 0, common.scale)
+    if type_.name == "date" and common.name == "timestamp_ntz":
+        return lambda value: value * DAY
+    if type_.name == "date" and common.name == "timestamp":
+        return lambda value: start_of_day(value, zone)
+    if type_.name == "timestamp_ntz" and common.name == "timestamp":
+        return _instants(zone)
+    hint = f"Write the constant as {type_}, e.g. in quotes." if type_.name == "string" else None
+    raise Incomparable(f"Spark would cast the column from {type_} to {common}, which changes its order", hint)
+
+
+def _rescaled(source: int, scale: int) -> Callable[[int], int]:
+    if source <= scale:
+        factor = 10 ** (scale - source)
+        return lambda value: value * factor
+    return lambda value: round_half_up(Fraction(value, 10 ** (source - scale)))
+
+
+def _instants(zone: str) -> Callable[[int], int]:
+    offset = fixed_offset(zone)
+    if offset is None:
+        raise Incomparable(
+            f"local times do not keep their order in zone {zone}, where clocks change",
+            "Compare a timestamp_ntz column with TIMESTAMP_NTZ'...'.",
+        )
+    return lambda value: value - offset
+
+
+def _intervals(domain: _Domain, op: str, target: Value) -> list[Interval]:
+    """The values that compare so with a constant of the common type; those that are equal, for <>."""
+    if domain.same:
+        return [_WITHIN[op](target, target, True)]
+    first = _bisect(domain, lambda value: domain.convert(value) >= target)
+    after = _bisect(domain, lambda value: domain.convert(value) > target)
+    last = after - 1
+    if op in ("=", "<>", "<=>"):
+        return [Interval(first, True, last, True)] if first <= last else []
+    bounds = {"<": (None, first - 1), "<=": (None, last), ">": (after, None), ">=": (first, None)}
+    low, high = bounds[op]
+    if (high is not None and high < domain.low) or (low is not None and low > domain.high):
+        return []
+    return [Interval(low, low is not None, high, high is not None)]
+
+
+def _bisect(domain: _Domain, reached: Callable[[int], bool]) -> int:
+    """The first value of the domain for which `reached`; one beyond it where there is none."""
+    low, high = domain.low, domain.high + 1
+    while low < high:
+        middle = (low + high) // 2
+        if reached(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+_WITHIN: dict[str, Callable[[Value, Value, bool], Interval]] = {
+    "=": lambda a, b, c: Interval(a, c, b, c),
+    "<>": lambda a, b, c: Interval(a, c, b, c),
+    "<=>": lambda a, b, c: Interval(a, c, b, c),
+    "<": lambda a, _, __: Interval(None, False, a, False),
+    "<=": lambda a, _, __: Interval(None, False, a, True),
+    ">": lambda a, _, __: Interval(a, False, None, False),
+    ">=": lambda a, _, __: Interval(a, True, None, False),
+}

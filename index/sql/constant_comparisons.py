@@ -1,0 +1,59 @@
+"""Comparisons in which no column takes part: they are TRUE, FALSE or NULL once and for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tailbit.index.predicate.value_sets import Interval, ValueSet
+from tailbit.index.sql.casts import cast
+from tailbit.index.sql.coercion import compared_type, membership_type
+from tailbit.index.sql.comparisons import Incomparable
+from tailbit.index.sql.literals import Literal
+
+
+def compared_constants(left: Literal, op: str, right: Literal, zone: str) -> bool | None:
+    """What `left op right` is; `op` is one of = <> < <= > >= <=>.
+
+    Raises:
+        Incomparable: the types do not compare.
+        ValueError: a malformed constant.
+    """
+    common = compared_type(left, right)
+    if common is None:
+        raise Incomparable(f"{left.type} does not compare with {right.type}")
+    a, b = cast(left, common, zone).value, cast(right, common, zone).value
+    if a is None or b is None:
+        return (a is None and b is None) if op == "<=>" else None
+    equal = ValueSet.points([b]).contains(a)
+    below = ValueSet.of([Interval(None, False, b, False)]).contains(a)
+    return {
+        "=": equal,
+        "<=>": equal,
+        "<>": not equal,
+        "<": below,
+        "<=": below or equal,
+        ">": not below and not equal,
+        ">=": not below,
+    }[op]
+
+
+def constant_in(subject: Literal, listed: Sequence[Literal], zone: str) -> bool | None:
+    """What `subject IN (listed)` is: all of them are cast to one type before any two are compared.
+
+    Every constant is cast, also behind one that is equal or beside a NULL, where Spark stops before it: a
+    malformed constant is refused there, too.
+
+    Raises:
+        Incomparable: there is no type that all of them become.
+        ValueError: a malformed constant.
+    """
+    common = membership_type([subject.type, *(literal.type for literal in listed)])
+    if common is None:
+        kinds = ", ".join(dict.fromkeys(str(literal.type) for literal in listed))
+        raise Incomparable(f"{subject.type} does not compare with {kinds} in one list")
+    value, *values = (cast(literal, common, zone).value for literal in (subject, *listed))
+    if value is None:
+        return None
+    if ValueSet.points(known for known in values if known is not None).contains(value):
+        return True
+    return None if None in values else False

@@ -1,0 +1,184 @@
+"""Constants of a predicate: their text in Spark's grammar, their Spark type and canonical value.
+
+Source: Spark 4.2, SqlBaseLexer.g4 and SparkParserUtils.unescapeSQLString.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from tailbit.index.keys import Value
+from tailbit.tables.model import DataType
+
+VOID = DataType("void")
+BOOLEAN = DataType("boolean")
+STRING = DataType("string")
+BINARY = DataType("binary")
+DATE = DataType("date")
+TIMESTAMP = DataType("timestamp")
+TIMESTAMP_NTZ = DataType("timestamp_ntz")
+DOUBLE = DataType("double")
+FLOAT = DataType("float")
+LONG = DataType("long")
+
+WHOLE = {
+    "byte": (-(1 << 7), (1 << 7) - 1),
+    "short": (-(1 << 15), (1 << 15) - 1),
+    "integer": (-(1 << 31), (1 << 31) - 1),
+    "long": (-(1 << 63), (1 << 63) - 1),
+}
+"""The integer types and their ranges, narrow to wide."""
+
+_SUFFIXES = {"L": "long", "S": "short", "Y": "byte"}
+_NUMBER = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(BD|[LSYFD])?", re.IGNORECASE)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_MAX_FLOAT = float(np.finfo(np.float32).max)
+MAX_DIGITS = 38
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A typed constant; `value` None is NULL.
+
+    `written`: it stands in the text as it is, rather than as the result of a cast or a sign; Spark then gives
+    an integer only as many decimal digits as it has.
+    """
+
+    type: DataType
+    value: Value | None
+    written: bool = False
+
+    @property
+    def number(self) -> Fraction:
+        """The exact value of a finite number."""
+        assert isinstance(self.value, (int, float))
+        return Fraction(self.value) / Fraction(10**self.type.scale)
+
+
+def decimal_type(precision: int, scale: int) -> DataType:
+    """A decimal type."""
+    return DataType("decimal", precision, scale)
+
+
+def number(text: str, negative: bool = False) -> Literal:
+    """The literal of a number's text, with its sign where that is part of it.
+
+    Raises:
+        ValueError: not a number of Spark's grammar, or out of the range of its type.
+    """
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text} is not a number")
+    digits, exponent, suffix = found.group(1), found.group(2), (found.group(3) or "").upper()
+    if suffix in _SUFFIXES or (not suffix and digits.isdigit() and exponent is None):
+        if not digits.isdigit() or exponent is not None:
+            raise ValueError(f"{text}: {suffix} follows whole numbers only")
+        return _whole(-int(digits) if negative else int(digits), _SUFFIXES.get(suffix), text)
+    if exponent is not None and len(exponent) > 6:
+        raise ValueError(f"the exponent of {text} is out of range")
+    exact = Decimal(f"{'-' if negative else ''}{digits}E{exponent or 0}")
+    if suffix == "F":
+        _check_range(exact, _MAX_FLOAT, text)
+        return Literal(FLOAT, nearest_float32(Fraction(exact)) + 0.0, True)
+    if suffix == "D" or (exponent is not None and not suffix):
+        _check_range(exact, sys.float_info.max, text)
+        return Literal(DOUBLE, float(exact) + 0.0, True)
+    return _decimal(exact, text)
+
+
+def _whole(value: int, name: str | None, text: str) -> Literal:
+    for candidate in [name] if name else ["integer", "long"]:
+        low, high = WHOLE[candidate]
+        if low <= value <= high:
+            return Literal(DataType(candidate), value, True)
+    if name:
+        raise ValueError(f"{text} is out of the range of {name}")
+    return _decimal(Decimal(value), text)
+
+
+def _check_range(exact: Decimal, limit: float, text: str) -> None:
+    """Spark asks of the number as written, not of what it is rounded to, that it lies within its type."""
+    if abs(exact) > Decimal(limit):
+        raise ValueError(f"{text} is out of range")
+
+
+def _decimal(exact: Decimal, text: str) -> Literal:
+    sign, digits, exponent = exact.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(-exponent, 0)
+    precision = max(len(digits) + max(exponent, 0), scale)
+    if precision > MAX_DIGITS:
+        raise ValueError(f"{text} has more than {MAX_DIGITS} digits")
+    unscaled = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
+    return Literal(decimal_type(precision, scale), -unscaled if sign else unscaled, True)
+
+
+def nearest_float32(exact: Fraction) -> float:
+    """The 32-bit float nearest to a number, ties to even; infinite where none is."""
+    try:
+        guess = np.float32(float(exact))
+    except OverflowError:
+        return float("inf") if exact > 0 else float("-inf")
+    if not np.isfinite(guess):
+        limit = Fraction(float(np.finfo(np.float32).max)) + Fraction(2) ** 103
+        if abs(exact) >= limit:
+            return float(guess)
+        guess = np.float32(np.copysign(np.finfo(np.float32).max, guess))
+    with np.errstate(over="ignore"):
+        near = [guess, np.nextafter(guess, np.float32("inf")), np.nextafter(guess, np.float32("-inf"))]
+    return float(min(filter(np.isfinite, near), key=lambda f: (abs(Fraction(float(f)) - exact), _odd(f))))
+
+
+def _odd(value: np.float32) -> int:
+    return int(value.view(np.int32)) & 1
+
+
+def string(raw: str) -> str:
+    """The value of a string literal's text, quotes included; `''` inside stands for one quote.
+
+    Raises:
+        ValueError: the quotes do not match.
+    """
+    is_raw = raw[0] in "rR"
+    body = raw[1:] if is_raw else raw
+    quote, inner = body[0], body[1:-1]
+    if quote not in "'\"" or body[-1] != quote or len(body) < 2:
+        raise ValueError(f"{raw} is not a string")
+    if is_raw:
+        if quote in inner:
+            raise ValueError(f"{raw} is not a raw string")
+        return inner
+    parts = re.split(r"(\\.)", inner, flags=re.DOTALL)
+    plain = "".join(p if p.startswith("\\") and len(p) == 2 else p.replace(quote * 2, quote) for p in parts)
+    return _joined(_ESCAPE.sub(_unescape, plain))
+
+
+def _unescape(found: re.Match[str]) -> str:
+    short, long, octal, other = found.groups()
+    if short or long:
+        return chr(int(short or long, 16))
+    return chr(int(octal, 8)) if octal else _ESCAPED.get(other, other)
+
+
+def _joined(text: str) -> str:
+    """Surrogate pairs that were written as two escapes made one character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+def hexadecimal(raw: str) -> bytes:
+    """The value of X'..'; an odd number of digits gets a zero in front.
+
+    Raises:
+        ValueError: other than hexadecimal digits.
+    """
+    digits = raw[2:-1]
+    if raw[:1] not in "xX" or not re.fullmatch(r"[0-9a-fA-F]*", digits):
+        raise ValueError(f"{raw} is not a hexadecimal literal; write X'1F'")
+    return bytes.fromhex("0" * (len(digits) % 2) + digits)

@@ -1,0 +1,1 @@
+"""The index table as a whole: its live files, its state in memory, and its commits."""

@@ -1,0 +1,1 @@
+"""What changed in the source becomes postings, counts and records, task by task."""

@@ -1,0 +1,147 @@
+"""Value counts of rows that became visible or hidden without being posted now: (v, ABSENT) and (ABSENT, v).
+
+Values are read from the data file while it is the one recorded, in the row groups that hold the rows; a
+partition value is known from the record; else the postings of the file's claim are asked, which is the
+expensive way. What is a partition column now may have been none when the file came, and the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tailbit.errors import CommitConflictError, CorruptIndexError, DataFileError
+from tailbit.index.keys import encode_array
+from tailbit.index.kinds.value_counts import Tally
+from tailbit.index.model import FileRecord
+from tailbit.index.roaring.coding import Coding
+from tailbit.index.write.hidden import HiddenRowsReader
+from tailbit.index.write.value_changes import entering, leaving
+from tailbit.tables.delta.schema import arrow_type
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.data_file import footer_hash, partition_array
+from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.storage import Storage
+
+Columns = Mapping[str, tuple[Column, str]]
+"""Column id to the column as it is now and its key type."""
+
+
+class Counting:
+    """Adds changed rows of recorded files to a tally; `rows` says how many there were."""
+
+    def __init__(self, source: Storage, hidden: HiddenRowsReader, tally: Tally) -> None:
+        self._source, self._hidden, self._tally = source, hidden, tally
+        self.rows = 0
+
+    def add(
+        self,
+        record: FileRecord,
+        wanted: Sequence[str],
+        columns: Columns,
+        among: BitMap | None,
+        hidden: BitMap,
+        sign: int,
+        overwritten: bool = False,
+    ) -> None:
+        """Count the rows `among` (None: all) of a file but the `hidden` ones, in the wanted columns.
+
+        `sign`: +1 for rows that become visible, -1 for rows that are no longer. A wanted column that the
+        table no longer has is counted by its postings, as is an `overwritten` file, even by one of the same
+        footer.
+
+        Raises:
+            CorruptIndexError, CommitConflictError: the values are only in postings, and these are not there.
+        """
+        bits = (BitMap(range(record.rows)) if among is None else among) - hidden
+        if not bits or not wanted:
+            return
+        self.rows += len(bits)
+        stored, left = [], []
+        for name in wanted:
+            if name not in columns:
+                left.append(name)
+            elif columns[name][0].physical[0] not in record.partition and not columns[name][0].partition:
+                stored.append(columns[name])
+            elif not self._add_partition(record, *columns[name], sign * len(bits)):
+                left.append(name)
+        if stored and (overwritten or not self._add_from_data(record, stored, bits, sign)):
+            left += [c.id for c, _ in stored]
+        if left:
+            self._add_from_postings(record, left, bits, sign)
+
+    def _add_partition(self, record: FileRecord, column: Column, key_type: str, change: int) -> bool:
+        """Count by the file's partition value.
+
+        Nothing and False where the file came when the column was no partition column, or of another type.
+        """
+        if not column.partition or column.physical[0] not in record.partition:
+            return False
+        segments = self._hidden.index.segments_of(record.space or "")
+        if any(s.columns.get(column.id, key_type) != key_type for s in segments):
+            return False
+        value = partition_array(column, record.partition[column.physical[0]], 1)
+        self._tally.add(
+            column.id, key_type, encode_array(value, key_type), np.array([change], dtype=np.int64)
+        )
+        return True
+
+    def _add_from_data(
+        self, record: FileRecord, columns: Sequence[tuple[Column, str]], bits: BitMap, sign: int
+    ) -> bool:
+        """Count by the values in the data file; nothing and False where it is gone or is another file."""
+        piece = FileSlice(record.path, record.size, record.mtime, record.rows, record.partition)
+        at = np.frombuffer(bits.to_array(), dtype=np.uint32)
+        found: list[tuple[str, str, pa.BinaryArray, npt.NDArray[np.int64]]] = []
+        try:
+            if footer_hash(self._source, record.path) != record.footer:
+                return False
+            start = 0
+            for table in fetch(self._source, piece, [c for c, _ in columns], at.astype(np.uint64)):
+                rows = at[start : start + table.num_rows]
+                start += table.num_rows
+                for column, key_type in columns:
+                    coding = Coding(arrow_type(column.type, column.label), key_type)
+                    coding.add(0, table[column.id])
+                    coded = coding.finish()
+                    pairs = entering if sign > 0 else leaving
+                    changes = pairs(coded.keys, coded.codes(0, len(rows)), rows)
+                    found.append((column.id, key_type, coded.keys, changes.counts()))
+        except DataFileError:
+            return False
+        for column_id, key_type, keys, counts in found:
+            self._tally.add(column_id, key_type, keys, counts)
+        return True
+
+    def _add_from_postings(self, record: FileRecord, columns: Sequence[str], bits: BitMap, sign: int) -> None:
+        """Count by the bits of the file's claim. Cost: every posting of the columns in that row space."""
+        wanted = bits.shift(record.base or 0)
+        for column in columns:
+            total = 0
+            for segment in self._hidden.index.segments_of(record.space or ""):
+                if column not in segment.columns:
+                    continue
+                for keys, postings in segment.postings(column):
+                    counts = np.array([wanted.intersection_cardinality(b) for b in postings], dtype=np.int64)
+                    self._tally.add(column, segment.columns[column], keys, sign * counts)
+                    total += int(counts.sum())
+            if total != len(bits):
+                self._not_found(record, column)
+
+    def _not_found(self, record: FileRecord, column: str) -> None:
+        """Say why postings that must be there are not.
+
+        Raises:
+            CommitConflictError: they have been merged into another row space meanwhile.
+            CorruptIndexError: they are lost.
+        """
+        index = self._hidden.index
+        now = index.record(record.path)
+        if now is None or (now.space, now.base) != (record.space, record.base):
+            raise CommitConflictError(version=index.version, path=index.path)
+        reason = f"its data file is gone, and postings of column {column} do not hold all its rows"
+        raise CorruptIndexError(file=record.path, reason=reason)

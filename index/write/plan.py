@@ -1,0 +1,167 @@
+"""What is missing between the recorded state and the wanted one, and how it is cut into tasks. Pure."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tailbit.index.model import FileRecord
+from tailbit.index.write.run import BuildTask, FileWork
+from tailbit.tables.model import FileSlice
+
+ROWS_PER_SPACE = 1 << 26
+"""Most rows that one task lays into one row space; a larger file is alone."""
+
+_HIDDEN_ONLY_BYTES = 1 << 20
+_BYTES_PER_ROW = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLimits:
+    """How work is cut: tasks of at most `task_bytes`, `parallelism` of them if each gets `worth_bytes`."""
+
+    task_bytes: int = 128 << 20
+    worth_bytes: int = 4 << 20
+    parallelism: int = 2
+    rows: int = ROWS_PER_SPACE
+
+
+def plan_work(
+    wanted: Iterable[tuple[str, FileSlice | None]],
+    record_of: Callable[[str], FileRecord | None],
+    columns: Sequence[str],
+    lineage: int,
+) -> list[FileWork]:
+    """What has to be done so that every wanted slice is what is recorded; nothing for what already is.
+
+    `wanted`: path and slice, None for a file that is not live. The difference is taken state to state, so
+    that a replay, an overlap or a full snapshot yield the same work as the log would, and a replay none.
+    Cost: one look-up a wanted path.
+    """
+    works = (_work(slice_, record_of(path), columns, lineage) for path, slice_ in wanted)
+    return [work for work in works if work is not None]
+
+
+def _work(
+    target: FileSlice | None, record: FileRecord | None, columns: Sequence[str], lineage: int
+) -> FileWork | None:
+    if target is None:
+        gone = record is None or record.left is not None
+        return None if gone else FileWork(None, record, ())
+    if record is None:
+        return FileWork(target, None, tuple(columns))
+    post = _missing(record, columns)
+    return None if not post and _as_recorded(target, record, lineage) else FileWork(target, record, post)
+
+
+def _missing(record: FileRecord, columns: Sequence[str]) -> tuple[str, ...]:
+    """Columns still to post: all of them where the record claims no row space."""
+    posted = () if record.space is None else record.columns
+    return tuple(column for column in columns if column not in posted)
+
+
+def _as_recorded(target: FileSlice, record: FileRecord, lineage: int) -> bool:
+    same_file = record.is_of(target) and record.lineage == lineage
+    return same_file and record.left is None and record.counted and record.hidden == target.hidden_id
+
+
+def weight(work: FileWork) -> int:
+    """Bytes of data file that a work reads, about: where only hidden rows changed, a few pages."""
+    recorded = 0 if work.record is None else work.record.size
+    if work.target is None:
+        return recorded
+    if work.post or work.record is None or not work.record.counted or work.record.left is not None:
+        return max(1, work.target.size)
+    return min(max(1, work.target.size), _HIDDEN_ONLY_BYTES)
+
+
+def pack(works: Sequence[FileWork], template: BuildTask, limits: TaskLimits) -> list[BuildTask]:
+    """Tasks of about equal bytes, none of more rows than a row space takes.
+
+    Largest first onto the lightest task. Files keep path order inside a task, so that the same works always
+    give the same tasks.
+    """
+    if not works:
+        return []
+    total = sum(weight(work) for work in works)
+    count = max(-(-total // limits.task_bytes), min(limits.parallelism, total // limits.worth_bytes), 1)
+    bins = [_Bin(number) for number in range(min(count, len(works)))]
+    for work in sorted(works, key=lambda w: (-weight(w), path_of(w))):
+        _place(bins, work, limits.rows)
+    filled = (sorted(b.works, key=path_of) for b in sorted(bins, key=lambda b: b.number) if b.works)
+    return [replace(template, works=tuple(batch)) for batch in filled]
+
+
+class _Bin:
+    """A task being filled."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.bytes, self.rows = number, 0, 0
+        self.works: list[FileWork] = []
+
+    def __lt__(self, other: _Bin) -> bool:
+        return (self.bytes, self.number) < (other.bytes, other.number)
+
+    def add(self, work: FileWork) -> None:
+        self.works.append(work)
+        self.bytes += weight(work)
+        self.rows += _rows(work)
+
+
+def _place(bins: list[_Bin], work: FileWork, limit: int) -> None:
+    """Onto the lightest task, or onto a new one where its rows would overflow the row space."""
+    rows = _rows(work)
+    if bins[0].works and bins[0].rows + rows > limit:
+        fitting = [b for b in bins if b.rows + rows <= limit]
+        target = min(fitting) if fitting else _Bin(len(bins))
+        if not fitting:
+            bins.append(target)
+        target.add(work)
+        heapq.heapify(bins)
+        return
+    bins[0].add(work)
+    heapq.heapreplace(bins, bins[0])
+
+
+def _rows(work: FileWork) -> int:
+    """Rows that a work lays into the row space: known from the log, else estimated high from its bytes."""
+    if work.target is None or not work.post:
+        return 0
+    if work.target.rows is not None:
+        return work.target.rows
+    return work.target.size // _BYTES_PER_ROW
+
+
+def path_of(work: FileWork) -> str:
+    """The path of the file that a work is about."""
+    if work.target is not None:
+        return work.target.path
+    assert work.record is not None
+    return work.record.path
+
+
+def uncounted_record(work: FileWork, task: BuildTask, reason: str) -> FileRecord:
+    """The record of a file that could not be read and need not be: live, neither posted nor counted.
+
+    Questions scan it or fail by its name; counts are not served while it is live.
+    """
+    assert work.target is not None
+    return FileRecord(
+        path=work.target.path,
+        size=work.target.size,
+        mtime=work.target.mtime,
+        rows=work.target.rows or 0,
+        footer="",
+        partition=work.target.partition,
+        space=None,
+        base=0,
+        columns=(),
+        counted=False,
+        hidden="",
+        lineage=task.lineage,
+        entered=task.version,
+        left=None,
+        error=reason,
+        seq=0,
+    )

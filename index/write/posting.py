@@ -1,0 +1,158 @@
+"""Postings of one column over the files of a row space: decode, code, lay out, count.
+
+Input: claims, each a data file with its place in the row space. Output: `Postings` by rising key, and the
+visible rows per key added to a tally. Values are read a few row groups at a time and kept as codes; then
+blocks of 65,536 positions become Roaring containers, and these become bitmaps.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tailbit.index.kinds.bitmap_index.segment import Postings
+from tailbit.index.kinds.value_counts import Tally
+from tailbit.index.roaring.coding import CodedColumn, Coding
+from tailbit.index.roaring.containers import BLOCK, Block, containers
+from tailbit.index.roaring.serialize import bitmaps
+from tailbit.tables.delta.schema import arrow_type
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.data_file import DataFile, open_data_file, partition_array, read_columns
+from tailbit.tables.storage import Storage
+
+_OPEN_FILES = 64
+_ROWS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A file slice, its rows `[base, base + rows)` of a row space, and the columns to post there."""
+
+    slice: FileSlice
+    space: str
+    base: int
+    rows: int
+    columns: frozenset[str]
+
+
+class DataFiles:
+    """Data files by path; a bounded number stays open between the columns of a task."""
+
+    def __init__(self, storage: Storage, columns: Sequence[Column]) -> None:
+        self._storage = storage
+        self._coded = [c for c in columns if not c.partition]
+        self._open: OrderedDict[str, DataFile] = OrderedDict()
+
+    def open(self, piece: FileSlice) -> DataFile:
+        """The data file of a slice.
+
+        Raises:
+            DataFileError: missing, of another size than the log says, or not Parquet.
+        """
+        file = self._open.pop(piece.path, None)
+        if file is None:
+            file = open_data_file(self._storage, piece.path, piece.size, self._coded)
+        self._open[piece.path] = file
+        if len(self._open) > _OPEN_FILES:
+            self._open.popitem(last=False)[1].close()
+        return file
+
+    def values(self, piece: FileSlice, rows: int, column: Column) -> Iterator[pa.ChunkedArray]:
+        """All values of a column in row order, about `_ROWS_AT_ONCE` at a time; strings may come as codes."""
+        if column.partition:
+            text = piece.partition.get(column.physical[0])
+            value = partition_array(column, text, 1)
+            yield pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), value)])
+            return
+        file = self.open(piece)
+        groups: list[int] = []
+        waiting = 0
+        for group in range(file.metadata.num_row_groups):
+            groups.append(group)
+            waiting += file.metadata.row_group(group).num_rows
+            if waiting >= _ROWS_AT_ONCE or group == file.metadata.num_row_groups - 1:
+                yield read_columns(file, [column], groups)[column.id]
+                groups, waiting = [], 0
+
+
+def post(
+    data: DataFiles,
+    column: Column,
+    key_type: str,
+    claims: Sequence[Claim],
+    hidden: Mapping[str, BitMap],
+    tally: Tally,
+) -> Iterator[Postings]:
+    """The postings of a column over those claims that are to post it, and their visible rows into `tally`.
+
+    Memory: up to four bytes a row of all claims for the codes, two for the containers, and the distinct keys.
+    """
+    mine = [claim for claim in claims if column.id in claim.columns]
+    keys, counts, blocks = _blocks(data, column, key_type, mine, hidden)
+    for slab in bitmaps(blocks, len(keys)):
+        part = slice(slab.first, slab.first + len(slab.cardinality))
+        counts[part] += slab.cardinality
+        yield _without_empty(Postings(column.id, key_type, keys[part], slab.cardinality, slab.arrow()))
+    tally.add(column.id, key_type, keys, counts)
+
+
+def _blocks(
+    data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim], hidden: Mapping[str, BitMap]
+) -> tuple[pa.BinaryArray, npt.NDArray[np.int64], list[Block]]:
+    """Keys, hidden rows per key below zero, and the containers of all rows; the codes are freed.
+
+    Counting the pairs (ABSENT, v) of the visible rows is counting bits, less those of hidden rows.
+    """
+    coded = code(data, column, key_type, claims)
+    extent = max(claim.base + claim.rows for claim in claims)
+    first = min(claim.base for claim in claims) // BLOCK * BLOCK
+    blocks = [
+        containers(at // BLOCK, coded.codes(at, min(at + BLOCK, extent)), coded.absent)
+        for at in range(first, extent, BLOCK)
+    ]
+    return coded.keys, -_hidden_counts(coded, claims, hidden), blocks
+
+
+def code(data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim]) -> CodedColumn:
+    """The codes of a column by position of the row space."""
+    coding = Coding(arrow_type(column.type, column.label), key_type)
+    for claim in claims:
+        at = claim.base
+        for values in data.values(claim.slice, claim.rows, column):
+            coding.add(at, values)
+            at += len(values)
+    return coding.finish()
+
+
+def _hidden_counts(
+    coded: CodedColumn, claims: Sequence[Claim], hidden: Mapping[str, BitMap]
+) -> npt.NDArray[np.int64]:
+    """Hidden rows per code."""
+    out = np.zeros(coded.absent + 1, dtype=np.int64)
+    for claim in claims:
+        if claim.slice.path in hidden:
+            at = np.frombuffer(hidden[claim.slice.path].to_array(), dtype=np.uint32)
+            codes = coded.codes(claim.base, claim.base + claim.rows)[at[at < claim.rows]]
+            out += np.bincount(codes, minlength=len(out))
+    return out[:-1]
+
+
+def _without_empty(postings: Postings) -> Postings:
+    """Postings without the keys that no row has."""
+    kept = postings.cardinality > 0
+    if kept.all():
+        return postings
+    at = pa.array(np.flatnonzero(kept))
+    return Postings(
+        postings.column,
+        postings.key_type,
+        postings.keys.take(at),
+        postings.cardinality[kept],
+        postings.bitmaps.take(at),
+    )

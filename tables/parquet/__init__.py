@@ -1,0 +1,1 @@
+"""Data files of a table: footers, leaves, decoded columns, chosen rows."""

@@ -1,0 +1,216 @@
+"""Columns of a data file, decoded to the table's current logical types.
+
+Fields are found by physical name ignoring case (as Spark does), or by field id where the table maps by id. A
+column that the file lacks is NULL in every row. Older, narrower types are cast up. Row order is physical
+order over all row groups, so position i of a column is record position i. One thread: callers run as many
+files at once as they have cores. Dates and times that Spark wrote in its legacy calendar are refused where
+that calendar differs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tailbit.errors import DataFileError
+from tailbit.tables.delta.schema import arrow_type
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.decode import Decoder, field_id, find_field
+from tailbit.tables.parquet.file import open_parquet, read_leaves
+from tailbit.tables.parquet.int96 import check_int96, int96_leaves
+from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
+from tailbit.tables.partition_values import partition_array, partition_value
+from tailbit.tables.storage import Storage
+
+__all__ = [
+    "DataFile",
+    "footer_hash",
+    "open_data_file",
+    "partition_array",
+    "partition_value",
+    "read_column",
+    "read_columns",
+]
+
+_MAGIC = b"PAR1"
+_TAIL = 8
+_CODED = ("string", "binary")
+_CODABLE = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
+
+
+class DataFile(pq.ParquetFile):  # type: ignore[misc]
+    """An open data file that knows its path, its fields, and how the table maps columns to them."""
+
+    path: str = ""
+    tree: ParquetNode
+    coded: frozenset[str] = frozenset()
+    reopen: Callable[[], pa.NativeFile] | None = None
+
+
+def open_data_file(
+    storage: Storage, slice_path: str, expect_size: int | None = None, coded: Sequence[Column] = ()
+) -> DataFile:
+    """The data file at a path of the log. Cost: reads the footer.
+
+    `coded`: columns that `read_columns` is to leave dictionary-coded where they are strings or binary at top
+    level; it reads them ten times as fast.
+
+    Raises:
+        DataFileError: missing, of another size than expected, or not Parquet.
+        UnsafePathError: the path leaves the table.
+    """
+    path = storage.resolve(slice_path)
+    try:
+        found = storage.stat(path)
+        if found is None:
+            raise DataFileError(file=slice_path, reason="the file is missing")
+        if expect_size is not None and found.size != expect_size:
+            raise DataFileError(
+                file=slice_path, reason=f"it has {found.size} bytes, the log says {expect_size}"
+            )
+        file = open_parquet(storage.open(path), DataFile, coerce_int96_timestamp_unit="us")
+        file.path, file.tree = slice_path, parquet_tree(file)
+        file = _coding(storage.open(path), file, coded) if coded else file
+        file.reopen = partial(storage.open, path)
+    except FileNotFoundError as gone:
+        raise DataFileError(file=slice_path, reason="the file is missing") from gone
+    except (pa.ArrowException, OSError, ValueError) as wrong:
+        raise DataFileError(file=slice_path, reason=f"it is not readable Parquet: {wrong}") from wrong
+    return file
+
+
+def _coding(source: pa.NativeFile, file: DataFile, columns: Sequence[Column]) -> DataFile:
+    """The file once more, reading those of the columns as codes that can be; its footer is not read again."""
+    found = {
+        c.id: _find(file.tree, c, file.path)
+        for c in columns
+        if c.type.name in _CODED and not c.type.char_length and len(c.physical) == 1
+    }
+    leaves = {
+        id_: file.metadata.schema.column(steps[0].first).path
+        for id_, steps in found.items()
+        if steps and _is_codable(file.metadata, steps[0].first)
+    }
+    again = DataFile(
+        source,
+        metadata=file.metadata,
+        read_dictionary=list(leaves.values()),
+        coerce_int96_timestamp_unit="us",
+    )
+    again.path, again.tree, again.coded = file.path, file.tree, frozenset(leaves)
+    return again
+
+
+def _is_codable(metadata: pq.FileMetaData, leaf: int) -> bool:
+    """Whether pyarrow can read a column as codes: not from pages in one of Parquet's delta encodings."""
+    groups = range(metadata.num_row_groups)
+    return all(_CODABLE.issuperset(metadata.row_group(g).column(leaf).encodings) for g in groups)
+
+
+def footer_hash(storage: Storage, slice_path: str) -> str:
+    """32 hex digits of the sha256 of the file's footer: tells files of one name, size and time apart.
+
+    Raises:
+        DataFileError: missing, or without a Parquet footer.
+    """
+    path = storage.resolve(slice_path)
+    found = storage.stat(path)
+    if found is None:
+        raise DataFileError(file=slice_path, reason="the file is missing")
+    tail = storage.read_range(path, max(found.size - _TAIL, 0), _TAIL)
+    length = int.from_bytes(tail[:4], "little")
+    if tail[4:] != _MAGIC or length + _TAIL > found.size:
+        raise DataFileError(file=slice_path, reason="it has no Parquet footer")
+    footer = storage.read_range(path, found.size - _TAIL - length, length)
+    return hashlib.sha256(footer).hexdigest()[:32]
+
+
+def read_column(file: pq.ParquetFile, column: Column) -> pa.ChunkedArray:
+    """Every row of a column, in its current logical Arrow type. See `read_columns`."""
+    return read_columns(file, [column])[column.id]
+
+
+def read_columns(
+    file: pq.ParquetFile, columns: Sequence[Column], row_groups: Sequence[int] | None = None
+) -> pa.Table:
+    """Columns (no partition columns) named by column id, in physical row order.
+
+    Shape: the rows of the row groups asked for (None: of the file). A leaf below a NULL struct is NULL.
+
+    Raises:
+        DataFileError: damaged pages, two fields of one name ignoring case, or values that do not fit the
+        type. LegacyCalendarError: dates or times in Spark's legacy calendar, from the part where it differs.
+        ColumnTypeError: a type that cannot be decoded.
+    """
+    path = getattr(file, "path", "")
+    tree = getattr(file, "tree", None) or parquet_tree(file)
+    coded: frozenset[str] = getattr(file, "coded", frozenset())
+    types = [arrow_type(c.type, c.label) for c in columns]
+    try:
+        found = [_find(tree, c, path) for c in columns]
+        leaves = sorted({leaf for steps in found if steps for leaf in steps[-1].leaves})
+        table = read_leaves(file, leaves, row_groups, use_threads=False) if leaves else None
+        int96 = int96_leaves(file.metadata, leaves)
+        if int96 and (reopen := getattr(file, "reopen", None)) is not None:
+            check_int96(reopen(), file.metadata, int96, row_groups, path)
+        rows = table.num_rows if table is not None else _rows(file, row_groups)
+        arrays = []
+        for column, type_, steps in zip(columns, types, found, strict=True):
+            if not steps or table is None:
+                arrays.append(pa.chunked_array([pa.nulls(rows, type_)]))
+                continue
+            stored = _picked(table, tree, steps, set(leaves))
+            if column.id in coded and stored.type == pa.dictionary(pa.int32(), type_):
+                arrays.append(stored)
+                continue
+            decode = Decoder(file, column.label)
+            chunks = [decode.array(chunk, column, steps[-1]) for chunk in stored.chunks]
+            arrays.append(pa.chunked_array(chunks, type_))
+    except (pa.ArrowException, OSError, ValueError) as wrong:
+        raise DataFileError(file=path, reason=f"its columns cannot be decoded: {wrong}") from wrong
+    return pa.table(dict(zip([c.id for c in columns], arrays, strict=True)))
+
+
+def _rows(file: pq.ParquetFile, row_groups: Sequence[int] | None) -> int:
+    if row_groups is None:
+        return int(file.metadata.num_rows)
+    return sum(file.metadata.row_group(g).num_rows for g in row_groups)
+
+
+def _find(tree: ParquetNode, column: Column, path: str) -> list[ParquetNode] | None:
+    """The fields on the way from the row to a column, the column last; None where the file lacks it.
+
+    Raises:
+        DataFileError: the name is ambiguous, or the table maps by id and the file has none.
+    """
+    steps: list[ParquetNode] = []
+    at = tree
+    if column.field_ids and all(field_id(c) is None for c in tree.children):
+        raise DataFileError(file=path, reason="its fields have no ids, but the table maps columns by id")
+    for depth, name in enumerate(column.physical):
+        number = column.field_ids[depth] if column.field_ids else None
+        below = find_field(at, name, number, path)
+        if below is None:
+            return None
+        steps.append(below)
+        at = below
+    return steps
+
+
+def _picked(
+    table: pa.Table, tree: ParquetNode, steps: list[ParquetNode], leaves: set[int]
+) -> pa.ChunkedArray:
+    """A column of a table that holds only some leaves; NULL where a struct above it is."""
+    out: pa.ChunkedArray | None = None
+    at = tree
+    for step in steps:
+        read = [c for c in at.children if not leaves.isdisjoint(c.leaves)]
+        number = next(i for i, c in enumerate(read) if c.first == step.first)
+        out = table.column(number) if out is None else pc.struct_field(out, [number])
+        at = step
+    return out

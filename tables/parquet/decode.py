@@ -1,0 +1,187 @@
+"""Values as a file stores them, turned into the table's current logical type.
+
+Recursive over structs, arrays and maps. Only widenings that Delta allows are cast, each exactly; anything
+else is refused. Source: Delta protocol, Type Widening; Spark's rules for INT96, zone-less timestamps and the
+legacy calendar.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tailbit.errors import DataFileError, LegacyCalendarError
+from tailbit.tables.delta.schema import arrow_type
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.leaves import ParquetNode
+
+_GREGORIAN_START = -141_427
+"""1582-10-15 in days since 1970: before it the legacy calendar is Julian."""
+_ZONES_AGREE = -2_208_988_800_000_000
+"""1900-01-01 in us since 1970: from here on Spark's two calendars agree in every time zone."""
+
+
+def field_id(node: ParquetNode) -> int | None:
+    """The field id that a file gives a field."""
+    text = (node.field.metadata or {}).get(b"PARQUET:field_id")
+    return int(text) if text is not None else None
+
+
+def find_field(at: ParquetNode, name: str, number: int | None, path: str) -> ParquetNode | None:
+    """The field of an id, else of a name ignoring case; None where there is none.
+
+    Raises:
+        DataFileError: two fields that the name or id may mean.
+    """
+    if number is not None:
+        matches = [c for c in at.children if field_id(c) == number]
+    else:
+        matches = [c for c in at.children if c.field.name.lower() == name.lower()]
+    if len(matches) > 1:
+        raise DataFileError(file=path, reason=f"it has {len(matches)} fields that {name!r} may mean")
+    return matches[0] if matches else None
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Decodes one column of one file; `label` names the column in errors."""
+
+    file: pq.ParquetFile
+    label: str
+
+    @property
+    def _path(self) -> str:
+        return getattr(self.file, "path", "")
+
+    def array(self, stored: pa.Array, column: Column, node: ParquetNode) -> pa.Array:
+        """Stored values of a column in its logical Arrow type.
+
+        Raises:
+            DataFileError: values of a type that does not become the column's, or that do not fit it.
+            LegacyCalendarError: see the module.
+        """
+        if isinstance(stored, pa.ExtensionArray):
+            stored = stored.storage
+        kind = column.type.name
+        if kind == "variant" and pa.types.is_struct(stored.type):
+            return self._variant(stored, arrow_type(column.type, self.label))
+        if kind == "struct" and pa.types.is_struct(stored.type):
+            return self._struct(stored, column, node)
+        if kind == "array" and (pa.types.is_list(stored.type) or pa.types.is_large_list(stored.type)):
+            inner = self.array(stored.values, column.type.fields[0], node.children[0])
+            type_ = arrow_type(column.type, self.label)
+            return pa.ListArray.from_arrays(
+                stored.offsets.cast(pa.int32()), inner, type_, mask=stored.is_null()
+            )
+        if kind == "map" and pa.types.is_map(stored.type):
+            keys = self.array(stored.keys, column.type.fields[0], node.children[0])
+            items = self.array(stored.items, column.type.fields[1], node.children[1])
+            type_ = arrow_type(column.type, self.label)
+            return pa.MapArray.from_arrays(stored.offsets, keys, items, type_, mask=stored.is_null())
+        return self._leaf(stored, column, node)
+
+    def _struct(self, stored: pa.StructArray, column: Column, node: ParquetNode) -> pa.Array:
+        children, fields = [], []
+        for inner in column.type.fields:
+            number = inner.field_ids[-1] if inner.field_ids else None
+            found = find_field(node, inner.physical[-1], number, self._path)
+            type_ = arrow_type(inner.type, inner.label)
+            fields.append(pa.field(inner.name[-1], type_, inner.nullable))
+            if found is None:
+                children.append(pa.nulls(len(stored), type_))
+            else:
+                at = next(i for i, c in enumerate(node.children) if c.first == found.first)
+                children.append(self.array(stored.field(at), inner, found))
+        return pa.StructArray.from_arrays(children, fields=fields, mask=stored.is_null())
+
+    def _variant(self, stored: pa.StructArray, wanted: pa.DataType) -> pa.Array:
+        """The two encoded parts of a variant; one whose parts are shredded into columns is refused."""
+        parts = {stored.type.field(i).name: stored.field(i) for i in range(stored.type.num_fields)}
+        if parts.keys() != {"metadata", "value"}:
+            raise DataFileError(file=self._path, reason=f"column {self.label} holds a shredded variant")
+        arrays = [parts[f.name].cast(pa.binary()) for f in wanted]
+        return pa.StructArray.from_arrays(arrays, fields=list(wanted), mask=stored.is_null())
+
+    def _leaf(self, stored: pa.Array, column: Column, node: ParquetNode) -> pa.Array:
+        wanted = arrow_type(column.type, self.label)
+        if isinstance(stored, pa.DictionaryArray):
+            stored = stored.dictionary_decode()
+        self._check_calendar(stored, column, node)
+        if column.type.char_length:
+            return pc.utf8_rpad(stored.cast(wanted), column.type.char_length, " ")
+        if stored.type == wanted:
+            return stored
+        if not _becomes(stored.type, wanted) or (
+            column.type.name == "timestamp_ntz" and self._is_int96(node)
+        ):
+            raise DataFileError(
+                file=self._path,
+                reason=f"column {self.label} holds {stored.type}, the table says {column.type}",
+            )
+        return stored.cast(wanted)
+
+    def _is_int96(self, node: ParquetNode) -> bool:
+        return str(self.file.metadata.schema.column(node.first).physical_type) == "INT96"
+
+    def _check_calendar(self, stored: pa.Array, column: Column, node: ParquetNode) -> None:
+        """Refuse what Spark wrote in the hybrid calendar, where that is another day or instant than ours."""
+        if column.type.name not in ("date", "timestamp", "timestamp_ntz") or not len(stored):
+            return
+        if not self._written_legacy(self._is_int96(node)):
+            return
+        is_date = pa.types.is_date(stored.type)
+        numbers = stored.cast(pa.date32()).cast(pa.int32()) if is_date else _micros(stored)
+        least = pc.min(numbers).as_py()
+        if least is not None and least < (_GREGORIAN_START if is_date else _ZONES_AGREE):
+            since = "1582-10-15" if is_date else "1900-01-01"
+            raise LegacyCalendarError(file=self._path, column=self.label, type=column.type.name, since=since)
+
+    def _written_legacy(self, is_int96: bool) -> bool:
+        """Spark's own test: written by Spark before 3.0 (INT96: 3.1), or marked as legacy."""
+        keys = self.file.metadata.metadata or {}
+        mark, modern = (b"legacyINT96", b"3.1.0") if is_int96 else (b"legacyDateTime", b"3.0.0")
+        version = keys.get(b"org.apache.spark.version")
+        return b"org.apache.spark." + mark in keys or (version is not None and version < modern)
+
+
+def _micros(stored: pa.Array) -> pa.Array:
+    """Timestamps as us since 1970, whatever their unit."""
+    return stored.cast(pa.timestamp("us", stored.type.tz), safe=False).cast(pa.int64())
+
+
+def _becomes(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether stored values of one type are values of the other: one kind, or a widening Delta allows."""
+    types = pa.types
+    if types.is_null(found):
+        return True
+    if types.is_timestamp(wanted):
+        if types.is_timestamp(found):
+            return wanted.tz is not None or found.tz is None
+        return types.is_date(found) and wanted.tz is None
+    if types.is_decimal(wanted):
+        return bool(types.is_decimal(found) or types.is_integer(found))
+    if types.is_float64(wanted):
+        return bool(types.is_float32(found) or types.is_integer(found))
+    if types.is_integer(wanted):
+        return bool(types.is_integer(found))
+    if types.is_date(wanted):
+        return bool(types.is_date(found))
+    if types.is_string(wanted) or types.is_binary(wanted):
+        return bool(_is_text(found))
+    return False
+
+
+def _is_text(found: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_string(found)
+        or types.is_large_string(found)
+        or types.is_string_view(found)
+        or types.is_binary(found)
+        or types.is_large_binary(found)
+        or types.is_binary_view(found)
+        or types.is_fixed_size_binary(found)
+    )

@@ -1,0 +1,67 @@
+"""INT96 timestamps that pyarrow decodes to another time, found by decoding them once more in seconds.
+
+pyarrow takes the Julian day and the nanoseconds as unsigned, and its microseconds wrap around 64 bits; Spark
+writes negative ones for times before 4713 BC. In seconds nothing wraps, so a wrong time shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tailbit.errors import DataFileError
+from tailbit.tables.parquet.file import read_leaves
+
+_FIRST = -188_395_027_200
+"""4000 BC in seconds since 1970; a day before 4713 BC can come out 584 years later."""
+_LAST = (1 << 63) // 1_000_000
+"""The last second whose microseconds 64 bits hold."""
+
+
+def int96_leaves(metadata: pq.FileMetaData, leaves: Sequence[int]) -> list[int]:
+    """Those of the leaf columns that are INT96."""
+    return [leaf for leaf in leaves if metadata.schema.column(leaf).physical_type == "INT96"]
+
+
+def check_int96(
+    source: pa.NativeFile,
+    metadata: pq.FileMetaData,
+    leaves: Sequence[int],
+    row_groups: Sequence[int] | None,
+    path: str,
+) -> None:
+    """Make sure that the INT96 timestamps of those leaves are decoded rightly.
+
+    Cost: decodes them once more; some 10 ms a million rows.
+
+    Raises:
+        DataFileError: one of them is outside what is.
+    """
+    file = pq.ParquetFile(source, metadata=metadata, coerce_int96_timestamp_unit="s")
+    for column in read_leaves(file, leaves, row_groups, use_threads=False).columns:
+        for chunk in column.chunks:
+            for times in _timestamps(chunk):
+                bounds = pc.min_max(times.cast(pa.int64()))
+                low, high = bounds["min"].as_py(), bounds["max"].as_py()
+                if low is not None and not _FIRST <= low <= high < _LAST:
+                    reason = (
+                        "it holds INT96 timestamps before 4000 BC or after 287,000 AD, which are not read"
+                    )
+                    raise DataFileError(file=path, reason=reason)
+
+
+def _timestamps(values: pa.Array) -> Iterator[pa.Array]:
+    """The timestamps in an array, however deep."""
+    if pa.types.is_timestamp(values.type):
+        yield values
+    elif pa.types.is_struct(values.type):
+        for field in values.flatten():
+            yield from _timestamps(field)
+    elif pa.types.is_map(values.type):
+        yield from _timestamps(values.keys)
+        yield from _timestamps(values.items)
+    elif pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+        yield from _timestamps(values.flatten())

@@ -1,0 +1,88 @@
+"""The command line: one command a question, and `run`, which keeps the index.
+
+Exit status: 0 done, 1 a problem was found, 2 wrong use, 130 interrupted. Heavy imports stand inside the
+commands, so that `tailbit count` starts neither a JVM nor loads pyspark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from tailbit.cli.options import INTERRUPTED, PROBLEM, WRONG_USE, NoPandas
+from tailbit.cli.questions import count, explain, facets, positions, read
+from tailbit.cli.upkeep import alter, compact, demo, run, status, vacuum, verify
+from tailbit.errors import TailbitError, UsageError
+
+COMMANDS = (count, facets, read, positions, explain, status, verify, alter, compact, vacuum, run, demo)
+
+
+def main() -> None:
+    """Run the command line; errors become one or two lines on stderr and an exit status."""
+    try:
+        code = cli(standalone_mode=False, obj=NoPandas())
+        sys.stdout.flush()
+    except click.ClickException as wrong:
+        wrong.show()
+        sys.exit(wrong.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(INTERRUPTED)
+    except TailbitError as error:
+        click.echo(error.describe(), err=True)
+        sys.exit(WRONG_USE if isinstance(error, UsageError) else PROBLEM)
+    except (_NobodyReads, BrokenPipeError):
+        _leave_quietly()
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _leave_quietly() -> None:
+    """End because nobody reads on, as `head` does: nothing is wrong, and nothing is left to flush."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
+
+
+class _NobodyReads(Exception):
+    """Whoever read our output has gone."""
+
+
+class _Commands(click.Group):
+    """Tells a broken pipe from other ends: click would call it a problem, status 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as gone:
+            raise _NobodyReads from gone
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(package_name="tailbit", prog_name="tailbit")
+def cli() -> None:
+    """Row-level Roaring bitmap indexes for Delta tables, right at any lag.
+
+    Keep an index:  tailbit run TABLE --columns carrier,origin,dest
+
+    Ask it:         tailbit count TABLE "carrier = 'UA' AND dest IN ('SFO','LAX')"
+
+    TABLE is the folder that holds _delta_log. A question needs no index and no indexer to be answered
+    rightly: whatever the index does not cover is scanned.
+    """
+
+
+for command in COMMANDS:
+    # Docstrings are raw text; the mark that keeps lines apart in a help text is one character to click.
+    command.help = (command.help or "").replace("\\b\n", "\b\n")
+    cli.add_command(command)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""What the commands share: options, how a table is opened for a question, and how answers are printed.
+
+Heavy imports stand inside functions, so that a command loads only what it needs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from importlib.abc import MetaPathFinder
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from tailbit.answer import Answer
+    from tailbit.api import IndexedTable
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PROBLEM, WRONG_USE, INTERRUPTED = 1, 2, 130
+"""Exit statuses other than 0."""
+
+
+def index_option(function: F) -> F:
+    """`--index`."""
+    return click.option("--index", metavar="PATH", help="Where the index is.  [default: TABLE/_tailbit]")(
+        function
+    )
+
+
+def json_option(function: F) -> F:
+    """`--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for a program to read.")(function)
+
+
+def query_options(function: F) -> F:
+    """The options of every question."""
+    for option in (
+        click.option("--version", type=click.IntRange(min=0), help="Answer for this version of the table."),
+        click.option("--as-of", metavar="TIME", help="Answer for the last version at this time (ISO 8601)."),
+        click.option(
+            "--time-zone", default="UTC", show_default=True, help="Session time zone of the predicate."
+        ),
+        click.option(
+            "--partition-time-zone",
+            metavar="ZONE",
+            help="Time zone of partition values that have none.  [default: that of --time-zone]",
+        ),
+        index_option,
+    ):
+        function = option(function)
+    return function
+
+
+_SIGNED = re.compile(r"-[\s(+-]*(?:\d|\.\d).*(?:[=<>]|\b(?:IN|IS|NOT|BETWEEN)\b)", re.IGNORECASE | re.DOTALL)
+"""A predicate that begins with a negative number. Two minus signs that touch begin a comment of SQL."""
+
+
+class Question(click.Command):
+    """A command that takes a predicate, which may begin with a minus sign, as options do."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; a blank in front of such a predicate keeps it from being read as an option."""
+        return super().parse_args(ctx, [f" {arg}" if _SIGNED.match(arg) else arg for arg in args])
+
+
+class NoPandas(MetaPathFinder):
+    """Keeps pandas out of a question's process.
+
+    pyarrow imports it, for half a second, to see whether an argument is a data frame.
+    """
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        """Refuse pandas; every other module is left to the finders behind."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
+
+
+def open_for_question(table: str, index: str | None) -> IndexedTable:
+    """The table of a question; in a process that is there only for it, without pandas."""
+    finder = click.get_current_context().find_object(NoPandas)
+    if finder is not None:
+        sys.meta_path.insert(0, finder)
+    from tailbit.api import open_indexed
+
+    return open_indexed(table, index)
+
+
+def ask(table: str, predicate: str | None, options: dict[str, Any]) -> Answer:
+    """The answer that a command's arguments ask for."""
+    return open_for_question(table, options["index"]).where(
+        predicate,
+        version=options["version"],
+        as_of=options["as_of"],
+        zone=options["time_zone"],
+        partition_zone=options["partition_time_zone"],
+    )
+
+
+def emit(value: Any) -> None:
+    """Print a value as a line of JSON."""
+    from tailbit.cli.plain_values import json_value
+
+    click.echo(json.dumps(json_value(value), ensure_ascii=False))
+
+
+def warn(answer: Answer) -> None:
+    """Say on stderr what of the index is damaged: the answer is right, but slower than it need be."""
+    for damage in answer.damaged:
+        click.echo(f"warning: {damage}; the data was read instead", err=True)
+
+
+def or_dash(value: Any) -> Any:
+    """A value for people: a dash where there is none."""
+    return "-" if value is None else value
+
+
+def split_columns(text: str | None) -> list[str] | None:
+    """The names in a comma-separated list; a name in backticks may hold a comma."""
+    if text is None:
+        return None
+    names = [n.strip() for n in re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text)]
+    return [n for n in names if n]

@@ -1,0 +1,209 @@
+"""The commands that ask: count, facets, read, positions, explain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tailbit.cli.options import (
+    Question,
+    ask,
+    emit,
+    json_option,
+    or_dash,
+    query_options,
+    split_columns,
+    warn,
+)
+
+
+@click.command(cls=Question)
+@click.argument("table")
+@click.argument("predicate", required=False)
+@query_options
+@json_option
+def count(table: str, predicate: str | None, as_json: bool, **options: Any) -> None:
+    r"""Count the rows of TABLE where PREDICATE is true (all rows without one).
+
+    \b
+    tailbit count flights "carrier = 'UA' AND dest IN ('SFO','LAX')"
+    tailbit count flights "dep_delay >= 60" --version 12
+    tailbit count flights "dest IS NULL" --as-of 2026-01-31T12:00:00Z --json
+
+    Behind `--` no argument is an option, whatever it begins with: tailbit count flights -- "-x = 1"
+
+    \b
+    With --json, one object:
+      count            rows where PREDICATE is true
+      version          version of TABLE answered for
+      covered_version  last version that the index holds as a whole, or null
+      files            files of TABLE at that version
+      files_scanned    files whose data had to be read: not covered, or left open by the index
+      damaged          files of the index that could not be read; the data was read instead
+    """
+    answer = ask(table, predicate, options)
+    n = answer.count()
+    warn(answer)
+    if not as_json:
+        click.echo(n)
+        return
+    emit(
+        {
+            "count": n,
+            "version": answer.version,
+            "covered_version": answer.covered_version,
+            "files": answer.files_in_table,
+            "files_scanned": answer.files_scanned,
+            "damaged": [str(damage) for damage in answer.damaged],
+        }
+    )
+
+
+@click.command(cls=Question)
+@click.argument("table")
+@click.argument("column")
+@click.option("--where", metavar="PREDICATE", help="Only rows where this is true.")
+@click.option("--top", type=click.IntRange(min=1), help="Only the most frequent N values.")
+@query_options
+@json_option
+def facets(
+    table: str, column: str, where: str | None, top: int | None, as_json: bool, **options: Any
+) -> None:
+    r"""Count the rows of TABLE per value of COLUMN, the most frequent first.
+
+    \b
+    tailbit facets flights carrier --where "origin = 'JFK'" --top 10
+
+    With --json: {"column", "version", "facets": [{"value", "count"}, ...]}; a value that JSON lacks (a date,
+    a decimal, NaN) is text, bytes are hex digits, NULL is null.
+    """
+    answer = ask(table, where, options)
+    items = list(answer.facets(column).items())[:top]
+    warn(answer)
+    if as_json:
+        emit(
+            {
+                "column": column,
+                "version": answer.version,
+                "facets": [{"value": v, "count": n} for v, n in items],
+            }
+        )
+        return
+    from tailbit.cli.plain_values import cell, json_value
+    from tailbit.cli.render import print_table
+
+    header = [f"`{column}`" if column.lower() == "count" else column, "count"]
+    print_table(header, [[cell(json_value(v)), n] for v, n in items])
+
+
+@click.command(cls=Question)
+@click.argument("table")
+@click.argument("predicate", required=False)
+@click.option("--columns", metavar="A,B", help="Only these columns.  [default: all]")
+@click.option(
+    "--limit", type=click.IntRange(min=0), help="At most N rows.  [default: 20 on a terminal table, else all]"
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv", "parquet"]),
+    default="table",
+    show_default=True,
+)
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of the terminal.")
+@query_options
+def read(
+    table: str,
+    predicate: str | None,
+    columns: str | None,
+    limit: int | None,
+    form: str,
+    output: str | None,
+    **options: Any,
+) -> None:
+    r"""Read the rows of TABLE where PREDICATE is true.
+
+    \b
+    tailbit read flights "carrier = 'UA'" --columns flight,dest --limit 5
+    tailbit read flights "dest = 'HNL'" --format parquet -o honolulu.parquet
+    tailbit read flights --format csv --columns "carrier,`air time`" > flights.csv
+
+    JSON is a line per row. A map is a JSON object; where its keys are structs, arrays or maps, it is a list
+    of {"key", "value"}. In CSV, NULL is an empty field and an empty string is "". No two columns have one
+    name: where a field s.a and a column named s.a are both read, the column is named `s.a`, in backticks.
+    """
+    from tailbit.cli.render import write_rows
+
+    if form == "parquet" and output is None:
+        raise click.UsageError("--format parquet needs -o FILE")
+    if limit is None and form == "table":
+        limit = 20
+    answer = ask(table, predicate, options)
+    schema, tables = answer.stream(split_columns(columns), limit)
+    write_rows(schema, tables, form, output)
+    warn(answer)
+
+
+@click.command(cls=Question)
+@click.argument("table")
+@click.argument("predicate", required=False)
+@query_options
+@json_option
+def positions(table: str, predicate: str | None, as_json: bool, **options: Any) -> None:
+    r"""Print path and 0-based physical row position of each row of TABLE where PREDICATE is true.
+
+    \b
+    tailbit positions flights "dest IS NULL"
+
+    Lines are tab-separated: path, position. With --json: {"version", "positions": {path: [position, ...]}}.
+    """
+    answer = ask(table, predicate, options)
+    found = answer.positions()
+    warn(answer)
+    if as_json:
+        emit({"version": answer.version, "positions": {p: at.tolist() for p, at in found.items()}})
+        return
+    for path, at in found.items():
+        click.echo("\n".join(f"{path}\t{position}" for position in at.tolist()))
+
+
+@click.command(cls=Question)
+@click.argument("table")
+@click.argument("predicate", required=False)
+@query_options
+@json_option
+def explain(table: str, predicate: str | None, as_json: bool, **options: Any) -> None:
+    r"""Show per file of TABLE whether the index covers it, and what kept or pruned it.
+
+    \b
+    tailbit explain flights "carrier = 'UA' AND dep_delay > 600"
+
+    A file is kept or pruned by the index or the log alone, rechecked where the index left rows open, or
+    scanned.
+    """
+    answer = ask(table, predicate, options)
+    account = answer.explain()
+    warn(answer)
+    if as_json:
+        emit(account)
+        return
+    from tailbit.cli.render import print_table
+
+    click.echo(f"version {account['version']}, covered up to {or_dash(account['covered_version'])}")
+    click.echo(f"predicate: {account['predicate']}")
+    click.echo(
+        f"{account['segments']} segments, {account['bytes_touched']} bytes touched, {account['count']} rows"
+    )
+    rows = [
+        [
+            f["path"],
+            "yes" if f["covered"] else "no",
+            f["outcome"],
+            f["by"] or "",
+            or_dash(f["rows"]),
+            f["matching"],
+        ]
+        for f in account["files"]
+    ]
+    print_table(["file", "covered", "outcome", "by", "rows", "matching"], rows)

@@ -1,0 +1,187 @@
+"""What the command line shows: tables, progress, rows in a format. rich draws; nothing here computes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from tailbit.cli.plain_values import cell, csv_column, plain_rows
+from tailbit.errors import StorageError
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """A table for a terminal; tab-separated lines where the output is no terminal."""
+    if not sys.stdout.isatty():
+        for row in (header, *rows):
+            sys.stdout.write("\t".join(str(v) for v in row) + "\n")
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*header)
+    for row in rows:
+        table.add_row(*[str(v) for v in row])
+    Console().print(table)
+
+
+def write_rows(schema: pa.Schema, tables: Iterable[pa.Table], form: str, output: str | None) -> None:
+    """Rows as table, JSON lines, CSV or Parquet, to a file or the terminal, as they come.
+
+    A file appears under its name once it is whole. Values are text as `plain_values` says. In CSV, NULL is an
+    empty field, an empty string is "", a float that is no number is nan, inf or -inf, and a struct, array or
+    map is JSON.
+
+    Raises:
+        StorageError: the file cannot be written.
+        UsageError: a map holds one key twice, which only Parquet can show.
+    """
+    try:
+        if output is None:
+            _write_text(schema, tables, form, sys.stdout.buffer)
+            return
+        with _finished(output) as path:
+            if form == "parquet":
+                _write_parquet(schema, tables, path)
+                return
+            with open(path, "wb") as out:
+                _write_text(schema, tables, form, out)
+    except BrokenPipeError:
+        raise
+    except (OSError, pa.ArrowInvalid) as refused:
+        raise StorageError(path=output or "standard output", reason=str(refused)) from refused
+
+
+@contextlib.contextmanager
+def _finished(output: str) -> Iterator[str]:
+    """A path to write to that becomes `output` when all went well; a device or pipe is written as it is."""
+    if os.path.exists(output) and not os.path.isfile(output):
+        yield output
+        return
+    unfinished = f"{output}.{os.getpid()}.unfinished"
+    try:
+        yield unfinished
+        os.replace(unfinished, output)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(unfinished)
+
+
+def _write_parquet(schema: pa.Schema, tables: Iterable[pa.Table], path: str) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(path, schema) as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+def _write_text(schema: pa.Schema, tables: Iterable[pa.Table], form: str, out: BinaryIO) -> None:
+    if form == "csv":
+        _write_csv(schema, tables, out)
+    elif form == "json":
+        for row in plain_rows(tables):
+            out.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+    elif out is sys.stdout.buffer:
+        rows = [[cell(v) for v in row.values()] for row in plain_rows(tables)]
+        print_table(schema.names, rows)
+        sys.stderr.write(f"{len(rows)} rows\n")
+    else:
+        for cells in (schema.names, *(map(cell, row.values()) for row in plain_rows(tables))):
+            out.write("\t".join(cells).encode() + b"\n")
+
+
+def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> None:
+    from pyarrow import csv
+
+    for number, table in enumerate(chain([schema.empty_table()], tables)):
+        buffer = pa.BufferOutputStream()
+        flat = pa.table([csv_column(c) for c in table.columns], names=schema.names)
+        csv.write_csv(flat, buffer, csv.WriteOptions(include_header=number == 0))
+        out.write(buffer.getvalue().to_pybytes())
+
+
+@contextlib.contextmanager
+def progress_bar(title: str, *, hidden: bool = False) -> Iterator[Callable[[int, int], None] | None]:
+    """A callback (done, total) that draws a bar on stderr; None where there is no terminal."""
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def print_status(found: dict[str, Any]) -> None:
+    """The status of an index, one line a fact."""
+    for key, value in found.items():
+        if isinstance(value, list):
+            value = ", ".join(str(v) for v in value)
+        elif isinstance(value, dict):
+            value = "  ".join(f"{k} {v}" for k, v in value.items()) or "-"
+        sys.stdout.write(f"{key.replace('_', ' '):<18}{'-' if value is None else value}\n")
+
+
+def progress_lines(as_json: bool) -> Callable[[Any], None]:
+    """A callback that tells the progress of a running indexer: a live line on a terminal, lines elsewhere.
+
+    An idle look is told only on a terminal or as JSON, so that a log holds a line per batch.
+    """
+    if as_json:
+        return _json_progress
+    if not sys.stderr.isatty():
+        return _plain_progress
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    live = Live(console=Console(stderr=True), refresh_per_second=4, transient=False)
+    live.start()
+
+    def show(progress: Any) -> None:
+        live.update(Text(_progress_text(progress)))
+
+    return show
+
+
+def _progress_text(progress: Any) -> str:
+    done = "building" if progress.covered is None else f"covered v{progress.covered}"
+    lag = progress.lag
+    behind = "up to date" if not lag.versions else f"{lag.versions} versions, {lag.seconds:.1f} s behind"
+    work = (
+        ""
+        if progress.idle
+        else f" · {progress.files} files, {progress.rows} rows in {progress.batch_ms:.0f} ms"
+    )
+    return f"{done} of v{progress.head} · {behind}{work}"
+
+
+def _plain_progress(progress: Any) -> None:
+    if not progress.idle:
+        sys.stderr.write(_progress_text(progress) + "\n")
+        sys.stderr.flush()
+
+
+def _json_progress(progress: Any) -> None:
+    found = {
+        "covered_version": progress.covered,
+        "head": progress.head,
+        "files": progress.files,
+        "rows": progress.rows,
+        "lag_versions": progress.lag.versions,
+        "lag_files": progress.lag.files,
+        "lag_bytes": progress.lag.bytes,
+        "lag_seconds": round(progress.lag.seconds, 3),
+        "batch_ms": round(progress.batch_ms, 1),
+        "idle": progress.idle,
+    }
+    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.flush()

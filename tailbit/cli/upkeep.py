@@ -1,0 +1,244 @@
+"""The commands that keep an index: status, verify, alter, compact, vacuum, run; and the demo."""
+
+from __future__ import annotations
+
+import click
+
+from tailbit.cli.options import (
+    PROBLEM,
+    emit,
+    index_option,
+    json_option,
+    open_for_question,
+    or_dash,
+    split_columns,
+)
+
+
+@click.command()
+@click.argument("table")
+@index_option
+@json_option
+def status(table: str, index: str | None, as_json: bool) -> None:
+    r"""Show columns, covered version, head, lag, segments and sizes of the index of TABLE.
+
+    \b
+    tailbit status flights --json
+    """
+    from tailbit.status import status_of
+
+    found = status_of(table, index)
+    if as_json:
+        emit(found)
+        return
+    from tailbit.cli.render import print_status
+
+    print_status(found)
+
+
+@click.command()
+@click.argument("table")
+@index_option
+@click.option(
+    "--samples",
+    type=click.IntRange(min=0),
+    default=200,
+    show_default=True,
+    help="Values to read again from the data.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
+@json_option
+def verify(table: str, index: str | None, samples: int, seed: int, as_json: bool) -> int:
+    r"""Check the index of TABLE: records, postings, value counts, and a sample of values in the data files.
+
+    \b
+    tailbit verify flights --samples 1000
+
+    Exit status 1 when something is wrong.
+    """
+    from tailbit.cli.render import progress_bar
+
+    opened = open_for_question(table, index)
+    with progress_bar("verify", hidden=as_json) as advance:
+        report = opened.verify(samples=samples, seed=seed, progress=advance)
+    if as_json:
+        emit(
+            {
+                "sound": report.sound,
+                "state": report.state,
+                "version": report.version,
+                "files": report.files,
+                "spaces": report.spaces,
+                "postings": report.postings,
+                "positions": report.positions,
+                "counts": report.counts,
+                "sampled": report.sampled,
+                "problems": [{"where": p.where, "found": p.found} for p in report.problems],
+            }
+        )
+    else:
+        click.echo(f"index {report.state}, compared with version {or_dash(report.version)} of the table")
+        click.echo(
+            f"{report.files} files, {report.spaces} row spaces, {report.postings} postings, "
+            f"{report.positions} positions, {report.counts} value counts, {report.sampled} values read again"
+        )
+        for problem in report.problems:
+            click.echo(f"WRONG {problem.where}: {problem.found}")
+        click.echo("sound" if report.sound else f"{len(report.problems)} problems")
+    return 0 if report.sound else PROBLEM
+
+
+@click.command()
+@click.argument("table")
+@click.option("--add", metavar="A,B", multiple=True, help="Columns to index from now on.")
+@click.option("--drop", metavar="C,D", multiple=True, help="Columns to index no longer.")
+@index_option
+@json_option
+def alter(table: str, add: tuple[str, ...], drop: tuple[str, ...], index: str | None, as_json: bool) -> None:
+    r"""Change which columns of TABLE are indexed, whether or not an indexer runs.
+
+    A running indexer takes it up by itself, else the next `tailbit run` does. Questions are right all the
+    while: of a file that does not have a column posted yet, the data is read.
+
+    \b
+    tailbit alter flights --add dep_delay,tailnum --drop dest
+    tailbit alter flights --drop "`air time`" --json
+    """
+    from tailbit.status import running_indexer
+
+    coming = [name for names in add for name in split_columns(names) or ()]
+    going = [name for names in drop for name in split_columns(names) or ()]
+    if not coming and not going:
+        raise click.UsageError("give --add or --drop")
+    opened = open_for_question(table, index)
+    done = opened.alter(coming, going)
+    indexer = running_indexer(opened.index_path)
+    labels = list(opened.indexed().values())
+    if as_json:
+        emit(
+            {"added": list(done.added), "dropped": list(done.dropped), "columns": labels, "indexer": indexer}
+        )
+        return
+    for word, names in (("added", done.added), ("dropped", done.dropped)):
+        if names:
+            click.echo(f"{word}: {', '.join(names)}")
+    if not done.added and not done.dropped:
+        click.echo("nothing to change")
+    click.echo(f"columns: {', '.join(labels)}")
+    if done.added:
+        click.echo(_who_posts(table, index, indexer))
+
+
+def _who_posts(table: str, index: str | None, indexer: str | None) -> str:
+    """Who will post a new column, and what to start where nobody does."""
+    if indexer is not None:
+        return f"the running indexer ({indexer}) posts what is new"
+    given = "" if index is None else f" --index {index}"
+    return f"no indexer runs: start one to post what is new: tailbit run {table}{given}"
+
+
+@click.command()
+@click.argument("table")
+@index_option
+@json_option
+def compact(table: str, index: str | None, as_json: bool) -> None:
+    r"""Merge the small segments of the index of TABLE now (the indexer does so by itself as it goes).
+
+    \b
+    tailbit compact flights
+    """
+    merged = open_for_question(table, index).compact()
+    if as_json:
+        emit({"merged": merged})
+    else:
+        click.echo(f"{merged} merges")
+
+
+@click.command()
+@click.argument("table")
+@index_option
+@click.option(
+    "--older-than",
+    metavar="HOURS",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    help="Keep files younger than this: open answers may still read them.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@json_option
+def vacuum(table: str, index: str | None, older_than: float, dry_run: bool, as_json: bool) -> None:
+    r"""Delete files of the index of TABLE that no state of it refers to any more.
+
+    \b
+    tailbit vacuum flights --older-than 24 --dry-run
+    """
+    gone = open_for_question(table, index).vacuum(older_than_hours=older_than, dry_run=dry_run)
+    if as_json:
+        emit({"deleted": gone, "dry_run": dry_run})
+    else:
+        click.echo(f"{len(gone)} files {'would be ' if dry_run else ''}deleted")
+
+
+@click.command()
+@click.argument("table")
+@click.option(
+    "--columns",
+    metavar="A,B",
+    help="Columns to index; remembered in the index, so only the first run needs it.",
+)
+@index_option
+@click.option("--checkpoint", metavar="PATH", help="Spark checkpoint.  [default: INDEX/_checkpoint]")
+@click.option("--once", is_flag=True, help="Index what is there and stop.")
+@click.option("--trigger", default="200ms", show_default=True, help="How often to look for new commits.")
+@click.option("--master", default="local[2]", show_default=True, help="Spark master.")
+@click.option("--quiet", is_flag=True, help="No progress lines.")
+@json_option
+def run(
+    table: str,
+    columns: str | None,
+    index: str | None,
+    checkpoint: str | None,
+    once: bool,
+    trigger: str,
+    master: str,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    r"""Keep the index of TABLE up to date: a Spark Structured Streaming query that tails its commit log.
+
+    Stop it with Ctrl-C or SIGTERM: the batch in flight is finished. Start it again any time: it goes on where
+    the index says it was. Progress and lag are also in the Spark UI.
+
+    \b
+    tailbit run flights --columns carrier,origin,dest          # for ever
+    tailbit run flights --once                                 # catch up and stop
+    """
+    from tailbit.cli.render import progress_lines
+    from tailbit.streaming.job import run as run_job
+
+    return run_job(
+        table,
+        columns=split_columns(columns),
+        index=index,
+        checkpoint=checkpoint,
+        once=once,
+        trigger=trigger,
+        master=master,
+        on_progress=None if quiet else progress_lines(as_json),
+    )
+
+
+@click.command()
+@click.option(
+    "--folder", metavar="PATH", help="Where to put the demo's table.  [default: a temporary folder]"
+)
+def demo(folder: str | None) -> int:
+    r"""Index a year of flights while it is written, kill the indexer on the way, check every answer.
+
+    \b
+    tailbit demo
+    """
+    from tailbit.demo.run import run_demo
+
+    return run_demo(folder)

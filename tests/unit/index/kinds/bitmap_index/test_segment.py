@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyroaring import BitMap
+
+from support.index_records import unchecked_segment
+from tailbit.errors import CorruptIndexError
+from tailbit.index.kinds.bitmap_index.row_group import Cache
+from tailbit.index.kinds.bitmap_index.segment import (
+    BYTES_PER_GROUP,
+    KEYS_PER_GROUP,
+    Postings,
+    Segment,
+    write_segment,
+)
+from tailbit.tables.storage import Storage
+
+Key = bytes | None
+EVERYTHING = (None, False, None, False)
+ROWS = 100_000
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return Storage(str(tmp_path))
+
+
+def postings(column: str, bits: Mapping[Key, Iterable[int]], key_type: str = "string") -> Postings:
+    made = [BitMap(rows) for rows in bits.values()]
+    return Postings(
+        column,
+        key_type,
+        pa.array(list(bits), pa.binary()),
+        np.array([len(b) for b in made], dtype=np.int64),
+        pa.array([b.serialize() for b in made], pa.binary()),
+    )
+
+
+def segment(storage: Storage, *parts: Postings, rows: int = ROWS) -> Segment:
+    return Segment(storage, write_segment(storage, "space", rows, parts).path)
+
+
+def unchecked(storage: Storage, *parts: Postings, rows: int = ROWS) -> Segment:
+    return Segment(storage, unchecked_segment(storage, "space", rows, *parts).path)
+
+
+def number(at: int) -> bytes:
+    return b"%08d" % at
+
+
+def many(count: int, each: int = 1) -> dict[Key, Iterable[int]]:
+    return {number(at): range(at, at + each) for at in range(count)}
+
+
+def test_a_posting_is_found_by_its_key(storage: Storage) -> None:
+    found = segment(storage, postings("a", {None: [3], b"x": [0, 1], b"y": [2, 4]}))
+    assert found.lookup("a", b"x") == BitMap([0, 1])
+    assert found.lookup("a", None) == BitMap([3])
+
+
+def test_a_key_or_column_that_is_not_there_has_no_posting(storage: Storage) -> None:
+    found = segment(storage, postings("a", {b"b": [0], b"d": [1]}))
+    assert [found.lookup("a", key) for key in (b"a", b"c", b"e", b"", None)] == [None] * 5
+    assert found.lookup("z", b"b") is None
+    assert found.select("z", [EVERYTHING]) == ([], [])
+    assert found.key_count("z") == 0
+
+
+def test_a_range_holds_what_its_ends_say_and_never_null(storage: Storage) -> None:
+    found = segment(storage, postings("a", {None: [9], b"a": [0], b"b": [1], b"c": [2]}))
+    ranges = {
+        (None, False, None, False): [b"a", b"b", b"c"],
+        (b"a", True, b"c", True): [b"a", b"b", b"c"],
+        (b"a", False, b"c", False): [b"b"],
+        (None, False, b"b", True): [b"a", b"b"],
+        (b"b", False, None, False): [b"c"],
+        (b"aa", True, b"az", True): [],
+        (b"x", True, None, False): [],
+        (b"c", True, b"a", True): [],
+    }
+    assert {r: found.select("a", [r])[0] for r in ranges} == ranges
+
+
+def test_ranges_are_answered_in_the_order_asked(storage: Storage) -> None:
+    found = segment(storage, postings("a", many(100)))
+    keys, bitmaps = found.select(
+        "a", [(number(7), True, number(8), True), (number(2), True, number(2), True)]
+    )
+    assert keys == [number(7), number(8), number(2)]
+    assert bitmaps == [BitMap([7]), BitMap([8]), BitMap([2])]
+
+
+def test_columns_keep_their_own_keys_and_types(storage: Storage) -> None:
+    found = segment(storage, postings("a", {b"x": [0]}), postings("b", {b"x": [1]}, "binary"))
+    assert found.columns == {"a": "string", "b": "binary"}
+    assert found.lookup("b", b"x") == BitMap([1])
+    assert (found.space, found.rows) == ("space", ROWS)
+
+
+def test_a_row_group_is_of_one_column_and_bounded(storage: Storage) -> None:
+    heavy = {number(at): range(at, ROWS, 3) for at in range(60)}
+    found = segment(storage, postings("a", many(2 * KEYS_PER_GROUP + 5)), postings("b", heavy))
+    file = pq.ParquetFile(storage.local_path(found.path))
+    for group in range(file.metadata.num_row_groups):
+        rows = file.read_row_group(group)
+        assert len(set(rows["column"].to_pylist())) == 1
+        assert len(rows) <= KEYS_PER_GROUP
+        assert len(rows) == 1 or sum(map(len, rows["bitmap"].to_pylist())) <= BYTES_PER_GROUP
+    assert found.key_count("a") == 2 * KEYS_PER_GROUP + 5
+    assert found.select("b", [EVERYTHING])[1] == [BitMap(rows) for rows in heavy.values()]
+
+
+def test_a_bitmap_larger_than_a_row_group_has_one_of_its_own(storage: Storage) -> None:
+    rows = 1 << 25
+    large = np.arange(0, rows, 16, dtype=np.uint32)
+    found = segment(storage, postings("a", {None: large, b"x": [1], b"y": [2]}), rows=rows)
+    assert found.lookup("a", None) == BitMap(large)
+    assert found.lookup("a", b"y") == BitMap([2])
+
+
+def test_parts_of_a_column_share_row_groups(storage: Storage) -> None:
+    parts = [postings("a", {number(at): [at]}) for at in range(300)]
+    found = segment(storage, *parts, postings("b", {b"x": [0]}))
+    assert pq.read_metadata(storage.local_path(found.path)).num_row_groups == 2
+    assert found.select("a", [EVERYTHING])[1] == [BitMap([at]) for at in range(300)]
+
+
+def test_a_range_reads_only_the_row_groups_that_overlap(storage: Storage) -> None:
+    path = segment(storage, postings("a", many(5 * KEYS_PER_GROUP))).path
+    one, all_of_it = Segment(storage, path), Segment(storage, path)
+    one.select("a", [(number(12_000), True, number(13_000), True)])
+    read = one.bytes_read
+    for group in range(5):
+        all_of_it.select("a", [(number(group * KEYS_PER_GROUP), True, number(group * KEYS_PER_GROUP), True)])
+    assert 0 < read < all_of_it.bytes_read / 3
+
+
+def test_what_was_read_is_not_read_again(storage: Storage) -> None:
+    found = segment(storage, postings("a", many(50)))
+    found.lookup("a", number(3))
+    read = found.bytes_read
+    storage.delete(found.path)
+    assert found.lookup("a", number(4)) == BitMap([4])
+    assert found.bytes_read == read
+
+
+def test_keys_and_cardinalities_come_without_bitmaps(storage: Storage) -> None:
+    found = segment(storage, postings("a", {None: [1], b"x": range(10), b"y": range(20, 25)}))
+    keys, cardinality = found.keys("a")
+    assert keys.to_pylist() == [None, b"x", b"y"]
+    assert cardinality.tolist() == [1, 10, 5]
+
+
+def test_all_postings_come_a_row_group_at_a_time(storage: Storage) -> None:
+    found = segment(storage, postings("a", {None: [9], **many(KEYS_PER_GROUP)}))
+    sizes = [(len(keys), len(bitmaps)) for keys, bitmaps in found.postings("a")]
+    assert sizes == [(KEYS_PER_GROUP, KEYS_PER_GROUP), (1, 1)]
+
+
+def test_postings_may_come_chunked_and_with_plain_numbers(storage: Storage) -> None:
+    part = postings("a", {b"x": [1], b"y": [2]})
+    chunked = Postings(
+        "a",
+        "string",
+        pa.chunked_array([part.keys]),
+        [1, 1],
+        pa.chunked_array([part.bitmaps]),  # type: ignore[arg-type]
+    )
+    assert segment(storage, chunked).lookup("a", b"y") == BitMap([2])
+
+
+def test_a_position_beyond_the_row_space_is_damage(storage: Storage) -> None:
+    found = unchecked(storage, postings("a", {b"x": [10]}), rows=10)
+    with pytest.raises(CorruptIndexError, match="beyond"):
+        found.lookup("a", b"x")
+
+
+def test_a_bitmap_of_another_cardinality_is_damage(storage: Storage) -> None:
+    part = postings("a", {b"x": [1, 2]})
+    wrong = Postings("a", "string", part.keys, part.cardinality + 1, part.bitmaps)
+    with pytest.raises(CorruptIndexError, match="recorded"):
+        unchecked(storage, wrong).lookup("a", b"x")
+
+
+def test_bytes_that_are_no_bitmap_are_damage(storage: Storage) -> None:
+    part = postings("a", {b"x": [1, 2]})
+    for data in (b"", b"nonsense", part.bitmaps[0].as_py()[:-1]):
+        wrong = Postings("a", "string", part.keys, part.cardinality, pa.array([data], pa.binary()))
+        with pytest.raises(CorruptIndexError):
+            unchecked(storage, wrong).lookup("a", b"x")
+
+
+def test_a_missing_segment_is_damage_by_name(storage: Storage) -> None:
+    found = segment(storage, postings("a", {b"x": [1]}))
+    storage.delete(found.path)
+    with pytest.raises(CorruptIndexError, match="missing"):
+        Segment(storage, found.path).lookup("a", b"x")
+
+
+def test_the_cache_forgets_what_was_used_least_recently() -> None:
+    cache = Cache(100)
+    loads: list[int] = []
+
+    def load(at: int) -> tuple[int, int]:
+        loads.append(at)
+        return at, 40
+
+    for at in (1, 2, 1, 3, 1, 2):
+        assert cache.get(("f", at), lambda at=at: load(at)) == at
+    assert loads == [1, 2, 3, 2]
+
+
+def test_the_cache_keeps_a_value_larger_than_itself_until_the_next() -> None:
+    cache = Cache(1)
+    assert cache.get(("f", 1), lambda: ("large", 500)) == "large"
+    assert cache.get(("f", 1), lambda: ("never", 500)) == "large"

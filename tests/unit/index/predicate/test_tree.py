@@ -1,0 +1,204 @@
+"""Predicates as sets of values, and their ranges over stored keys."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tailbit.errors import ColumnTypeError
+from tailbit.index.keys import MAX_KEY, encode_value
+from tailbit.index.predicate.tree import (
+    And,
+    Compare,
+    Constant,
+    Interval,
+    Leaf,
+    Node,
+    Or,
+    ValueSet,
+    all_of,
+    any_of,
+    columns_of,
+    is_null,
+    is_true,
+    key_ranges,
+    negate,
+)
+from tailbit.index.predicate.value_sets import NULL
+from tailbit.tables.model import Column, DataType
+
+INTEGER = DataType("integer")
+X = Column(("x",), ("x",), INTEGER)
+Y = Column(("y",), ("y",), INTEGER)
+
+
+def leaf(column: Column, *points: int) -> Leaf:
+    true = ValueSet.points(points)
+    return Leaf(column, true, true.others(), f"{column.label} IN {points}")
+
+
+def above(column: Column, value: int) -> Leaf:
+    true = ValueSet.of([Interval(value, False, None, False)])
+    return Leaf(column, true, true.others(), f"{column.label} > {value}")
+
+
+def below(column: Column, value: int) -> Leaf:
+    true = ValueSet.of([Interval(None, False, value, False)])
+    return Leaf(column, true, true.others(), f"{column.label} < {value}")
+
+
+def test_conditions_on_one_column_under_one_and_are_one_interval() -> None:
+    node = all_of([above(X, 1), leaf(Y, 3), below(X, 9)])
+    assert isinstance(node, And)
+    first = node.children[0]
+    assert isinstance(first, Leaf)
+    assert first.true.intervals == (Interval(1, False, 9, False),)
+    assert first.text == "x > 1 AND x < 9"
+    assert [c.id for c in columns_of(node)] == ["x", "y"]
+
+
+def test_conditions_on_one_column_under_one_or_are_one_set() -> None:
+    node = any_of([leaf(X, 5), leaf(X, 1), above(X, 8)])
+    assert isinstance(node, Leaf)
+    assert node.true.intervals == (
+        Interval(1, True, 1, True),
+        Interval(5, True, 5, True),
+        Interval(8, False, None, False),
+    )
+    assert node.false == node.true.others()
+
+
+def test_constants_disappear_and_null_stays() -> None:
+    assert all_of([leaf(X, 1), Constant(True)]) == leaf(X, 1)
+    assert all_of([leaf(X, 1), Constant(False)]) == Constant(False)
+    assert any_of([leaf(X, 1), Constant(False)]) == leaf(X, 1)
+    assert any_of([leaf(X, 1), Constant(True)]) == Constant(True)
+    assert all_of([]) == Constant(True)
+    assert any_of([]) == Constant(False)
+    assert all_of([leaf(X, 1), Constant(None)]) == And((leaf(X, 1), Constant(None)))
+
+
+def test_not_goes_to_the_leaves() -> None:
+    node = negate(all_of([leaf(X, 1), Compare(X, "<", Y, INTEGER), Constant(None)]))
+    assert isinstance(node, Or)
+    first = node.children[0]
+    assert isinstance(first, Leaf)
+    assert (first.true, first.false) == (leaf(X, 1).false, leaf(X, 1).true)
+    assert node.children[1:] == (Compare(X, ">=", Y, INTEGER), Constant(None))
+
+
+@pytest.mark.parametrize("op", ["=", "<>", "<", "<=", ">", ">=", "<=>", "IS DISTINCT FROM"])
+def test_a_comparison_of_columns_is_itself_when_negated_twice(op: str) -> None:
+    assert negate(negate(Compare(X, op, Y, INTEGER))) == Compare(X, op, Y, INTEGER)
+
+
+def test_null_in_a_list_leaves_nothing_false() -> None:
+    membership = Leaf(X, ValueSet.points([1]), ValueSet(), "x IN (1, NULL)")
+    refused = negate(membership)
+    assert isinstance(refused, Leaf)
+    assert not refused.true.contains(2)
+    null = is_null(membership)
+    assert isinstance(null, Leaf)
+    assert [null.true.contains(v) for v in (1, 2, None)] == [False, True, True]
+
+
+def test_is_true_is_never_null() -> None:
+    for node in (is_true(leaf(X, 1)), negate(is_true(leaf(X, 1))), is_null(leaf(X, 1))):
+        assert isinstance(node, Leaf)
+        assert all(node.true.contains(v) != node.false.contains(v) for v in (1, 2, None))
+    compared: Node = is_true(Compare(X, "<", Y, INTEGER))
+    assert isinstance(compared, And)
+    assert compared.children[0] == Compare(X, "<", Y, INTEGER)
+    assert is_true(Compare(X, "<=>", Y, INTEGER)) == Compare(X, "<=>", Y, INTEGER)
+    assert is_true(Constant(None)) == Constant(False)
+    assert is_null(Constant(None)) == Constant(True)
+
+
+def test_sets_know_nan_as_the_greatest_and_negative_zero_as_zero() -> None:
+    above_all = ValueSet.of([Interval(math.inf, False, None, False)])
+    assert above_all.contains(math.nan)
+    assert ValueSet.points([math.nan]).contains(-math.nan)
+    assert ValueSet.points([0.0]).contains(-0.0)
+    assert not ValueSet.of([Interval(None, False, math.nan, False)]).contains(math.nan)
+
+
+def test_a_set_touches_the_bounds_of_a_file() -> None:
+    wanted = ValueSet.of([Interval(5, True, 9, False)])
+    assert [wanted.touches(lo, hi) for lo, hi in ((None, 4), (4, 5), (9, None), (8, 8), (None, None))] == [
+        False,
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert not wanted.others().touches(6, 7)
+    assert wanted.others().touches(6, 9)
+    assert not ValueSet(nulls=True).touches(None, None)
+
+
+def test_a_long_literal_is_only_maybe_found() -> None:
+    long = b"x" * 300
+    key = encode_value(long, "string")
+    ranges = key_ranges(ValueSet.points([b"a", long]), "string", "string")
+    assert ranges.sure == [(b"a", True, b"a", True)]
+    assert ranges.maybe == [(key, True, key, True)]
+
+
+def test_a_range_from_a_long_literal_is_sure_beyond_its_prefix() -> None:
+    long = b"x" * 300
+    prefix = long[:MAX_KEY]
+    ranges = key_ranges(ValueSet.of([Interval(long, True, None, False)]), "string", "string")
+    [(lo, lo_closed, hi, _)] = ranges.sure
+    assert lo is not None
+    assert lo > encode_value(prefix + b"z", "string")
+    assert (lo[:MAX_KEY], lo_closed, hi) == (prefix, False, None)
+    [(low, low_closed, high, _)] = ranges.maybe
+    assert (low, low_closed) == (prefix, False)
+    assert high is not None
+    assert high > encode_value(long, "string")
+
+
+def test_a_range_to_a_long_literal_is_sure_up_to_its_prefix() -> None:
+    long = b"x" * 300
+    ranges = key_ranges(ValueSet.of([Interval(b"a", False, long, False)]), "string", "string")
+    assert ranges.sure == [(b"a", False, long[:MAX_KEY], True)]
+    assert len(ranges.maybe) == 1
+
+
+@pytest.mark.parametrize(
+    ("interval", "current", "stored", "expected"),
+    [
+        (Interval(1.5, True, 3.0, False), "double", "integer", (2, 2)),
+        (Interval(1.0, False, 3.0, True), "double", "integer", (2, 3)),
+        (Interval(-math.inf, False, math.inf, False), "double", "integer", (-(2**63), 2**63 - 1)),
+        (Interval(1e300, True, None, False), "double", "integer", None),
+        (Interval(math.nan, True, math.nan, True), "double", "integer", None),
+        (Interval(None, False, -1e300, True), "double", "integer", None),
+        (Interval(150, True, 350, True), "decimal(2)", "integer", (2, 3)),
+        (Interval(-150, True, -50, True), "decimal(2)", "integer", (-1, -1)),
+        (Interval(10**37, True, None, False), "decimal(2)", "integer", None),
+        (Interval(155, False, None, False), "decimal(2)", "decimal(1)", (16, 2**127 - 1)),
+        (Interval(1, True, 86_400_000_000, True), "timestamp_ntz", "date", (1, 1)),
+        (Interval(1, True, 2, True), "timestamp_ntz", "date", None),
+    ],
+)
+def test_bounds_narrow_to_the_type_that_a_segment_was_written_in(
+    interval: Interval, current: str, stored: str, expected: tuple[int, int] | None
+) -> None:
+    ranges = key_ranges(ValueSet.of([interval], complement=True, nulls=True), current, stored)
+    wanted = [] if expected is None else [tuple(encode_value(v, stored) for v in expected)]
+    assert [(lo, hi) for lo, _, hi, _ in ranges.sure] == wanted
+    assert all(lo_closed and hi_closed for _, lo_closed, _, hi_closed in ranges.sure)
+    assert (ranges.maybe, ranges.complement, ranges.nulls) == ([], True, True)
+
+
+def test_a_segment_of_another_type_is_refused() -> None:
+    with pytest.raises(ColumnTypeError, match="do not widen"):
+        key_ranges(NULL, "integer", "string")
+
+
+def test_a_thousand_leaves_of_one_column_merge_in_no_time() -> None:
+    node = any_of(leaf(X, n) for n in range(0, 20_000, 2))
+    assert isinstance(node, Leaf)
+    assert len(node.true.intervals) == 10_000

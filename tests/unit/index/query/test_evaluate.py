@@ -1,0 +1,181 @@
+"""Bounds of a predicate enclose where it is TRUE, and are equal where every leaf is exact."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import tailbit
+from support.delta_builder import DeltaBuilder
+from support.histories import DeltalakeHistory, random_rows
+from support.predicates import INDEXED, random_predicates
+from support.tables import EVERY_TYPE, LONG, index_of
+from tailbit.index.query.evaluate import count_true, evaluate
+from tailbit.index.query.scan import scan
+from tailbit.index.store.table import IndexTable
+
+
+@pytest.fixture(scope="module")
+def every_type(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("t") / "every_type")
+    write_deltalake(path, EVERY_TYPE)
+    index_of(
+        path,
+        ["flag", "small", "score", "amount", "price", "name", "raw", "day", "moment", "local", "place.city"],
+    )
+    return path
+
+
+def exact(path: str, predicate: str) -> bool:
+    found = tailbit.open(path).where(predicate)._selection
+    return all(evaluate(found.node, space).exact for space in found.coverage.spaces)
+
+
+def test_bounds_enclose_the_rows_where_a_predicate_is_true(table_path: str) -> None:
+    rng = random.Random(5)
+    history = DeltalakeHistory(table_path, rng)
+    for _ in range(2):
+        history.append(random_rows(rng, 40))
+    index_of(table_path, INDEXED)
+    opened = tailbit.open(table_path)
+    for predicate in random_predicates(rng, 60):
+        found = opened.where(predicate.spark)._selection
+        for space, bounds in found.bounds:
+            sure = {n: set(at.tolist()) for n, at in space.split(bounds.sure)}
+            maybe = {n: set(at.tolist()) for n, at in space.split(bounds.maybe)}
+            for number in space.files.tolist():
+                true = set(scan(found.storage, found.snapshot.files[number], found.node, None).tolist())
+                assert sure.get(number, set()) <= true <= maybe.get(number, set()), predicate.spark
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "flag",
+        "NOT flag OR small = 1",
+        "score IS NULL AND amount IS NOT NULL",
+        "amount = CAST('NaN' AS DOUBLE)",
+        "score = 0.0D",
+        "price IN (9.99, NULL)",
+        "NOT (price IN (9.99, NULL))",
+        "name <=> NULL",
+        "name < 'b' AND raw <> X'61'",
+        "day BETWEEN DATE'0001-01-01' AND DATE'2013-12-31'",
+        "moment > TIMESTAMP'2000-01-01' OR local IS NULL",
+        "place.city = 'Oslo'",
+        "place.city IS NULL",
+        f"name = '{'x' * 256}'",
+    ],
+)
+def test_every_leaf_over_an_indexed_column_is_exact(every_type: str, predicate: str) -> None:
+    assert exact(every_type, predicate)
+
+
+@pytest.mark.parametrize("predicate", [f"name = '{LONG}'", "id = 3", "id = small", f"name < '{LONG}a'"])
+def test_a_truncated_key_a_plain_column_and_two_columns_leave_rows_open(
+    every_type: str, predicate: str
+) -> None:
+    assert not exact(every_type, predicate)
+    answer = tailbit.open(every_type).where(predicate)
+    assert answer.count() == len(answer.read())
+    assert answer.files_scanned == 1
+
+
+def test_a_leaf_that_decides_leaves_nothing_open(every_type: str) -> None:
+    assert exact(every_type, "id = 3 AND small = 99")
+    assert exact(every_type, "id = 3 OR small IS NULL OR small IS NOT NULL")
+
+
+def test_rows_of_a_file_that_lacks_a_column_in_its_row_space_are_open(table_path: str) -> None:
+    builder = DeltaBuilder(table_path).create(pa.schema([("k", pa.int64()), ("v", pa.int64())]))
+    for n in range(2):
+        rows = pa.table({"k": [n, n], "v": [5, n]})
+        builder.commit([builder.data_file(rows, f"f{n}.parquet")])
+    index_of(table_path, ["k", "v"])
+    index = IndexTable.open(f"{table_path}/_tailbit")
+    index.commit([replace(index.record("f1.parquet"), columns=("k",))], [], None)
+    answer = tailbit.open(table_path).where("v = 5 AND k >= 0")
+    assert answer.positions() == {"f0.parquet": [0], "f1.parquet": [0]}
+    assert answer.files_scanned == 1
+    assert tailbit.open(table_path).where("NOT (v = 5)").count() == 2
+
+
+def test_postings_of_a_narrower_type_serve_a_widened_column(table_path: str) -> None:
+    builder = widened(table_path, pa.int32(), pa.float64(), [1, 2, 2**31 - 1, None], [1.5, 2.0, None])
+    for predicate, count in (
+        ("v = 2", 2),
+        ("v > 1.25D", 4),
+        ("v IS NULL", 2),
+        ("NOT (v <= 2)", 1),
+        ("v = 1.5D", 1),
+    ):
+        answer = tailbit.open(table_path).where(predicate)
+        assert (answer.count(), answer.files_scanned) == (count, 0), predicate
+        before = tailbit.open(table_path).where("v = 2", version=1)
+        assert (before.count(), before.files_scanned) == (1, 0)
+    assert builder.version == 3
+
+
+def test_postings_of_a_type_that_does_not_widen_are_not_asked(table_path: str) -> None:
+    """An index whose records say more than its bits can serve: the rows are read."""
+    builder = DeltaBuilder(table_path).create(pa.schema([("v", pa.string())]))
+    builder.commit([builder.data_file(pa.table({"v": ["1", "2"]}), "old.parquet")])
+    index_of(table_path, ["v"])
+    builder.commit(
+        [{"metaData": builder.metadata_action(pa.schema([("v", pa.int64())]))}, builder.remove("old.parquet")]
+    )
+    builder.commit([builder.data_file(pa.table({"v": [1, 2]}), "new.parquet")])
+    assert tailbit.open(table_path).where("v = 2").count() == 1
+    index_of(table_path)
+    assert tailbit.open(table_path).where("v = 2").files_scanned == 0
+    index = IndexTable.open(f"{table_path}/_tailbit")
+    old, new = index.record("old.parquet"), index.record("new.parquet")
+    index.commit([replace(new, space=old.space, base=old.base)], [], None)
+    answer = tailbit.open(table_path).where("v = 2")
+    assert (answer.count(), answer.files_scanned) == (1, 1)
+    assert answer.facets("v") == {2: 1}
+
+
+def widened(
+    path: str, narrow: pa.DataType, wide: pa.DataType, old: list[object], new: list[object]
+) -> DeltaBuilder:
+    """A table whose column v was widened between two files, and its index, kept up to date throughout."""
+    builder = DeltaBuilder(path).create(pa.schema([("v", narrow)]), features=["typeWidening"])
+    builder.commit([builder.data_file(pa.table({"v": pa.array(old, narrow)}), "a.parquet")])
+    drive = index_of(path, ["v"])
+    builder.commit(
+        [{"metaData": builder.metadata_action(pa.schema([("v", wide)]), table_id=builder.metadata["id"])}]
+    )
+    builder.commit([builder.data_file(pa.table({"v": pa.array(new, wide)}), "b.parquet")])
+    drive.drain()
+    return builder
+
+
+COUNTED = (
+    "a IN (1, 2)",
+    "b BETWEEN 10 AND 30 AND a = 3",
+    "b < 40 AND c <> 1",
+    "b IN (1, 2) AND a IN (3, 4) AND c IS NULL",
+)
+
+
+def test_counting_key_by_key_equals_counting_the_bounds(table_path: str) -> None:
+    numbers = list(range(4000))
+    columns = {"a": [n % 7 for n in numbers], "b": [n % 50 for n in numbers]}
+    rows = pa.table(columns | {"c": [None if n % 9 == 0 else n % 3 for n in numbers]})
+    write_deltalake(table_path, rows.take(list(range(2500))))
+    write_deltalake(table_path, rows.take(list(range(2500, 4000))), mode="append")
+    DeltaTable(table_path).delete("b = 17")
+    index_of(table_path, ["a", "b", "c"])
+    opened = tailbit.open(table_path)
+    for text in COUNTED:
+        answer = opened.where(text)
+        assert all(
+            count_true(answer._selection.node, space) is not None
+            for space in answer._selection.coverage.spaces
+        )
+        assert answer.count() == sum(len(bounds.sure) for _, bounds in opened.where(text)._selection.bounds)

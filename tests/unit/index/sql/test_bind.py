@@ -1,0 +1,385 @@
+"""Texts of predicates: what is read, what is refused, and how a refusal says so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
+from tailbit.index.predicate.tree import Compare, Constant, Leaf, is_null, negate, nodes_of
+from tailbit.index.query.explain import render
+from tailbit.index.sql.bind import bind, parse_predicate
+from tailbit.index.sql.literals import hexadecimal, number, string
+from tailbit.tables.delta.schema import Schema, parse_schema
+from tailbit.tables.model import DataType
+
+CHAR = {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}
+
+
+def field(name: str, type_: Any, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"name": name, "type": type_, "nullable": True, "metadata": metadata or {}}
+
+
+def struct(*fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "struct", "fields": list(fields)}
+
+
+SCHEMA: Schema = parse_schema(
+    json.dumps(
+        struct(
+            field("x", "integer"),
+            field("s", "string"),
+            field("flag", "boolean"),
+            field("ntz", "timestamp_ntz"),
+            field("p", "decimal(10,2)"),
+            field("address", struct(field("city", "string"), field("a.b", "integer"))),
+            field("odd `name`", "integer"),
+            field("date", "date"),
+            field("tags", {"type": "array", "elementType": "string", "containsNull": True}),
+            field("fixed", "string", CHAR),
+            field("short", "string", {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}),
+            field(
+                "inside", struct(field("c", "string")), {"__CHAR_VARCHAR_TYPE_STRING": "struct<c:char(3)>"}
+            ),
+            field("collated", "string", {"__COLLATIONS": {"collated": "ICU.UNICODE_CI"}}),
+        )
+    ),
+    [],
+    {},
+    "test",
+)
+
+
+def refusal(text: str) -> PredicateError:
+    with pytest.raises(PredicateError) as refused:
+        bind(text, SCHEMA)
+    return refused.value
+
+
+def leaf(text: str) -> Leaf:
+    node = bind(text, SCHEMA)
+    assert isinstance(node, Leaf)
+    return node
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "it is empty"),
+        ("  -- nothing", "it is empty"),
+        ("x = ", "missing for EQ at character 3"),
+        ("x = 1 AND", "at character 9"),
+        ("(x = 1", "Expecting ) at character 6"),
+        ("x = 1 y", "Unexpected token at character 7"),
+        ("x = 1\nAND\nx !< 2", "at character 13"),
+        ("s = 'open", "cannot be read"),
+        ("x LIKE 'a%'", "LIKE is not read as a condition at character 1"),
+        ("x + 1 = 2", "arithmetic (+) is not read at character 3"),
+        ("x * 2 = 2", "MUL is not read as part of a comparison at character 1"),
+        ("upper(s) = 'A'", "UPPER is not read as part of a comparison"),
+        ("my_function(s)", "my_function is not read as a condition"),
+        ("x IN (SELECT 1)", "IN takes a list of constants"),
+        ("x IN (1, p)", "IN takes constants"),
+        ("EXISTS (SELECT 1)", "EXISTS is not read as a condition"),
+        ("CASE WHEN flag THEN TRUE END", "CASE is not read as a condition"),
+        ("x = INTERVAL 1 DAY", "INTERVAL is not read"),
+        ("tags[0] = 'a'", "BRACKET is not read"),
+        ("x = :name", "PLACEHOLDER is not read"),
+        ("CAST(x AS BIGINT) = 1", "CAST of a column to long is not read"),
+        ("TRY_CAST('1' AS INT) = x", "TRY_CAST is not read"),
+        ("x = CAST('1' AS VARCHAR(3))", "a cast to VARCHAR is not read"),
+        ("s = CAST('a' AS STRING COLLATE UTF8_LCASE)", "a cast to STRING is not read"),
+        ("x = CAST('1' AS", "a cast to  is not read"),
+        ("x = '1'::INT", ":: is not read"),
+        ("ntz = TIMESTAMP WITHOUT TIME ZONE '2020-01-01'", "timestamp as a function or prefix is not read"),
+        ("ntz = CAST('2020-01-01' AS TIMESTAMP WITHOUT TIME ZONE)", "a cast to TIMESTAMP is not read"),
+        ("x = CAST('1' AS FLOAT(3))", "a cast to FLOAT is not read"),
+        ("x = CAST(1 AS DECIMAL(39,0))", "a cast to DECIMAL is not read"),
+        ("x = INT '1'", "integer as a function or prefix is not read"),
+        ("x = 'one'", "'one' is not a long (CAST_INVALID_INPUT in Spark)"),
+        ("x = 1.5S", "S follows whole numbers only at character 5"),
+        ("x = 128Y", "128Y is out of the range of byte"),
+        ("x = 1e400", "1e400 is out of range"),
+        ("x = X'0G'", "cannot be read"),
+        ("x = 1" + "0" * 39, "more than 38 digits"),
+        ("x", "a integer is not a condition"),
+        ("'true'", "LITERAL is not read as a condition"),
+        ("s = 5", "Spark would cast the column from string to long"),
+        ("x = TRUE", "a column of type integer does not compare with boolean"),
+        ("(x = 1) = flag", "EQ is not read as part of a comparison"),
+        ("flag = (x < 1)", "LT is not read as part of a comparison"),
+        ("x = 1 /*+ hint */", "hints, nested and continued comments are not read"),
+        ("x = 1 /* a /* b */ */", "hints, nested and continued comments are not read"),
+        ("x = 1 -- a\\\n", "hints, nested and continued comments are not read"),
+        ("s = N'x'", "NATIONAL is not read"),
+        ("s = b'x'", "Unexpected token"),
+        ("x BETWEEN SYMMETRIC 2 AND 1", "SYMMETRIC is not Spark's"),
+        ("x IS DISTINCT FROM flag", "columns of types integer and boolean do not compare"),
+        ("(x, s) = (1, 'a')", "TUPLE is not read"),
+        ("* = 1", "STAR is not read"),
+    ],
+)
+def test_what_is_not_read_is_refused_by_name_and_place(text: str, reason: str) -> None:
+    assert reason in str(refusal(text))
+
+
+def test_a_refusal_says_what_to_write_instead() -> None:
+    assert refusal("s = 5").hint == "Write the constant as string, e.g. in quotes."
+    assert "cast the constant" in refusal("CAST(x AS BIGINT) = 1").hint
+    assert refusal("x IN (1, p)").hint == "Write x = a OR x = b for columns."
+
+
+def test_an_unknown_column_is_named_with_the_nearest() -> None:
+    with pytest.raises(UnknownColumnError, match=r"flagg.*flag"):
+        bind("flagg", SCHEMA)
+    with pytest.raises(UnknownColumnError, match="no column CURRENT_DATE"):
+        bind("date = CURRENT_DATE", SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 5000 + "x" + ")" * 5000,
+        "NOT " * 5000 + "flag",
+        "x = " + "- " * 5000 + "1",
+        "flag" + " IS NULL" * 5000,
+    ],
+)
+def test_nesting_without_end_is_an_error_and_not_a_crash(text: str) -> None:
+    assert "nested too deeply" in str(refusal(text))
+
+
+NESTED = (
+    "({0}) IS NULL",
+    "(({0}) IS NULL AND x = p) OR p = {1}",
+    "NOT (({0}) IS UNKNOWN OR x < p AND p = {1}) IS TRUE AND x <> p",
+    "(({0}) OR x < p) IS NULL AND p < x OR x > p",
+    "NOT (({0}) AND x = p OR NOT (x < p AND p <> {1})) IS NOT UNKNOWN",
+)
+
+
+@pytest.mark.parametrize("shape", NESTED)
+def test_a_condition_grows_by_no_more_at_a_deeper_level_of_nesting(shape: str) -> None:
+    text, sizes = "x = p", []
+    for level in range(30):
+        text = shape.format(text, level)
+        node = bind(text, SCHEMA)
+        nodes = [*nodes_of(node), *nodes_of(negate(node)), *nodes_of(is_null(node))]
+        sizes.append(sum(1 + len(getattr(n, "children", ())) for n in nodes))
+        assert all(len(n.text) < 500 for n in nodes if isinstance(n, Leaf))
+    growth = np.diff(sizes)
+    assert max(growth[15:]) <= max(growth[:15])
+
+
+@pytest.mark.parametrize("shape", NESTED)
+def test_a_deeply_nested_condition_is_shown_as_a_text_that_ends(shape: str) -> None:
+    text = "x = p"
+    for level in range(30):
+        text = shape.format(text, level)
+    assert len(render(bind(text, SCHEMA))) <= 4000
+
+
+def test_a_condition_too_deep_to_be_walked_is_refused() -> None:
+    text = "x = p"
+    for level in range(90):
+        text = f"(x < p OR ({text}) IS NULL) AND p = {level}"
+    assert "nested too deeply" in str(refusal(text))
+
+
+def test_long_lists_and_long_chains_are_read() -> None:
+    chain = leaf(" OR ".join(f"x = {n}" for n in range(5000)))
+    listed = leaf(f"x IN ({', '.join(str(n) for n in range(5000))})")
+    assert chain.true == listed.true
+    assert len(chain.text) < 200
+    assert len(listed.text) < 200
+
+
+def test_names_are_found_in_any_case_quoted_and_nested() -> None:
+    for text in ("ADDRESS.City = 'a'", "`address`.`city` = 'a'", "address . city = 'a'"):
+        assert leaf(text).column.name == ("address", "city")
+    assert leaf("address.`a.b` = 1").column.name == ("address", "a.b")
+    assert leaf("`odd ``name``` = 1").column.name == ("odd `name`",)
+    assert leaf("date = DATE'2020-01-01'").column.name == ("date",)
+
+
+KEYWORDS = (
+    "VALUES USING IF FROM ON CALL SHOW FETCH AND OR IN IS BETWEEN AS CASE INT DATE CURRENT_DATE".split()
+)
+
+
+@pytest.mark.parametrize("word", [*KEYWORDS, "show", "From"])
+@pytest.mark.parametrize(
+    "use",
+    ["{k} = 1", "1 < {k} AND {k} IS NOT NULL", "{k} NOT IN (1)", "{k} BETWEEN {k} AND {k}", "s.{k} <=> 1"],
+)
+def test_a_keyword_is_a_column_where_only_a_column_can_stand(
+    word: str, use: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    kind = struct(field("x", "integer"), field(word, "integer"), field("s", struct(field(word, "integer"))))
+    schema = parse_schema(json.dumps(kind), [], {}, "test")
+    assert bind(use.format(k=word), schema) == bind(use.format(k=f"`{word}`"), schema)
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    "text", ["x = 1 AND", "AND x = 1", "x = 1 OR OR x = 2", "IN IN", "x NOT = 1", "NOT", "IF x = 1", "MAP(x)"]
+)
+def test_a_keyword_out_of_place_is_refused_and_nothing_is_printed(
+    text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusal(text)
+    assert caplog.records == []
+
+
+def test_a_keyword_that_is_not_read_as_a_column_is_refused_with_the_hint_to_quote_it() -> None:
+    assert "backticks: `not`" in str(refusal("1 = NOT").hint)
+
+
+@pytest.mark.parametrize("column", ["address", "tags", "inside.c", "collated"])
+def test_values_without_an_order_of_bytes_can_only_be_asked_for_null(column: str) -> None:
+    assert leaf(f"{column} IS NOT NULL").false.nulls
+    for text in (f"{column} = 'a'", f"{column} IN ('a')", f"{column} <=> NULL", f"'a' < {column}"):
+        with pytest.raises(ColumnTypeError, match="IS \\[NOT\\] NULL"):
+            bind(text, SCHEMA)
+    assert leaf("short = 'a'").true.contains(b"a")
+
+
+def test_a_condition_that_no_row_can_meet_is_null() -> None:
+    assert bind("x = NULL", SCHEMA) == Constant(None)
+    assert bind("x IN (NULL)", SCHEMA) == Constant(None)
+    assert bind("NOT x = NULL", SCHEMA) == Constant(None)
+
+
+def test_a_constant_on_the_left_is_the_mirrored_comparison() -> None:
+    assert leaf("5 < x").true == leaf("x > 5").true
+    assert leaf("5 < x").text == "x > 5"
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("'01' IN ('1', 5)", True),
+        ("'01' NOT IN ('1', 5)", False),
+        ("9007199254740993 IN (9007199254740992, 1D)", True),
+        ("'2020-01-01' IN ('2020-01-01 00:00:00', TIMESTAMP'2021-01-01')", True),
+        ("1 IN (1.5, '1.5')", False),
+        ("'1' IN ('x', NULL)", None),
+        ("NULL IN (1, 2)", None),
+    ],
+)
+def test_a_constant_and_the_list_that_it_is_sought_in_become_one_type(text: str, truth: bool | None) -> None:
+    assert bind(text, SCHEMA) == Constant(truth)
+
+
+@pytest.mark.parametrize("text", ["'2020' NOT IN (1.17F, 'x')", "'1' IN (1, 'x')", "NULL IN ('x', 1)"])
+def test_a_malformed_constant_in_a_list_is_refused_even_where_spark_stops_before_it(text: str) -> None:
+    assert "CAST_INVALID_INPUT" in str(refusal(text))
+
+
+def test_a_constant_is_not_sought_in_a_list_of_another_kind() -> None:
+    assert "integer does not compare with boolean in one list" in str(refusal("1 IN (TRUE)"))
+
+
+def test_leaves_are_shown_as_written() -> None:
+    assert leaf("s = 'it''s'").text == "s = 'it''s'"
+    assert leaf("x IN (1, -2, NULL)").text == "x IN (1, -2, NULL)"
+    assert leaf("date >= DATE '2020-01-01'").text == "date >= date '2020-01-01'"
+    assert leaf(f"s = '{'y' * 99}'").text.endswith("...'")
+    assert leaf("x BETWEEN 1 AND 5").text == "x >= 1 AND x <= 5"
+
+
+def test_two_columns_are_compared_row_by_row() -> None:
+    x, p = SCHEMA.resolve("x"), SCHEMA.resolve("p")
+    assert bind("x < p", SCHEMA) == Compare(x, "<", p, DataType("decimal", 12, 2))
+
+
+def test_one_text_is_parsed_and_bound_once() -> None:
+    assert parse_predicate("x = 17") is parse_predicate("x = 17")
+    assert bind("x = 17", SCHEMA) is bind("x = 17", SCHEMA)
+
+
+def test_a_date_where_clocks_jumped_over_midnight_is_the_first_instant_after_the_gap() -> None:
+    for constant, truth in (("1919-03-31 00:30:00", True), ("1919-03-31 00:00:00", False)):
+        text = f"DATE'1919-03-31' = TIMESTAMP'{constant}'"
+        assert bind(text, SCHEMA, "America/Toronto") == Constant(truth)
+
+
+def test_a_zone_in_a_text_is_any_that_spark_knows() -> None:
+    for zone in ("PST", " PST", "America/Los_Angeles", "-8", "GMT-08:00"):
+        text = f"TIMESTAMP'2020-01-01 00:00:00{zone}' = TIMESTAMP'2020-01-01 08:00:00Z'"
+        assert bind(text, SCHEMA) == Constant(True)
+    with pytest.raises(PredicateError, match="time zone right/UTC is unknown"):
+        bind("TIMESTAMP'2020-01-01 00:00:00 right/UTC' = TIMESTAMP'2020-01-01'", SCHEMA)
+
+
+def test_a_zone_is_known_or_named() -> None:
+    with pytest.raises(PredicateError, match="time zone Mars/Base is unknown"):
+        bind("x = 1", SCHEMA, "Mars/Base")
+    with pytest.raises(PredicateError, match="do not keep their order in zone Europe/Paris"):
+        bind("ntz = TIMESTAMP'2020-01-01'", SCHEMA, "Europe/Paris")
+    shifted = bind("ntz = TIMESTAMP'1970-01-01 00:00:00Z'", SCHEMA, "+01:00")
+    assert isinstance(shifted, Leaf)
+    assert shifted.true.contains(3_600_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "type_", "value"),
+    [
+        ("2147483647", "integer", 2147483647),
+        ("2147483648", "long", 2147483648),
+        ("9223372036854775808", "decimal(19,0)", 9223372036854775808),
+        ("1.50", "decimal(3,2)", 150),
+        (".05", "decimal(2,2)", 5),
+        ("5.", "decimal(1,0)", 5),
+        ("1e3", "double", 1000.0),
+        ("1E-2BD", "decimal(2,2)", 1),
+        ("15e1BD", "decimal(3,0)", 150),
+        ("0.1F", "float", 0.10000000149011612),
+        ("7y", "byte", 7),
+    ],
+)
+def test_a_number_has_the_type_that_spark_gives_it(text: str, type_: str, value: float) -> None:
+    found = number(text)
+    assert (str(found.type), found.value) == (type_, value)
+
+
+def test_the_least_integers_are_integers() -> None:
+    assert str(number("2147483648", negative=True).type) == "integer"
+    assert str(number("9223372036854775808", negative=True).type) == "long"
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ("''", ""),
+        ("'it''s'", "it's"),
+        ('"a""b\'"', "a\"b'"),
+        (r"'\n\t\\\'\q\%'", "\n\t\\'q\\%"),
+        (r"'\101\u00e4\U0001D11E'", "Aä𝄞"),
+        (r"'\uD834\uDD1E'", "𝄞"),
+        (r"r'\n'", r"\n"),
+        (r"'\''''", "''"),
+    ],
+)
+def test_a_string_is_unescaped_as_spark_does(raw: str, value: str) -> None:
+    assert string(raw) == value
+
+
+def test_hexadecimal_digits_come_in_pairs() -> None:
+    assert hexadecimal("X'1fF'") == b"\x01\xff"
+
+
+def test_half_a_character_is_refused() -> None:
+    assert "a string that is not read" in str(refusal(r"s = '\uD834'"))
+
+
+def test_the_parser_is_imported_by_the_first_predicate_alone() -> None:
+    modules = "tailbit.index.sql.bind, tailbit.index.predicate.truth"
+    code = f"import sys, {modules}; print('sqlglot' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "False"

@@ -1,0 +1,354 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import deltalake
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyroaring import BitMap
+
+from support.index_records import counts, hidden, ledger, new_index, record, segment, settings
+from support.racers import race
+from tailbit.errors import (
+    CommitConflictError,
+    CorruptIndexError,
+    ForeignIndexError,
+    IndexFormatError,
+    NoIndexError,
+)
+from tailbit.faults import InjectedFaultError
+from tailbit.index.kinds import records as kinds
+from tailbit.index.store import log_writer
+from tailbit.index.store.table import IndexTable
+
+
+def test_a_fresh_index_remembers_its_settings_and_nothing_else(tmp_path: Path) -> None:
+    wanted = settings("c", "d")
+    IndexTable.create(str(tmp_path / "i"), wanted)
+    found = IndexTable.open(str(tmp_path / "i"))
+    assert (found.version, found.ledger, found.settings, found.seq) == (0, None, wanted, 0)
+    assert list(found.live_records()) == []
+    assert found.record("a") is None
+    assert len(found.files_table()) == 0
+
+
+def test_what_was_committed_is_in_memory_what_a_fresh_open_reads(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    for i in range(12):
+        file = segment(index, f"{i:032x}", {"c": [b"x", None, b"y"]})
+        claims = [record(f"f{i}", 3, space=f"{i:032x}", base=0, columns=("c",))]
+        index.commit([*claims, record("again", size=i)], [file, counts(index, "c", {b"x": 1})], ledger(i))
+    fresh = IndexTable.open(str(tmp_path))
+    assert (
+        (fresh.version, fresh.seq, fresh.ledger)
+        == (index.version, index.seq, index.ledger)
+        == (12, 12, index.ledger)
+    )
+    assert fresh.files == index.files
+    by_path = {r.path: r for r in index.live_records()}
+    assert {r.path: r for r in fresh.live_records()} == by_path
+    assert by_path["again"].size == 11
+    assert fresh.spaces().keys() == index.spaces().keys()
+    assert len(fresh.files_of(kinds.LEDGER)) == 1
+    assert len(fresh.files_of(kinds.SETTINGS)) == 1
+
+
+def test_effect_and_record_of_effect_are_one_commit(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    index.commit([record("a")], [segment(index, "a" * 32, {"c": [b"x"]})], ledger(5))
+    log = deltalake.DeltaTable(str(tmp_path))
+    assert log.version() == 1
+    assert log.transaction_version(f"tailbit:{index.index_id}") == 1
+    at_0 = deltalake.DeltaTable(str(tmp_path), version=0)
+    assert {uri.split("/")[-2] for uri in at_0.file_uris()} == {"kind=settings"}
+    assert {uri.split("/")[-2] for uri in log.file_uris()} == {
+        "kind=settings",
+        "kind=files",
+        "kind=ledger",
+        "kind=bitmap_index",
+    }
+
+
+def test_every_commit_says_when_in_its_transaction_so_that_spark_keeps_it(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    index.commit([], [], ledger(1))
+    for version in (0, 1):
+        log = (tmp_path / f"_delta_log/{version:020}.json").read_text()
+        assert '"lastUpdated":1' in log
+
+
+def test_refresh_takes_in_what_another_committed(tmp_path: Path) -> None:
+    writer = new_index(str(tmp_path))
+    reader = IndexTable.open(str(tmp_path))
+    assert reader.record("a") is None
+    assert not reader.refresh()
+    writer.commit([record("a")], [], ledger(1))
+    writer.commit([record("a", left=2), record("b")], [], ledger(2))
+    assert reader.refresh()
+    assert not reader.refresh()
+    assert reader.ledger == writer.ledger
+    assert [r.path for r in reader.live_records()] == ["b"]
+    assert reader.files == writer.files
+
+
+def test_an_index_opened_anew_at_the_same_path_is_noticed(tmp_path: Path) -> None:
+    import shutil
+
+    writer = new_index(str(tmp_path / "i"))
+    writer.commit([record("a")], [], ledger(1))
+    reader = IndexTable.open(str(tmp_path / "i"))
+    shutil.rmtree(tmp_path / "i")
+    with pytest.raises(NoIndexError):
+        reader.refresh()
+    other = new_index(str(tmp_path / "i"))
+    other.commit([record("b")], [], ledger(1))
+    assert reader.refresh()
+    assert [r.path for r in reader.live_records()] == ["b"]
+    assert reader.index_id == other.index_id
+
+
+def test_of_two_writers_on_one_version_the_second_is_told(tmp_path: Path) -> None:
+    first = new_index(str(tmp_path))
+    second = IndexTable.open(str(tmp_path))
+    first.commit([record("a")], [], ledger(1))
+    with pytest.raises(CommitConflictError, match="version 1"):
+        second.commit([record("b")], [], ledger(1))
+    assert second.version == 0
+    assert second.refresh()
+    second.commit([record("b")], [], ledger(2))
+    first.refresh()
+    assert {r.path for r in first.live_records()} == {"a", "b"}
+    assert first.seq == 2
+
+
+def test_of_two_processes_racing_for_one_version_exactly_one_wins(tmp_path: Path) -> None:
+    new_index(str(tmp_path))
+    context = multiprocessing.get_context("spawn")
+    barrier, results = context.Barrier(2), context.Queue()
+    racers = [
+        context.Process(target=race, args=(str(tmp_path), name, barrier, 25, results)) for name in ("a", "b")
+    ]
+    for racer in racers:
+        racer.start()
+    won = dict(results.get(timeout=120) for _ in racers)
+    for racer in racers:
+        racer.join(60)
+    assert sorted(won["a"] + won["b"]) == list(range(1, 26))
+    found = IndexTable.open(str(tmp_path))
+    assert found.version == 25
+    assert {r.path for r in found.live_records()} == {
+        f"{n}{v}" for n, versions in won.items() for v in versions
+    }
+
+
+def test_a_commit_to_remove_a_file_that_is_gone_is_a_conflict(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    with pytest.raises(CommitConflictError):
+        index.commit([], [], ledger(1), removes=["kind=files/nothing.parquet"])
+    assert index.version == 0
+
+
+def test_a_process_that_slept_past_the_cleanup_of_the_log_does_not_win(tmp_path: Path) -> None:
+    awake = new_index(str(tmp_path))
+    asleep = IndexTable.open(str(tmp_path))
+    asleep._writer._opened()
+    for i in range(3):
+        awake.commit([record("a")], [], ledger(i))
+    awake.checkpoint_log()
+    for version in range(3):
+        (tmp_path / f"_delta_log/{version:020}.json").unlink()
+    with pytest.raises(CommitConflictError):
+        asleep.commit([record("b")], [], ledger(9))
+    assert [r.path for r in IndexTable.open(str(tmp_path)).live_records()] == ["a"]
+    asleep.refresh()
+    asleep.commit([record("b")], [], ledger(9))
+    assert {r.path for r in IndexTable.open(str(tmp_path)).live_records()} == {"a", "b"}
+
+
+def test_a_commit_by_another_engine_is_noticed(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    index.commit([record("a")], [], ledger(1))
+    deltalake.DeltaTable(str(tmp_path)).delete("kind = 'files'")
+    with pytest.raises(CommitConflictError):
+        index.commit([record("b")], [], ledger(2))
+    assert index.refresh()
+    assert IndexTable.open(str(tmp_path)).record("a") is None
+
+
+@pytest.mark.parametrize("point", ["before_commit", "after_commit"])
+def test_a_fault_around_the_commit_leaves_all_of_it_or_nothing(
+    tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = new_index(str(tmp_path))
+    monkeypatch.setenv("TAILBIT_FAULT", f"{point}=raise")
+    monkeypatch.setattr("tailbit.faults._passes", {})
+    with pytest.raises(InjectedFaultError):
+        index.commit([record("a")], [segment(index, "a" * 32, {"c": [b"x"]})], ledger(1))
+    monkeypatch.delenv("TAILBIT_FAULT")
+    found = IndexTable.open(str(tmp_path))
+    done = point == "after_commit"
+    assert (found.record("a") is not None, found.ledger is not None, bool(found.spaces())) == (
+        done,
+        done,
+        done,
+    )
+    index.refresh()
+    index.commit([record("b")], [], ledger(2))
+    assert IndexTable.open(str(tmp_path)).record("b") is not None
+
+
+def test_a_path_without_an_index_says_so(tmp_path: Path) -> None:
+    (tmp_path / "_checkpoint").mkdir()
+    (tmp_path / "_heartbeat.json").write_text("{}")
+    for path in (tmp_path, tmp_path / "nothing"):
+        with pytest.raises(NoIndexError):
+            IndexTable.open(str(path))
+    new_index(str(tmp_path))
+    IndexTable.open(str(tmp_path))
+
+
+def test_a_path_that_holds_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("hello")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "hello.txt").write_text("hello")
+    deltalake.write_deltalake(str(tmp_path / "delta"), pa.table({"x": [1]}))
+    for name in ("file", "folder", "delta"):
+        with pytest.raises(ForeignIndexError):
+            IndexTable.open(str(tmp_path / name))
+        with pytest.raises((ForeignIndexError, CommitConflictError)):
+            new_index(str(tmp_path / name))
+
+
+def test_an_index_of_a_newer_format_is_refused_by_number(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    index = new_index(str(tmp_path))
+    newer = replace(index.settings, format=7)
+    index.commit([], [], ledger(1), settings=newer)
+    with pytest.raises(IndexFormatError, match="format 7"):
+        IndexTable.open(str(tmp_path))
+
+
+def test_a_damaged_record_file_is_named_when_it_is_needed(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    index.commit([record("a")], [], ledger(1))
+    path = index.files_of(kinds.FILES)[0].path
+    os.truncate(tmp_path / path, 30)
+    found = IndexTable.open(str(tmp_path))
+    with pytest.raises(CorruptIndexError) as caught:
+        found.files_table()
+    assert path in str(caught.value)
+
+
+def test_hidden_rows_are_found_by_identity(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    for i in range(5):
+        rows = {f"u{i}-{k}": [i, k, 70_000] for k in range(20)}
+        index.commit([], [hidden(index, rows)], ledger(i))
+    for found in (index, IndexTable.open(str(tmp_path))):
+        assert found.hidden_rows("u3-7") == BitMap([3, 7, 70_000])
+        assert found.hidden_rows("u9-1") is None
+
+
+def test_value_counts_are_the_sum_of_all_deltas(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path), "c", "d")
+    index.commit([], [counts(index, "c", {None: 4, b"x": 2, b"y": 3})], ledger(1))
+    assert _counts(index, "c") == {None: 4, b"x": 2, b"y": 3}
+    index.commit([], [counts(index, "c", {b"x": -2, b"y": 1}), counts(index, "d", {b"z": 1})], ledger(2))
+    for found in (index, IndexTable.open(str(tmp_path))):
+        assert _counts(found, "c") == {None: 4, b"y": 4}
+        assert _counts(found, "d") == {b"z": 1}
+        assert found.value_counts("c")[0].to_pylist() == [None, b"y"]
+
+
+def _counts(index: IndexTable, column: str) -> dict[bytes | None, int]:
+    keys, deltas = index.value_counts(column)
+    return dict(zip(keys.to_pylist(), deltas.tolist(), strict=True))
+
+
+def test_other_engines_read_the_index_as_an_ordinary_delta_table(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    file = segment(index, "a" * 32, {"c": [b"x", b"y", b"x"]})
+    claim = record("f", 3, space="a" * 32, base=0, columns=("c",), partition={"p": "1", "q": None})
+    index.commit([claim], [file, counts(index, "c", {b"x": 2}), hidden(index, {"u1": [2]})], ledger(1))
+    log = deltalake.DeltaTable(str(tmp_path))
+    assert (log.protocol().min_reader_version, log.protocol().min_writer_version) == (1, 2)
+    assert log.metadata().partition_columns == ["kind"]
+    assert set(pa.table(log.scan())["kind"].to_pylist()) == set(kinds.SCHEMAS)
+    # DuckDB's Delta extension comes over the network, so it is given the files that the log names.
+    found = duckdb.execute(
+        "SELECT cardinality FROM read_parquet($1, union_by_name=true, hive_partitioning=true)"
+        " WHERE kind='bitmap_index' AND key='x'::BLOB",
+        [log.file_uris()],
+    ).fetchall()
+    assert found == [(2,)]
+
+
+def test_a_query_process_imports_no_deltalake(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    index = new_index(str(tmp_path))
+    index.commit([record("a")], [counts(index, "c", {b"x": 1}), hidden(index, {"u": [1]})], ledger(1))
+    code = (
+        "import sys; from tailbit.index.store.table import IndexTable;"
+        f"i = IndexTable.open({str(tmp_path)!r}); i.files_table(); i.refresh(); i.statistics();"
+        "i.value_counts('c'); i.hidden_rows('u');"
+        "print([m for m in ('deltalake', 'pyspark', 'pyarrow.dataset', 'sqlglot') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_the_log_of_a_long_history_is_as_short_as_that_of_a_young_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(log_writer._CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
+    monkeypatch.setitem(log_writer._CONFIGURATION, "delta.deletedFileRetentionDuration", "interval 0 seconds")
+    index = new_index(str(tmp_path))
+    for i in range(130):
+        index.commit([], [], ledger(i))
+    assert len(list((tmp_path / "_delta_log").glob("*.json"))) <= 3 * log_writer.LOG_CHECKPOINT_EVERY
+    found = IndexTable.open(str(tmp_path))
+    assert (found.version, found.seq, found.ledger) == (130, 130, index.ledger)
+    newest = max((tmp_path / "_delta_log").glob("*.checkpoint.parquet"))
+    assert pq.read_metadata(newest).num_rows < 50
+
+
+def test_a_reader_that_slept_past_the_cleanup_of_the_log_finds_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(log_writer._CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
+    writer = new_index(str(tmp_path))
+    writer.commit([record("a")], [], ledger(0))
+    reader = IndexTable.open(str(tmp_path))
+    assert reader.record("a") is not None
+    for i in range(60):
+        writer.commit([record(f"f{i}")], [], ledger(i))
+    assert not (tmp_path / f"_delta_log/{reader.version + 1:020}.json").exists()
+    assert reader.refresh()
+    assert {r.path for r in reader.live_records()} == {"a"} | {f"f{i}" for i in range(60)}
+
+
+@pytest.mark.parametrize("commits", [20, 40])
+def test_dying_between_a_log_checkpoint_and_its_cleanup_harms_nothing(
+    tmp_path: Path, commits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = new_index(str(tmp_path))
+    for i in range(commits - 1):
+        index.commit([record(f"f{i}")], [], ledger(i))
+    monkeypatch.setenv("TAILBIT_FAULT", "log_checkpoint_half_written=raise")
+    monkeypatch.setattr("tailbit.faults._passes", {})
+    with pytest.raises(InjectedFaultError):
+        index.commit([record("last")], [], ledger(commits))
+    monkeypatch.delenv("TAILBIT_FAULT")
+    found = IndexTable.open(str(tmp_path))
+    assert found.version == index.version == commits
+    assert found.record("last") is not None
+    index.commit([record("next")], [], ledger(commits))
+    assert found.refresh()
+    assert found.record("next") is not None
