@@ -203,15 +203,23 @@ class _Reader:
         """
         if not self._is_word(token):
             return False
-        if before and before[-1].token_type == self.types.FROM:
-            leads = len(before) > 1 and before[-2].token_type == self.types.DISTINCT
-        else:
-            leads = not before or before[-1].token_type.name in _BEFORE_A_NAME
+        leads = self._leads_a_name(before)
         word = self.text[token.start : token.end + 1].upper()
         is_field = bool(before) and before[-1].token_type == self.types.DOT
         if not leads or (word in _VALUES and not is_field):
             return False
         return self._ends_a_name(_COMPARED if word == "NOT" and not is_field else _BEHIND_A_NAME)
+
+    def _leads_a_name(self, before: list[Token]) -> bool:
+        """Whether a column or field may stand behind these tokens; behind IS NOT only UNKNOWN does."""
+        if not before:
+            return True
+        last, ahead = before[-1].token_type, before[-2].token_type if len(before) > 1 else None
+        if last == self.types.FROM:
+            return bool(ahead == self.types.DISTINCT)
+        if last == self.types.NOT and ahead == self.types.IS:
+            return False
+        return last.name in _BEFORE_A_NAME
 
     def _is_word(self, token: Token) -> bool:
         return _WORD.fullmatch(self.text, token.start, token.end + 1) is not None

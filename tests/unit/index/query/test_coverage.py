@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -209,9 +210,9 @@ def test_partition_values_are_judged_once_per_distinct_text(path: str) -> None:
     space.partitions = PartitionTexts(FileList.of(slices, "a log"))
     judged: list[str | None] = []
 
-    def matches(text: str | None) -> bool:
-        judged.append(text)
-        return text != "p0"
+    def matches(texts: Sequence[str | None]) -> npt.NDArray[np.bool_]:
+        judged.extend(texts)
+        return np.array([text != "p0" for text in texts])
 
     for _ in range(2):
         assert space.where_partition("not p0", "p", matches) == BitMap(
@@ -224,7 +225,7 @@ def test_conditions_on_partition_columns_are_remembered_up_to_a_bound() -> None:
     space = view([(0, 10, "")], {"": set()}, [])
     space.partitions = PartitionTexts(FileList.of([FileSlice("f", 1, 1, 10, {"p": "x"})], "a log"))
     for number in range(1000):
-        space.where_partition(number, "p", lambda text: True)
+        space.where_partition(number, "p", lambda texts: np.ones(len(texts), dtype=bool))
     assert len(space._leaves["p"]._held) < 1000
 
 
@@ -266,10 +267,10 @@ def test_conditions_on_a_partition_column_whose_values_are_the_same_are_taken_ov
     opened = tailbit.open(path)
     for column in ("p", "q"):
         opened.where(f"{column} = 'x'").count()
-    (before,) = opened.where("p = 'a'").coverage.spaces
+    (before,) = opened.where("p = 'a'")._selection.coverage.spaces
     builder.commit([{"add": {**builder.live["a.parquet"], "partitionValues": {"p": "a", "q": "y"}}}])
     assert (opened.where("p = 'x'").count(), opened.where("q = 'x'").count()) == (0, 10)
-    (after,) = opened.where("p = 'a'").coverage.spaces
+    (after,) = opened.where("p = 'a'")._selection.coverage.spaces
     assert after is not before
     assert [after._leaves[c] is before._leaves[c] for c in ("p", "q")] == [True, False]
 

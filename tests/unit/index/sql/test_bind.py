@@ -383,3 +383,7 @@ def test_the_parser_is_imported_by_the_first_predicate_alone() -> None:
     code = f"import sys, {modules}; print('sqlglot' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "False"
+
+
+def test_is_not_unknown_is_no_column_of_that_name() -> None:
+    assert bind("x IS NOT UNKNOWN", SCHEMA) == bind("x IS NOT NULL", SCHEMA)
