@@ -21,7 +21,8 @@ from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.bitmap_index.segment import Postings
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.write.posting import Claim, DataFiles, post
-from tailbit.index.write.run import BuildTask, FileWork, TaskColumn, TaskResult, run_task
+from tailbit.index.write.run import run_task
+from tailbit.index.write.work import BuildTask, Enter, TaskColumn, TaskResult
 from tailbit.tables import open_table
 from tailbit.tables.delta.schema import Schema
 from tailbit.tables.model import Column, FileSlice
@@ -65,9 +66,8 @@ def _build(storage: Storage, claims: list[Claim], column: Column) -> list[Postin
 def _task(root: str, slices: list[FileSlice], schema: Schema) -> TaskResult:
     """A whole task over all files, its index files written and flushed, then removed."""
     columns = tuple(TaskColumn.of(schema.resolve(name)) for name in COLUMNS)
-    ids = tuple(c.column.id for c in columns)
     with tempfile.TemporaryDirectory() as index:
-        works = tuple(FileWork(piece, None, ids) for piece in slices)
+        works = tuple(Enter(piece) for piece in slices)
         return run_task(BuildTask(root, index, columns, works, lineage=1, version=0))
 
 

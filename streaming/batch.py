@@ -22,7 +22,8 @@ from tailbit.errors import TailbitError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.store.table import IndexTable
 from tailbit.index.write.plan import TaskLimits, weight
-from tailbit.index.write.run import BuildTask, TaskResult, run_task
+from tailbit.index.write.run import run_task
+from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.indexer import Indexer, Outcome
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe

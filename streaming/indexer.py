@@ -18,8 +18,8 @@ from tailbit.errors import CommitConflictError, DataFileError, DeletionVectorErr
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import FileRecord
 from tailbit.index.store.table import IndexTable
-from tailbit.index.write.plan import TaskLimits, pack, path_of, plan_work, uncounted_record
-from tailbit.index.write.run import BuildTask, FileWork, TaskColumn, TaskResult
+from tailbit.index.write.plan import TaskLimits, pack, plan_work, uncounted_record
+from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, TaskColumn, TaskResult
 from tailbit.tables.delta.schema import Schema
 from tailbit.tables.model import FileSlice, Fingerprint, Version
 from tailbit.tables.table import Table
@@ -166,7 +166,10 @@ class Indexer:
     def _build(
         self, works: Sequence[FileWork], template: BuildTask
     ) -> tuple[list[TaskResult], list[FileRecord]]:
-        """Results of all tasks; a file that is gone because the log goes on without it is skipped by record.
+        """Run all tasks.
+
+        A file that is missing, and that the newest version no longer names, is left out and recorded as
+        unreadable; then the rest is tried again.
 
         Raises:
             DataFileError: a file that the head of the log still names is missing or is not Parquet.
@@ -174,36 +177,36 @@ class Indexer:
         """
         skipped: dict[str, FileRecord] = {}
         while True:
-            doable = [work for work in works if path_of(work) not in skipped]
-            taken_back = [work for work in map(_taken_back, works) if work and path_of(work) in skipped]
+            doable = [work for work in works if work.path not in skipped]
+            taken_back = [leave for work in works if work.path in skipped for leave in _taken_back(work)]
             try:
                 tasks = pack([*doable, *taken_back], template, self._limits)
                 return self._run(tasks), list(skipped.values())
             except (DataFileError, DeletionVectorError) as error:
-                work = self._culprit(error, doable)
-                skipped[path_of(work)] = uncounted_record(work, template, str(error))
+                target = self._culprit(error, doable)
+                skipped[target.path] = uncounted_record(target, template, str(error))
 
-    def _culprit(self, error: DataFileError | DeletionVectorError, works: Iterable[FileWork]) -> FileWork:
-        """The work that failed, if its file, or the deletion vector of its file, is gone for good reason.
+    def _culprit(self, error: DataFileError | DeletionVectorError, works: Iterable[FileWork]) -> FileSlice:
+        """The wanted slice that failed, if its file or its deletion vector is gone for good reason.
 
         Raises:
             DataFileError, DeletionVectorError: the head of the log still names it.
         """
-        found = next((work for work in works if self._is_about(error, work)), None)
-        if found is None:
+        targets = (work.target for work in works if not isinstance(work, Leave))
+        failed = next((target for target in targets if self._is_about(error, target)), None)
+        if failed is None:
             raise error
-        now = self._table.snapshot(self._table.head()).files.get(path_of(found))
-        if now is not None and (found.target is None or _identity(now) == _identity(found.target)):
+        now = self._table.snapshot(self._table.head()).files.get(failed.path)
+        if now is not None and _identity(now) == _identity(failed):
             raise error
-        return found
+        return failed
 
-    def _is_about(self, error: DataFileError | DeletionVectorError, work: FileWork) -> bool:
+    def _is_about(self, error: DataFileError | DeletionVectorError, target: FileSlice) -> bool:
         named = str(error.fields.get("file", ""))
         if isinstance(error, DeletionVectorError):
-            hidden = None if work.target is None else work.target.hidden
-            at = (named, error.fields.get("offset"))
+            hidden, at = target.hidden, (named, error.fields.get("offset"))
             return hidden is not None and at == (hidden.path_or_inline, hidden.offset or 0)
-        return named in (path_of(work), self._table.storage.resolve(path_of(work)))
+        return named in (target.path, self._table.storage.resolve(target.path))
 
     def _recorded_as(self, end: Offset) -> bool:
         """Whether the ledger already says what this batch's would: a part of a snapshot, done before."""
@@ -250,9 +253,10 @@ class Indexer:
         self._index.commit(records, files, ledger)
 
 
-def _taken_back(work: FileWork) -> FileWork | None:
-    """The work that takes a skipped file's rows out of the value counts; None where they are in none."""
-    return FileWork(None, work.record, ()) if work.record is not None and work.record.counted else None
+def _taken_back(work: FileWork) -> Iterator[FileWork]:
+    """The work that takes a skipped file's rows out of the value counts, where they are in them."""
+    if not isinstance(work, Enter) and work.record.counted:
+        yield Leave(work.record)
 
 
 def _identity(slice_: FileSlice) -> tuple[int, int, str]:

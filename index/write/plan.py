@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tailbit.index.model import FileRecord
-from tailbit.index.write.run import BuildTask, FileWork
+from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, Rehide, Replace, Repost
 from tailbit.tables.model import FileSlice
 
 ROWS_PER_SPACE = 1 << 26
@@ -48,32 +48,29 @@ def _work(
 ) -> FileWork | None:
     if target is None:
         gone = record is None or record.left is not None
-        return None if gone else FileWork(None, record, ())
+        return None if gone or record is None else Leave(record)
     if record is None:
-        return FileWork(target, None, tuple(columns))
-    post = _missing(record, columns)
-    return None if not post and _as_recorded(target, record, lineage) else FileWork(target, record, post)
-
-
-def _missing(record: FileRecord, columns: Sequence[str]) -> tuple[str, ...]:
-    """Columns still to post: all of them where the record claims no row space."""
-    posted = () if record.space is None else record.columns
-    return tuple(column for column in columns if column not in posted)
+        return Enter(target)
+    if record.space is None or not record.is_of(target):
+        return Replace(target, record)
+    post = tuple(column for column in columns if column not in record.columns)
+    if post:
+        return Repost(target, record, post)
+    return None if _as_recorded(target, record, lineage) else Rehide(target, record)
 
 
 def _as_recorded(target: FileSlice, record: FileRecord, lineage: int) -> bool:
-    same_file = record.is_of(target) and record.lineage == lineage
-    return same_file and record.left is None and record.counted and record.hidden == target.hidden_id
+    counted_so = record.left is None and record.counted and record.hidden == target.hidden_id
+    return counted_so and record.lineage == lineage
 
 
 def weight(work: FileWork) -> int:
     """Bytes of data file that a work reads, about: where only hidden rows changed, a few pages."""
-    recorded = 0 if work.record is None else work.record.size
-    if work.target is None:
-        return recorded
-    if work.post or work.record is None or not work.record.counted or work.record.left is not None:
-        return max(1, work.target.size)
-    return min(max(1, work.target.size), _HIDDEN_ONLY_BYTES)
+    if isinstance(work, Leave):
+        return work.record.size
+    whole = max(1, work.target.size)
+    counted = isinstance(work, Rehide) and work.record.counted and work.record.left is None
+    return min(whole, _HIDDEN_ONLY_BYTES) if counted else whole
 
 
 def pack(works: Sequence[FileWork], template: BuildTask, limits: TaskLimits) -> list[BuildTask]:
@@ -87,9 +84,9 @@ def pack(works: Sequence[FileWork], template: BuildTask, limits: TaskLimits) -> 
     total = sum(weight(work) for work in works)
     count = max(-(-total // limits.task_bytes), min(limits.parallelism, total // limits.worth_bytes), 1)
     bins = [_Bin(number) for number in range(min(count, len(works)))]
-    for work in sorted(works, key=lambda w: (-weight(w), path_of(w))):
+    for work in sorted(works, key=lambda w: (-weight(w), w.path)):
         _place(bins, work, limits.rows)
-    filled = (sorted(b.works, key=path_of) for b in sorted(bins, key=lambda b: b.number) if b.works)
+    filled = (sorted(b.works, key=_path) for b in sorted(bins, key=lambda b: b.number) if b.works)
     return [replace(template, works=tuple(batch)) for batch in filled]
 
 
@@ -126,34 +123,29 @@ def _place(bins: list[_Bin], work: FileWork, limit: int) -> None:
 
 def _rows(work: FileWork) -> int:
     """Rows that a work lays into the row space: known from the log, else estimated high from its bytes."""
-    if work.target is None or not work.post:
+    if isinstance(work, (Leave, Rehide)):
         return 0
     if work.target.rows is not None:
         return work.target.rows
     return work.target.size // _BYTES_PER_ROW
 
 
-def path_of(work: FileWork) -> str:
-    """The path of the file that a work is about."""
-    if work.target is not None:
-        return work.target.path
-    assert work.record is not None
-    return work.record.path
+def _path(work: FileWork) -> str:
+    return work.path
 
 
-def uncounted_record(work: FileWork, task: BuildTask, reason: str) -> FileRecord:
+def uncounted_record(target: FileSlice, task: BuildTask, reason: str) -> FileRecord:
     """The record of a file that could not be read and need not be: live, neither posted nor counted.
 
     Questions scan it or fail by its name; counts are not served while it is live.
     """
-    assert work.target is not None
     return FileRecord(
-        path=work.target.path,
-        size=work.target.size,
-        mtime=work.target.mtime,
-        rows=work.target.rows or 0,
+        path=target.path,
+        size=target.size,
+        mtime=target.mtime,
+        rows=target.rows or 0,
         footer="",
-        partition=work.target.partition,
+        partition=target.partition,
         space=None,
         base=0,
         columns=(),

@@ -9,71 +9,29 @@ pairs (old, new) of what became visible or hidden are folded into value counts.
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyroaring import BitMap
 
-from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.bitmap_index.segment import write_segment
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
 from tailbit.index.model import FileRecord, IndexFile
 from tailbit.index.write.counting import Counting
 from tailbit.index.write.hidden import HiddenRowsReader, write_hidden_rows
 from tailbit.index.write.posting import Claim, DataFiles, post
-from tailbit.tables.model import Column, FileSlice, Version
+from tailbit.index.write.work import (
+    BuildTask,
+    Enter,
+    FileWork,
+    Leave,
+    Rehide,
+    Replace,
+    Repost,
+    TaskResult,
+    to_post,
+)
 from tailbit.tables.parquet.data_file import footer_hash
 from tailbit.tables.storage import Storage
-
-
-@dataclass(frozen=True, slots=True)
-class TaskColumn:
-    """A column as it is at the target version, and the type of its keys."""
-
-    column: Column
-    key_type: str
-
-    @classmethod
-    def of(cls, column: Column) -> TaskColumn:
-        """The column with the key type of its current type."""
-        return cls(column, key_type_of(column.type))
-
-
-@dataclass(frozen=True, slots=True)
-class FileWork:
-    """One file: what is recorded of it, what is wanted (None: not live), and the columns still to post."""
-
-    target: FileSlice | None
-    record: FileRecord | None
-    post: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BuildTask:
-    """Files to bring to the state of source version `version`.
-
-    `dropped`: ids of columns whose old bits may lie in row spaces though no file has them posted.
-    """
-
-    root: str
-    index_path: str
-    columns: tuple[TaskColumn, ...]
-    works: tuple[FileWork, ...]
-    lineage: int
-    version: Version
-    dropped: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class TaskResult:
-    """New records and the files they rest on, to be committed together.
-
-    `rows`: posted, and counted anew without being posted. `bytes_read`: of data files, by their size.
-    """
-
-    records: tuple[FileRecord, ...]
-    files: tuple[IndexFile, ...]
-    rows: int
-    bytes_read: int
 
 
 def run_task(task: BuildTask) -> TaskResult:
@@ -101,7 +59,7 @@ class _Run:
         self._tally = Tally()
         self._data = DataFiles(self._source, [c.column for c in task.columns])
         self._counting = Counting(self._source, self._hidden, self._tally)
-        self._kept = [self._claim_holds(work) for work in task.works]
+        self._works = [self._settled(work) for work in task.works]
 
     def result(self) -> TaskResult:
         claims = self._claims()
@@ -109,46 +67,49 @@ class _Run:
             self._post(space, [c for c in claims.values() if c.space == space])
             for space in dict.fromkeys(c.space for c in claims.values())
         ]
-        for work, kept in zip(self._task.works, self._kept, strict=True):
-            self._count(work, kept)
+        for work in self._works:
+            self._count(work)
         files.append(write_value_counts(self._index, self._tally))
         files.append(write_hidden_rows(self._index, self._newly_hidden()))
-        records = tuple(self._record(number, claims.get(number)) for number in range(len(self._kept)))
+        records = tuple(self._record(work, claims.get(work.path)) for work in self._works)
         rows = sum(c.rows for c in claims.values()) + self._counting.rows
         read = sum(c.slice.size for c in claims.values())
         return TaskResult(records, tuple(f for f in files if f is not None), rows, read)
 
-    def _claim_holds(self, work: FileWork) -> bool:
+    def _settled(self, work: FileWork) -> FileWork:
+        """The work as it can be done: a file whose claim does not hold is replaced."""
+        if isinstance(work, (Repost, Rehide)) and not self._claim_holds(work):
+            return Replace(work.target, work.record)
+        return work
+
+    def _claim_holds(self, work: Repost | Rehide) -> bool:
         """Whether the file is the one that is posted; in another lineage by its footer too.
 
         A footer alone proves nothing: files of the same values in another order may have the same. A column
         that comes back is posted under a new claim, where none of its old bits are.
         """
         record, target = work.record, work.target
-        if record is None or record.space is None or not self._task.dropped.isdisjoint(work.post):
-            return False
-        if target is None:
-            return True
-        if not record.is_of(target):
+        if not self._task.dropped.isdisjoint(to_post(work)):
             return False
         same_lineage = record.lineage == self._task.lineage
         return same_lineage or footer_hash(self._source, target.path) == record.footer
 
-    def _claims(self) -> dict[int, Claim]:
-        """Number of a work to what it posts: in the place it has, else in a new row space, end to end."""
+    def _claims(self) -> dict[str, Claim]:
+        """Path of a file to what it posts: in the place it has, else in a new row space, end to end."""
         fresh, base = uuid.uuid4().hex, 0
         every = frozenset(c.column.id for c in self._task.columns)
         out = {}
-        for number, (work, kept) in enumerate(zip(self._task.works, self._kept, strict=True)):
-            target, record = work.target, work.record
-            if target is None or (kept and not work.post):
+        for work in self._works:
+            if isinstance(work, (Leave, Rehide)):
                 continue
-            rows = int(self._data.open(target).metadata.num_rows)
-            if kept and record is not None and record.space is not None:
-                at, columns = record.base or 0, frozenset(work.post)
-                out[number] = Claim(target, record.space, at, rows, columns)
+            rows = int(self._data.open(work.target).metadata.num_rows)
+            if isinstance(work, Repost):
+                space, at = work.record.space, work.record.base
+                assert space is not None
+                assert at is not None
+                out[work.path] = Claim(work.target, space, at, rows, frozenset(work.post))
             else:
-                out[number] = Claim(target, fresh, base, rows, every)
+                out[work.path] = Claim(work.target, fresh, base, rows, every)
                 base += rows
         return out
 
@@ -172,23 +133,23 @@ class _Run:
         found = ((c.slice.path, self._hidden.of_slice(self._source, c.slice)) for c in claims)
         return {path: bits for path, bits in found if bits}
 
-    def _count(self, work: FileWork, kept: bool) -> None:
+    def _count(self, work: FileWork) -> None:
         """Count the rows whose visibility changed in the columns that are not posted by this task."""
-        record, target = work.record, work.target
-        if record is None:
-            return
         columns = {c.column.id: (c.column, c.key_type) for c in self._task.columns}
-        if target is None or not kept:
+        if isinstance(work, Enter):
+            return
+        record = work.record
+        if isinstance(work, (Leave, Replace)):
             if record.counted:
                 hidden = self._hidden.of_record(record)
-                other = target is not None and not record.is_as_written(target)
+                other = isinstance(work, Replace) and not record.is_as_written(work.target)
                 self._counting.add(record, record.columns, columns, None, hidden, -1, overwritten=other)
             return
-        stay = tuple(c for c in record.columns if c not in work.post)
-        now = self._hidden.of_slice(self._source, target)
+        stay = tuple(c for c in record.columns if c not in to_post(work))
+        now = self._hidden.of_slice(self._source, work.target)
         if not record.counted:
             self._counting.add(record, stay, columns, None, now, +1)
-        elif record.hidden != target.hidden_id:
+        elif record.hidden != work.target.hidden_id:
             then = self._hidden.of_record(record)
             self._counting.add(record, stay, columns, now - then, BitMap(), -1)
             self._counting.add(record, stay, columns, then - now, BitMap(), +1)
@@ -196,34 +157,41 @@ class _Run:
     def _newly_hidden(self) -> dict[str, BitMap]:
         """Identity to rows of the deletion vectors that files are counted under from now on."""
         targets = [
-            w.target
-            for w in self._task.works
-            if w.target is not None
-            and w.target.hidden is not None
-            and (w.record is None or w.record.hidden != w.target.hidden_id)
+            work.target
+            for work in self._works
+            if not isinstance(work, Leave)
+            and work.target.hidden is not None
+            and (isinstance(work, Enter) or work.record.hidden != work.target.hidden_id)
         ]
         return {t.hidden_id: self._hidden.of_slice(self._source, t) for t in targets}
 
-    def _record(self, number: int, claim: Claim | None) -> FileRecord:
-        work, task = self._task.works[number], self._task
-        target, record = work.target, work.record
-        if target is None:
-            assert record is not None
-            return replace(record, counted=False, hidden="", left=task.version)
-        if record is not None and self._kept[number]:
-            return replace(
-                record,
-                mtime=target.mtime,
-                partition=dict(target.partition),
-                columns=tuple(sorted({*record.columns, *work.post})),
-                counted=True,
-                hidden=target.hidden_id,
-                lineage=task.lineage,
-                entered=record.entered if record.left is None else task.version,
-                left=None,
-                error=None,
-            )
+    def _record(self, work: FileWork, claim: Claim | None) -> FileRecord:
+        if isinstance(work, Leave):
+            return replace(work.record, counted=False, hidden="", left=self._task.version)
+        if isinstance(work, (Repost, Rehide)):
+            return self._kept(work)
         assert claim is not None
+        return self._entered(claim)
+
+    def _kept(self, work: Repost | Rehide) -> FileRecord:
+        """The record of a file that keeps its claim."""
+        record, target, task = work.record, work.target, self._task
+        return replace(
+            record,
+            mtime=target.mtime,
+            partition=dict(target.partition),
+            columns=tuple(sorted({*record.columns, *to_post(work)})),
+            counted=True,
+            hidden=target.hidden_id,
+            lineage=task.lineage,
+            entered=record.entered if record.left is None else task.version,
+            left=None,
+            error=None,
+        )
+
+    def _entered(self, claim: Claim) -> FileRecord:
+        """The record of a file with a claim of its own."""
+        target = claim.slice
         return FileRecord(
             path=target.path,
             size=target.size,
@@ -236,7 +204,7 @@ class _Run:
             columns=tuple(sorted(claim.columns)),
             counted=True,
             hidden=target.hidden_id,
-            lineage=task.lineage,
-            entered=task.version,
+            lineage=self._task.lineage,
+            entered=self._task.version,
             left=None,
         )

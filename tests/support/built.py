@@ -15,7 +15,8 @@ from tailbit.index.keys import encode_array
 from tailbit.index.model import IndexedColumn, Settings
 from tailbit.index.store.table import IndexTable
 from tailbit.index.write.plan import plan_work
-from tailbit.index.write.run import BuildTask, FileWork, TaskColumn, TaskResult, run_task
+from tailbit.index.write.run import run_task
+from tailbit.index.write.work import BuildTask, FileWork, TaskColumn, TaskResult
 from tailbit.tables import open_table
 from tailbit.tables.delta.deletion_vectors import read_deletion_vector
 from tailbit.tables.delta.snapshot import Snapshot

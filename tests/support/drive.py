@@ -10,7 +10,8 @@ from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset
 from tailbit.index.store.table import IndexTable
 from tailbit.index.write.plan import TaskLimits
-from tailbit.index.write.run import BuildTask, TaskResult, run_task
+from tailbit.index.write.run import run_task
+from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.indexer import Indexer, Outcome
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings, prepare_index

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tailbit.index.model import FileRecord
 from tailbit.index.write.plan import TaskLimits, pack, plan_work, weight
-from tailbit.index.write.run import BuildTask, FileWork
+from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, Rehide, Replace, Repost
 from tailbit.tables.model import DeletionVector, FileSlice
 
 COLUMNS = ("a", "b")
@@ -30,51 +30,58 @@ def test_a_file_recorded_as_wanted_is_no_work() -> None:
 
 
 def test_a_new_file_is_posted_in_all_columns() -> None:
-    assert work(SLICE, None) == FileWork(SLICE, None, COLUMNS)
+    assert work(SLICE, None) == Enter(SLICE)
 
 
 def test_a_file_that_leaves_is_work_once() -> None:
-    assert work(None, RECORD) == FileWork(None, RECORD, ())
+    assert work(None, RECORD) == Leave(RECORD)
     assert work(None, replace(RECORD, left=7)) is None
     assert work(None, None) is None
 
 
 def test_a_file_that_comes_back_is_counted_again_and_not_posted_again() -> None:
     left = replace(RECORD, left=7, counted=False)
-    assert work(SLICE, left) == FileWork(SLICE, left, ())
+    assert work(SLICE, left) == Rehide(SLICE, left)
 
 
 def test_a_file_whose_claim_was_dropped_is_posted_anew() -> None:
     dropped = replace(RECORD, left=7, counted=False, space=None, columns=())
-    assert work(SLICE, dropped) == FileWork(SLICE, dropped, COLUMNS)
+    assert work(SLICE, dropped) == Replace(SLICE, dropped)
 
 
 def test_other_hidden_rows_are_work_without_posting() -> None:
     hidden = replace(SLICE, hidden=DV)
-    assert work(hidden, RECORD) == FileWork(hidden, RECORD, ())
+    assert work(hidden, RECORD) == Rehide(hidden, RECORD)
     shown = replace(RECORD, hidden=DV.id)
-    assert work(SLICE, shown) == FileWork(SLICE, shown, ())
+    assert work(SLICE, shown) == Rehide(SLICE, shown)
 
 
 def test_a_column_not_yet_posted_is_the_only_one_posted() -> None:
     part = replace(RECORD, columns=("b",))
-    assert work(SLICE, part) == FileWork(SLICE, part, ("a",))
+    assert work(SLICE, part) == Repost(SLICE, part, ("a",))
 
 
 def test_a_file_of_another_lineage_or_time_is_proven_again() -> None:
-    for other in (replace(RECORD, lineage=0), replace(RECORD, mtime=6), replace(RECORD, size=999)):
-        assert work(SLICE, other) == FileWork(SLICE, other, ())
+    foreign = replace(RECORD, lineage=0)
+    assert work(SLICE, foreign) == Rehide(SLICE, foreign)
+    for other in (replace(RECORD, mtime=6), replace(RECORD, size=999)):
+        assert work(SLICE, other) == Replace(SLICE, other)
+
+
+def test_a_file_with_other_partition_values_is_replaced() -> None:
+    other = replace(RECORD, partition={"p": "1"})
+    assert work(SLICE, other) == Replace(SLICE, other)
 
 
 def test_a_file_that_failed_is_tried_again() -> None:
     failed = replace(RECORD, space=None, columns=(), counted=False, error="gone")
-    assert work(SLICE, failed) == FileWork(SLICE, failed, COLUMNS)
+    assert work(SLICE, failed) == Replace(SLICE, failed)
 
 
 def test_changed_hidden_rows_weigh_little_however_large_the_file() -> None:
     large = replace(SLICE, size=1 << 30, hidden=DV)
-    assert weight(FileWork(large, replace(RECORD, size=1 << 30), ())) == 1 << 20
-    assert weight(FileWork(large, None, COLUMNS)) == 1 << 30
+    assert weight(Rehide(large, replace(RECORD, size=1 << 30))) == 1 << 20
+    assert weight(Enter(large)) == 1 << 30
 
 
 TEMPLATE = BuildTask("/t", "/i", (), (), 1, 3)
@@ -85,32 +92,26 @@ files = st.lists(st.tuples(st.integers(0, 300), st.none() | st.integers(0, 100))
 def test_every_work_is_in_exactly_one_task_and_no_row_space_overflows(
     sizes: list[tuple[int, int | None]], parallelism: int
 ) -> None:
-    works = [
-        FileWork(FileSlice(f"f{n:02d}", size, 0, rows), None, COLUMNS) for n, (size, rows) in enumerate(sizes)
-    ]
+    works = [Enter(FileSlice(f"f{n:02d}", size, 0, rows)) for n, (size, rows) in enumerate(sizes)]
     limits = TaskLimits(task_bytes=500, worth_bytes=50, parallelism=parallelism, rows=120)
     tasks = pack(works, TEMPLATE, limits)
     packed = [w for task in tasks for w in task.works]
-    assert sorted(packed, key=lambda w: w.target.path if w.target else "") == works
+    assert sorted(packed, key=lambda w: w.path) == works
     for task in tasks:
-        laid = sum(
-            size // 8 if w.target.rows is None else w.target.rows
-            for w in task.works
-            if w.target
-            for size in [w.target.size]
-        )
+        slices = [w.target for w in task.works if isinstance(w, Enter)]
+        laid = sum(s.size // 8 if s.rows is None else s.rows for s in slices)
         assert laid <= 120 or len(task.works) == 1
 
 
 def test_tasks_are_as_many_as_there_are_cores_where_it_pays() -> None:
-    works = [FileWork(FileSlice(f"f{n}", 1 << 20, 0, 10), None, COLUMNS) for n in range(16)]
+    works = [Enter(FileSlice(f"f{n}", 1 << 20, 0, 10)) for n in range(16)]
     assert len(pack(works, TEMPLATE, TaskLimits(parallelism=4))) == 4
     assert len(pack(works[:2], TEMPLATE, TaskLimits(parallelism=4))) == 1
     assert pack([], TEMPLATE, TaskLimits()) == []
 
 
 def test_tasks_get_about_equal_bytes() -> None:
-    works = [FileWork(FileSlice(f"f{n:02d}", (n + 1) << 20, 0, 10), None, COLUMNS) for n in range(20)]
+    works = [Enter(FileSlice(f"f{n:02d}", (n + 1) << 20, 0, 10)) for n in range(20)]
     weights = [
         sum(weight(w) for w in task.works) for task in pack(works, TEMPLATE, TaskLimits(parallelism=2))
     ]

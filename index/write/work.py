@@ -1,0 +1,124 @@
+"""The work of a batch, as values: what is to be done with each file, tasks, and what a task has done.
+
+A file's work is one of five cases. What is recorded of the file and what is wanted of it decide which:
+
+| recorded | wanted | case |
+|---|---|---|
+| nothing | live | `Enter` |
+| live | not live | `Leave` |
+| another file under this path | live | `Replace` |
+| this file, some columns not posted | live | `Repost` |
+| this file, all columns posted | live, with other hidden rows or otherwise described | `Rehide` |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tailbit.index.keys import key_type_of
+from tailbit.index.model import FileRecord, IndexFile
+from tailbit.tables.model import Column, FileSlice, Version
+
+
+@dataclass(frozen=True, slots=True)
+class TaskColumn:
+    """A column as it is at the target version, and the type of its keys."""
+
+    column: Column
+    key_type: str
+
+    @classmethod
+    def of(cls, column: Column) -> TaskColumn:
+        """The column with the key type of its current type."""
+        return cls(column, key_type_of(column.type))
+
+
+@dataclass(frozen=True, slots=True)
+class Enter:
+    """A file of which nothing is recorded: every column is posted, every visible row is counted."""
+
+    target: FileSlice
+
+    @property
+    def path(self) -> str:
+        """The file that the work is about."""
+        return self.target.path
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A recorded file that is no longer live: its visible rows are taken out of the counts, its bits stay."""
+
+    record: FileRecord
+
+    @property
+    def path(self) -> str:
+        """The file that the work is about."""
+        return self.record.path
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A live file of which something is recorded."""
+
+    target: FileSlice
+    record: FileRecord
+
+    @property
+    def path(self) -> str:
+        """The file that the work is about."""
+        return self.target.path
+
+
+@dataclass(frozen=True, slots=True)
+class Replace(_Change):
+    """A file whose recorded claim cannot serve: what is recorded is taken back, and the file enters anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repost(_Change):
+    """The recorded file, of which the columns `post` (ids) are still to be posted in its claim."""
+
+    post: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rehide(_Change):
+    """The recorded file with every column posted: only rows whose visibility changed are counted."""
+
+
+FileWork = Enter | Leave | Replace | Repost | Rehide
+
+
+def to_post(work: FileWork) -> tuple[str, ...]:
+    """Ids of the columns that a work adds to the recorded claim of its file; none in the other cases."""
+    return work.post if isinstance(work, Repost) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTask:
+    """Files to bring to the state of source version `version`.
+
+    `dropped`: ids of columns whose old bits may lie in row spaces though no file has them posted.
+    """
+
+    root: str
+    index_path: str
+    columns: tuple[TaskColumn, ...]
+    works: tuple[FileWork, ...]
+    lineage: int
+    version: Version
+    dropped: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """New records and the files they rest on, to be committed together.
+
+    `rows`: posted, and counted anew without being posted. `bytes_read`: of data files, by their size.
+    """
+
+    records: tuple[FileRecord, ...]
+    files: tuple[IndexFile, ...]
+    rows: int
+    bytes_read: int
