@@ -4,6 +4,17 @@ Values come piece by piece, decoded or dictionary-coded, and are kept as two or 
 distinct values are encoded to keys and sorted. Integers, dates and times in a narrow range are their
 distance from the least one, without any hashing; all else is dictionary-encoded. Values that share a key
 (NaN, -0.0, long strings of one hash) share a code. NULL is the first code where there is one.
+
+Eight rows by hand, an integer column in two chunks of four, NULL in row 2:
+
+    values            30   10  NULL   10 |  20   30   30   10
+    collected: base   10                 |  10
+               ids    20    0     0    0 |  10   20   20    0
+    finished: shift    1                 |   1                 code 0 is NULL, so all others move up by one
+              codes   21    1     0    1 |  11   21   21    1
+              keys   NULL, 10, 11, ... 30                      a narrow range: some keys have no row
+
+In a wide range the keys are NULL, 10, 20, 30, and a table per chunk gives the codes 3 1 0 1 | 2 3 3 1.
 """
 
 from __future__ import annotations
@@ -42,19 +53,39 @@ _INTEGERS = (
 )
 
 
-@dataclass
-class _Part:
-    """Rows from position `start` on: `table[ids[i]]` is the code of row i, 0 where `nulls[i]`.
+@dataclass(frozen=True, slots=True)
+class _Collected:
+    """Rows from position `start` on, as they were collected; row i is NULL where `nulls[i]`."""
 
-    Without a table it is `shift + ids[i]`. Until the column is finished, integers have the value `base +
-    ids[i]`, others the key `keys[ids[i]]`.
+    start: int
+    ids: Codes
+    nulls: npt.NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers(_Collected):
+    """Row i has the integer `base + ids[i]`."""
+
+    base: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed(_Collected):
+    """Row i has the key `keys[ids[i]]`."""
+
+    keys: pa.BinaryArray
+
+
+@dataclass(frozen=True, slots=True)
+class CodedPart:
+    """Rows from position `start` on, once the column is finished.
+
+    Row i has the code `table[ids[i]]`, or `shift + ids[i]` where no table is needed; NULL rows have code 0.
     """
 
     start: int
     ids: Codes
     nulls: npt.NDArray[np.bool_] | None
-    base: int | None = None
-    keys: pa.BinaryArray | None = None
     table: Codes | None = None
     shift: int = 0
 
@@ -77,7 +108,7 @@ class CodedColumn:
     """
 
     keys: pa.BinaryArray
-    parts: list[_Part]
+    parts: list[CodedPart]
 
     @property
     def absent(self) -> int:
@@ -101,6 +132,10 @@ class CodedColumn:
         return out[:-1]
 
 
+_Coded = tuple[pa.BinaryArray, list[CodedPart]]
+"""The distinct keys of a column without NULL, sorted, and its rows as codes."""
+
+
 class Coding:
     """Collects the rows of one column; `finish` gives their codes.
 
@@ -109,7 +144,7 @@ class Coding:
 
     def __init__(self, type_: pa.DataType, key_type: str) -> None:
         self._type, self._key_type = type_, key_type
-        self._parts: list[_Part] = []
+        self._parts: list[_Numbers | _Keyed] = []
 
     def add(self, start: int, values: pa.ChunkedArray) -> None:
         """Rows from position `start` on, in the column's Arrow type or dictionary-coded."""
@@ -122,79 +157,77 @@ class Coding:
         """The codes of all rows added. Cost: encodes and sorts the distinct values."""
         self._parts.sort(key=lambda part: part.start)
         some_null = int(any(part.nulls is not None for part in self._parts))
-        keys = self._by_distance(some_null)
-        if keys is None:
-            keys = self._by_number(some_null)
-        if keys is None:
-            keys = self._by_key(some_null)
+        numbers = [part for part in self._parts if isinstance(part, _Numbers)]
+        if numbers and len(numbers) == len(self._parts):
+            self._parts.clear()
+            keys, coded = self._by_distance(numbers, some_null) or self._by_number(numbers, some_null)
+        else:
+            keys, coded = self._by_key(some_null)
         if some_null:
             keys = pa.concat_arrays([pa.nulls(1, pa.binary()), keys])
-        return CodedColumn(keys, self._parts)
+        return CodedColumn(keys, coded)
 
-    def _part(self, start: int, chunk: pa.Array) -> _Part:
+    def _part(self, start: int, chunk: pa.Array) -> _Numbers | _Keyed:
         if any(test(chunk.type) for test in _INTEGERS):
             part = _distances(start, chunk)
             if part is not None:
                 return part
         return self._dictionary_part(start, chunk)
 
-    def _dictionary_part(self, start: int, chunk: pa.Array) -> _Part:
+    def _dictionary_part(self, start: int, chunk: pa.Array) -> _Keyed:
         if pa.types.is_dictionary(chunk.type) and chunk.dictionary.null_count:
             chunk = chunk.dictionary_decode()
         nulls = np.asarray(chunk.is_null()) if chunk.null_count else None
         coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
         indices = coded.indices.fill_null(0) if nulls is not None else coded.indices
         ids = np.asarray(indices).astype(_narrowest(len(coded.dictionary)))
-        return _Part(start, ids, nulls, keys=encode_array(coded.dictionary, self._key_type))
+        return _Keyed(start, ids, nulls, encode_array(coded.dictionary, self._key_type))
 
-    def _by_distance(self, first: int) -> pa.BinaryArray | None:
-        """Give each part its window of one table over the whole range; the keys. None for a wide range."""
-        bases = [part.base for part in self._parts if part.base is not None]
-        if not bases or len(bases) < len(self._parts):
-            return None
-        widths = [int(part.ids.max()) + 1 for part in self._parts]
+    def _by_distance(self, parts: list[_Numbers], first: int) -> _Coded | None:
+        """Each part with its window of one table over the whole range of integers; None for a wide range."""
+        bases = [part.base for part in parts]
+        widths = [int(part.ids.max()) + 1 for part in parts]
         low = min(bases)
         span = max(base + width for base, width in zip(bases, widths, strict=True)) - low
-        if span > min(_WIDEST, max(4 * sum(len(part.ids) for part in self._parts), 1 << 12)):
+        if span > min(_WIDEST, max(4 * sum(len(part.ids) for part in parts), 1 << 12)):
             return None
         if span <= _AS_IT_IS:
-            for part, base in zip(self._parts, bases, strict=True):
-                part.shift = base - low + first
-            return self._keys(low + np.arange(span))
+            coded = [CodedPart(p.start, p.ids, p.nulls, shift=p.base - low + first) for p in parts]
+            return self._keys(low + np.arange(span)), coded
         present = np.zeros(span, dtype=np.bool_)
-        for part, base in zip(self._parts, bases, strict=True):
-            present[base - low :][part.ids] = True
+        for part in parts:
+            present[part.base - low :][part.ids] = True
         distinct = np.flatnonzero(present)
         table = np.cumsum(present, dtype=np.int32) + np.int32(first - 1)
         table = table.astype(_narrowest(len(distinct) + first))
-        for part, base, width in zip(self._parts, bases, widths, strict=True):
-            part.table = table[base - low : base - low + width]
-        return self._keys(distinct + low)
+        windows = [table[base - low : base - low + width] for base, width in zip(bases, widths, strict=True)]
+        coded = [CodedPart(p.start, p.ids, p.nulls, w) for p, w in zip(parts, windows, strict=True)]
+        return self._keys(distinct + low), coded
 
-    def _by_number(self, first: int) -> pa.BinaryArray | None:
-        """Give each part a table from its own distinct integers to their places among all; all keys."""
-        if not self._parts or any(part.base is None for part in self._parts):
-            return None
-        own = [self._distinct(part) for part in self._parts]
+    def _by_number(self, parts: list[_Numbers], first: int) -> _Coded:
+        """Each part with a table from its own distinct integers to their places among all integers.
+
+        Memory: a part's distances are freed as soon as its places are known.
+        """
+        own, placed = [], []
+        while parts:
+            part = parts.pop(0)
+            numbers, ids = _distinct(part)
+            own.append(numbers)
+            placed.append((part.start, ids, part.nulls))
+            del part
         every = np.concatenate(own)
         every.sort()
         every = every[np.append(True, every[1:] != every[:-1])]
-        for part in self._parts:
+        coded = []
+        for start, ids, nulls in placed:
             # Sorted, the numbers are found side by side; and each piece is freed once it is placed.
             numbers = own.pop(0)
             order = np.argsort(numbers)
-            part.table = np.empty(len(numbers), dtype=_narrowest(len(every) + first))
-            part.table[order] = np.searchsorted(every, numbers[order]) + first
-        return self._keys(every)
-
-    def _distinct(self, part: _Part) -> Ints:
-        """The distinct integers of a part; its ids become places among them."""
-        coded = pa.array(part.ids).dictionary_encode()
-        part.ids = np.asarray(coded.indices).astype(_narrowest(len(coded.dictionary)))
-        # In 64 bits the sum is right even where a summand is not.
-        distances: Ints = np.asarray(coded.dictionary).astype(np.int64)
-        distances += np.int64(part.base or 0)
-        return distances
+            table = np.empty(len(numbers), dtype=_narrowest(len(every) + first))
+            table[order] = np.searchsorted(every, numbers[order]) + first
+            coded.append(CodedPart(start, ids, nulls, table))
+        return self._keys(every), coded
 
     def _keys(self, numbers: Ints) -> pa.BinaryArray:
         """The keys of distinct ordered integers."""
@@ -205,27 +238,40 @@ class Coding:
         values = pa.Array.from_buffers(self._type, len(numbers), [None, pa.py_buffer(words)])
         return encode_array(values, self._key_type)
 
-    def _by_key(self, first: int) -> pa.BinaryArray:
-        """Give each part a table from its own keys to their places among all keys; all keys."""
-        for part in self._parts:
-            if part.base is not None:
-                part.keys = self._keys(self._distinct(part))
-        pieces = [part.keys for part in self._parts if part.keys is not None]
+    def _by_key(self, first: int) -> _Coded:
+        """Each part with a table from its own keys to their places among all keys."""
+        parts = [self._keyed(part) for part in self._parts]
+        self._parts.clear()
         # All chunks get one and the same dictionary.
-        coded = pa.chunked_array([_NO_KEYS, *pieces]).dictionary_encode()
+        coded = pa.chunked_array([_NO_KEYS, *(part.keys for part in parts)]).dictionary_encode()
         every = coded.chunk(0).dictionary if coded.num_chunks else _NO_KEYS
         indices = np.concatenate([_NONE, *(np.asarray(chunk.indices) for chunk in coded.chunks)])
         order = sorted_order(every)
         rank = np.empty(len(order), dtype=_narrowest(len(order) + first))
         rank[order] = np.arange(first, len(order) + first)
-        end = 0
-        for part, piece in zip(self._parts, pieces, strict=True):
+        out, end = [], 0
+        for part in parts:
             # Rows of a part without keys are NULL; they too need an entry to point at.
-            own = indices[end : end + len(piece)]
-            part.table = rank[own] if len(own) else np.zeros(1, dtype=rank.dtype)
-            part.keys = None
-            end += len(piece)
-        return every.take(pa.array(order))
+            own = indices[end : end + len(part.keys)]
+            table = rank[own] if len(own) else np.zeros(1, dtype=rank.dtype)
+            out.append(CodedPart(part.start, part.ids, part.nulls, table))
+            end += len(part.keys)
+        return every.take(pa.array(order)), out
+
+    def _keyed(self, part: _Numbers | _Keyed) -> _Keyed:
+        if isinstance(part, _Keyed):
+            return part
+        numbers, ids = _distinct(part)
+        return _Keyed(part.start, ids, part.nulls, self._keys(numbers))
+
+
+def _distinct(part: _Numbers) -> tuple[Ints, Codes]:
+    """The distinct integers of a part, and per row the place of its integer among them."""
+    coded = pa.array(part.ids).dictionary_encode()
+    # In 64 bits the sum is right even where a summand is not.
+    distances: Ints = np.asarray(coded.dictionary).astype(np.int64)
+    distances += np.int64(part.base)
+    return distances, np.asarray(coded.indices).astype(_narrowest(len(coded.dictionary)))
 
 
 _NO_KEYS = pa.array([], pa.binary())
@@ -247,7 +293,7 @@ def sorted_order(keys: pa.BinaryArray) -> npt.NDArray[np.int64]:
     return np.lexsort((words[:, 1], words[:, 0]))
 
 
-def _distances(start: int, chunk: pa.Array) -> _Part | None:
+def _distances(start: int, chunk: pa.Array) -> _Numbers | None:
     """Integers as distances from the least one; None where they need more than 64 bits, or all are NULL."""
     whole = _integers(chunk)
     if whole is None:
@@ -260,7 +306,7 @@ def _distances(start: int, chunk: pa.Array) -> _Part | None:
     numbers = np.asarray(whole.fill_null(low) if nulls is not None else whole)
     # However the subtraction wraps, the distance is right in as many bits as it needs.
     ids = (numbers - numbers.dtype.type(low)).astype(_narrowest(high - low))
-    return _Part(start, ids, nulls, base=low)
+    return _Numbers(start, ids, nulls, low)
 
 
 def _integers(chunk: pa.Array) -> pa.Array | None:

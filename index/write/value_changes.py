@@ -2,6 +2,17 @@
 
 Law: for every value v, the rows that show v after a change are those that showed it before, less the
 positions with old = v, plus the positions with new = v; so counting the pairs equals counting bits.
+
+Eight rows by hand, keys NULL, A, B, when a deletion vector grows by the rows 1, 3 and 5:
+
+    row         0  1  2  3     4  5  6     7
+    value       A  A  B  NULL  A  B  NULL  B
+    code        1  1  2  0     1  2  0     2
+
+    positions      1     3        5            a changed row each
+    old            1     0        2            what the row showed
+    new           -1    -1       -1            ABSENT: the row shows nothing any more
+    counts      NULL -1, A -1, B -1            what the value counts change by
 """
 
 from __future__ import annotations

@@ -30,3 +30,12 @@ def test_a_new_value_at_the_same_position_moves_one_row() -> None:
 
 def test_nothing_changed_is_nothing() -> None:
     assert entering(KEYS, CODES[:0], AT[:0]).counts().tolist() == [0, 0, 0]
+
+
+def test_the_eight_rows_of_the_docstring_change_as_it_says() -> None:
+    codes = np.array([1, 1, 2, 0, 1, 2, 0, 2], dtype=np.uint8)
+    at = np.array([1, 3, 5], dtype=np.uint32)
+    changes = leaving(KEYS, codes[at], at)
+    assert changes.old.tolist() == [1, 0, 2]
+    assert changes.new.tolist() == [ABSENT] * 3
+    assert changes.counts().tolist() == [-1, -1, -1]
