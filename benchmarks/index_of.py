@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import log_start, snapshot_start
+from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.maintenance.merge import merge_due, run_merge
 from tailbit.index.store.table import IndexTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
 from tailbit.streaming.indexer import Indexer
-from tailbit.streaming.settings import prepare_index
 from tailbit.tables import open_table
 
 

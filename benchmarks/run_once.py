@@ -17,10 +17,10 @@ from concurrent.futures import ProcessPoolExecutor
 
 from lineitem import COLUMNS, lineitem, without_index
 
+from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.write.plan import TaskLimits, pack, plan_work
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskColumn
-from tailbit.streaming.settings import prepare_index
 from tailbit.tables import open_table
 
 CORES = 2

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tailbit.tables.model import FileSlice, Fingerprint, Version
+from tailbit.errors import ColumnTypeError
+from tailbit.index.keys import key_type_of
+from tailbit.tables.model import Column, FileSlice, Fingerprint, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,20 @@ class IndexedColumn:
     id: str
     key_type: str
     type: str
+
+    @classmethod
+    def of(cls, column: Column) -> IndexedColumn:
+        """A column of the source as an index remembers it.
+
+        Raises:
+            ColumnTypeError: values of its type have no keys.
+        """
+        try:
+            key_type = key_type_of(column.type)
+        except ColumnTypeError as plain:
+            reason = plain.fields["reason"]
+            raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason) from plain
+        return cls(label=column.label, id=column.id, key_type=key_type, type=str(column.type))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from tailbit.index.model import FileRecord
 from tailbit.index.store.table import IndexTable
 from tailbit.index.write.plan import TaskLimits, pack, plan_work, uncounted_record
 from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, TaskColumn, TaskResult
+from tailbit.tables.delta.log import Changes
 from tailbit.tables.delta.schema import Schema
 from tailbit.tables.model import FileSlice, Fingerprint, Version
 from tailbit.tables.table import Table
@@ -86,10 +87,10 @@ class Indexer:
         plan = decide_batch(self._index.ledger, start, end, log)
         if plan.verdict is not Verdict.APPLY:
             return Outcome(plan.verdict, plan.first, end.covers)
-        columns = self._columns(plan, end.covers)
-        works = plan_work(
-            self._wanted(plan, start, end), self._index.record, [c.column.id for c in columns], plan.lineage
-        )
+        changes = self._changes(plan, end.covers)
+        columns = self._columns(changes, end.covers)
+        wanted, ids = self._wanted(changes, start, end), [c.column.id for c in columns]
+        works = plan_work(wanted, self._index.record, ids, plan.lineage)
         fault_point(Fault.BATCH_PLANNED)
         planned = time.perf_counter()
         template = BuildTask(
@@ -119,11 +120,20 @@ class Indexer:
             commit_s=time.perf_counter() - built,
         )
 
-    def _wanted(self, plan: BatchPlan, start: Offset, end: Offset) -> Iterator[tuple[str, FileSlice | None]]:
+    def _changes(self, plan: BatchPlan, target: Version) -> Changes | None:
+        """What the log says of the range that the batch reads; None where the batch looks at a snapshot."""
+        if plan.first is None:
+            return None
+        if plan.first > target:
+            return Changes(plan.first, target, (), (), schema_changed=False)
+        return self._table.changes(plan.first, target)
+
+    def _wanted(
+        self, changes: Changes | None, start: Offset, end: Offset
+    ) -> Iterator[tuple[str, FileSlice | None]]:
         """Paths that may differ, with their slice at the target; None for a file that is not live there."""
-        if plan.first is not None:
-            if plan.first <= end.covers:
-                yield from ((c.path, c.new) for c in self._table.changes(plan.first, end.covers).slices)
+        if changes is not None:
+            yield from ((change.path, change.new) for change in changes.slices)
             return
         files = self._table.snapshot(end.covers).files
         if end.file is not None:
@@ -134,14 +144,14 @@ class Indexer:
         live = set(files.paths.to_pylist())
         yield from ((record.path, None) for record in self._index.live_records() if record.path not in live)
 
-    def _columns(self, plan: BatchPlan, target: Version) -> tuple[TaskColumn, ...]:
+    def _columns(self, changes: Changes | None, target: Version) -> tuple[TaskColumn, ...]:
         """The indexed columns as they are at the target; one that is not there any more is left out."""
-        schema = self._schema_at(plan, target)
+        schema = self._schema_at(changes, target)
         leaves = {column.id: column for column in schema.leaves()}
         wanted = (leaves.get(column.id) for column in self._index.settings.columns)
         return tuple(TaskColumn.of(column) for column in wanted if column is not None)
 
-    def _schema_at(self, plan: BatchPlan, target: Version) -> Schema:
+    def _schema_at(self, changes: Changes | None, target: Version) -> Schema:
         """The schema at the target; read anew only where a commit since the last known one changed it.
 
         What is known goes by the commit it is of: a version of a table made anew may have the same number.
@@ -149,19 +159,12 @@ class Indexer:
         known = self._schema
         if known is None or self._table.fingerprint_stat(known.version) != known.stat:
             known = None
-        elif (
-            plan.first is not None
-            and plan.first == known.version + 1
-            and not self._changed(plan.first, target)
-        ):
+        elif changes is not None and changes.first == known.version + 1 and not changes.schema_changed:
             known = replace(known, version=target)
         if known is None or known.version != target:
             known = _KnownSchema(target, None, self._table.snapshot(target).schema)
         self._schema = replace(known, stat=self._table.fingerprint_stat(target))
         return self._schema.schema
-
-    def _changed(self, first: Version, last: Version) -> bool:
-        return first <= last and self._table.changes(first, last).schema_changed
 
     def _build(
         self, works: Sequence[FileWork], template: BuildTask

@@ -21,6 +21,7 @@ from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.query import Job, Path, Prepared, launch, prepare
 from tailbit.streaming.running import Running
 from tailbit.streaming.session import build_session, check_java
+from tailbit.streaming.settings import DEFAULT_TRIGGER
 from tailbit.streaming.warming import warm_up
 from tailbit.tables.storage import Storage
 
@@ -46,7 +47,7 @@ def start(
     index: Path | None = None,
     checkpoint: Path | None = None,
     once: bool = False,
-    trigger: str = "500ms",
+    trigger: str = DEFAULT_TRIGGER,
 ) -> StreamingQuery:
     """Start the query that keeps the index of the table at `path`, in a Spark session of your own.
 
@@ -97,7 +98,7 @@ def run(
     index: str | None = None,
     checkpoint: str | None = None,
     once: bool = False,
-    trigger: str = "500ms",
+    trigger: str = DEFAULT_TRIGGER,
     master: str = "local[2]",
     on_progress: OnProgress | None = None,
     ui: bool = True,

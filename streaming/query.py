@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Union
 from tailbit.arguments import names, path_text, text
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import StreamError, TailbitError
+from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.table import IndexTable
 from tailbit.streaming.control import Control
-from tailbit.streaming.settings import StreamSettings, milliseconds, prepare_index
+from tailbit.streaming.settings import StreamSettings, milliseconds
 from tailbit.tables import open_table
 from tailbit.tables.table import Table
 

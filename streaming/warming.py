@@ -6,7 +6,6 @@ batch wait for another.
 
 from __future__ import annotations
 
-import importlib
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -14,8 +13,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tailbit.index.maintenance import merge
+from tailbit.index.write import run
+from tailbit.streaming import source
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+LOADED = (merge, run, source)
+"""What a Python worker has imported as soon as it runs anything of this module."""
 
 _ROUNDS = 6
 _TOGETHER_S = 0.3
@@ -34,14 +40,12 @@ def _warm(spark: SparkSession, workers: int) -> None:
         spark.sparkContext.setJobDescription("warm-up")
         for number in range(_ROUNDS):
             frame = spark.range(workers, numPartitions=workers)
-            frame.mapInArrow(_import_and_wait if number == 0 else _pass_on, "id bigint").collect()
+            frame.mapInArrow(_wait if number == 0 else _pass_on, "id bigint").collect()
     except (OSError, Py4JError):
         return
 
 
-def _import_and_wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for module in ("tailbit.index.write.run", "tailbit.index.maintenance.merge", "tailbit.streaming.source"):
-        importlib.import_module(module)
+def _wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     time.sleep(_TOGETHER_S)
     yield from batches
 

@@ -24,6 +24,7 @@ from tailbit.errors import (
     UsageError,
     VersionNotFoundError,
 )
+from tailbit.index.model import IndexedColumn
 from tailbit.index.predicate.tree import Constant, Node
 from tailbit.index.query.answer import RecordedCounts, Selection
 from tailbit.index.query.coverage import Coverage, cover
@@ -250,11 +251,11 @@ class IndexedTable:
             SettingsError: no column would be left.
             UsageError: a column is both added and dropped, or `add` or `drop` is no list of names.
         """
-        from tailbit.index.maintenance.alter import alter, indexed_column
+        from tailbit.index.maintenance.alter import alter
 
         come, go = names("add", add), names("drop", drop)
         index, schema = self._apart()._needed(), self._table.snapshot().schema
-        coming = [indexed_column(schema.resolve(name)) for name in come]
+        coming = [IndexedColumn.of(schema.resolve(name)) for name in come]
         going = [_indexed_id(index.settings, schema, name) for name in go]
         both = [column.label for column in coming if column.id in going]
         if both:

@@ -13,13 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tailbit.errors import ColumnTypeError, CommitConflictError, SettingsError
-from tailbit.index.keys import key_type_of
+from tailbit.errors import CommitConflictError, SettingsError
 from tailbit.index.kinds.records import without_columns
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
 from tailbit.index.model import IndexedColumn, IndexFile, Ledger, Settings
 from tailbit.index.store.table import IndexTable
-from tailbit.tables.model import Column
 
 ATTEMPTS = 20
 """Commits tried beside a running indexer, which commits a few times a second at most."""
@@ -32,21 +30,6 @@ class Altered:
     added: tuple[str, ...]
     dropped: tuple[str, ...]
     settings: Settings
-
-
-def indexed_column(column: Column) -> IndexedColumn:
-    """A column of the source as an index remembers it.
-
-    Raises:
-        ColumnTypeError: values of its type have no keys.
-    """
-    try:
-        key_type = key_type_of(column.type)
-    except ColumnTypeError as plain:
-        raise ColumnTypeError(
-            column=column.label, type=str(column.type), reason=plain.fields["reason"]
-        ) from plain
-    return IndexedColumn(label=column.label, id=column.id, key_type=key_type, type=str(column.type))
 
 
 def alter(index: IndexTable, add: Sequence[IndexedColumn], drop: Sequence[str]) -> Altered:

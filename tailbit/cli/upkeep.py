@@ -13,6 +13,7 @@ from tailbit.cli.options import (
     or_dash,
     split_columns,
 )
+from tailbit.streaming.settings import DEFAULT_TRIGGER
 
 
 @click.command()
@@ -190,7 +191,9 @@ def vacuum(table: str, index: str | None, older_than: float, dry_run: bool, as_j
 @index_option
 @click.option("--checkpoint", metavar="PATH", help="Spark checkpoint.  [default: INDEX/_checkpoint]")
 @click.option("--once", is_flag=True, help="Index what is there and stop.")
-@click.option("--trigger", default="200ms", show_default=True, help="How often to look for new commits.")
+@click.option(
+    "--trigger", default=DEFAULT_TRIGGER, show_default=True, help="How often to look for new commits."
+)
 @click.option("--master", default="local[2]", show_default=True, help="Spark master.")
 @click.option("--quiet", is_flag=True, help="No progress lines.")
 @json_option

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset
+from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.table import IndexTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.indexer import Indexer, Outcome
 from tailbit.streaming.planner import Planner
-from tailbit.streaming.settings import StreamSettings, prepare_index
+from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import open_table
 
 NO_WAIT = StreamSettings(wait_ms=0, poll_ms=1)
