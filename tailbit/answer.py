@@ -1,32 +1,42 @@
-"""The answer to a question: what a predicate selects of one version of a table, asked for piece by piece."""
+"""What a predicate selects, bound to one version of a table: count, facets, positions, files, rows.
+
+An answer is the public face of a `Selection`: each method hands the question on to the module of its name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from tailbit.arguments import names, text, whole
 from tailbit.errors import CorruptIndexError
-from tailbit.index.query.answer import Selection
+from tailbit.index.query.explain import explain
+from tailbit.index.query.facets import facet_counts
+from tailbit.index.query.read import stream
+from tailbit.index.query.recorded_counts import RecordedCounts
+from tailbit.index.query.selection import Selection
 from tailbit.tables.parquet.rows import Positions
 
 _SHOWN = 200
 """Most characters of a predicate that a `repr` shows."""
 
 
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Answer:
     """The rows of one version of a table where a predicate is TRUE; nothing is computed unasked.
 
-    It stays as it is while the table and the index move on. It comes from `IndexedTable.where`.
+    It stays as it is while the table and the index move on. Threads may share it. It comes from
+    `IndexedTable.where`.
     """
 
-    __slots__ = ("_path", "_selection")
-
-    def __init__(self, path: str, selection: Selection) -> None:
-        self._path = path
-        self._selection = selection
+    _path: str
+    _text: str | None
+    _selection: Selection
+    _covered: int | None = None
+    _recorded: RecordedCounts | None = None
 
     def __repr__(self) -> str:
         """Table, version and predicate in one line."""
@@ -37,7 +47,7 @@ class Answer:
     @property
     def predicate(self) -> str | None:
         """The condition as it was given; None where every row was asked for."""
-        return self._selection.text
+        return self._text
 
     @property
     def version(self) -> int:
@@ -47,11 +57,15 @@ class Answer:
     @property
     def covered_version(self) -> int | None:
         """The last version that the index held as a whole; None where there is none."""
-        return self._selection.covered_version
+        return self._covered
 
     @property
     def files_scanned(self) -> int:
-        """Files whose data had to be read to find the rows, as far as the question is answered yet."""
+        """Files whose data had to be read to find the rows; they are found first, where they are not yet.
+
+        >>> flights.where("carrier = 'UA'").files_scanned, flights.where("dest = 'SFO'").files_scanned
+        (0, 2)
+        """
         return self._selection.files_scanned
 
     @property
@@ -68,6 +82,9 @@ class Answer:
         """Number of rows where the predicate is TRUE.
 
         Cost: the postings of the keys touched; plus the rows that must be rechecked and the uncovered files.
+
+        >>> flights.where("carrier = 'UA' AND dest IN ('SFO', 'LAX')").count()
+        4
         """
         return self._selection.count()
 
@@ -81,16 +98,30 @@ class Answer:
         Raises:
             UnknownColumnError: no such column.
             ColumnTypeError: the column's type has no keys (struct, array, map ...).
+
+        >>> flights.where("dep_delay >= 0").facets("carrier")
+        {'UA': 3, 'AA': 1, 'DL': 1}
+        >>> flights.where().facets("carrier")
+        {'UA': 4, 'AA': 2, None: 1, 'DL': 1}
         """
-        return self._selection.facets(text("column", column))
+        resolved = self._selection.schema.resolve(text("column", column))
+        return facet_counts(self._selection, resolved, self._recorded)
 
     def positions(self) -> dict[str, Positions]:
-        """Path (as the log names it, decoded) to ascending 0-based physical row positions, uint64."""
-        return self._selection.positions()
+        """Path (as the log names it, decoded) to ascending 0-based physical row positions, uint64.
+
+        >>> flights.where("carrier = 'UA'").positions()
+        {'a.parquet': array([0, 2], dtype=uint64), 'b.parquet': array([0, 3], dtype=uint64)}
+        """
+        return {hit.slice_.path: hit.positions for hit in self._selection.hits()}
 
     def files(self) -> list[str]:
-        """Paths of the files that hold at least one matching row, in path order."""
-        return self._selection.files()
+        """Paths of the files that hold at least one matching row, in path order.
+
+        >>> flights.where("carrier = 'DL'").files()
+        ['b.parquet']
+        """
+        return [hit.slice_.path for hit in self._selection.hits()]
 
     def read(self, columns: Iterable[str] | None = None, limit: int | None = None) -> pa.Table:
         """The matching rows, in the order of path and position, in the table's logical schema.
@@ -103,18 +134,32 @@ class Answer:
             UnknownColumnError: no such column.
             UsageError: `limit` is no whole number of 0 or more, or `columns` names none or is no list.
             DataFileError: a data file is gone or is not Parquet.
+
+        >>> flights.where("carrier = 'UA'").read(["flight", "dest"], limit=2).to_pylist()
+        [{'flight': 1, 'dest': 'SFO'}, {'flight': 3, 'dest': 'LAX'}]
         """
-        return self._selection.read(*_wanted(columns, limit))
+        schema, tables = self.stream(columns, limit)
+        return pa.concat_tables(list(tables) or [schema.empty_table()])
 
     def stream(
         self, columns: Iterable[str] | None = None, limit: int | None = None
     ) -> tuple[pa.Schema, Iterator[pa.Table]]:
-        """The schema and the rows of `read`, a table per row group. Memory: a row group and all positions."""
-        return self._selection.stream(*_wanted(columns, limit))
+        """The schema and the rows of `read`, a table per row group. Memory: a row group and all positions.
+
+        >>> schema, tables = flights.where("carrier = 'UA'").stream(["flight"])
+        >>> schema.names, [table["flight"].to_pylist() for table in tables]
+        (['flight'], [[1, 3], [5, 8]])
+        """
+        return stream(self._selection, *_wanted(columns, limit))
 
     def explain(self) -> Mapping[str, Any]:
-        """Per file: covered or not, kept or pruned and by what, rows; segments and bytes touched."""
-        return self._selection.explain()
+        """Per file: covered or not, kept or pruned and by what, rows; segments and bytes touched.
+
+        >>> account = flights.where("carrier = 'DL'").explain()
+        >>> [(file["path"], file["outcome"], file["by"], file["matching"]) for file in account["files"]]
+        [('a.parquet', 'pruned', "carrier = 'DL'", 0), ('b.parquet', 'kept', None, 1)]
+        """
+        return explain(self._selection, self._covered)
 
 
 def _wanted(columns: Any, limit: Any) -> tuple[list[str] | None, int | None]:

@@ -1,7 +1,8 @@
 """The front door: open a table with its index, ask, verify.
 
 `open_indexed` (as `tailbit.open`) pins nothing; each `where` binds an `Answer` to one version. Neither starts
-a JVM nor imports pyspark.
+a JVM nor imports pyspark. The examples ask "flights", a table of eight flights, whose column `carrier` is
+indexed. The file is long since all that a table can be asked or told stands together, with its examples.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from tailbit.errors import (
 )
 from tailbit.index.model import IndexedColumn
 from tailbit.index.predicate.tree import Constant, Node
-from tailbit.index.query.answer import RecordedCounts, Selection
 from tailbit.index.query.coverage import Coverage, cover
+from tailbit.index.query.damages import Damages
+from tailbit.index.query.recorded_counts import RecordedCounts
+from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind
 from tailbit.index.store.table import IndexTable
 from tailbit.tables import open_table
@@ -59,9 +62,9 @@ def open_indexed(path: str | os.PathLike[str], index: str | os.PathLike[str] | N
         ForeignIndexError: the index path holds something else.
 
     >>> import tailbit
-    >>> flights = tailbit.open("/data/flights")  # doctest: +SKIP
-    >>> flights.where("carrier = 'UA' AND dest IN ('SFO', 'LAX')").count()  # doctest: +SKIP
-    9671
+    >>> flights = tailbit.open("flights")
+    >>> flights.where("carrier = 'UA' AND dest IN ('SFO', 'LAX')").count()
+    4
     """
     root, named = path_text("path", path), None if index is None else path_text("index", index)
     opened = IndexedTable(open_table(root), index_path(root, named))
@@ -124,6 +127,9 @@ class IndexedTable:
             UnknownColumnError: it names a column that the table lacks at that version.
             VersionNotFoundError: that version is gone or not yet there.
             UsageError: an argument is not of its type, or both a version and a time are given.
+
+        >>> flights.where("dest = 'LAX'").count(), flights.where("dest = 'LAX'", version=1).count()
+        (3, 2)
         """
         if sql is not None:
             text("sql", sql)
@@ -144,24 +150,14 @@ class IndexedTable:
         """`where`, while no other thread binds an answer or looks at the index anew."""
         self._refresh()
         snapshot = self._table.snapshot(self._version(version, as_of, zone))
-        node: Node = Constant(True) if sql is None else bind(sql, snapshot.schema_in(written), zone)
-        coverage = self._cover(snapshot)
-        ledger = self._index.ledger if self._index is not None and self._trusted() else None
-        counts = None
-        if self._index is not None and ledger is not None and ledger.state == "complete":
-            if ledger.version == snapshot.version and not ledger.uncounted:
-                counts = RecordedCounts.now(self._index)
-        selection = Selection(
-            text=sql,
-            node=node,
-            coverage=coverage,
-            storage=self._table.storage,
-            covered_version=None if ledger is None else ledger.covered,
-            counted=counts,
-            damages=[] if self.damage is None else [self.damage],
-            partition_zone=written,
-        )
-        return Answer(self.path, selection)
+        schema = snapshot.schema_in(written)
+        node: Node = Constant(True) if sql is None else bind(sql, schema, zone)
+        damages = Damages() if self.damage is None else Damages(self.damage)
+        selection = Selection(node, self._cover(snapshot), self._table.storage, schema, damages)
+        if self._index is None or self._index.ledger is None or not self._trusted():
+            return Answer(self.path, sql, selection)
+        recorded = RecordedCounts.now(self._index, self._index.ledger)
+        return Answer(self.path, sql, selection, self._index.ledger.covered, recorded)
 
     @property
     def state(self) -> str:
@@ -170,6 +166,9 @@ class IndexedTable:
         `absent`; `damaged`; `empty`: nothing is recorded yet; `building`: the first snapshot is being
         indexed; `complete`; `other history`: the source log is not the one that was indexed, so questions
         scan until the indexer has caught up.
+
+        >>> flights.state
+        'complete'
         """
         with self._lock:
             if self._index is None:
@@ -186,6 +185,10 @@ class IndexedTable:
         Raises:
             NoIndexError: there is no index.
             UsageError: an argument is not of its type, or `samples` is below zero.
+
+        >>> report = flights.verify()
+        >>> report.sound, report.problems, report.postings
+        (True, [], 4)
         """
         from tailbit.index.maintenance.verify import Report, verify
 
@@ -229,6 +232,9 @@ class IndexedTable:
         Raises:
             NoIndexError: there is no index.
             CommitConflictError: an indexer committed at the same moment; try again.
+
+        >>> flights.compact()
+        0
         """
         from tailbit.index.maintenance.merge import merge_all
 
@@ -250,6 +256,10 @@ class IndexedTable:
             ColumnTypeError: values of a column cannot be indexed.
             SettingsError: no column would be left.
             UsageError: a column is both added and dropped, or `add` or `drop` is no list of names.
+
+        >>> altered = flights.alter(add=["dest"])
+        >>> altered.added, altered.dropped
+        (('dest',), ())
         """
         from tailbit.index.maintenance.alter import alter
 
@@ -263,7 +273,11 @@ class IndexedTable:
         return alter(index, coming, going)
 
     def indexed(self) -> dict[str, str]:
-        """Id of each indexed column to its name today, or in its day where the table has it no more."""
+        """Id of each indexed column to its name today, or in its day where the table has it no more.
+
+        >>> flights.indexed()
+        {'carrier': 'carrier'}
+        """
         names = {leaf.id: leaf.label for leaf in self._table.snapshot().schema.leaves()}
         return {column.id: names.get(column.id, column.label) for column in self._needed().settings.columns}
 
@@ -273,6 +287,9 @@ class IndexedTable:
         Raises:
             NoIndexError: there is no index.
             UsageError: the age is negative or no number, or `dry_run` is no truth value.
+
+        >>> flights.vacuum(dry_run=True)
+        []
         """
         from tailbit.index.maintenance.vacuum import vacuum
 

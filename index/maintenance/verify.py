@@ -26,6 +26,7 @@ from tailbit.index.keys import encode_array, key_type_of, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import FileRecord
 from tailbit.index.query.coverage import Coverage, HiddenRowsOf
+from tailbit.index.query.damages import Damages
 from tailbit.index.query.row_space import SpaceView, claims, widens
 from tailbit.index.store.table import IndexTable
 from tailbit.tables.model import Column, DeletionVector
@@ -95,7 +96,7 @@ def verify(
     makes the sample repeatable. Cost: reads every posting once, and at most `samples` row groups of data.
     """
     report = Report(version=coverage.snapshot.version, state=state)
-    for damage in coverage.damaged:
+    for damage in coverage.damages:
         report.wrong(str(damage.fields.get("file")), str(damage))
     try:
         _Check(index, coverage, storage, report, at_head).run(samples, random.Random(seed), progress)
@@ -138,7 +139,7 @@ class _Check:
 
     def _hidden_rows(self) -> None:
         """Hidden rows that the index keeps are those of the source's deletion vectors."""
-        source = HiddenRowsOf(self._snapshot, self._storage, None, [])
+        source = HiddenRowsOf(self._snapshot, self._storage, None, Damages())
         for number in self._snapshot.files.dv_rows.tolist():
             vector = source.vector(number)
             assert vector is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -25,8 +26,8 @@ class FileTruths:
     Cost: a parse of the statistics of each file and a vector operation over all files for each node.
     """
 
-    def __init__(self, node: Node, pieces: Sequence[FileSlice]) -> None:
-        self.node, self.pieces = node, pieces
+    def __init__(self, node: Node, slices: Sequence[FileSlice]) -> None:
+        self.node, self.slices = node, slices
         self._whole: dict[int, tuple[Mask, Mask]] = {}
         self._possible: dict[int, Mask] = {}
 
@@ -76,17 +77,17 @@ class FileTruths:
             true, false = [t for t, _ in parts], [f for _, f in parts]
             return (_all(true), _any(false)) if isinstance(node, And) else (_any(true), _all(false))
         if isinstance(node, Constant):
-            found = np.full(len(self.pieces), node.value is True)
+            found = np.full(len(self.slices), node.value is True)
             return found, ~found
         if isinstance(node, Leaf) and node.column.partition:
             found = self._by_partition(node)
             return found, ~found
-        unknown = np.zeros(len(self.pieces), dtype=bool)
+        unknown = np.zeros(len(self.slices), dtype=bool)
         return unknown, unknown
 
     def _by_partition(self, leaf: Leaf) -> Mask:
         physical = leaf.column.physical[0]
-        texts = [piece.partition.get(physical) for piece in self.pieces]
+        texts = [slice_.partition.get(physical) for slice_ in self.slices]
         distinct = list(dict.fromkeys(texts))
         truth = dict(zip(distinct, partition_values_match(leaf, distinct).tolist(), strict=True))
         return np.array([truth[text] for text in texts], dtype=bool)
@@ -103,15 +104,15 @@ class FileTruths:
         if isinstance(node, Constant) or (isinstance(node, Leaf) and node.column.partition):
             return self._decided(node)[0]
         if not isinstance(node, Leaf):
-            return np.ones(len(self.pieces), dtype=bool)
-        found = np.zeros(len(self.pieces), dtype=bool)
+            return np.ones(len(self.slices), dtype=bool)
+        found = np.zeros(len(self.slices), dtype=bool)
         found[~self.no_row] = self._bounds[node.column.id].can_match(node)
         return found
 
     @cached_property
     def _bounds(self) -> dict[str, ColumnBounds]:
         """By column, the bounds in the files that partition values leave open."""
-        left = [self.pieces[n] for n in np.flatnonzero(~self.no_row).tolist()]
+        left = [self.slices[n] for n in np.flatnonzero(~self.no_row).tolist()]
         return file_bounds(left, [c for c in columns_of(self.node) if not c.partition])
 
 
@@ -123,12 +124,22 @@ def _any(parts: list[Mask]) -> Mask:
     return np.asarray(np.logical_or.reduce(parts), dtype=bool)
 
 
-def whole_file_truth(node: Node, piece: FileSlice) -> bool | None:
-    """Whether partition values alone make `node` TRUE for every row of a file (True) or for none (False)."""
-    truths = FileTruths(node, [piece])
-    return True if truths.all_rows[0] else False if truths.no_row[0] else None
+class WholeFile(enum.Enum):
+    """For which rows of a file a predicate is TRUE, as far as that is known without reading it."""
+
+    EVERY_ROW = "every row"
+    NO_ROW = "no row"
+    UNKNOWN = "unknown"
 
 
-def file_can_match(node: Node, piece: FileSlice) -> bool:
+def whole_file_truth(node: Node, slice_: FileSlice) -> WholeFile:
+    """For which rows of a file partition values alone make `node` TRUE."""
+    truths = FileTruths(node, [slice_])
+    if truths.all_rows[0]:
+        return WholeFile.EVERY_ROW
+    return WholeFile.NO_ROW if truths.no_row[0] else WholeFile.UNKNOWN
+
+
+def file_can_match(node: Node, slice_: FileSlice) -> bool:
     """Whether a row of a file may make `node` TRUE, by partition values and statistics; in doubt, it may."""
-    return bool(FileTruths(node, [piece]).can_match[0])
+    return bool(FileTruths(node, [slice_]).can_match[0])

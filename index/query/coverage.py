@@ -19,7 +19,8 @@ from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.records import column_sets
-from tailbit.index.query.row_space import PartitionTexts, Rows, SpaceView
+from tailbit.index.query.damages import Damages
+from tailbit.index.query.row_space import FileNumbers, Ints, PartitionTexts, SpaceView
 from tailbit.index.store.table import IndexTable
 from tailbit.tables.delta.deletion_vectors import read_deletion_vector
 from tailbit.tables.delta.snapshot import Snapshot
@@ -32,17 +33,17 @@ class Coverage:
     """A snapshot divided into covered row spaces and uncovered files (row numbers in `snapshot.files`).
 
     `hidden_of`: the hidden rows of a file by its number, None where none are hidden. `trusted`: whether the
-    index was found to speak of this source, in the `lineage` of its ledger. `damaged`: what of the
-    index could not be read; the source was asked instead.
+    index was found to speak of this source, in the `lineage` of its ledger. `damages`: what of the index
+    could not be read; the source was asked instead.
     """
 
     snapshot: Snapshot
     spaces: Sequence[SpaceView]
-    uncovered: Rows
+    uncovered: FileNumbers
     hidden_of: Callable[[int], BitMap | None]
     trusted: bool = False
     lineage: int = -1
-    damaged: list[CorruptIndexError] = field(default_factory=list)
+    damages: Damages = field(default_factory=Damages)
 
     def posts_everywhere(self, column_id: str) -> bool:
         """Whether every file of the snapshot is covered and has this column posted."""
@@ -67,16 +68,16 @@ def cover(
     the same. Cost: vectorised joins over the live files; hidden rows are loaded only for the row spaces that
     are asked, and only where they have changed.
     """
-    damaged: list[CorruptIndexError] = []
-    hidden_of = HiddenRowsOf(snapshot, storage, index, damaged)
+    damages = Damages()
+    hidden_of = HiddenRowsOf(snapshot, storage, index, damages)
     everything = np.arange(len(snapshot.files), dtype=np.int64)
-    nothing = Coverage(snapshot, (), everything, hidden_of, trusted, damaged=damaged)
+    nothing = Coverage(snapshot, (), everything, hidden_of, trusted, damages=damages)
     if index is None or index.ledger is None or not trusted or not len(everything):
         return nothing
     try:
         recorded = index.files_table()
     except CorruptIndexError as damage:
-        damaged.append(damage)
+        damages.note(damage)
         return nothing
     lineage = index.ledger.lineage
     live = snapshot.files.core
@@ -89,7 +90,7 @@ def cover(
     )
     known = {s.space: s for s in before.spaces} if before is not None and before.lineage == lineage else {}
     spaces = _spaces(everything[covered], mine.filter(pa.array(covered)), snapshot, index, hidden_of, known)
-    return Coverage(snapshot, spaces, everything[~covered], hidden_of, trusted, lineage, damaged)
+    return Coverage(snapshot, spaces, everything[~covered], hidden_of, trusted, lineage, damages)
 
 
 def _all(*masks: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
@@ -99,13 +100,14 @@ def _all(*masks: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
 
 
 def _spaces(
-    files: Rows,
+    files: FileNumbers,
     mine: pa.Table,
     snapshot: Snapshot,
     index: IndexTable,
     hidden_of: Callable[[int], BitMap | None],
     known: Mapping[str, SpaceView],
 ) -> list[SpaceView]:
+    """A view per row space of the covered files; `mine` is what is recorded of each, in their order."""
     if not len(files):
         return []
     names = mine["space"].combine_chunks().dictionary_encode()
@@ -116,12 +118,8 @@ def _spaces(
     sets, posted_codes = list(map(frozenset, lists)), np.asarray(numbers, dtype=np.int64)
     hidden_ids = _hidden_ids(snapshot)
     partitions = PartitionTexts(snapshot.files)
-    # A file without rows comes before the one that shares its base: `split` gives a position to the last.
-    order = np.lexsort((rows, bases, codes))
-    cuts = np.flatnonzero(np.r_[True, np.diff(codes[order]) != 0, True])
     views = []
-    for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-        part = order[a:b]
+    for part in _by_space(codes, bases, rows):
         space = str(names.dictionary[int(codes[part[0]])])
         before = known.get(space)
         views.append(
@@ -142,6 +140,18 @@ def _spaces(
     return views
 
 
+def _by_space(codes: Ints, bases: Ints, rows: Ints) -> list[Ints]:
+    """Where the claims of each row space are, ordered by base.
+
+    A file without rows comes before the one that shares its base: `split` gives a position to the last.
+
+    >>> _by_space(np.array([1, 0, 1]), np.array([4, 0, 0]), np.array([4, 8, 4]))
+    [array([1]), array([2, 0])]
+    """
+    order = np.lexsort((rows, bases, codes))
+    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+
+
 def _hidden_ids(snapshot: Snapshot) -> npt.NDArray[np.object_]:
     """Per file the identity of its hidden rows; empty where none are hidden."""
     out = np.full(len(snapshot.files), "", dtype=object)
@@ -154,7 +164,7 @@ def _hidden_ids(snapshot: Snapshot) -> npt.NDArray[np.object_]:
 class HiddenRowsOf:
     """Hidden rows of a live file by its number: from the index where it has them whole, else from the source.
 
-    What of the index cannot be read is noted in `damaged`.
+    What of the index cannot be read is noted in `damages`.
     """
 
     def __init__(
@@ -162,9 +172,9 @@ class HiddenRowsOf:
         snapshot: Snapshot,
         storage: Storage,
         index: IndexTable | None,
-        damaged: list[CorruptIndexError],
+        damages: Damages,
     ) -> None:
-        self._snapshot, self._storage, self._index, self._damaged = snapshot, storage, index, damaged
+        self._snapshot, self._storage, self._index, self._damages = snapshot, storage, index, damages
 
     def __call__(self, number: int) -> BitMap | None:
         """The rows hidden from a file; None where it has no deletion vector.
@@ -195,11 +205,5 @@ class HiddenRowsOf:
         try:
             return self._index.hidden_rows(identity)
         except CorruptIndexError as damage:
-            note(self._damaged, damage)
+            self._damages.note(damage)
             return None
-
-
-def note(damaged: list[CorruptIndexError], damage: CorruptIndexError) -> None:
-    """Add a damage that is not noted yet."""
-    if str(damage) not in map(str, damaged):
-        damaged.append(damage)

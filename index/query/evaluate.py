@@ -4,12 +4,26 @@ Input: a bound predicate with NOT pushed to the leaves and a `SpaceView`. Output
 `sure <= TRUE <= maybe`, both within the visible rows. An exact leaf has equal bounds; a truncated key, a
 column that no segment serves and a comparison of two columns widen them. Only rows in `maybe - sure` are ever
 rechecked on data. FALSE needs no bounds of its own: where NOT p is TRUE is asked by negating the leaves.
+
+Example: files a and b of four rows each share a row space; `carrier` is indexed, `dest` is not, and the row
+at position 2 is hidden.
+
+    position           0    1    2    3    4    5    6    7
+    file, row          a 0  a 1  a 2  a 3  b 0  b 1  b 2  b 3
+    carrier            UA   AA   UA   NULL UA   DL   AA   UA
+    visible            x    x         x    x    x    x    x
+
+    predicate                          sure       maybe
+    carrier = 'UA'                     {0 4 7}    {0 4 7}            its posting {0 2 4 7} less the hidden row
+    NOT (carrier = 'UA')               {1 5 6}    {1 5 6}            visible less NULL {3} less the posting
+    dest = 'SFO'                       {}         {0 1 3 4 5 6 7}    no segment serves it
+    carrier = 'UA' AND dest = 'SFO'    {}         {0 4 7}            three rows are rechecked
+    carrier = 'UA' OR dest = 'SFO'     {0 4 7}    {0 1 3 4 5 6 7}    four rows are rechecked
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from pyroaring import BitMap
 
@@ -26,7 +40,6 @@ from tailbit.index.predicate.tree import (
     key_ranges,
     shared_in,
 )
-from tailbit.index.predicate.truth import partition_values_match
 from tailbit.index.query.row_space import SpaceView
 
 _EMPTY = BitMap()
@@ -35,16 +48,26 @@ _FEW_KEYS = 8
 """Up to so many postings, their union costs less than it spares the other leaves of a conjunction."""
 
 
-class Bounds(NamedTuple):
-    """Positions where a predicate is TRUE for sure, and where it may be; one object where both are equal."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """Positions where a predicate is TRUE for sure, and where it may be: `sure` is a subset of `maybe`.
+
+    `exact`: whether both are equal, so that nothing is left to recheck.
+    """
 
     sure: BitMap
     maybe: BitMap
+    exact: bool
 
-    @property
-    def exact(self) -> bool:
-        """Whether nothing is left to recheck."""
-        return self.sure is self.maybe or len(self.sure) == len(self.maybe)
+    @classmethod
+    def exactly(cls, bits: BitMap) -> Bounds:
+        """Bounds that leave nothing open."""
+        return cls(bits, bits, True)
+
+    @classmethod
+    def between(cls, sure: BitMap, maybe: BitMap) -> Bounds:
+        """Bounds that may leave rows open. Cost: two cardinalities."""
+        return cls(sure, maybe, len(sure) == len(maybe))
 
 
 def evaluate(node: Node, space: SpaceView) -> Bounds:
@@ -57,9 +80,9 @@ def evaluate(node: Node, space: SpaceView) -> Bounds:
         CorruptIndexError: a segment that does not check; the caller scans the files of this row space.
     """
     bounds = _Evaluation(node, space).bounds(node)
-    if bounds.sure is bounds.maybe:
-        return _both(bounds.sure & space.visible)
-    return Bounds(bounds.sure & space.visible, bounds.maybe & space.visible)
+    if bounds.exact:
+        return Bounds.exactly(bounds.sure & space.visible)
+    return Bounds.between(bounds.sure & space.visible, bounds.maybe & space.visible)
 
 
 def count_true(node: Node, space: SpaceView) -> int | None:
@@ -78,7 +101,7 @@ def count_true(node: Node, space: SpaceView) -> int | None:
     chosen, parts = max(listed, key=lambda found: len(found[1]))
     evaluation = _Evaluation(node, space)
     rest = [evaluation.bounds(part) for i, part in enumerate(conjuncts) if i != chosen]
-    if any(bounds.sure is not bounds.maybe for bounds in rest):
+    if not all(bounds.exact for bounds in rest):
         return None
     others = sorted([*(bounds.sure for bounds in rest), space.visible], key=len)
     if len(others) > 1 and len(parts) <= _FEW_KEYS and sum(map(len, parts)) < len(others[0]):
@@ -105,10 +128,6 @@ def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
     return parts
 
 
-def _both(bits: BitMap) -> Bounds:
-    return Bounds(bits, bits)
-
-
 class _Evaluation:
     """One question to one row space; what has several parents in the predicate is evaluated once."""
 
@@ -119,35 +138,34 @@ class _Evaluation:
 
     def bounds(self, node: Node) -> Bounds:
         if isinstance(node, (And, Or)):
-            found = self.known.get(id(node))
-            if found is None:
+            known = self.known.get(id(node))
+            if known is None:
                 parts = [self.bounds(child) for child in node.children]
-                found = _and(parts) if isinstance(node, And) else _or(parts)
+                known = _and(parts) if isinstance(node, And) else _or(parts)
                 if id(node) in self.shared:
-                    self.known[id(node)] = found
-            return found
+                    self.known[id(node)] = known
+            return known
         if isinstance(node, Constant):
-            return _both(self.space.visible if node.value is True else _EMPTY)
+            return Bounds.exactly(self.space.visible if node.value is True else _EMPTY)
         if isinstance(node, Compare):
-            return Bounds(_EMPTY, self.space.visible)
+            return Bounds.between(_EMPTY, self.space.visible)
         if node.column.partition:
-            matches = partial(partition_values_match, node)
-            return _both(self.space.where_partition(node, node.column.physical[0], matches))
+            return Bounds.exactly(self.space.where_partition(node))
         return _leaf(node, self.space)
 
 
 def _and(parts: list[Bounds]) -> Bounds:
     sure = _intersection([p.sure for p in parts])
-    if all(p.sure is p.maybe for p in parts):
-        return _both(sure)
-    return Bounds(sure, _intersection([p.maybe for p in parts]))
+    if all(p.exact for p in parts):
+        return Bounds.exactly(sure)
+    return Bounds.between(sure, _intersection([p.maybe for p in parts]))
 
 
 def _or(parts: list[Bounds]) -> Bounds:
     sure = _union([p.sure for p in parts])
-    if all(p.sure is p.maybe for p in parts):
-        return _both(sure)
-    return Bounds(sure, _union([p.maybe for p in parts]))
+    if all(p.exact for p in parts):
+        return Bounds.exactly(sure)
+    return Bounds.between(sure, _union([p.maybe for p in parts]))
 
 
 def _intersection(parts: list[BitMap]) -> BitMap:
@@ -169,12 +187,12 @@ def _union(parts: list[BitMap]) -> BitMap:
 def _leaf(leaf: Leaf, space: SpaceView) -> Bounds:
     segments = space.serving(leaf.column)
     if not segments:
-        return Bounds(_EMPTY, space.visible)
-    sure, maybe = _postings(leaf.true, leaf, segments, space)
+        return Bounds.between(_EMPTY, space.visible)
+    posted = _postings(leaf.true, leaf, segments, space)
     unposted = space.unposted(leaf.column.id)
     if unposted is None:
-        return Bounds(sure, maybe)
-    return Bounds(sure - unposted, maybe | unposted)
+        return posted
+    return Bounds.between(posted.sure - unposted, posted.maybe | unposted)
 
 
 def _postings(wanted: ValueSet, leaf: Leaf, segments: list[Segment], space: SpaceView) -> Bounds:
@@ -187,17 +205,16 @@ def _postings(wanted: ValueSet, leaf: Leaf, segments: list[Segment], space: Spac
         if ranges.maybe:
             maybe_parts += segment.select(column, ranges.maybe)[1]
     sure = _union(sure_parts)
-    maybe = _union([sure, *maybe_parts]) if maybe_parts else sure
+    bounds = Bounds.between(sure, _union([sure, *maybe_parts])) if maybe_parts else Bounds.exactly(sure)
     if not wanted.complement and not wanted.nulls:
-        return Bounds(sure, maybe)
+        return bounds
     nulls = _union([bits for s in segments if (bits := s.lookup(column, None)) is not None])
     if wanted.complement:
-        present = space.visible - nulls
-        exact = sure is maybe
-        out = present - maybe
-        sure, maybe = out, (out if exact else present - sure)
-    if wanted.nulls:
-        exact = sure is maybe
-        out = sure | nulls
-        sure, maybe = out, (out if exact else maybe | nulls)
-    return Bounds(sure, maybe)
+        bounds = _less(space.visible - nulls, bounds)
+    return _or([bounds, Bounds.exactly(nulls)]) if wanted.nulls else bounds
+
+
+def _less(present: BitMap, bounds: Bounds) -> Bounds:
+    """The positions of `present` that are not within bounds: what may be taken away is not sure to stay."""
+    stays = present - bounds.maybe
+    return Bounds.exactly(stays) if bounds.exact else Bounds.between(stays, present - bounds.sure)

@@ -2,71 +2,89 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from tailbit.index.predicate.file_truth import file_can_match, whole_file_truth
+from tailbit.index.predicate.file_truth import WholeFile, file_can_match, whole_file_truth
 from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or, columns_of
 from tailbit.index.query.evaluate import evaluate
-from tailbit.tables.model import FileSlice
-
-if TYPE_CHECKING:
-    from tailbit.index.query.answer import FileHits, Selection
-    from tailbit.index.query.row_space import SpaceView
+from tailbit.index.query.row_space import SpaceView
+from tailbit.index.query.selection import FileHits, Selection, Source
+from tailbit.tables.model import FileSlice, Version
 
 
-def explain(answer: Selection) -> Mapping[str, Any]:
+class Outcome(enum.Enum):
+    """What became of a file."""
+
+    KEPT = "kept"
+    """It has matching rows, and the index or the log alone told them."""
+
+    PRUNED = "pruned"
+    """The index or the log alone told that it has none."""
+
+    RECHECKED = "rechecked"
+    """Rows that the index left open were read."""
+
+    SCANNED = "scanned"
+    """The index does not cover it: it was read."""
+
+
+def explain(selection: Selection, covered_version: Version | None) -> Mapping[str, Any]:
     """A JSON-able account of one answer.
 
     Keys: `version`, `covered_version`, `predicate`, `count`, `files` (a list of per-file accounts: path,
-    covered, outcome `kept | pruned | scanned | rechecked`, by, rows, matching), `files_scanned`, `segments`,
+    covered, outcome (a word of `Outcome`), by, rows, matching), `files_scanned`, `segments`,
     `bytes_touched` (of bitmaps, read by this process so far), `damaged`. `by` names the part of the predicate
     that no row of a pruned file can satisfy, for an uncovered file with what proves it. Cost: answers the
     question, then evaluates each leaf once more to name what pruned a file.
     """
-    matching = {h.number: h for h in answer.hits()}
-    rechecked = {h.number for h in answer.read_hits if h.source == "recheck"}
-    files: dict[int, dict[str, Any]] = {}
-    for space, _ in answer.bounds:
-        files |= _covered_files(answer, space, matching, rechecked)
-    for hit in answer.read_hits:
-        if hit.number not in files:
-            files[hit.number] = _uncovered_file(answer, hit)
-    touched = _segments(answer)
+    matching = {hit.slice_.path: len(hit.positions) for hit in selection.hits()}
+    rechecked = {hit.slice_.path for hit in selection.read_hits if hit.source is Source.RECHECK}
+    files: dict[str, dict[str, Any]] = {}
+    for space, _ in selection.bounds:
+        files |= _covered_files(selection, space, matching, rechecked)
+    for hit in selection.read_hits:
+        if hit.slice_.path not in files:
+            files[hit.slice_.path] = _uncovered_file(selection.node, hit)
+    touched = _segments(selection)
     return {
-        "version": answer.version,
-        "covered_version": answer.covered_version,
-        "predicate": render(answer.node),
+        "version": selection.version,
+        "covered_version": covered_version,
+        "predicate": render(selection.node),
         "count": sum(int(f["matching"]) for f in files.values()),
-        "files": [files[number] for number in sorted(files)],
-        "files_scanned": answer.files_scanned,
+        "files": [files[path] for path in sorted(files)],
+        "files_scanned": selection.files_scanned,
         "segments": len(touched),
         "bytes_touched": sum(touched.values()),
-        "damaged": [str(d) for d in answer.damaged],
+        "damaged": [str(d) for d in selection.damaged],
     }
 
 
 def _covered_files(
-    answer: Selection, space: SpaceView, matching: Mapping[int, FileHits], rechecked: set[int]
-) -> dict[int, dict[str, Any]]:
+    selection: Selection, space: SpaceView, matching: Mapping[str, int], rechecked: set[str]
+) -> dict[str, dict[str, Any]]:
     visible = space.counts_by_file(space.visible)
-    blockers = _blockers(answer, space)
+    blockers, files = _blockers(selection, space), selection.snapshot.files
     out = {}
     for order, number in enumerate(space.files.tolist()):
-        hit = matching.get(number)
-        outcome = "rechecked" if number in rechecked else "pruned" if hit is None else "kept"
-        piece: FileSlice = answer.snapshot.files[number]
-        by = blockers[order] or _by_log(answer.node, piece) or render(answer.node)
-        out[number] = {
-            "path": piece.path,
+        path = files.paths[number].as_py()
+        by, outcome = None, Outcome.KEPT
+        if path in rechecked:
+            outcome = Outcome.RECHECKED
+        elif path not in matching:
+            outcome = Outcome.PRUNED
+            by = blockers[order] or _by_log(selection.node, files[number]) or render(selection.node)
+        out[path] = {
+            "path": path,
             "covered": True,
-            "outcome": outcome,
-            "by": by if outcome == "pruned" else None,
+            "outcome": outcome.value,
+            "by": by,
             "rows": int(visible[order]),
-            "matching": 0 if hit is None else len(hit.positions),
+            "matching": matching.get(path, 0),
         }
     return out
 
@@ -75,50 +93,52 @@ def _parts(node: Node) -> Sequence[Node]:
     return node.children if isinstance(node, And) else (node,)
 
 
-def _blockers(answer: Selection, space: SpaceView) -> list[str | None]:
+def _blockers(selection: Selection, space: SpaceView) -> list[str | None]:
     """Per file, the first top-level conjunct that no row of it can satisfy by the index; None for none."""
     names: list[str | None] = [None] * len(space.files)
-    for part in reversed(_parts(answer.node)):
+    for part in reversed(_parts(selection.node)):
         counts = space.counts_by_file(evaluate(part, space).maybe)
         for order in np.flatnonzero(counts == 0).tolist():
             names[order] = render(part)
     return names
 
 
-def _by_log(node: Node, piece: FileSlice) -> str | None:
+def _by_log(node: Node, slice_: FileSlice) -> str | None:
     """The first top-level conjunct that the log alone rules out for a file, and by what; None for none."""
     for part in _parts(node):
-        if whole_file_truth(part, piece) is False:
+        if whole_file_truth(part, slice_) is WholeFile.NO_ROW:
             return f"{render(part)} (partition values)"
-        if not file_can_match(part, piece):
+        if not file_can_match(part, slice_):
             return f"{render(part)} (statistics)"
     return None
 
 
-def _uncovered_file(answer: Selection, hit: FileHits) -> dict[str, Any]:
-    piece: FileSlice = answer.snapshot.files[hit.number]
-    n = len(hit.positions)
-    outcome, by = "scanned", None
-    if hit.source == "pruned":
-        outcome, by = ("kept", "partition values") if n else ("pruned", _by_log(answer.node, piece))
-    hidden = answer.coverage.hidden_of(hit.number)
-    rows = None if piece.rows is None else piece.rows - (len(hidden) if hidden else 0)
+def _uncovered_file(node: Node, hit: FileHits) -> dict[str, Any]:
+    slice_, matching = hit.slice_, len(hit.positions)
+    by: str | None = None
+    if hit.source is Source.SCAN:
+        outcome = Outcome.SCANNED
+    elif matching:
+        outcome, by = Outcome.KEPT, "partition values"
+    else:
+        outcome, by = Outcome.PRUNED, _by_log(node, slice_)
+    hidden = 0 if slice_.hidden is None else slice_.hidden.cardinality
     return {
-        "path": piece.path,
+        "path": slice_.path,
         "covered": False,
-        "outcome": outcome,
+        "outcome": outcome.value,
         "by": by,
-        "rows": rows,
-        "matching": n,
+        "rows": None if slice_.rows is None else slice_.rows - hidden,
+        "matching": matching,
     }
 
 
-def _segments(answer: Selection) -> dict[str, int]:
+def _segments(selection: Selection) -> dict[str, int]:
     """Path to bytes read so far of every segment that a leaf of the predicate asks."""
-    wanted = {c.id for c in columns_of(answer.node)}
+    wanted = {c.id for c in columns_of(selection.node)}
     return {
         segment.path: segment.bytes_read
-        for space, _ in answer.bounds
+        for space, _ in selection.bounds
         for segment in space.segments
         if wanted & set(segment.columns)
     }

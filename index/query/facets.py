@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,35 +17,25 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.errors import ColumnTypeError, CorruptIndexError
-from tailbit.index.keys import (
-    MAX_KEY,
-    decode_keys,
-    encode_array,
-    is_textual,
-    is_truncated,
-    key_type_of,
-    widen_keys,
-)
+from tailbit.index.keys import decode_keys, encode_array, is_textual, is_truncated, key_type_of, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
-from tailbit.index.predicate.tree import Constant
-from tailbit.index.query.coverage import note
+from tailbit.index.query.recorded_counts import RecordedCounts
+from tailbit.index.query.row_space import SpaceView
+from tailbit.index.query.selection import Selection
 from tailbit.tables.date_text import date_texts
-from tailbit.tables.model import Column
+from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import partition_array
 from tailbit.tables.parquet.rows import Positions, fetch
-
-if TYPE_CHECKING:
-    from tailbit.index.query.answer import Selection
-    from tailbit.index.query.row_space import SpaceView
 
 Keys = Counter[bytes | None]
 
 
-def facet_counts(answer: Selection, column: Column) -> dict[Any, int]:
+def facet_counts(selection: Selection, column: Column, recorded: RecordedCounts | None) -> dict[Any, int]:
     """Value to number of matching rows, most frequent first, ties by key order; None stands for NULL.
 
-    Values are Python's; a date or time outside its calendar is text. Cost: one intersection per key and row
-    space; one per file for a partition column; rows of uncovered files and rows with truncated keys are read.
+    `recorded`: the value counts of the index, where it speaks of this source. Values are Python's; a date or
+    time outside its calendar is text. Cost: one intersection per key and row space; one per file for a
+    partition column; rows of uncovered files and rows with truncated keys are read.
 
     Raises:
         ColumnTypeError: the column's type has no keys (struct, array, map ...).
@@ -55,13 +45,15 @@ def facet_counts(answer: Selection, column: Column) -> dict[Any, int]:
     except ColumnTypeError as plain:
         reason = str(plain.fields["reason"])
         raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason) from plain
-    counts = _recorded(answer, column, key_type)
-    if counts is None and column.partition:
-        counts = _by_files(answer, column, key_type)
-    elif counts is None:
+    known = None if recorded is None else recorded.of(selection, column, key_type)
+    if known is not None:
+        counts = _tally(known[0], known[1].tolist())
+    elif column.partition:
+        counts = _by_files(selection, column, key_type)
+    else:
         counts = Counter()
-        for number, positions in _left_to_data(answer, column, key_type, counts):
-            counts.update(_in_data(answer, column, key_type, number, positions))
+        for slice_, positions in _left_to_data(selection, column, key_type, counts):
+            counts.update(_in_data(selection, column, key_type, slice_, positions))
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0] is not None, item[0] or b""))
     return _decoded([(key, n) for key, n in ordered if n], column, key_type)
 
@@ -87,36 +79,23 @@ def _python(values: pa.Array) -> list[Any]:
     return found
 
 
-def _recorded(answer: Selection, column: Column, key_type: str) -> Keys | None:
-    """The recorded value counts, where they answer the question and every key is exact."""
-    everything = answer.node == Constant(True) and answer.coverage.posts_everywhere(column.id)
-    if answer.counted is None or not everything or column.zone != "UTC":
-        return None
-    try:
-        found = answer.counted.of(column.id, key_type)
-    except ColumnTypeError:
-        return None
-    except CorruptIndexError as damage:
-        note(answer.damages, damage)
-        return None
-    if found is None or _has_truncated(found[0], key_type):
-        return None
-    return _tally(found[0], found[1].tolist())
-
-
-def _by_files(answer: Selection, column: Column, key_type: str) -> Keys:
+def _by_files(selection: Selection, column: Column, key_type: str) -> Keys:
     """Matching rows per value of a partition column: the log says it of whole files; no data is read."""
-    per_file: Counter[int] = Counter()
-    for space, bounds in answer.bounds:
-        found = space.counts_by_file(bounds.sure)
-        per_file.update(dict(zip(space.files.tolist(), found.tolist(), strict=True)))
-    for hit in answer.read_hits:
-        per_file[hit.number] += len(hit.positions)
-    numbers = [number for number, n in per_file.items() if n]
-    texts = answer.snapshot.files.partition_texts(column.physical[0]).take(pa.array(numbers, pa.int64()))
+    physical = column.physical[0]
+    per_text: Counter[str | None] = Counter()
+    for space, bounds in selection.bounds:
+        codes, texts = space.partitions.of(physical)
+        used, at = np.unique(codes[space.files], return_inverse=True)
+        sums = np.zeros(len(used), dtype=np.int64)
+        np.add.at(sums, at, space.counts_by_file(bounds.sure))
+        for code, n in zip(used.tolist(), sums.tolist(), strict=True):
+            per_text[texts[code]] += n
+    for hit in selection.read_hits:
+        per_text[hit.slice_.partition.get(physical)] += len(hit.positions)
     out: Keys = Counter()
-    for number, text in zip(numbers, texts.to_pylist(), strict=True):
-        out[_key_of_text(column, text, key_type)] += per_file[number]
+    for text, n in per_text.items():
+        if n:
+            out[_key_of_text(column, text, key_type)] += n
     return out
 
 
@@ -132,24 +111,20 @@ def _tally(keys: pa.BinaryArray, counts: list[int]) -> Keys:
     return out
 
 
-def _has_truncated(keys: pa.BinaryArray, key_type: str) -> bool:
-    return is_textual(key_type) and (pc.max(pc.binary_length(keys)).as_py() or 0) > MAX_KEY
-
-
 def _left_to_data(
-    answer: Selection, column: Column, key_type: str, counts: Keys
-) -> Iterator[tuple[int, Positions]]:
-    """Count what postings can into `counts`; yield (file number, positions) of the rows left over."""
-    for space, bounds in answer.bounds:
+    selection: Selection, column: Column, key_type: str, counts: Keys
+) -> Iterator[tuple[FileSlice, Positions]]:
+    """Count what postings can into `counts`; yield the files and positions of the rows left over."""
+    for space, bounds in selection.bounds:
         try:
             left = _by_postings(space, bounds.sure, column, key_type, counts)
         except CorruptIndexError as damage:
-            note(answer.damages, damage)
+            selection.damages.note(damage)
             left = bounds.sure
-        yield from space.split(left)
-    for hit in answer.read_hits:
+        yield from selection.by_slice(space, left)
+    for hit in selection.read_hits:
         if len(hit.positions):
-            yield hit.number, hit.positions
+            yield hit.slice_, hit.positions
 
 
 def _by_postings(space: SpaceView, bits: BitMap, column: Column, key_type: str, counts: Keys) -> BitMap:
@@ -187,11 +162,12 @@ def _by_segment(segment: Segment, bits: BitMap, column: Column, key_type: str, c
     return bits & BitMap.union(*inexact) if inexact else BitMap()
 
 
-def _in_data(answer: Selection, column: Column, key_type: str, number: int, positions: Positions) -> Keys:
+def _in_data(
+    selection: Selection, column: Column, key_type: str, slice_: FileSlice, positions: Positions
+) -> Keys:
     """Keys of some rows of one file, read from its data."""
     out: Keys = Counter()
-    piece = answer.snapshot.files[number]
-    for table in fetch(answer.storage, piece, [column], positions):
+    for table in fetch(selection.storage, slice_, [column], positions):
         values = pc.value_counts(_full_keys(table[column.id], key_type))
         out.update(_tally(values.field("values"), np.asarray(values.field("counts")).tolist()))
     return out

@@ -2,6 +2,18 @@
 
 Bits outside the claims of covered files, and bits of hidden rows, are masked by `visible`: nothing else in a
 query has to know of them.
+
+Example: a row space of eight rows was laid out for files a, c and b; c has left the table since, and the
+deletion vector of a hides its row 1. The view has the claims of a and b alone.
+
+    position     0    1    2    3    4    5    6    7
+    file, row    a 0  a 1  a 2  c 0  c 1  b 0  b 1  b 2
+    bases        [0, 5]
+    rows         [3, 3]
+    visible      x         x              x    x    x
+
+    split({0, 2, 6})              a: [0, 2], b: [1]
+    counts_by_file({0, 2, 6})     [2, 1]
 """
 
 from __future__ import annotations
@@ -21,10 +33,15 @@ from pyroaring import BitMap
 from tailbit.errors import ColumnTypeError
 from tailbit.index.keys import key_type_of, widening_factor
 from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.predicate.tree import Leaf
+from tailbit.index.predicate.truth import partition_values_match
 from tailbit.tables.delta.file_list import FileList
 from tailbit.tables.model import Column, DataType
 
-Rows = npt.NDArray[np.int64]
+FileNumbers = npt.NDArray[np.int64]
+"""Row numbers of files in `snapshot.files`."""
+
+Ints = npt.NDArray[np.int64]
 
 _LEAVES = 256
 """Conditions on a partition column that a row space remembers."""
@@ -35,9 +52,9 @@ class PartitionTexts:
 
     def __init__(self, files: FileList) -> None:
         self._files = files
-        self._known: dict[str, tuple[Rows, list[str | None]]] = {}
+        self._known: dict[str, tuple[Ints, list[str | None]]] = {}
 
-    def of(self, physical: str) -> tuple[Rows, list[str | None]]:
+    def of(self, physical: str) -> tuple[Ints, list[str | None]]:
         """Per file the number of its text, int64, and the texts. Cost: one vectorised pass a column, once."""
         if physical not in self._known:
             texts = pa.concat_arrays(
@@ -60,14 +77,14 @@ class _Leaves:
         self._lock = threading.Lock()
         self._held: OrderedDict[object, BitMap] = OrderedDict()
 
-    def get(self, key: object) -> BitMap | None:
+    def get(self, key: Leaf) -> BitMap | None:
         """What is held for a condition."""
         with self._lock:
             if key in self._held:
                 self._held.move_to_end(key)
             return self._held.get(key)
 
-    def put(self, key: object, found: BitMap) -> None:
+    def put(self, key: Leaf, found: BitMap) -> None:
         """Hold it; of too many, the one that was not asked for longest goes."""
         with self._lock:
             self._held[key] = found
@@ -89,10 +106,10 @@ class SpaceView:
     """
 
     space: str
-    files: Rows
-    bases: Rows
-    rows: Rows
-    posted: Rows
+    files: FileNumbers
+    bases: Ints
+    rows: Ints
+    posted: Ints
     column_sets: Sequence[frozenset[str]]
     hidden_ids: npt.NDArray[np.object_]
     hidden_of: Callable[[int], BitMap | None]
@@ -142,7 +159,7 @@ class SpaceView:
         self._hide(bits, fresh[self.hidden_ids[fresh] != ""])
         return bits
 
-    def _hide(self, bits: BitMap, orders: Rows) -> None:
+    def _hide(self, bits: BitMap, orders: Ints) -> None:
         for order in orders.tolist():
             hidden = self.hidden_of(int(self.files[order]))
             if hidden:
@@ -170,25 +187,22 @@ class SpaceView:
             return None
         return self.visible & claims(self.bases[missing], self.rows[missing])
 
-    def where_partition(
-        self, key: object, physical: str, matches: Callable[[Sequence[str | None]], npt.NDArray[np.bool_]]
-    ) -> BitMap:
-        """The claims of the files whose partition text matches.
+    def where_partition(self, leaf: Leaf) -> BitMap:
+        """The claims of the files whose partition value makes a leaf TRUE.
 
-        `key` names the condition for the next time. Cost: one call for the distinct texts of the row space,
-        once.
+        Cost: one judgement of the distinct texts of the row space, once per leaf.
         """
-        leaves = self._leaves_of(physical)
-        found = leaves.get(key)
+        leaves = self._leaves_of(leaf.column.physical[0])
+        found = leaves.get(leaf)
         if found is None:
-            codes, texts = self.partitions.of(physical)
+            codes, texts = self.partitions.of(leaf.column.physical[0])
             mine = codes[self.files]
             good = np.zeros(len(texts), dtype=bool)
             used = np.unique(mine)
-            good[used] = matches([texts[code] for code in used.tolist()])
+            good[used] = partition_values_match(leaf, [texts[code] for code in used.tolist()])
             keep = good[mine]
             found = claims(self.bases[keep], self.rows[keep])
-            leaves.put(key, found)
+            leaves.put(leaf, found)
         return found
 
     def _leaves_of(self, physical: str) -> _Leaves:
@@ -215,7 +229,7 @@ class SpaceView:
             for s, e in zip(starts.tolist(), ends.tolist(), strict=True)
         ]
 
-    def counts_by_file(self, bits: BitMap) -> Rows:
+    def counts_by_file(self, bits: BitMap) -> Ints:
         """Number of set positions in each claim, in the order of `files`. Cost: one C call a file."""
         lows, highs = self.bases.tolist(), (self.bases + self.rows).tolist()
         return np.array(
@@ -231,8 +245,12 @@ def widens(stored: str, type_: DataType) -> bool:
         return False
 
 
-def claims(bases: Rows, rows: Rows) -> BitMap:
-    """The union of `[base, base + rows)`; adjacent claims are added as one range."""
+def claims(bases: Ints, rows: Ints) -> BitMap:
+    """The union of `[base, base + rows)`; adjacent claims are added as one range.
+
+    >>> claims(np.array([0, 5]), np.array([3, 3])).to_array().tolist()
+    [0, 1, 2, 5, 6, 7]
+    """
     bits = BitMap()
     if not len(bases):
         return bits

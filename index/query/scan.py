@@ -16,7 +16,7 @@ from tailbit.tables.storage import Storage
 
 
 def scan(
-    storage: Storage, piece: FileSlice, node: Node, hidden: BitMap | None, among: Positions | None = None
+    storage: Storage, slice_: FileSlice, node: Node, hidden: BitMap | None, among: Positions | None = None
 ) -> Positions:
     """Physical positions of visible rows of a file where `node` is TRUE; only `among` these where given.
 
@@ -27,8 +27,8 @@ def scan(
     """
     columns = [c for c in columns_of(node) if not c.partition]
     found = []
-    for start, local, table in row_groups(storage, piece, columns, among):
-        hits = matches(node, table, piece.partition)
+    for start, local, table in row_groups(storage, slice_, columns, among):
+        hits = matches(node, table, slice_.partition)
         at = np.flatnonzero(hits).astype(np.uint64) if local is None else local[hits[local]]
         found.append(at + np.uint64(start))
     out = np.concatenate(found) if found else np.zeros(0, np.uint64)

@@ -89,6 +89,25 @@ def with_vectors(path: str, columns: Sequence[str] = ("v",), files: int = 2) -> 
     return builder
 
 
+EIGHT_FLIGHTS = pa.table(
+    {
+        "flight": pa.array(range(1, 9), pa.int64()),
+        "carrier": ["UA", "AA", "UA", None, "UA", "DL", "AA", "UA"],
+        "dest": ["SFO", "LAX", "LAX", "ORD", "LAX", "SFO", "ORD", "SFO"],
+        "dep_delay": pa.array([5, -2, 61, None, 0, 12, 95, -4], pa.int64()),
+    }
+)
+
+
+def eight_flights(path: str) -> DeltaBuilder:
+    """The table of the worked examples: a.parquet and b.parquet of four rows each; carriers are indexed."""
+    builder = DeltaBuilder(path).create(EIGHT_FLIGHTS.schema, **VECTORS)
+    builder.commit([builder.data_file(EIGHT_FLIGHTS.slice(0, 4), "a.parquet")])
+    builder.commit([builder.data_file(EIGHT_FLIGHTS.slice(4), "b.parquet")])
+    index_of(path, ["carrier"])
+    return builder
+
+
 def index_files(table: str | Path, kind: str) -> list[Path]:
     """The live files of one kind of a table's index."""
     index = IndexTable.open(f"{table}/_tailbit")

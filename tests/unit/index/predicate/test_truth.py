@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tailbit.errors import MalformedLogError
-from tailbit.index.predicate.file_truth import FileTruths, file_can_match, whole_file_truth
+from tailbit.index.predicate.file_truth import FileTruths, WholeFile, file_can_match, whole_file_truth
 from tailbit.index.predicate.tree import negate
 from tailbit.index.predicate.truth import matches, partition_value_matches
 from tailbit.index.predicate.value_sets import ValueSet, closed, meets
@@ -97,10 +97,11 @@ def test_partition_values_decide_a_whole_file() -> None:
             "region = 'US' AND x = 1",
         )
     ]
-    assert truths == [True, False, None, None, False]
-    assert whole_file_truth(bind("region = 'EU' OR x = 1", SCHEMA), piece(region="EU")) is True
-    assert whole_file_truth(bind("NULL", SCHEMA), piece()) is False
-    assert whole_file_truth(bind("x = x", SCHEMA), piece()) is None
+    every, none, unknown = WholeFile.EVERY_ROW, WholeFile.NO_ROW, WholeFile.UNKNOWN
+    assert truths == [every, none, unknown, unknown, none]
+    assert whole_file_truth(bind("region = 'EU' OR x = 1", SCHEMA), piece(region="EU")) is every
+    assert whole_file_truth(bind("NULL", SCHEMA), piece()) is none
+    assert whole_file_truth(bind("x = x", SCHEMA), piece()) is unknown
 
 
 STATS = {

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -17,12 +16,15 @@ from pyroaring import BitMap
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.tables import DAMAGES, VECTORS, half_built, index_files, index_of, with_vectors
+from tailbit.index.predicate.tree import Leaf
 from tailbit.index.query.coverage import Coverage, cover
 from tailbit.index.query.row_space import PartitionTexts, SpaceView
+from tailbit.index.sql.bind import bind
 from tailbit.index.store.table import IndexTable
 from tailbit.tables import open_table
 from tailbit.tables.delta.file_list import FileList
-from tailbit.tables.model import FileSlice
+from tailbit.tables.delta.schema import Schema
+from tailbit.tables.model import Column, DataType, FileSlice
 
 
 def rows(first: int, count: int = 10) -> pa.Table:
@@ -203,29 +205,28 @@ def test_only_hidden_rows_that_changed_are_loaded_anew() -> None:
     assert third.before is None
 
 
-def test_partition_values_are_judged_once_per_distinct_text(path: str) -> None:
+PARTITION = Column(("p",), ("p",), DataType("string"), partition=True)
+SCHEMA = Schema((PARTITION,))
+
+
+def test_a_partition_leaf_gives_the_claims_of_whole_files() -> None:
     slices = [FileSlice(f"f{n}", 1, 1, 10, {"p": None if n % 3 == 2 else f"p{n % 3}"}) for n in range(9)]
-    files = [(10 * n, 10, "") for n in range(9)]
-    space = view(files, {"": set()}, [])
+    space = view([(10 * n, 10, "") for n in range(9)], {"": set()}, [])
     space.partitions = PartitionTexts(FileList.of(slices, "a log"))
-    judged: list[str | None] = []
-
-    def matches(texts: Sequence[str | None]) -> npt.NDArray[np.bool_]:
-        judged.extend(texts)
-        return np.array([text != "p0" for text in texts])
-
-    for _ in range(2):
-        assert space.where_partition("not p0", "p", matches) == BitMap(
-            at for n in range(9) if n % 3 for at in range(10 * n, 10 * n + 10)
-        )
-    assert sorted(judged, key=str) == [None, "p0", "p1"]
+    leaf = bind("p <> 'p0' OR p IS NULL", SCHEMA)
+    assert isinstance(leaf, Leaf)
+    claimed = space.where_partition(leaf)
+    assert claimed == BitMap(at for n in range(9) if n % 3 for at in range(10 * n, 10 * n + 10))
+    assert space.where_partition(leaf) is claimed
 
 
 def test_conditions_on_partition_columns_are_remembered_up_to_a_bound() -> None:
     space = view([(0, 10, "")], {"": set()}, [])
     space.partitions = PartitionTexts(FileList.of([FileSlice("f", 1, 1, 10, {"p": "x"})], "a log"))
     for number in range(1000):
-        space.where_partition(number, "p", lambda texts: np.ones(len(texts), dtype=bool))
+        leaf = bind(f"p = 'p{number}'", SCHEMA)
+        assert isinstance(leaf, Leaf)
+        assert not space.where_partition(leaf)
     assert len(space._leaves["p"]._held) < 1000
 
 

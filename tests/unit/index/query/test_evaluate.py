@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyroaring import BitMap
 
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.histories import DeltalakeHistory, random_rows
 from support.predicates import INDEXED, random_predicates
-from support.tables import EVERY_TYPE, LONG, index_of
-from tailbit.index.query.evaluate import count_true, evaluate
+from support.tables import EVERY_TYPE, LONG, eight_flights, index_of
+from tailbit.index.query import evaluate as evaluating
+from tailbit.index.query.evaluate import Bounds, count_true, evaluate
 from tailbit.index.query.scan import scan
 from tailbit.index.store.table import IndexTable
 
@@ -50,6 +53,31 @@ def test_bounds_enclose_the_rows_where_a_predicate_is_true(table_path: str) -> N
             for number in space.files.tolist():
                 true = set(scan(found.storage, found.snapshot.files[number], found.node, None).tolist())
                 assert sure.get(number, set()) <= true <= maybe.get(number, set()), predicate.spark
+
+
+WORKED = re.findall(r"^    (\S.*?) +\{([\d ]*)\} +\{([\d ]*)\}  ", str(evaluating.__doc__), re.MULTILINE)
+"""Predicate, sure and maybe positions, as the module's docstring says."""
+
+
+@pytest.mark.parametrize(("predicate", "sure", "maybe"), WORKED)
+def test_bounds_are_those_of_the_worked_example(
+    table_path: str, predicate: str, sure: str, maybe: str
+) -> None:
+    builder = eight_flights(table_path)
+    builder.commit(builder.hide("a.parquet", builder.inline_vector([2])))
+    ((_, bounds),) = tailbit.open(table_path).where(predicate)._selection.bounds
+    assert [list(bounds.sure), list(bounds.maybe)] == [list(map(int, s.split())) for s in (sure, maybe)]
+    assert bounds.exact == (sure == maybe)
+
+
+def test_the_worked_example_has_exact_and_open_bounds() -> None:
+    assert [sure == maybe for _, sure, maybe in WORKED] == [True, True, False, False, False]
+
+
+def test_bounds_that_turn_out_equal_are_exact() -> None:
+    assert Bounds.between(BitMap([1, 2]), BitMap([1, 2])).exact
+    assert not Bounds.between(BitMap([1]), BitMap([1, 2])).exact
+    assert Bounds.exactly(BitMap([1])).maybe == BitMap([1])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,199 @@
+"""Where a predicate is TRUE in one version of a table: per data file, the matching positions.
+
+Input: a bound predicate and a `Coverage`. A selection first evaluates the bitmaps of the covered row spaces,
+then rechecks on the data the rows that the index leaves open, and scans the uncovered files with the same
+semantics. Count, facets, rows, explanations and outputs to other tools stand on it.
+
+Per file it yields what other tools need: the slice and the positions, beside the schema and the version.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from pyroaring import BitMap
+
+from tailbit.errors import CorruptIndexError
+from tailbit.index.predicate.file_truth import FileTruths
+from tailbit.index.predicate.tree import Node
+from tailbit.index.query.coverage import Coverage
+from tailbit.index.query.damages import Damages
+from tailbit.index.query.evaluate import Bounds, count_true, evaluate
+from tailbit.index.query.row_space import SpaceView
+from tailbit.index.query.scan import scan
+from tailbit.tables.delta.schema import Schema
+from tailbit.tables.delta.snapshot import Snapshot
+from tailbit.tables.model import FileSlice, Version
+from tailbit.tables.parquet.rows import Positions, visible_positions
+from tailbit.tables.storage import Storage
+
+
+class Source(enum.Enum):
+    """What told the matching positions of a file."""
+
+    INDEX = "index"
+    """The bitmaps alone."""
+
+    RECHECK = "recheck"
+    """The bitmaps, and rows of the file that they left open, which were read."""
+
+    SCAN = "scan"
+    """The file, which the index does not cover, was read."""
+
+    PRUNED = "pruned"
+    """The log: partition values or statistics took every row of the file, or none, without reading it."""
+
+    @property
+    def read(self) -> bool:
+        """Whether data of the file was read."""
+        return self in (Source.RECHECK, Source.SCAN)
+
+
+@dataclass(frozen=True, eq=False)
+class FileHits:
+    """The matching positions of one file (ascending, physical, 0-based, uint64) and what told them."""
+
+    slice_: FileSlice
+    positions: Positions
+    source: Source
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The rows of one version of a table where a predicate is TRUE; nothing is computed unasked.
+
+    `schema`: of the table at that version. `damages`: what of the index could not be read for this selection.
+    Invariant: it stays as it is while table and index move on. Threads may share it: what is computed twice
+    has the same value.
+    """
+
+    node: Node
+    coverage: Coverage
+    storage: Storage
+    schema: Schema
+    damages: Damages = field(default_factory=Damages)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot that is answered from."""
+        return self.coverage.snapshot
+
+    @property
+    def version(self) -> Version:
+        """The version of the source that is answered for."""
+        return self.snapshot.version
+
+    @property
+    def damaged(self) -> list[CorruptIndexError]:
+        """Files of the index found damaged so far; the data was read instead, so the answer is right."""
+        return list(Damages(*self.coverage.damages, *self.damages))
+
+    @cached_property
+    def bounds(self) -> Sequence[tuple[SpaceView, Bounds]]:
+        """Bounds per row space; a row space with a damaged segment is left to the scan of its files."""
+        out = []
+        for space in self.coverage.spaces:
+            try:
+                out.append((space, evaluate(self.node, space)))
+            except CorruptIndexError as damage:
+                self.damages.note(damage)
+        return tuple(out)
+
+    @property
+    def _evaluated(self) -> bool:
+        """Whether the bounds are known already; from then on nothing is quicker than to use them."""
+        return "bounds" in self.__dict__
+
+    @cached_property
+    def _to_scan(self) -> list[int]:
+        """Row numbers (in the snapshot) of the files that no bitmap serves."""
+        served = {id(space) for space, _ in self.bounds}
+        lost = [s.files for s in self.coverage.spaces if id(s) not in served]
+        return [int(n) for part in (self.coverage.uncovered, *lost) for n in part.tolist()]
+
+    @cached_property
+    def read_hits(self) -> Sequence[FileHits]:
+        """Hits that had to be found by reading data: rechecked rows and uncovered files."""
+        hits = [h for space, bounds in self.bounds if not bounds.exact for h in self._recheck(space, bounds)]
+        numbers = self._to_scan
+        truths = FileTruths(self.node, [self.snapshot.files[number] for number in numbers])
+        hits += [self._scanned(number, truths, order) for order, number in enumerate(numbers)]
+        return tuple(hits)
+
+    def _recheck(self, space: SpaceView, bounds: Bounds) -> Iterator[FileHits]:
+        left = list(self.by_slice(space, bounds.maybe - bounds.sure))
+        truths = FileTruths(self.node, [slice_ for slice_, _ in left])
+        for order, (slice_, among) in enumerate(left):
+            if truths.can_match[order]:
+                at = scan(self.storage, slice_, truths.narrowed(order), None, among)
+                yield FileHits(slice_, at, Source.RECHECK)
+
+    def _scanned(self, number: int, truths: FileTruths, order: int) -> FileHits:
+        slice_ = truths.slices[order]
+        if not truths.can_match[order]:
+            return FileHits(slice_, np.zeros(0, np.uint64), Source.PRUNED)
+        hidden = self.coverage.hidden_of(number)
+        if truths.all_rows[order] and slice_.rows is not None:
+            return FileHits(slice_, visible_positions(slice_.rows, hidden), Source.PRUNED)
+        return FileHits(slice_, scan(self.storage, slice_, truths.narrowed(order), hidden), Source.SCAN)
+
+    def by_slice(self, space: SpaceView, bits: BitMap) -> Iterator[tuple[FileSlice, Positions]]:
+        """Positions of a row space, as positions in each of its files that has any."""
+        for number, at in space.split(bits):
+            yield self.snapshot.files[number], at
+
+    @property
+    def files_scanned(self) -> int:
+        """Number of files whose data had to be read to find the rows.
+
+        Cost: that of `count`, where the rows have not been found yet.
+        """
+        if not self._evaluated and self._counted_by_postings is not None:
+            return 0
+        return len({hit.slice_.path for hit in self.read_hits if hit.source.read})
+
+    def count(self) -> int:
+        """Number of rows where the predicate is TRUE.
+
+        Cost: the postings of the keys touched; plus the rows that must be rechecked and the uncovered files.
+        """
+        if not self._evaluated and self._counted_by_postings is not None:
+            return self._counted_by_postings
+        sure = sum(len(bounds.sure) for _, bounds in self.bounds)
+        return sure + sum(len(h.positions) for h in self.read_hits)
+
+    @cached_property
+    def _counted_by_postings(self) -> int | None:
+        """The count where it takes neither bounds nor the data of a file; None otherwise."""
+        if len(self.coverage.uncovered):
+            return None
+        total = 0
+        for space in self.coverage.spaces:
+            try:
+                counted = count_true(self.node, space)
+            except CorruptIndexError:
+                return None
+            if counted is None:
+                return None
+            total += counted
+        return total
+
+    def hits(self) -> list[FileHits]:
+        """Matching positions per file, ascending, in path order; files without a match are left out.
+
+        The arrays are the caller's own.
+        """
+        merged: dict[str, FileHits] = {}
+        for space, bounds in self.bounds:
+            for slice_, at in self.by_slice(space, bounds.sure):
+                merged[slice_.path] = FileHits(slice_, at, Source.INDEX)
+        for hit in self.read_hits:
+            if len(hit.positions):
+                known = merged.get(hit.slice_.path)
+                at = hit.positions.copy() if known is None else np.union1d(known.positions, hit.positions)
+                merged[hit.slice_.path] = FileHits(hit.slice_, at, hit.source)
+        return [merged[path] for path in sorted(merged)]

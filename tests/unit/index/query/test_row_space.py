@@ -1,0 +1,90 @@
+"""A row space seen by one snapshot: claims, visible rows, and positions given back to their files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pyroaring import BitMap
+
+import tailbit
+from support.tables import eight_flights
+from tailbit.index.query.row_space import PartitionTexts, SpaceView, claims, widens
+from tailbit.tables.delta.file_list import FileList
+from tailbit.tables.model import DataType
+
+
+@pytest.fixture
+def worked() -> SpaceView:
+    """The view of the module's worked example: a and b, with rows of a file c between that has left."""
+    return SpaceView(
+        space="s",
+        files=np.array([0, 1]),
+        bases=np.array([0, 5]),
+        rows=np.array([3, 3]),
+        posted=np.array([0, 1]),
+        column_sets=[frozenset({"k"}), frozenset({"k", "v"})],
+        hidden_ids=np.array(["h", ""], dtype=object),
+        hidden_of=lambda number: BitMap([1]) if number == 0 else None,
+        segments=[],
+        partitions=PartitionTexts(FileList.of([], "a log")),
+    )
+
+
+def test_visible_rows_are_those_of_the_worked_example(worked: SpaceView) -> None:
+    assert list(worked.visible) == [0, 2, 5, 6, 7]
+    assert worked.extent == 6
+
+
+def test_positions_are_given_back_to_their_files(worked: SpaceView) -> None:
+    split = worked.split(BitMap([0, 2, 6]))
+    assert [(number, at.tolist(), at.dtype) for number, at in split] == [
+        (0, [0, 2], np.dtype(np.uint64)),
+        (1, [1], np.dtype(np.uint64)),
+    ]
+    assert worked.split(BitMap()) == []
+
+
+def test_positions_are_counted_per_file(worked: SpaceView) -> None:
+    assert worked.counts_by_file(BitMap([0, 2, 6])).tolist() == [2, 1]
+    assert worked.counts_by_file(BitMap([3, 4])).tolist() == [0, 0]
+
+
+def test_visible_rows_of_files_that_lack_a_column_are_named(worked: SpaceView) -> None:
+    assert worked.unposted("k") is None
+    assert list(worked.unposted("v") or ()) == [0, 2]
+    assert list(worked.unposted("w") or ()) == [0, 2, 5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("bases", "rows", "expected"),
+    [
+        ([], [], []),
+        ([0, 4], [4, 4], [(0, 8)]),
+        ([4, 0], [4, 4], [(0, 8)]),
+        ([0, 5], [3, 3], [(0, 3), (5, 8)]),
+        ([0, 0, 3], [0, 3, 1], [(0, 4)]),
+        ([7], [0], []),
+        ([(1 << 32) - 2], [2], [((1 << 32) - 2, 1 << 32)]),
+    ],
+)
+def test_claims_are_the_union_of_their_ranges(
+    bases: list[int], rows: list[int], expected: list[tuple[int, int]]
+) -> None:
+    found = claims(np.array(bases, dtype=np.int64), np.array(rows, dtype=np.int64))
+    assert found == BitMap([at for low, high in expected for at in range(low, high)])
+
+
+def test_partition_texts_are_given_once_each(table_path: str) -> None:
+    eight_flights(table_path)
+    files = tailbit.open(table_path).where().snapshot.files
+    texts = PartitionTexts(files)
+    codes, distinct = texts.of("p")
+    assert (codes.tolist(), distinct) == ([0, 0], [None])
+    assert texts.of("p")[0] is codes
+
+
+def test_keys_serve_a_column_of_their_type_or_a_wider_one() -> None:
+    assert widens("integer", DataType("long"))
+    assert not widens("long", DataType("integer"))
+    assert not widens("string", DataType("long"))
+    assert not widens("string", DataType("struct"))

@@ -1,0 +1,138 @@
+"""A selection says per file where a predicate is TRUE, and what told it; threads may share it."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+import tailbit
+from support.tables import eight_flights, flipped_pages, index_files, index_of
+from tailbit.answer import Answer
+from tailbit.index.query.selection import Selection, Source
+
+
+@pytest.fixture
+def path(table_path: str) -> str:
+    """Eight flights, and two more that the index does not know yet."""
+    builder = eight_flights(table_path)
+    more = pa.table({"flight": [9, 10], "carrier": ["UA", "DL"], "dest": ["SFO", "SFO"], "dep_delay": [1, 2]})
+    builder.commit([builder.data_file(more, "c.parquet")])
+    return table_path
+
+
+def selected(path: str, predicate: str | None) -> Selection:
+    return tailbit.open(path).where(predicate)._selection
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [
+        ("carrier = 'UA'", [("a", [0, 2], "index"), ("b", [0, 3], "index"), ("c", [0], "scan")]),
+        ("carrier = 'DL'", [("b", [1], "index"), ("c", [1], "scan")]),
+        ("dest = 'LAX'", [("a", [1, 2], "recheck"), ("b", [0], "recheck")]),
+        ("carrier = 'AA' OR flight = 4", [("a", [1, 3], "recheck"), ("b", [2], "index")]),
+        (None, [("a", [0, 1, 2, 3], "index"), ("b", [0, 1, 2, 3], "index"), ("c", [0, 1], "pruned")]),
+        ("FALSE", []),
+    ],
+)
+def test_each_file_says_where_it_matches_and_what_told_it(
+    path: str, predicate: str | None, expected: list[tuple[str, list[int], str]]
+) -> None:
+    hits = selected(path, predicate).hits()
+    assert [(h.slice_.path, h.positions.tolist(), h.source.value) for h in hits] == [
+        (f"{file}.parquet", positions, source) for file, positions, source in expected
+    ]
+
+
+def test_files_scanned_is_right_before_anything_else_was_asked(path: str) -> None:
+    predicates = ("carrier = 'UA'", "dest = 'SFO'", "flight = 1", None)
+    assert [selected(path, predicate).files_scanned for predicate in predicates] == [1, 3, 3, 0]
+
+
+def test_where_the_postings_alone_count_no_file_is_read(table_path: str) -> None:
+    eight_flights(table_path)
+    found = selected(table_path, "carrier = 'UA' AND carrier IS NOT NULL")
+    assert (found.files_scanned, found.count(), "bounds" in vars(found)) == (0, 4, False)
+    assert sum(len(hit.positions) for hit in found.hits()) == found.count() == 4
+
+
+def test_a_selection_holds_what_an_output_needs(path: str) -> None:
+    found = selected(path, "carrier = 'UA'")
+    assert found.version == 3
+    assert found.schema.arrow(found.schema.columns).names == ["flight", "carrier", "dest", "dep_delay"]
+    assert [(hit.slice_.path, hit.slice_.rows) for hit in found.hits()][-1] == ("c.parquet", 2)
+
+
+def test_a_selection_and_its_answer_cannot_be_changed(path: str) -> None:
+    answer = tailbit.open(path).where("carrier = 'UA'")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        answer.covered_version = 7  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        answer._selection.node = tailbit.open(path).where()._selection.node  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("predicate", ["carrier = 'UA'", "dest = 'SFO'", None])
+def test_positions_that_a_caller_changes_change_no_later_answer(path: str, predicate: str | None) -> None:
+    answer = tailbit.open(path).where(predicate)
+    before = answer.read()
+    for positions in answer.positions().values():
+        positions[:] = 0
+    assert answer.read().equals(before)
+
+
+def test_only_reading_sources_count_as_read() -> None:
+    assert [source for source in Source if source.read] == [Source.RECHECK, Source.SCAN]
+
+
+ASKED: tuple[Callable[[Answer], Any], ...] = (
+    Answer.count,
+    Answer.positions,
+    Answer.files,
+    lambda answer: answer.facets("carrier"),
+    lambda answer: answer.read().to_pylist(),
+    lambda answer: [file["outcome"] for file in answer.explain()["files"]],
+    lambda answer: answer.files_scanned,
+    lambda answer: list(map(str, answer.damaged)),
+)
+
+
+@pytest.mark.parametrize("predicate", ["carrier = 'UA'", "carrier = 'UA' OR dest = 'LAX'"])
+def test_threads_that_share_an_answer_get_what_one_thread_gets(table_path: str, predicate: str) -> None:
+    rows = pa.table({"carrier": ["UA", "DL", "AA"] * 100, "dest": ["SFO", "LAX"] * 150})
+    for _ in range(4):
+        write_deltalake(table_path, rows, mode="append")
+    index_of(table_path, ["carrier"], files=1)
+    for file in index_files(table_path, "bitmap_index")[:2]:
+        flipped_pages(file)
+    alone = tailbit.open(table_path).where(predicate)
+    alone.files()
+    expected = [_plain(ask(alone)) for ask in ASKED[:-1]]
+    for _ in range(5):
+        shared = tailbit.open(table_path).where(predicate)
+        together = threading.Barrier(len(ASKED) - 1)
+
+        def ask(
+            question: Callable[[Answer], Any], shared: Answer = shared, together: threading.Barrier = together
+        ) -> Any:
+            together.wait()
+            return _plain(question(shared))
+
+        with ThreadPoolExecutor(len(ASKED) - 1) as threads:
+            assert list(threads.map(ask, ASKED[:-1])) == expected
+        assert ASKED[-1](shared) == ASKED[-1](alone)
+        assert len(shared.damaged) == 2
+
+
+def _plain(value: Any) -> Any:
+    return {key: list(at) for key, at in value.items()} if _by_path(value) else value
+
+
+def _by_path(value: Any) -> bool:
+    return isinstance(value, dict) and all(hasattr(at, "tolist") for at in value.values())
