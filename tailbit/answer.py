@@ -24,7 +24,7 @@ _SHOWN = 200
 """Most characters of a predicate that a `repr` shows."""
 
 
-@dataclass(frozen=True, eq=False, repr=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """The rows of one version of a table where a predicate is TRUE; nothing is computed unasked.
 

@@ -117,7 +117,7 @@ def test_every_public_callable_is_called_with_wrong_types(path: str) -> None:
         function(**arguments)
 
 
-@pytest.mark.parametrize("odd", ODD, ids=lambda odd: f"{type(odd).__name__} {odd!r}"[:30].replace("\0", "0"))
+@pytest.mark.parametrize("odd", ODD, ids=[f"{n} {type(odd).__name__}" for n, odd in enumerate(ODD)])
 def test_an_argument_of_the_wrong_type_is_a_usage_error_or_what_is_plainly_meant(
     path: str, odd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,7 +76,7 @@ def test_claims_are_the_union_of_their_ranges(
 
 def test_partition_texts_are_given_once_each(table_path: str) -> None:
     eight_flights(table_path)
-    files = tailbit.open(table_path).where().snapshot.files
+    files = tailbit.open(table_path).where()._selection.snapshot.files
     texts = PartitionTexts(files)
     codes, distinct = texts.of("p")
     assert (codes.tolist(), distinct) == ([0, 0], [None])
