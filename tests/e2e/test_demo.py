@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
+
+from support.waiting import HANG_S, wait_until
 
 TAILBIT = os.path.join(os.path.dirname(sys.executable), "tailbit")
 
@@ -31,24 +32,21 @@ def start_demo(folder: Path) -> subprocess.Popen[str]:
 def test_the_demo_kills_its_indexer_and_every_answer_is_equal(tmp_path: Path) -> None:
     demo = start_demo(tmp_path)
     try:
-        status = demo.wait(600)
+        status = demo.wait(3 * HANG_S)
     finally:
         demo.terminate()
-        demo.wait(30)
+        demo.wait(HANG_S)
     said = (tmp_path / "said").read_text()
     assert status == 0, said
     assert "killed with SIGKILL" in said
     assert "every answer equal" in said
     assert "✗" not in said
-    assert psutil.wait_procs(processes_of(tmp_path), timeout=10)[1] == []
+    assert psutil.wait_procs(processes_of(tmp_path), timeout=HANG_S)[1] == []
 
 
 def test_an_interrupted_demo_leaves_no_process(tmp_path: Path) -> None:
     demo = start_demo(tmp_path)
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "writer.log").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until((tmp_path / "writer.log").exists)
     demo.terminate()
-    assert demo.wait(30) == 130
-    assert psutil.wait_procs(processes_of(tmp_path), timeout=10)[1] == []
+    assert demo.wait(HANG_S) == 130
+    assert psutil.wait_procs(processes_of(tmp_path), timeout=HANG_S)[1] == []

@@ -7,14 +7,15 @@ before and after each batch as Spark does; `test_kill_spark.py` does the same to
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 import tailbit
@@ -23,6 +24,7 @@ from support.differential import assert_answers_agree
 from support.histories import DeltalakeHistory
 from support.oracle import Positions, duckdb_positions
 from support.predicates import INDEXED, Predicate, random_predicates
+from support.waiting import wait_until
 from tailbit.faults import Fault
 
 TESTS = Path(__file__).parents[1]
@@ -100,14 +102,22 @@ def test_an_index_killed_at_a_named_point_equals_one_built_without_the_fault(
     case.finish(index)
 
 
+def worked(process: subprocess.Popen[str]) -> float:
+    """The seconds of processor time that a process has used: how far it is, on a busy machine too."""
+    if process.poll() is not None:
+        return math.inf
+    used = psutil.Process(process.pid).cpu_times()
+    return float(used.user + used.system)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_an_index_killed_at_random_times_equals_one_built_without_the_fault(
     case: Case, tmp_path: Path, seed: int
 ) -> None:
     index, rng = str(tmp_path / "index"), random.Random(seed)
     for _ in range(4):
-        process = run_indexer(case.path, index)
-        time.sleep(rng.uniform(0.6, 2.0))
+        process, at = run_indexer(case.path, index), rng.uniform(0.6, 2.0)
+        wait_until(lambda running=process, at=at: worked(running) > at)
         process.kill()
         process.communicate()
     case.finish(index)

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 from support.contents import contents_of
 from support.drive import Drive
+from support.waiting import HANG_S, wait_until
 from tailbit.errors import NoIndexError, StreamError
 from tailbit.index.store.table import IndexTable
 
@@ -77,12 +77,9 @@ def kill(process: subprocess.Popen[str]) -> None:
             pipe.close()
 
 
-def wait(what: Callable[[], Any], process: subprocess.Popen[str], seconds: float = 180.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
+def wait(what: Callable[[], Any], process: subprocess.Popen[str]) -> None:
+    """Return once `what` is true; its process must not end before."""
+    wait_until(what, lambda: None if process.poll() is None else process.communicate()[1])
 
 
 def covered(table: str) -> int | None:
@@ -106,12 +103,12 @@ def test_a_query_whose_java_is_gone_ends_with_a_stream_error_and_can_be_started_
     wait(lambda: covered(table) == 2, process)
     java = [child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == "java"]
     java[0].kill()
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=HANG_S)
     assert process.returncode == 1, error
     assert error.splitlines()[-2].startswith(f"{StreamError.__name__}: ")
     write_deltalake(table, rows(30), mode="append")
     again = tailbit_run("--once")
-    again.communicate(timeout=240)
+    again.communicate(timeout=HANG_S)
     assert again.returncode == 0
     checked(table, tmp_path)
 
@@ -121,12 +118,12 @@ def test_the_command_killed_between_index_commit_and_spark_commit_replays_nothin
     table: str, tmp_path: Path, tailbit_run: Any, fault: str
 ) -> None:
     first = tailbit_run("--columns", "k,v", fault=f"{fault}=kill")
-    first.communicate(timeout=240)
+    first.communicate(timeout=HANG_S)
     assert first.returncode == -signal.SIGKILL
     assert covered(table) == 2
     write_deltalake(table, rows(30), mode="append")
     again = tailbit_run("--once")
-    out, error = again.communicate(timeout=240)
+    out, error = again.communicate(timeout=HANG_S)
     assert again.returncode == 0, error
     assert "Traceback" not in error
     assert sum(json.loads(line)["files"] for line in (out + error).splitlines() if line.startswith("{")) == 1
@@ -141,11 +138,9 @@ def test_sigterm_finishes_the_batch_and_exits_0_without_a_traceback(
     wait(lambda: covered(table) == 2, process)
     write_deltalake(table, rows(30), mode="append")
     wait(lambda: covered(table) == 3, process)
-    began = time.monotonic()
     process.send_signal(signal.SIGTERM)
-    _, error = process.communicate(timeout=30)
+    _, error = process.communicate(timeout=HANG_S)
     assert process.returncode == 0, error
-    assert time.monotonic() - began < 10
     assert "Traceback" not in error
     assert "Exception" not in error
     checked(table, tmp_path)
@@ -173,11 +168,11 @@ def descriptions() -> list[str]:
 def _ui(port: int) -> list[dict[str, Any]]:
     base = f"http://127.0.0.1:{port}/api/v1/applications"
     try:
-        with urllib.request.urlopen(base, timeout=30) as answer:
+        with urllib.request.urlopen(base, timeout=HANG_S) as answer:
             applications = json.load(answer)
         if not applications[0]["name"].startswith("tailbit orders"):
             return []
-        with urllib.request.urlopen(f"{base}/{applications[0]['id']}/jobs", timeout=30) as answer:
+        with urllib.request.urlopen(f"{base}/{applications[0]['id']}/jobs", timeout=HANG_S) as answer:
             return list(json.load(answer))
     except (OSError, ValueError):
         return []
@@ -185,12 +180,12 @@ def _ui(port: int) -> list[dict[str, Any]]:
 
 def test_wrong_use_and_problems_have_their_exit_status_and_two_lines(table: str, tailbit_run: Any) -> None:
     wrong = tailbit_run("--once")
-    _, error = wrong.communicate(timeout=30)
+    _, error = wrong.communicate(timeout=HANG_S)
     assert (wrong.returncode, len(error.splitlines())) == (2, 2), error
     assert "--columns" in error
     Path(DeltaTable(table).file_uris()[0].removeprefix("file://")).unlink()
     broken = tailbit_run("--columns", "v", "--once")
-    _, error = broken.communicate(timeout=240)
+    _, error = broken.communicate(timeout=HANG_S)
     assert broken.returncode == 1, error
     assert error.splitlines()[-2].startswith("DataFileError: data file")
     assert "Traceback" not in error

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tailbit
+from support.waiting import HANG_S, wait_until
 from tailbit.errors import (
     DataFileError,
     IndexerRunningError,
@@ -23,16 +22,20 @@ from tailbit.streaming import start
 from tailbit.streaming.job import failure_of
 
 
-def wait(what: Callable[[], Any], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-
-
 def covered(index: str) -> int | None:
     ledger = IndexTable.open(index).ledger
     return None if ledger is None else ledger.covered
+
+
+def finished(query: Any) -> None:
+    """A query that stops by itself has done so."""
+    assert query.awaitTermination(HANG_S)
+
+
+def source_of(query: Any) -> dict[str, Any]:
+    """What the last progress event says of the source."""
+    found: dict[str, Any] = json.loads(query.lastProgress.json)["sources"][0]
+    return found
 
 
 def checked(spark: Any, table: str, index: str | None = None) -> None:
@@ -80,7 +83,7 @@ def started(spark: Any) -> Any:
 
 def test_once_indexes_what_is_there_and_stops(spark: Any, table: str, started: Any) -> None:
     query = started(table, ["k", "v"], once=True)
-    assert query.awaitTermination(60)
+    finished(query)
     assert query.exception() is None
     assert covered(f"{table}/_tailbit") == 1
     checked(spark, table)
@@ -98,7 +101,7 @@ def test_the_stream_follows_every_kind_of_commit(spark: Any, table: str, started
     )
     spark.sql(f"OPTIMIZE {path}")
     spark.sql(f"RESTORE TABLE {path} TO VERSION AS OF 2")
-    wait(lambda: covered(f"{table}/_tailbit") == 7)
+    wait_until(lambda: covered(f"{table}/_tailbit") == 7)
     checked(spark, table)
 
 
@@ -106,11 +109,10 @@ def test_the_stream_goes_on_where_the_index_is_when_the_spark_checkpoint_is_lost
     spark: Any, table: str, tmp_path: Path, started: Any
 ) -> None:
     index = str(tmp_path / "index")
-    first = started(table, ["k", "v"], index=index, checkpoint=str(tmp_path / "one"), once=True)
-    first.awaitTermination(60)
+    finished(started(table, ["k", "v"], index=index, checkpoint=str(tmp_path / "one"), once=True))
     write(spark, table, 20)
     before = IndexTable.open(index).version
-    started(table, index=index, checkpoint=str(tmp_path / "two"), once=True).awaitTermination(60)
+    finished(started(table, index=index, checkpoint=str(tmp_path / "two"), once=True))
     assert covered(index) == 2
     assert IndexTable.open(index).version == before + 1
     checked(spark, table, index)
@@ -123,18 +125,15 @@ def test_larger_work_runs_on_the_workers_and_commits_once(
     from tailbit.streaming.settings import StreamSettings
 
     monkeypatch.setattr(query, "StreamSettings", lambda **given: StreamSettings(**given, inline_bytes=0))
-    started(table, ["k", "v"], once=True).awaitTermination(60)
+    finished(started(table, ["k", "v"], once=True))
     assert covered(f"{table}/_tailbit") == 1
     checked(spark, table)
 
 
 def test_lag_is_in_every_progress_event(spark: Any, table: str, started: Any) -> None:
     query = started(table, ["v"])
-    wait(lambda: covered(f"{table}/_tailbit") == 1)
-    wait(lambda: query.lastProgress and query.lastProgress.sources[0].latestOffset)
-    source = json.loads(query.lastProgress.json)["sources"][0]
-    assert source["endOffset"]["version"] == 2
-    assert source["latestOffset"]["behind"].keys() == {"versions", "files", "bytes", "seconds"}
+    wait_until(lambda: query.lastProgress and source_of(query)["endOffset"]["version"] == 2)
+    assert source_of(query)["latestOffset"]["behind"].keys() == {"versions", "files", "bytes", "seconds"}
 
 
 def test_a_live_file_that_is_missing_ends_the_query_by_name(spark: Any, table: str, started: Any) -> None:
@@ -142,7 +141,7 @@ def test_a_live_file_that_is_missing_ends_the_query_by_name(spark: Any, table: s
         file.unlink()
         break
     query = started(table, ["v"])
-    wait(lambda: not query.isActive)
+    wait_until(lambda: not query.isActive)
     failure = failure_of(query)
     assert isinstance(failure, DataFileError)
     assert file.name in str(failure)
@@ -154,13 +153,13 @@ def test_a_second_indexer_is_refused_while_the_first_runs(table: str, started: A
     with pytest.raises(IndexerRunningError):
         started(table)
     query.stop()
-    started(table, once=True).awaitTermination(60)
+    finished(started(table, once=True))
 
 
 def test_wrong_use_is_told_before_a_query_starts(spark: Any, table: str, started: Any) -> None:
     with pytest.raises(UsageError, match="no columns"):
         started(table)
-    started(table, ["v"], once=True).awaitTermination(60)
+    finished(started(table, ["v"], once=True))
     with pytest.raises(SettingsError):
         started(table, ["k"])
     assert not spark.streams.active
@@ -171,15 +170,15 @@ def test_a_column_added_while_the_stream_runs_is_indexed_without_a_restart(
     spark: Any, table: str, started: Any
 ) -> None:
     query = started(table, ["v"])
-    wait(lambda: covered(f"{table}/_tailbit") == 1)
+    wait_until(lambda: covered(f"{table}/_tailbit") == 1)
     tailbit.open(table).alter(add=["k"])
-    wait(lambda: scanned(table, "k = 3") == 0)
+    wait_until(lambda: scanned(table, "k = 3") == 0)
     write(spark, table, 20)
-    wait(lambda: covered(f"{table}/_tailbit") == 2)
+    wait_until(lambda: covered(f"{table}/_tailbit") == 2)
     checked(spark, table)
     tailbit.open(table).alter(drop=["v"])
     write(spark, table, 30)
-    wait(lambda: covered(f"{table}/_tailbit") == 3)
+    wait_until(lambda: covered(f"{table}/_tailbit") == 3)
     assert query.isActive
     assert tailbit.open(table).verify().sound
     assert scanned(table, "v = 'v1'") == 4
@@ -190,9 +189,9 @@ def test_a_column_added_while_the_stream_runs_is_indexed_without_a_restart(
 def test_columns_altered_while_the_stream_is_down_are_indexed_when_it_comes_back(
     spark: Any, table: str, started: Any
 ) -> None:
-    started(table, ["v"], once=True).awaitTermination(60)
+    finished(started(table, ["v"], once=True))
     tailbit.open(table).alter(add=["k"])
-    started(table, once=True).awaitTermination(60)
+    finished(started(table, once=True))
     checked(spark, table)
 
 
@@ -201,7 +200,7 @@ def test_a_table_that_becomes_unreadable_ends_the_query_by_name_and_the_index_st
     spark: Any, table: str, started: Any
 ) -> None:
     query = started(table, ["k", "v"])
-    wait(lambda: covered(f"{table}/_tailbit") == 1)
+    wait_until(lambda: covered(f"{table}/_tailbit") == 1)
     features = ["deletionVectors", "fromTheFuture"]
     protocol = {
         "minReaderVersion": 3,
@@ -210,7 +209,7 @@ def test_a_table_that_becomes_unreadable_ends_the_query_by_name_and_the_index_st
         "writerFeatures": features,
     }
     Path(table, "_delta_log", f"{2:020}.json").write_text(json.dumps({"protocol": protocol}))
-    wait(lambda: not query.isActive)
+    wait_until(lambda: not query.isActive)
     failure = failure_of(query)
     assert isinstance(failure, UnsupportedFeatureError)
     assert "fromTheFuture" in str(failure)

@@ -15,6 +15,7 @@ from support.byte_edits import edited_parquet
 from support.byte_replay import CORPUS, inputs
 from support.byte_targets import Ground, Target
 from support.profiles import FACTOR
+from support.waiting import HANG_S
 from tailbit.errors import TailbitError
 from tailbit.tables.delta.checkpoint import read_checkpoint
 from tailbit.tables.delta.listing import LOG, LogCheckpoint
@@ -24,6 +25,7 @@ NAMES = (
     *("partition_value", "schema", "statistics", "data_file"),
 )
 SECONDS = 2.0
+"""Of processor time."""
 SLACK = 8 << 20
 TIMES = 10
 
@@ -42,7 +44,7 @@ def replayed() -> dict[str, list[dict[str, Any]]]:
         env={**os.environ, "PYTHONPATH": tests},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -6,6 +6,7 @@ from multiprocessing.synchronize import Barrier
 from typing import Any
 
 from support.index_records import ledger, record
+from support.waiting import HANG_S
 from tailbit.errors import CommitConflictError
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.store.table import IndexTable
@@ -23,11 +24,11 @@ def race(path: str, name: str, barrier: Barrier, rounds: int, results: Any) -> N
     for _ in range(rounds):
         index.refresh()
         wanted = index.version + 1
-        barrier.wait(60)
+        barrier.wait(HANG_S)
         try:
             index.commit([record(f"{name}{wanted}")], [], ledger(wanted))
             won.append(wanted)
         except CommitConflictError:
             pass
-        barrier.wait(60)
+        barrier.wait(HANG_S)
     results.put((name, won))

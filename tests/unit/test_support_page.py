@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.waiting import HANG_S
 from tailbit.index.keys import _KEY_TYPES
 from tailbit.tables.delta.protocol import _ELSEWHERE, READABLE
 
@@ -20,7 +21,7 @@ def test_the_support_page_is_what_the_tests_prove(tmp_path: Path) -> None:
     made = tmp_path / "page.md"
     collect = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "tests"]
     subprocess.run(
-        [*collect, "--support-page", str(made)], cwd=ROOT, check=True, capture_output=True, timeout=120
+        [*collect, "--support-page", str(made)], cwd=ROOT, check=True, capture_output=True, timeout=HANG_S
     )
     assert made.read_text() == PAGE.read_text(), "run: make support-page"
 

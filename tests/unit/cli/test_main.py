@@ -11,8 +11,8 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.tables import EVERY_TYPE, PLAIN_TYPES, break_bitmaps, index_files, index_of, tamper, truncated
+from support.waiting import HANG_S, wait_until
 from tailbit.cli.main import cli
 from tailbit.cli.options import split_columns
 from tailbit.errors import TailbitError
@@ -499,11 +500,12 @@ def test_csv_goes_through_a_pipe_and_a_reader_that_leaves_early_is_no_problem(tm
 
 
 def test_ctrl_c_ends_a_question_with_status_130(tmp_path: Path) -> None:
-    """The question has some thousand files to scan when it is interrupted."""
+    """The question reads a commit that never ends, a pipe, when it is interrupted."""
     path = str(tmp_path / "t")
     builder = DeltaBuilder(path).create(pa.schema([("k", pa.int64())]))
-    commits = [builder.data_file(pa.table({"k": [n]}), f"f{n}.parquet") for n in range(2000)]
-    builder.commit(commits)
+    builder.commit([builder.data_file(pa.table({"k": [1]}), "f.parquet")])
+    pipe = Path(path, "_delta_log", f"{2:020d}.json")
+    os.mkfifo(pipe)
     process = subprocess.Popen(
         [TOOL, "count", path, "k = 1 OR k <> 5"],
         stdout=subprocess.PIPE,
@@ -511,21 +513,26 @@ def test_ctrl_c_ends_a_question_with_status_130(tmp_path: Path) -> None:
         text=True,
     )
     with process:
-        wait_for_import_of("sqlglot", process.pid)
+        commit = opened_by_its_reader(pipe, process)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=HANG_S)
+        os.close(commit)
     assert (process.returncode, out) == (130, "")
     assert "interrupted" in err
     assert "Traceback" not in err
 
 
-def wait_for_import_of(library: str, pid: int) -> None:
-    """Until a process has mapped a library: it is past its own start and at work."""
-    for _ in range(3000):
-        if library in Path(f"/proc/{pid}/maps").read_text():
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"{pid} never loaded {library}")
+def opened_by_its_reader(pipe: Path, reader: subprocess.Popen[str]) -> int:
+    """The writing end of a pipe, once a process reads from it."""
+    ends: list[int] = []
+
+    def opened() -> bool:
+        with suppress(OSError):
+            ends.append(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+        return bool(ends)
+
+    wait_until(opened, lambda: None if reader.poll() is None else reader.communicate()[1])
+    return ends[0]
 
 
 def test_nan_is_the_only_float_that_is_not_itself() -> None:

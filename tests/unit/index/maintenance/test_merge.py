@@ -11,6 +11,7 @@ from pyroaring import BitMap
 
 from support.index_records import counts, hidden, ledger, new_index, record, segment, unchecked_segment
 from support.racers import merge_everything
+from support.waiting import HANG_S
 from tailbit.errors import CorruptIndexError
 from tailbit.faults import InjectedFaultError
 from tailbit.index.keys import encode_array
@@ -384,7 +385,7 @@ def test_two_processes_merging_at_once_merge_once(tmp_path: Path) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join(HANG_S)
         assert worker.exitcode == 0
     found = IndexTable.open(str(tmp_path))
     assert said(found) == before

@@ -13,6 +13,7 @@ from pyroaring import BitMap
 
 from support.index_records import counts, hidden, ledger, new_index, record, segment, settings
 from support.racers import race
+from support.waiting import HANG_S
 from tailbit.errors import (
     CommitConflictError,
     CorruptIndexError,
@@ -134,9 +135,9 @@ def test_of_two_processes_racing_for_one_version_exactly_one_wins(tmp_path: Path
     ]
     for racer in racers:
         racer.start()
-    won = dict(results.get(timeout=120) for _ in racers)
+    won = dict(results.get(timeout=HANG_S) for _ in racers)
     for racer in racers:
-        racer.join(60)
+        racer.join(HANG_S)
     assert sorted(won["a"] + won["b"]) == list(range(1, 26))
     found = IndexTable.open(str(tmp_path))
     assert found.version == 25

@@ -1,0 +1,25 @@
+"""Waiting for what other processes and threads do: for an event, and never for a length of time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+HANG_S = 600.0
+"""A wait of this many seconds is a hang. It only ends a test: no outcome depends on speed."""
+
+PAUSE_S = 0.02
+
+
+def wait_until(what: Callable[[], Any], alive: Callable[[], str | None] = lambda: None) -> None:
+    """Return once `what` is true.
+
+    `alive` says why it can never be true any more (its process has died), else None.
+    """
+    deadline = time.monotonic() + HANG_S
+    while not what():
+        death = alive()
+        assert death is None, death
+        assert time.monotonic() < deadline, f"waited in vain for {HANG_S:.0f} s"
+        time.sleep(PAUSE_S)
