@@ -11,6 +11,8 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck
 
+from support.spark_session import quick_java
+
 hypothesis.settings.register_profile(
     "ci",
     derandomize=True,
@@ -23,9 +25,17 @@ hypothesis.settings.register_profile(
     "deep", hypothesis.settings.get_profile("ci"), derandomize=False, max_examples=3000
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+quick_java()
 
 SPARK_FREE = ("unit", "property")
 """Folders whose tests start no JVM; they run first, so a plain mistake shows within seconds."""
+
+LONGEST = (
+    *("test_demo.py", "test_kill_spark.py", "test_delta_features.py", "test_delta_lineage.py"),
+    *("test_stream.py", "test_delta_dropped.py", "test_delta_histories.py", "test_tables_of_spark.py"),
+    *("test_kill_points.py", "test_delta_log.py", "test_delta_values.py", "test_delta_time_travel.py"),
+)
+"""Files that take longest, the longest first. They start first, so that no worker idles in the end."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,12 +53,20 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spark-free tests first; a test that asks for `spark` carries the marker."""
+    """Spark-free tests first, then long files; a test that asks for `spark` carries the marker."""
     here = Path(__file__).parent
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-    items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in SPARK_FREE)
+    rank = {name: n for n, name in enumerate(LONGEST)}
+
+    def place(item: pytest.Item) -> tuple[bool, int]:
+        return (
+            item.path.relative_to(here).parts[0] not in SPARK_FREE,
+            rank.get(item.path.name, len(rank)),
+        )
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")

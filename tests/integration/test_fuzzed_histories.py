@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,10 @@ from support.fuzzer.asks import ask, new_predicate
 from support.fuzzer.judge import judge
 from support.fuzzer.run import Run
 from support.fuzzer.spark import judge_by_spark
+from support.profiles import chosen, seeds
 
-SEEDS = range(int(os.environ.get("TAILBIT_SEEDS", "2")))
-PREDICATES = 20
+SEEDS = seeds(2)
+PREDICATES = 60
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -26,7 +26,7 @@ def test_what_is_answered_of_any_history_is_what_spark_answers(spark: Any, tmp_p
     opened = tailbit.open(run.history.path)
     asks = [
         ask(opened, version, new_predicate(run.rng, version), "complete", run.rng)
-        for version in run.history.readable()
+        for version in chosen(run.history.readable())
         for _ in range(PREDICATES)
     ]
     assert list(run.findings(judge_by_spark(spark, run.history.path, asks))) == []

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
+from support.profiles import SEED
 from support.typed_rows import LITERALS, VALUES, rows, schema
 from tailbit.errors import TailbitError
 from tailbit.index.predicate.tree import is_null, negate
@@ -19,7 +20,6 @@ from tailbit.index.predicate.truth import matches
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import Schema, parse_schema
 
-SEED = int(os.environ.get("TAILBIT_SEED", "1"))
 SCALE = int(os.environ.get("TAILBIT_SCALE", "1"))
 """How many times the usual number of random predicates is asked: 100 takes an hour."""
 

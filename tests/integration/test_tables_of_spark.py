@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from support.profiles import chosen
 from support.rows import canonical
 from tailbit.errors import LegacyCalendarError
 from tailbit.tables import Table, open_table
@@ -34,11 +35,11 @@ def slice_rows(table: Table, piece: FileSlice, columns: Sequence[Column]) -> lis
 
 
 def compare(spark: Any, path: str) -> Table:
-    """Every version of a table, read by us and by Spark, in one Spark job for all versions of one schema."""
+    """The chosen versions of a table, read by us and by Spark, in one Spark job for all of one schema."""
     table = open_table(path)
     found: dict[str, list[str]] = {}
     frames: dict[str, Any] = {}
-    for version in range(table.earliest(), table.head() + 1):
+    for version in chosen(range(table.earliest(), table.head() + 1)):
         columns = table.snapshot(version).schema.columns
         rows = [row for piece in table.snapshot(version).files for row in slice_rows(table, piece, columns)]
         frame = spark.read.format("delta").option("versionAsOf", version).load(path)

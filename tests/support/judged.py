@@ -13,9 +13,12 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+import pyarrow.compute as pc
+
 import tailbit
 from support.drive import Drive
 from support.oracle import Positions, as_lists
+from support.profiles import chosen
 from support.rows import as_python, canonical
 from tailbit.api import IndexedTable
 from tailbit.errors import TailbitError
@@ -90,7 +93,7 @@ class JudgedTable:
     def judge(
         self, *predicates: str, versions: Sequence[int] | None = None, zone: str = "UTC", rows: bool = True
     ) -> None:
-        """Compare counts, positions and rows at every version, or those given, in each state of the index:
+        """Compare counts, positions and rows at the chosen versions, or those given, by states of the index:
 
         as it is (behind, after statements it did not follow), caught up (opened now, and open since it was
         made), built at the end, absent.
@@ -98,7 +101,7 @@ class JudgedTable:
         Versions of which VACUUM has taken files are left out. `zone`: the session's time zone. `rows`:
         compare whole rows as well; dates beyond Python's calendar have none.
         """
-        versions = self.readable() if versions is None else versions
+        versions = chosen(self.readable()) if versions is None else versions
         with self._in_zone(zone):
             expected, whole = self.spark_answers(versions, ["TRUE", *predicates], rows)
         followed, built = self.index, f"{self.path}-built"
@@ -125,13 +128,10 @@ class JudgedTable:
     def judge_facets(self, *columns: str, version: int | None = None) -> None:
         """Compare the values of columns and how often they occur, at one version, with Spark's GROUP BY.
 
-        The index answers as it is, and once more there is none.
+        The index answers as it is, and once more there is none. Spark groups by each column in one job.
         """
         at = open_table(self.path).head() if version is None else version
-        for column in columns:
-            rows = self._at(at).selectExpr(f"{column} AS value").groupBy("value").count().toArrow()
-            values = [repr(canonical(value)) for value in as_python(rows["value"])]
-            expected = dict(zip(values, rows["count"].to_pylist(), strict=True))
+        for column, expected in self._grouped(at, columns).items():
             for opened in (
                 tailbit.open(self.path, index=self.index),
                 IndexedTable(open_table(self.path), f"{self.path}-none"),
@@ -139,6 +139,24 @@ class JudgedTable:
                 facets = opened.where(version=at).facets(column)
                 found = {repr(canonical(value)): count for value, count in facets.items()}
                 assert found == expected, f"facets of {column} at version {at}"
+
+    def _grouped(self, version: int, columns: Sequence[str]) -> dict[str, dict[str, int]]:
+        """By column, how often each of its values occurs."""
+        names = [f"g{n}" for n in range(len(columns))]
+        self._at(version).selectExpr(
+            *(f"{column} AS {name}" for column, name in zip(columns, names, strict=True))
+        ).createOrReplaceTempView("judged_facets")
+        rows = self.spark.sql(
+            f"SELECT grouping_id({', '.join(names)}) AS missing, {', '.join(names)}, count(*) AS rows"
+            f" FROM judged_facets GROUP BY GROUPING SETS ({', '.join(f'({name})' for name in names)})"
+        ).toArrow()
+        found: dict[str, dict[str, int]] = {}
+        every = (1 << len(names)) - 1
+        for n, (column, name) in enumerate(zip(columns, names, strict=True)):
+            of_column = rows.filter(pc.equal(rows["missing"], every ^ (1 << (len(names) - 1 - n))))
+            values = [repr(canonical(value)) for value in as_python(of_column[name])]
+            found[column] = dict(zip(values, of_column["rows"].to_pylist(), strict=True))
+        return found
 
     def readable(self) -> list[int]:
         """The versions that can be rebuilt and all of whose files are there."""

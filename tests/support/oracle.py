@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from support.histories import SCHEMA
@@ -22,14 +24,26 @@ from support.predicates import Predicate
 Positions = dict[str, list[int]]
 
 
-def spark_positions(spark: Any, path: str, version: int, predicates: Sequence[Predicate]) -> list[Positions]:
-    """What Spark says; hidden rows and all, since the rows come from Delta's own reader."""
-    frame = spark.read.format("delta").option("versionAsOf", version).load(path)
+def spark_positions(
+    spark: Any, path: str, versions: Sequence[int], predicates: Sequence[Predicate]
+) -> dict[int, list[Positions]]:
+    """What Spark says of versions of one schema, in one job; the rows come from Delta's own reader."""
     judged = [f"({p.spark}) <=> TRUE AS p{n}" for n, p in enumerate(predicates)]
-    rows = frame.selectExpr("_metadata.file_path AS file", "_metadata.row_index AS position", *judged)
-    table = rows.toArrow()
-    names = [relative(path, unquote(urlparse(f).path)) for f in table["file"].to_pylist()]
-    return _by_predicate(names, table["position"].to_pylist(), table, len(predicates))
+    where = ["_metadata.file_path AS file", "_metadata.row_index AS position"]
+    frames = [
+        spark.read.format("delta")
+        .option("versionAsOf", version)
+        .load(path)
+        .selectExpr(f"{version} AS version", *where, *judged)
+        for version in versions
+    ]
+    whole = reduce(lambda a, b: a.union(b), frames).toArrow()
+    found = {}
+    for version in versions:
+        table = whole.filter(pc.equal(whole["version"], version))
+        names = [relative(path, unquote(urlparse(f).path)) for f in table["file"].to_pylist()]
+        found[version] = _by_predicate(names, table["position"].to_pylist(), table, len(predicates))
+    return found
 
 
 def duckdb_positions(path: str, version: int, predicates: Sequence[Predicate]) -> list[Positions]:

@@ -7,13 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from support.profiles import PROOF
+
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "1",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
@@ -21,26 +24,39 @@ SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
 }
 
+QUICK = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""For tables of a few rows: expressions are interpreted, since to generate and compile their code costs more
+than to evaluate them. It halves what a statement costs. `make proof` runs without these settings."""
+
+JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+"""The compiler is the quick one: tests are too short for the optimising one to pay off. Its code cache is as
+large as the other's: when it is full, nothing is compiled any more. One thread collects the garbage."""
+
+
+def quick_java() -> None:
+    """Let every JVM that a test starts compile quickly, in whatever process it starts."""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", JAVA)
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 def start_spark(folder: Path) -> Any:
     """Start Spark with everything it writes below `folder`.
 
     The thread stack is large: when a query stops, Spark matches a regular expression over Python tracebacks.
-    The compiler is the quick one: tests are too short for the optimising one to pay off. Its code cache is as
-    large as the other's: when it is full, nothing is compiled any more.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2,3]").appName("tailbit tests")
-    for name, value in SETTINGS.items():
+    for name, value in (SETTINGS if PROOF else SETTINGS | QUICK).items():
         builder = builder.config(name, value)
     builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-    builder = builder.config(
-        "spark.driver.extraJavaOptions",
-        "-Xss8m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Duser.timezone=UTC",
-    )
+    builder = builder.config("spark.driver.extraJavaOptions", f"-Xss8m {JAVA} -Duser.timezone=UTC")
     session = configure_spark_with_delta_pip(builder).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session

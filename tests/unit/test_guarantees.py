@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support import proof
 from support.fuzzer.record import BEGIN, END, Record, record
 
 ROOT = Path(__file__).parents[2]
@@ -39,3 +40,26 @@ def test_a_result_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert text.count(BEGIN) == text.count("2,000") == 1
+
+
+def test_a_recorded_proof_is_without_a_failure() -> None:
+    text = PAGE.read_text(encoding="utf-8").split(proof.BEGIN)[1].split(proof.END)[0]
+    rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("|")][2:]
+    assert [cells[3].strip() for cells in rows] in ([], ["0"])
+
+
+def test_a_proof_counts_what_failed_and_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    report, page = tmp_path / "report.xml", tmp_path / "page.md"
+    report.write_text(
+        '<testsuites><testsuite tests="7" failures="1" errors="2"/><testsuite tests="3"/></testsuites>'
+    )
+    page.write_text(f"before\n{proof.BEGIN}\nold\n{proof.END}\nafter\n")
+    tests, failed = proof.counted(report)
+    for seed in (1, 2):
+        proof.record(page, proof.Proof(seed, tests, failed, 61.0), datetime.date(2026, 1, 31))
+    text = page.read_text()
+    assert "| 2026-01-31 | 2 | 10 | 3 | 1 |" in text
+    assert "old" not in text
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert text.count(proof.BEGIN) == text.count("2026-01-31") == 1

@@ -23,23 +23,32 @@ def judge_by_spark(spark: Any, path: str, asks: Sequence[Ask]) -> list[Mismatch]
 
 
 def _group(spark: Any, path: str, asks: list[Ask]) -> Iterator[Mismatch]:
-    marks = [f"({one.predicate.spark}) <=> TRUE AS p{n}" for n, one in enumerate(asks)]
+    of_version: dict[int, list[Ask]] = {}
+    for one in asks:
+        of_version.setdefault(one.version.version, []).append(one)
+    most = max(map(len, of_version.values()))
     where = ["_metadata.file_path AS file", "_metadata.row_index AS position"]
     frames = [
         spark.read.format("delta")
         .option("versionAsOf", version)
         .load(path)
-        .selectExpr(f"{version} AS version", *where, *marks)
-        for version in sorted({one.version.version for one in asks})
+        .selectExpr(f"{version} AS version", *where, *_marks(some, most))
+        for version, some in of_version.items()
     ]
     rows = reduce(lambda a, b: a.union(b), frames).toArrow()
     versions = np.asarray(rows["version"])
     files = [unquote(urlparse(file).path) for file in rows["file"].to_pylist()]
     positions = rows["position"].to_pylist()
     root = os.path.realpath(path)
-    for n, one in enumerate(asks):
+    for n, one in ((n, one) for some in of_version.values() for n, one in enumerate(some)):
         true = np.asarray(rows[f"p{n}"], dtype=bool) & (versions == one.version.version)
         expected = {(files[row], positions[row]) for row in np.flatnonzero(true).tolist()}
         found = {(os.path.join(root, file), p) for file, at in one.found.positions.items() for p in at}
         if found != expected:
             yield Mismatch(one, str(sorted(expected)), one.found.error or str(sorted(found)))
+
+
+def _marks(asks: Sequence[Ask], count: int) -> list[str]:
+    """`count` columns: where the predicate of each is TRUE, and FALSE where there are fewer predicates."""
+    judged = [f"({one.predicate.spark}) <=> TRUE" for one in asks] + ["FALSE"] * (count - len(asks))
+    return [f"{text} AS p{n}" for n, text in enumerate(judged)]
