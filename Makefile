@@ -43,7 +43,7 @@ demo: $(VENV)/.demo-installed java
 	@rm -rf build/demo
 	$(BIN)/tailbit demo --folder build/demo
 
-# Minutes per core, not seconds: twice to four times what the same tests cost in `make test`.
+# What `make test` judges at chosen versions, at all; it takes several times as long.
 proof: $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.proof --seed $(SEED) --record ../docs/guarantees.md
 

@@ -18,6 +18,8 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.marks import write_between
+
 BEGIN, END = "<!-- proof: begin -->", "<!-- proof: end -->"
 
 JUDGED = ("integration", "fault")
@@ -71,14 +73,11 @@ def counted(report: Path) -> tuple[int, int]:
 
 def record(page: Path, found: Proof, day: datetime.date) -> None:
     """Put a result between the marks of a page, in place of the one that is there."""
-    text = page.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
     table = (
-        "\n| date | seed | tests | failed | minutes |\n|---|---|---|---|---|\n"
+        "| date | seed | tests | failed | minutes |\n|---|---|---|---|---|\n"
         f"| {day} | {found.seed} | {found.tests:,} | {found.failed} | {found.seconds / 60:.0f} |\n"
     )
-    page.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
+    write_between(page, BEGIN, END, table)
 
 
 def _run(seed: int, workers: int, report: Path) -> int:

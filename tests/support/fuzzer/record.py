@@ -6,6 +6,8 @@ import datetime
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.marks import write_between
+
 BEGIN, END = "<!-- history fuzzer: begin -->", "<!-- history fuzzer: end -->"
 
 
@@ -29,12 +31,9 @@ class Record:
 
 def record(page: Path, found: Record, day: datetime.date) -> None:
     """Put a result between the marks of a page, in place of the one that is there."""
-    text = page.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
     table = (
-        "\n| date | seed | histories | checks | mismatches | minutes |\n|---|---|---|---|---|---|\n"
+        "| date | seed | histories | checks | mismatches | minutes |\n|---|---|---|---|---|---|\n"
         f"| {day} | {found.seed} | {found.histories:,} | {found.checks:,} | {found.mismatches} "
         f"| {found.seconds / 60:.0f} |\n"
     )
-    page.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
+    write_between(page, BEGIN, END, table)
