@@ -101,8 +101,8 @@ def test_a_column_that_was_dropped_and_comes_back_is_counted_once(path: str, com
 def test_of_two_alterations_at_once_both_hold(path: str) -> None:
     index_of(path, ["a"])
     one, other = tailbit.open(path), tailbit.open(path)
-    assert one.index is not None
-    assert other.index is not None
+    assert one._index is not None
+    assert other._index is not None
     start = threading.Barrier(2)
 
     def alter(opened: tailbit.IndexedTable, **change: list[str]) -> None:
