@@ -24,8 +24,8 @@ from tailbit.index.write.posting import Claim, DataFiles, post
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, Enter, TaskColumn, TaskResult
 from tailbit.tables import open_table
-from tailbit.tables.delta.schema import Schema
 from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.schema import Schema
 from tailbit.tables.storage import Storage
 
 

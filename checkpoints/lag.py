@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tailbit.errors import CommitGapError
-from tailbit.tables.delta.log import CommitInfo
-from tailbit.tables.model import Version
+from tailbit.tables.model import CommitInfo, Version
 from tailbit.tables.table import Table
 
 

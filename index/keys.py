@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.errors import ColumnTypeError
-from tailbit.tables.delta.schema import arrow_type
 from tailbit.tables.model import DataType
+from tailbit.tables.schema import arrow_type
 
 MAX_KEY = 256
 """Bytes of a string or binary value that its key holds as they are."""

@@ -20,9 +20,8 @@ from tailbit.index.model import FileRecord
 from tailbit.index.store.table import IndexTable
 from tailbit.index.write.plan import TaskLimits, pack, plan_work, uncounted_record
 from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, TaskColumn, TaskResult
-from tailbit.tables.delta.log import Changes
-from tailbit.tables.delta.schema import Schema
-from tailbit.tables.model import FileSlice, Fingerprint, Version
+from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version
+from tailbit.tables.schema import Schema
 from tailbit.tables.table import Table
 
 ATTEMPTS = 5
@@ -208,7 +207,7 @@ class Indexer:
         named = str(error.fields.get("file", ""))
         if isinstance(error, DeletionVectorError):
             hidden, at = target.hidden, (named, error.fields.get("offset"))
-            return hidden is not None and at == (hidden.path_or_inline, hidden.offset or 0)
+            return hidden is not None and at == hidden.place
         return named in (target.path, self._table.storage.resolve(target.path))
 
     def _recorded_as(self, end: Offset) -> bool:

@@ -20,8 +20,8 @@ from tailbit.errors import CommitGapError, VersionNotFoundError
 from tailbit.index.store.table import IndexTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
-from tailbit.tables.delta.snapshot import Snapshot
 from tailbit.tables.model import Version
+from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.table import Table
 
 Descriptor = tuple[str, int, int, str, int, int, int, str]

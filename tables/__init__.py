@@ -1,8 +1,9 @@
-"""What a lakehouse table says: versions, file slices, changes between versions. No Spark, no index."""
+"""What a lakehouse table says: versions, file slices, changes between versions; a folder a format."""
 
 if __name__ != "tailbit.tables":
     raise ImportError("import tailbit.tables, not tables: the folder is the package tailbit.tables")
 
-from tailbit.tables.table import Table, open_table
+from tailbit.tables.open import open_table
+from tailbit.tables.table import Table
 
 __all__ = ["Table", "open_table"]

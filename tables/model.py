@@ -1,13 +1,19 @@
-"""The nouns of a lakehouse table: version, data type, column, file slice, slice change.
+"""The nouns of a lakehouse table: version, data type, column, file slice, slice change, commit.
 
-Everything above `tables` speaks of slices, not of Delta files. All values are frozen.
+Everything above `tables` speaks of these, whatever the table's format. All values are frozen. What only the
+format can read stands behind two small protocols: `HiddenRows` and `Statistics`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap
+
+    from tailbit.tables.storage import Storage
 
 Version = int
 """A commit number of the source log, from 0, contiguous."""
@@ -15,7 +21,9 @@ Version = int
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A logical type by its Delta name; `precision` and `scale` for decimal, `fields` for struct.
+    """A logical type by its Delta name, whatever the format; `precision` and `scale` for decimal.
+
+    `fields`: of a struct; the element of an array; key and value of a map.
 
     Names: boolean byte short integer long float double decimal string binary date timestamp timestamp_ntz
     struct array map, and whatever else a log says (void, variant, interval ...), kept by name.
@@ -69,24 +77,55 @@ def _quoted(part: str) -> str:
     return part if part.replace("_", "a").isalnum() else "`" + part.replace("`", "``") + "`"
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionVector:
-    """The descriptor of the rows hidden from a data file.
+class HiddenRows(Protocol):
+    """The description of the rows hidden from a data file; a table format knows how to read them.
 
-    Source: Delta protocol, Deletion Vectors. `storage_type` is u, p or i.
+    A Delta deletion vector is one. It travels with its slice to other processes, so it must pickle.
     """
-
-    storage_type: str
-    path_or_inline: str
-    offset: int | None
-    size: int
-    cardinality: int
 
     @property
     def id(self) -> str:
-        """The identity of the vector: two descriptors with one id hide the same rows."""
-        at = "" if self.offset is None else f"@{self.offset}"
-        return f"{self.storage_type}{self.path_or_inline}{at}"
+        """The identity of the rows, not empty: two descriptions with one id hide the same rows."""
+
+    @property
+    def cardinality(self) -> int:
+        """The number of hidden rows."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The file and the offset in it, as a `DeletionVectorError` names them."""
+
+    def read(self, storage: Storage) -> BitMap:
+        """The 0-based physical row numbers that are hidden.
+
+        Raises:
+            DeletionVectorError: they cannot be read, or are not those that were described.
+        """
+
+
+class FileBounds(NamedTuple):
+    """What statistics say of one column in one file.
+
+    `min`, `max`: canonical values (int for integers, days and us; float; Decimal; str) or None; they bound
+    every row that is not NULL, hidden or not. `null_count` is exact; `num_records` counts physical rows. What
+    is unknown is None.
+    """
+
+    min: Any
+    max: Any
+    null_count: int | None
+    num_records: int | None
+
+
+class Statistics(Protocol):
+    """The statistics of one data file, as its table format keeps them; they pickle, as their slice does."""
+
+    def bounds(self, column: Column) -> FileBounds | None:
+        """The bounds of a column; None where nothing is known of it. In doubt, bounds are wider.
+
+        Raises:
+            MalformedLogError: statistics that cannot be parsed.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +133,8 @@ class FileSlice:
     """A data file and the rows hidden from it.
 
     `path`: percent-decoded once, relative to the table's root where the log says so, else absolute (scheme
-    `file:` removed). `size`: bytes. `mtime`: ms since 1970. `rows`: physical rows, None where the log has no
-    numRecords. `partition`: physical column name to the log's text. `stats`: the log's JSON text.
+    `file:` removed). `size`: bytes. `mtime`: ms since 1970. `rows`: physical rows, None where the log does
+    not say. `partition`: physical column name to the log's text. `hidden`: None where no row is hidden.
     """
 
     path: str
@@ -103,13 +142,21 @@ class FileSlice:
     mtime: int
     rows: int | None
     partition: Mapping[str, str | None] = field(default_factory=dict)
-    hidden: DeletionVector | None = None
-    stats: str | None = field(default=None, repr=False)
+    hidden: HiddenRows | None = None
+    stats: Statistics | None = field(default=None, repr=False)
 
     @property
     def hidden_id(self) -> str:
         """The identity of the hidden rows; empty where none are hidden."""
         return "" if self.hidden is None else self.hidden.id
+
+    def bounds(self, column: Column) -> FileBounds | None:
+        """The bounds of a column by the file's statistics; None where they say nothing about it.
+
+        Raises:
+            MalformedLogError: statistics that cannot be parsed.
+        """
+        return None if self.stats is None else self.stats.bounds(column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +166,34 @@ class SliceChange:
     path: str
     old: FileSlice | None
     new: FileSlice | None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """What one commit did, in numbers. `bytes_added` counts the files that it added."""
+
+    version: Version
+    timestamp_ms: int
+    operation: str
+    files_added: int
+    files_removed: int
+    bytes_added: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The net effect of the commits `first` to `last`, both included.
+
+    `slices`: one change per path that any of the commits names, sorted by path. Of `old` only path and hidden
+    rows are sure; it is None where the range adds the path first. A file added and removed within the range
+    has neither old nor new. `schema_changed`: one of the commits may have changed the schema.
+    """
+
+    first: Version
+    last: Version
+    slices: tuple[SliceChange, ...]
+    commits: tuple[CommitInfo, ...]
+    schema_changed: bool
 
 
 @dataclass(frozen=True, slots=True)

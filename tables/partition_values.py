@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from tailbit.errors import MalformedLogError
-from tailbit.tables.delta.schema import arrow_type
 from tailbit.tables.model import Column, DataType
+from tailbit.tables.schema import arrow_type
 from tailbit.tables.time_zones import to_instant
 
 _WHOLE = re.compile(r"\s*[+-]?\d{1,20}\s*")

@@ -1,114 +1,48 @@
-"""A source table as everything above sees it: head, snapshots, changes, proof of commits.
-
-One object a process and table; it keeps the last few snapshots and what it has listed of the log. Threads may
-share it: whoever asks holds its lock for as long as it looks at the log.
-"""
+"""A source table as everything above sees it: what each table format implements."""
 
 from __future__ import annotations
 
-import functools
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Concatenate, ParamSpec, TypeVar
+from abc import ABC, abstractmethod
 
-from tailbit.errors import CommitGapError, NotATableError
-from tailbit.tables.delta.listing import LOG, commit_name
-from tailbit.tables.delta.log import Changes, DeltaLog
-from tailbit.tables.delta.snapshot import Snapshot, build_snapshot, extend_snapshot, not_found
-from tailbit.tables.delta.time_travel import Clock, commit_time_or
-from tailbit.tables.model import Fingerprint, Version
-from tailbit.tables.storage import Stat, Storage
-
-_KEPT_SNAPSHOTS = 4
-_KEPT_IDS = 1024
-_NEAR = 100
-"""A snapshot at most this many commits newer than a kept one is extended from it."""
+from tailbit.tables.model import Changes, Fingerprint, Version
+from tailbit.tables.snapshot import Snapshot
+from tailbit.tables.storage import Storage
 
 
-def open_table(path: str) -> Table:
-    """The Delta table at a path or `file:` URI.
+class Table(ABC):
+    """A table of any format. Reads only; nothing here ever writes below its root.
 
-    Raises:
-        NotATableError: the folder is missing or holds no Delta log.
-        StorageError: another scheme than `file:`.
+    Versions are the commits of the source log, contiguous from 0. One object serves one process, whose
+    threads may share it.
     """
-    storage = Storage(path)
-    if not storage.exists(""):
-        raise NotATableError(path=path, reason="there is no such folder")
-    if not storage.exists(LOG):
-        raise NotATableError(path=path, reason="it has no _delta_log")
-    table = Table(storage)
-    table.head()
-    return table
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _alone(method: Callable[Concatenate[Table, P], R]) -> Callable[Concatenate[Table, P], R]:
-    """One thread at a time, of all that share the table."""
-
-    @functools.wraps(method)
-    def locked(table: Table, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with table._lock:
-            return method(table, *args, **kwargs)
-
-    return locked
-
-
-@dataclass
-class Table:
-    """A Delta table. Reads only; nothing here ever writes below `root`. Safe to share between threads."""
 
     storage: Storage
-    log: DeltaLog = field(init=False, repr=False)
-    _clock: Clock = field(init=False, repr=False)
-    _snapshots: OrderedDict[Version, tuple[Stat | None, Snapshot]] = field(
-        default_factory=OrderedDict, repr=False
-    )
-    _ids: OrderedDict[tuple[Version, str], str] = field(default_factory=OrderedDict, repr=False)
-    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        self.log = DeltaLog(self.storage, on_reset=self._forget)
-        self._clock = Clock(self.log)
+    """Where the table's files are; data files are read through it by the paths of their slices."""
 
     @property
     def root(self) -> str:
         """The absolute local path of the table."""
         return self.storage.root
 
-    def _forget(self) -> None:
-        self._snapshots.clear()
-        self._ids.clear()
-
-    @_alone
+    @abstractmethod
     def head(self) -> Version:
-        """The newest version. Cost: two stats by name after the first call.
+        """The newest version. Asked at every look for news: it must cost no more than a few stats.
 
         Raises:
             NotATableError: there is no log any more.
         """
-        return self.log.head()
 
-    @_alone
+    @abstractmethod
     def earliest(self) -> Version:
         """The oldest version that can be rebuilt, and from which every later one can.
 
         Raises:
             CommitGapError: not even the head can be rebuilt.
         """
-        head, found = self.log.head(), self.log.relist().earliest
-        if found is None:
-            raise self.log.gap(head)
-        return found
 
-    @_alone
+    @abstractmethod
     def snapshot(self, version: Version | None = None) -> Snapshot:
-        """The state at a version, else at the head. Cost: see `build_snapshot`; the newest few are kept.
+        """The state at a version, else at the head. Asked again for one version, it gives one object.
 
         Raises:
             VersionNotFoundError: the version is gone or not yet there.
@@ -116,135 +50,43 @@ class Table:
             MalformedLogError: the log is damaged.
             UnsupportedFeatureError: the table demands a feature that is not understood.
         """
-        head = self.log.head()
-        wanted = head if version is None else version
-        if not 0 <= wanted <= head:
-            raise not_found(
-                self.log, wanted, "it is not there yet" if wanted > head else "there is no such version"
-            )
-        kept = self._kept(wanted)
-        if kept is not None:
-            return kept
-        found = self._nearest(wanted) or build_snapshot(self.log, wanted)
-        time = commit_time_or(self._clock, wanted, default=0)
-        return self._keep(replace(found, timestamp_ms=time))
 
-    def _kept(self, version: Version) -> Snapshot | None:
-        if version not in self._snapshots:
-            return None
-        stat, snapshot = self._snapshots[version]
-        if self._stat(version) != stat:
-            del self._snapshots[version]
-            return None
-        self._snapshots.move_to_end(version)
-        return snapshot
-
-    def _keep(self, snapshot: Snapshot) -> Snapshot:
-        self._snapshots[snapshot.version] = (self._stat(snapshot.version), snapshot)
-        while len(self._snapshots) > _KEPT_SNAPSHOTS:
-            self._snapshots.popitem(last=False)
-        return snapshot
-
-    def _nearest(self, version: Version) -> Snapshot | None:
-        """The snapshot of a version from a kept one shortly before it; None where that cannot be."""
-        near = [v for v in self._snapshots if version - _NEAR <= v < version]
-        before = self._kept(max(near)) if near else None
-        if before is None:
-            return None
-        try:
-            return extend_snapshot(self.log, before, version)
-        except CommitGapError:
-            return None
-
-    def _stat(self, version: Version) -> Stat | None:
-        return self.storage.stat(commit_name(version))
-
-    @_alone
+    @abstractmethod
     def changes(self, first: Version, last: Version) -> Changes:
-        """The net effect of the commits `first` to `last` per path. Cost: their bytes, however big the table.
+        """The net effect of the commits `first` to `last` per path. Its cost follows what they changed.
 
         Raises:
             CommitGapError: one of them is missing.
             MalformedLogError: one of them is damaged.
             UnsupportedFeatureError: one of them demands a feature that is not understood.
         """
-        return self.log.changes(first, last, self._clock.timestamp)
 
-    @_alone
+    @abstractmethod
     def commit_timestamp(self, version: Version) -> int:
-        """The time of a commit in ms since 1970: its own stamp, else its file's time made increasing.
+        """The time of a commit in ms since 1970; times rise with versions.
 
         Raises:
             CommitGapError: the commit is not in the log.
         """
-        return self._clock.timestamp(version)
 
-    @_alone
+    @abstractmethod
     def version_at(self, timestamp_ms: int) -> Version:
         """The newest version committed at or before a time.
 
         Raises:
             VersionNotFoundError: the time is before the first readable commit or after the last.
         """
-        return self._clock.version_at(timestamp_ms, self._metadata_snapshot(self.head()).configuration)
 
-    @_alone
-    def commit_size(self, version: Version) -> int:
-        """Bytes of a commit.
-
-        Raises:
-            CommitGapError: the commit is not in the log.
-        """
-        found = self._stat(version)
-        if found is None:
-            raise self.log.gap(version)
-        return found.size
-
-    def fingerprint_stat(self, version: Version) -> Stat | None:
-        """What changes at once when a commit's file is another; None where it is gone. Cost: one stat."""
-        return self._stat(version)
-
-    @_alone
+    @abstractmethod
     def fingerprint(self, version: Version) -> Fingerprint | None:
-        """Proof of what a commit is; None where its file is gone.
+        """Proof of what a commit is; None where the commit is gone.
 
-        Cost: reads that commit; the table's id comes from what is known already, else from the metadata
-        columns of the newest checkpoint.
+        Two histories that share a version number must differ in it: an index trusts nothing else.
         """
-        digest = self.log.sha256(version)
-        if digest is None:
-            return None
-        key = (version, digest)
-        if key not in self._ids:
-            self._ids[key] = self._table_id(version)
-            while len(self._ids) > _KEPT_IDS:
-                self._ids.popitem(last=False)
-        return Fingerprint(version, digest, self._ids[key])
 
-    def _table_id(self, version: Version) -> str:
-        """The metaData id at a version: from a near version whose id is known, else from the log."""
-        known = {v: s.table_id for v, (_, s) in self._snapshots.items()} | {
-            v: i for (v, _), i in self._ids.items()
-        }
-        near = min(known, key=lambda v: abs(v - version), default=None)
-        if near is not None and abs(near - version) <= _NEAR:
-            found = self._carried(near, known[near], version)
-            if found is not None:
-                return found
-        return self._metadata_snapshot(version).table_id
+    @abstractmethod
+    def fingerprint_stat(self, version: Version) -> object:
+        """What changes at once when a commit becomes another; None where it is gone. It is only compared.
 
-    def _carried(self, near: Version, table_id: str, version: Version) -> str | None:
-        """The id of `version` from that of `near`; None where a commit in between decides otherwise."""
-        try:
-            between = range(version, near, -1) if near < version else range(near, version, -1)
-            for at in between:
-                metadata = self.log.commit(at).metadata
-                if metadata is not None:
-                    return metadata.id if near < version else None
-        except CommitGapError:
-            return None
-        return table_id
-
-    def _metadata_snapshot(self, version: Version) -> Snapshot:
-        """The snapshot of a version, perhaps without its files."""
-        return self._kept(version) or build_snapshot(self.log, version, files=False)
+        Cost: a stat.
+        """

@@ -34,8 +34,8 @@ from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind
 from tailbit.index.store.table import IndexTable
 from tailbit.tables import open_table
-from tailbit.tables.delta.snapshot import Snapshot
 from tailbit.tables.partition_values import parse_micros
+from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.table import Table
 from tailbit.tables.time_zones import check_zone
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tailbit.index.maintenance.alter import Altered
     from tailbit.index.maintenance.verify import Report
     from tailbit.index.model import Settings
-    from tailbit.tables.delta.schema import Schema
+    from tailbit.tables.schema import Schema
 
 INDEX_FOLDER = "_tailbit"
 
@@ -53,11 +53,15 @@ def index_path(table: str, index: str | None) -> str:
     return index if index is not None else f"{table.rstrip('/')}/{INDEX_FOLDER}"
 
 
-def open_indexed(path: str | os.PathLike[str], index: str | os.PathLike[str] | None = None) -> IndexedTable:
+def open_indexed(
+    path: str | os.PathLike[str] | Table, index: str | os.PathLike[str] | None = None
+) -> IndexedTable:
     """A table with its index, or without where none has been built yet: then every question scans.
 
+    `path` may also be a table that is open already, of a format that no path tells.
+
     Raises:
-        NotATableError: no Delta table at `path`.
+        NotATableError: no table of a known format at `path`.
         NoIndexError: `index` was given and there is none.
         ForeignIndexError: the index path holds something else.
 
@@ -66,8 +70,9 @@ def open_indexed(path: str | os.PathLike[str], index: str | os.PathLike[str] | N
     >>> flights.where("carrier = 'UA' AND dest IN ('SFO', 'LAX')").count()
     4
     """
-    root, named = path_text("path", path), None if index is None else path_text("index", index)
-    opened = IndexedTable(open_table(root), index_path(root, named))
+    table = path if isinstance(path, Table) else open_table(path_text("path", path))
+    named = None if index is None else path_text("index", index)
+    opened = IndexedTable(table, index_path(table.root, named))
     opened._refresh()
     if named is not None and opened._index is None and opened.damage is None:
         raise NoIndexError(path=named)

@@ -29,7 +29,7 @@ from tailbit.index.query.coverage import Coverage, HiddenRowsOf
 from tailbit.index.query.damages import Damages
 from tailbit.index.query.row_space import SpaceView, claims, widens
 from tailbit.index.store.table import IndexTable
-from tailbit.tables.model import Column, DeletionVector
+from tailbit.tables.model import Column, HiddenRows
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.storage import Storage
 
@@ -115,7 +115,7 @@ class _Check:
         self._index, self._coverage, self._storage, self._report = index, coverage, storage, report
         self._snapshot = coverage.snapshot
         self._columns = {c.id: c for c in self._snapshot.schema.leaves()}
-        self._vectors: dict[str, DeletionVector] = {}
+        self._vectors: dict[str, HiddenRows] = {}
 
     def run(self, samples: int, rng: random.Random, progress: Progress | None) -> None:
         """Every check; the records first, since the others rest on them."""
@@ -140,8 +140,8 @@ class _Check:
     def _hidden_rows(self) -> None:
         """Hidden rows that the index keeps are those of the source's deletion vectors."""
         source = HiddenRowsOf(self._snapshot, self._storage, None, Damages())
-        for number in self._snapshot.files.dv_rows.tolist():
-            vector = source.vector(number)
+        for number in self._snapshot.files.with_hidden.tolist():
+            vector = self._snapshot.files.hidden(number)
             assert vector is not None
             self._vectors[vector.id] = vector
             try:

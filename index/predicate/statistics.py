@@ -20,20 +20,19 @@ import numpy.typing as npt
 from tailbit.index.keys import Value
 from tailbit.index.predicate.tree import Leaf
 from tailbit.index.predicate.value_sets import Span, closed, meets
-from tailbit.tables.delta.statistics import Bounds, min_max
-from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.model import Column, FileBounds, FileSlice
 
 Mask = npt.NDArray[np.bool_]
-Found = tuple[Span, Bounds] | None
+Found = tuple[Span, FileBounds] | None
 
 
-def file_bounds(pieces: Sequence[FileSlice], columns: Sequence[Column]) -> dict[str, ColumnBounds]:
+def file_bounds(slices: Sequence[FileSlice], columns: Sequence[Column]) -> dict[str, ColumnBounds]:
     """The bounds of columns in files, by `Column.id`. Cost: one parse of the statistics a file.
 
     Raises:
-        MalformedLogError: statistics that are not JSON.
+        MalformedLogError: statistics that cannot be parsed.
     """
-    found: list[list[Found]] = [[_found(piece, column) for column in columns] for piece in pieces]
+    found: list[list[Found]] = [[_found(slice_, column) for column in columns] for slice_ in slices]
     return {column.id: ColumnBounds([row[n] for row in found]) for n, column in enumerate(columns)}
 
 
@@ -84,8 +83,8 @@ class ColumnBounds:
         return out
 
 
-def _found(piece: FileSlice, column: Column) -> Found:
-    bounds = min_max(piece.stats, column)
+def _found(slice_: FileSlice, column: Column) -> Found:
+    bounds = slice_.bounds(column)
     if bounds is None:
         return None
     scale = column.type.scale

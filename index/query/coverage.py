@@ -22,9 +22,7 @@ from tailbit.index.kinds.records import column_sets
 from tailbit.index.query.damages import Damages
 from tailbit.index.query.row_space import FileNumbers, Ints, PartitionTexts, SpaceView
 from tailbit.index.store.table import IndexTable
-from tailbit.tables.delta.deletion_vectors import read_deletion_vector
-from tailbit.tables.delta.snapshot import Snapshot
-from tailbit.tables.model import DeletionVector
+from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
 
@@ -155,7 +153,7 @@ def _by_space(codes: Ints, bases: Ints, rows: Ints) -> list[Ints]:
 def _hidden_ids(snapshot: Snapshot) -> npt.NDArray[np.object_]:
     """Per file the identity of its hidden rows; empty where none are hidden."""
     out = np.full(len(snapshot.files), "", dtype=object)
-    vectors = snapshot.files.dv_rows
+    vectors = snapshot.files.with_hidden
     if len(vectors):
         out[vectors] = snapshot.files.hidden_ids.take(pa.array(vectors)).to_pylist()
     return out
@@ -177,27 +175,18 @@ class HiddenRowsOf:
         self._snapshot, self._storage, self._index, self._damages = snapshot, storage, index, damages
 
     def __call__(self, number: int) -> BitMap | None:
-        """The rows hidden from a file; None where it has no deletion vector.
+        """The rows hidden from a file; None where none are.
 
         Raises:
-            DeletionVectorError: the source's own deletion vector cannot be read.
+            DeletionVectorError: the source's own description of them cannot be read.
         """
-        vector = self.vector(number)
-        if vector is None:
+        hidden = self._snapshot.files.hidden(number)
+        if hidden is None:
             return None
-        known = self._indexed(vector.id)
-        if known is not None and len(known) == vector.cardinality:
+        known = self._indexed(hidden.id)
+        if known is not None and len(known) == hidden.cardinality:
             return known
-        return read_deletion_vector(self._storage, vector)
-
-    def vector(self, number: int) -> DeletionVector | None:
-        """The deletion vector of a file. Cost: its row alone, no statistics."""
-        row = self._snapshot.files.core["dv"][number].as_py()
-        if row is None:
-            return None
-        return DeletionVector(
-            row["storageType"], row["pathOrInlineDv"], row["offset"], row["sizeInBytes"], row["cardinality"]
-        )
+        return hidden.read(self._storage)
 
     def _indexed(self, identity: str) -> BitMap | None:
         if self._index is None:

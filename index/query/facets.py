@@ -24,8 +24,8 @@ from tailbit.index.query.row_space import SpaceView
 from tailbit.index.query.selection import Selection
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.data_file import partition_array
 from tailbit.tables.parquet.rows import Positions, fetch
+from tailbit.tables.partition_values import partition_array
 
 Keys = Counter[bytes | None]
 

@@ -35,7 +35,7 @@ from tailbit.index.keys import key_type_of, widening_factor
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Leaf
 from tailbit.index.predicate.truth import partition_values_match
-from tailbit.tables.delta.file_list import FileList
+from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Column, DataType
 
 FileNumbers = npt.NDArray[np.int64]

@@ -25,10 +25,10 @@ from tailbit.index.query.damages import Damages
 from tailbit.index.query.evaluate import Bounds, count_true, evaluate
 from tailbit.index.query.row_space import SpaceView
 from tailbit.index.query.scan import scan
-from tailbit.tables.delta.schema import Schema
-from tailbit.tables.delta.snapshot import Snapshot
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.parquet.rows import Positions, visible_positions
+from tailbit.tables.schema import Schema
+from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
 

@@ -38,8 +38,8 @@ from tailbit.index.sql.constant_comparisons import compared_constants, constant_
 from tailbit.index.sql.literals import Literal
 from tailbit.index.sql.operands import Operand, OperandReader, Tree
 from tailbit.index.sql.text import FLATTEN, parse_predicate, refuse
-from tailbit.tables.delta.schema import Schema
 from tailbit.tables.model import Column
+from tailbit.tables.schema import Schema
 from tailbit.tables.time_zones import check_zone
 
 __all__ = ["bind", "parse_predicate"]

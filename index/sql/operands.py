@@ -11,8 +11,8 @@ from tailbit.index.sql import literals
 from tailbit.index.sql.casts import cast
 from tailbit.index.sql.literals import WHOLE, Literal
 from tailbit.index.sql.text import Constant, ParsedPredicate, refuse
-from tailbit.tables.delta.schema import Schema
 from tailbit.tables.model import Column, DataType
+from tailbit.tables.schema import Schema
 
 Operand = Column | Literal
 Tree = Any

@@ -31,8 +31,8 @@ from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.index.store.log_writer import LOG_CHECKPOINT_EVERY, LogWriter
 from tailbit.index.store.state import IndexState
 from tailbit.tables import open_table
-from tailbit.tables.delta.snapshot import Snapshot
 from tailbit.tables.model import FileSlice
+from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 from tailbit.tables.table import Table
 

@@ -21,10 +21,11 @@ from tailbit.index.model import FileRecord
 from tailbit.index.roaring.coding import Coding
 from tailbit.index.write.hidden import HiddenRowsReader
 from tailbit.index.write.value_changes import entering, leaving
-from tailbit.tables.delta.schema import arrow_type
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.data_file import footer_hash, partition_array
+from tailbit.tables.parquet.data_file import footer_hash
 from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.partition_values import partition_array
+from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 
 Columns = Mapping[str, tuple[Column, str]]

@@ -13,7 +13,6 @@ from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.records import HIDDEN_ROWS, SCHEMAS, write_stream
 from tailbit.index.model import FileRecord, IndexFile
 from tailbit.index.store.table import IndexTable
-from tailbit.tables.delta.deletion_vectors import read_deletion_vector
 from tailbit.tables.model import FileSlice
 from tailbit.tables.storage import Storage
 
@@ -38,11 +37,11 @@ class HiddenRowsReader:
         return found
 
     def of_slice(self, source: Storage, piece: FileSlice) -> BitMap:
-        """The rows hidden from a file slice. A deletion vector is read once."""
+        """The rows hidden from a file slice; each description of them is read once."""
         if piece.hidden is None:
             return BitMap()
         if piece.hidden.id not in self._known:
-            self._known[piece.hidden.id] = read_deletion_vector(source, piece.hidden)
+            self._known[piece.hidden.id] = piece.hidden.read(source)
         return self._known[piece.hidden.id]
 
     def of_record(self, record: FileRecord) -> BitMap:

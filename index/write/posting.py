@@ -21,9 +21,10 @@ from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.roaring.coding import CodedColumn, Coding
 from tailbit.index.roaring.containers import BLOCK, Block, containers
 from tailbit.index.roaring.serialize import bitmaps
-from tailbit.tables.delta.schema import arrow_type
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.data_file import DataFile, open_data_file, partition_array, read_columns
+from tailbit.tables.parquet.data_file import DataFile, open_data_file, read_columns
+from tailbit.tables.partition_values import partition_array
+from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 
 _OPEN_FILES = 64

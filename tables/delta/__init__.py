@@ -1,1 +1,1 @@
-"""Delta tables: log, snapshot, protocol gate, deletion vectors, schema and column mapping, time travel."""
+"""Delta tables: the log read as versions, changes and times; deletion vectors, statistics, schema."""

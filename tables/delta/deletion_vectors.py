@@ -11,12 +11,12 @@ from __future__ import annotations
 import struct
 import uuid
 import zlib
+from dataclasses import dataclass
 
 from pyroaring import BitMap
 
 from tailbit.errors import DeletionVectorError
-from tailbit.tables.delta.actions import decode_path
-from tailbit.tables.model import DeletionVector
+from tailbit.tables.delta.paths import decode_path
 from tailbit.tables.storage import Storage
 
 PORTABLE_MAGIC = 1681511377
@@ -26,6 +26,35 @@ Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 _DIGIT = {c: i for i, c in enumerate(Z85)}
 _FORMAT_VERSION = 1
 _UUID_DIGITS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVector:
+    """The descriptor of the rows hidden from a data file.
+
+    Source: Delta protocol, Deletion Vectors. `storage_type` is u, p or i.
+    """
+
+    storage_type: str
+    path_or_inline: str
+    offset: int | None
+    size: int
+    cardinality: int
+
+    @property
+    def id(self) -> str:
+        """The identity of the vector: two descriptors with one id hide the same rows."""
+        at = "" if self.offset is None else f"@{self.offset}"
+        return f"{self.storage_type}{self.path_or_inline}{at}"
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The file and the offset in it, as errors name them."""
+        return self.path_or_inline, self.offset or 0
+
+    def read(self, storage: Storage) -> BitMap:
+        """The 0-based physical row numbers that it hides. See `read_deletion_vector`."""
+        return read_deletion_vector(storage, self)
 
 
 def read_deletion_vector(storage: Storage, vector: DeletionVector) -> BitMap:

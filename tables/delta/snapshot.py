@@ -9,29 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache, partial
 
 from tailbit.errors import MalformedLogError, VersionNotFoundError
-from tailbit.tables.delta.actions import Actions, Metadata
-from tailbit.tables.delta.checkpoint import read_checkpoint
-from tailbit.tables.delta.file_list import STORED, FileList
-from tailbit.tables.delta.listing import LOG, LogCheckpoint
-from tailbit.tables.delta.log import DeltaLog
-from tailbit.tables.delta.protocol import Protocol, check_configuration, check_protocol
-from tailbit.tables.delta.schema import Schema, parse_schema
+from tailbit.tables.delta.files import STORED, DeltaFiles
+from tailbit.tables.delta.log.actions import Metadata
+from tailbit.tables.delta.log.checkpoint import read_checkpoint
+from tailbit.tables.delta.log.commits import DeltaLog
+from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
+from tailbit.tables.delta.log.protocol import Protocol, check_configuration, check_protocol
+from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.model import FileSlice, Version
+from tailbit.tables.schema import Schema
+from tailbit.tables.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """A table at one version. `configuration`: table properties; `files`: sorted by path."""
+class DeltaSnapshot(Snapshot):
+    """A Delta table at one version, with the metadata and protocol in force."""
 
-    root: str
-    version: Version
-    timestamp_ms: int
     metadata: Metadata
     protocol: Protocol
-    files: FileList
 
     @property
     def table_id(self) -> str:
@@ -48,29 +46,10 @@ class Snapshot:
         """Table properties."""
         return self.metadata.configuration
 
-    @cached_property
-    def schema(self) -> Schema:
-        """Columns with logical names and physical paths. Snapshots with the same metadata share one object.
-
-        Raises:
-            MalformedLogError: the schema text is damaged.
-        """
-        return self.schema_in("UTC")
-
-    def schema_in(self, zone: str) -> Schema:
-        """The schema where partition values that are times without a zone are in `zone`."""
-        return _schema(
-            self.metadata.schema_text,
-            self.metadata.partition_columns,
-            self.metadata.configuration.get("delta.columnMapping.mode", "none"),
-            f"{self.root}/{LOG} at version {self.version}",
-            zone if self.metadata.partition_columns else "UTC",
-        )
-
 
 @lru_cache(maxsize=64)
-def _schema(text: str, partition_columns: tuple[str, ...], mode: str, file: str, zone: str) -> Schema:
-    return parse_schema(text, partition_columns, {"delta.columnMapping.mode": mode}, file).in_zone(zone)
+def _schema(text: str, partition_columns: tuple[str, ...], mode: str, file: str) -> Schema:
+    return parse_schema(text, partition_columns, {"delta.columnMapping.mode": mode}, file)
 
 
 @dataclass(frozen=True)
@@ -80,11 +59,11 @@ class _State:
     version: Version
     protocol: Protocol | None
     metadata: Metadata | None
-    files: FileList
+    files: DeltaFiles
 
 
-def build_snapshot(log: DeltaLog, version: Version, files: bool = True) -> Snapshot:
-    """The snapshot of a version from the log alone; its time is left 0. Without `files` its list is empty.
+def build_snapshot(log: DeltaLog, version: Version) -> DeltaSnapshot:
+    """The snapshot of a version from the log alone; its time is left 0.
 
     Cost: the newest checkpoint at or before the version, and the commits after it.
 
@@ -94,17 +73,27 @@ def build_snapshot(log: DeltaLog, version: Version, files: bool = True) -> Snaps
         MalformedLogError: a commit or every usable checkpoint is damaged.
         UnsupportedFeatureError: the table demands a feature that is not understood.
     """
+    return _snapshot(log, _build(log, version, files=True))
+
+
+def build_metadata(log: DeltaLog, version: Version) -> Metadata:
+    """The metadata of a version. Cost and errors are those of `build_snapshot`, but no file is looked at."""
+    return _in_force(log, _build(log, version, files=False))[0]
+
+
+def _build(log: DeltaLog, version: Version, files: bool) -> _State:
+    """The state of a version; without `files` its list is empty."""
     try:
-        return _build(log, version, files)
+        return _from_base(log, version, files)
     except FileNotFoundError:
         log.relist()
     try:
-        return _build(log, version, files)
+        return _from_base(log, version, files)
     except FileNotFoundError as gone:
         raise not_found(log, version, "a log checkpoint vanished while it was read") from gone
 
 
-def _build(log: DeltaLog, version: Version, files: bool) -> Snapshot:
+def _from_base(log: DeltaLog, version: Version, files: bool) -> _State:
     damaged: MalformedLogError | None = None
     for base in log.listing.bases(version):
         if log.listing.gap(base, version) is not None:
@@ -114,7 +103,7 @@ def _build(log: DeltaLog, version: Version, files: bool) -> Snapshot:
         except MalformedLogError as wrong:
             damaged = damaged or wrong
             continue
-        return _snapshot(log, _replay(log, state, version, files))
+        return _replay(log, state, version, files)
     if damaged is not None:
         raise damaged
     raise _unreachable(log, version)
@@ -145,14 +134,14 @@ def not_found(log: DeltaLog, version: Version, reason: str) -> VersionNotFoundEr
 
 def _base_state(log: DeltaLog, base: LogCheckpoint | None, files: bool) -> _State:
     if base is None:
-        return _State(-1, None, None, FileList(STORED.empty_table(), LOG))
+        return _State(-1, None, None, DeltaFiles(STORED.empty_table(), LOG))
     found = read_checkpoint(log.storage, base, files)
     if found.protocol is None or found.metadata is None:
         raise MalformedLogError(file=base.files[0], reason="the log checkpoint lacks protocol or metaData")
     check_protocol(found.protocol, log.storage.root, base.version)
     check_configuration(found.metadata.configuration, log.storage.root, base.version)
     live = found.files if files else STORED.empty_table()
-    listed = FileList.sorted(live, base.files[0], found.late_stats)
+    listed = DeltaFiles.sorted(live, base.files[0], found.late_stats)
     return _State(base.version, found.protocol, found.metadata, listed)
 
 
@@ -164,27 +153,28 @@ def _replay(log: DeltaLog, state: _State, version: Version, files: bool) -> _Sta
         actions = log.commit(at)
         protocol, metadata = actions.protocol or protocol, actions.metadata or metadata
         if files:
-            fold(changes, actions)
+            changes.update(actions.outcome())
     return _State(version, protocol, metadata, state.files.overlaid(changes))
 
 
-def fold(changes: dict[str, FileSlice | None], actions: Actions) -> None:
-    """Extend states by path (None: gone) by one commit: an add wins over a remove of the same path."""
-    for path in actions.removes:
-        changes[path] = None
-    changes.update(actions.adds)
+def _snapshot(log: DeltaLog, state: _State) -> DeltaSnapshot:
+    metadata, protocol = _in_force(log, state)
+    mode = metadata.configuration.get("delta.columnMapping.mode", "none")
+    file = f"{log.storage.root}/{LOG} at version {state.version}"
+    schema = partial(_schema, metadata.schema_text, metadata.partition_columns, mode, file)
+    return DeltaSnapshot(log.storage.root, state.version, 0, state.files, schema, metadata, protocol)
 
 
-def _snapshot(log: DeltaLog, state: _State) -> Snapshot:
+def _in_force(log: DeltaLog, state: _State) -> tuple[Metadata, Protocol]:
     if state.protocol is None or state.metadata is None:
         raise MalformedLogError(
             file=f"{log.storage.root}/{LOG}", reason="no commit has protocol and metaData"
         )
-    return Snapshot(log.storage.root, state.version, 0, state.metadata, state.protocol, state.files)
+    return state.metadata, state.protocol
 
 
-def extend_snapshot(log: DeltaLog, before: Snapshot, version: Version) -> Snapshot:
-    """The snapshot of a later version from an earlier one.
+def extend_snapshot(log: DeltaLog, before: DeltaSnapshot, version: Version) -> DeltaSnapshot:
+    """The snapshot of a later version from an earlier one; with the same metadata, it shares the schema.
 
     Cost: the commits in between, and one copy of the paths.
 
@@ -193,7 +183,10 @@ def extend_snapshot(log: DeltaLog, before: Snapshot, version: Version) -> Snapsh
         MalformedLogError: a commit in between is damaged.
         UnsupportedFeatureError: a commit in between demands a feature that is not understood.
     """
+    assert isinstance(before.files, DeltaFiles)
     state = _State(before.version, before.protocol, before.metadata, before.files)
-    found = _snapshot(log, _replay(log, state, version, True))
-    same = found.metadata == before.metadata
-    return replace(found, metadata=before.metadata) if same else found
+    found = _replay(log, state, version, True)
+    metadata, protocol = _in_force(log, found)
+    if metadata != before.metadata:
+        return _snapshot(log, found)
+    return replace(before, version=version, timestamp_ms=0, files=found.files, protocol=protocol)

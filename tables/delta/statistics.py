@@ -1,4 +1,4 @@
-"""Bounds of a column in one file, from the log's statistics.
+"""The statistics of one file in the log: bounds of a column, number of rows.
 
 The bounds returned hold for every non-null row of the file, hidden or not: text that may have been rounded is
 moved outwards, and where no safe bound can be had there is None. Wrong bounds would prune rows away, so doubt
@@ -8,16 +8,21 @@ always widens. Source: Delta protocol, Per-file Statistics.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import orjson
 
 from tailbit.errors import MalformedLogError
-from tailbit.tables.model import Column, DataType
+from tailbit.tables.model import Column, DataType, FileBounds
 from tailbit.tables.partition_values import parse_micros
+
+_NUM_RECORDS = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d{1,18})\s*[,}]')
 
 _DAY_US = 86_400_000_000
 _DOUBLE_DIGITS = 15
@@ -35,19 +40,18 @@ _REPLACED = "\ufffd"
 """What stands in JSON for bytes that are no UTF-8."""
 
 
-class Bounds(NamedTuple):
-    """`min`, `max`: canonical values (int for integers, days and us; float; Decimal; str) or None.
+@dataclass(frozen=True, slots=True)
+class DeltaStatistics:
+    """The statistics of an add action: their JSON text, parsed when a bound is asked for."""
 
-    `null_count`: exact, None where unknown. `num_records`: physical rows, None where unknown.
-    """
+    text: str
 
-    min: Any
-    max: Any
-    null_count: int | None
-    num_records: int | None
+    def bounds(self, column: Column) -> FileBounds | None:
+        """The bounds of a column. See `min_max`."""
+        return min_max(self.text, column)
 
 
-def min_max(stats_json: str | None, column: Column) -> Bounds | None:
+def min_max(stats_json: str | None, column: Column) -> FileBounds | None:
     """The bounds of a column; None where the statistics say nothing about it.
 
     Raises:
@@ -64,7 +68,28 @@ def min_max(stats_json: str | None, column: Column) -> Bounds | None:
     high = _high(column.type, _at(stats.get("maxValues"), column.physical))
     if low is None and high is None and nulls is None and rows is None:
         return None
-    return Bounds(low, high, nulls, rows)
+    return FileBounds(low, high, nulls, rows)
+
+
+def num_records(stats: str | None, file: str) -> int | None:
+    """The number of physical rows that statistics give; None where they do not. Parses only what it must."""
+    if not stats:
+        return None
+    quick = _NUM_RECORDS.match(stats)
+    if quick is not None:
+        return int(quick.group(1))
+    try:
+        found = orjson.loads(stats)
+    except ValueError as wrong:
+        raise MalformedLogError(
+            file=file, reason=f"the statistics of an add are not JSON: {wrong}"
+        ) from wrong
+    count = found.get("numRecords") if isinstance(found, dict) else None
+    if count is None:
+        return None
+    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 2**63:
+        raise MalformedLogError(file=file, reason=f"numRecords {count!r} is not a count")
+    return count
 
 
 @lru_cache(maxsize=256)

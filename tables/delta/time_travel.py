@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tailbit.errors import CommitGapError, VersionNotFoundError
-from tailbit.tables.delta.listing import Listing
-from tailbit.tables.delta.log import DeltaLog
+from tailbit.tables.delta.log.commits import DeltaLog
+from tailbit.tables.delta.log.listing import Listing
 from tailbit.tables.model import Version
 
 

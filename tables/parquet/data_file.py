@@ -18,27 +18,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tailbit.errors import DataFileError
-from tailbit.tables.delta.schema import arrow_type
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.decode import Decoder, field_id, find_field
-from tailbit.tables.parquet.file import open_parquet, read_leaves
+from tailbit.tables.parquet.file import open_parquet, read_footer, read_leaves
 from tailbit.tables.parquet.int96 import check_int96, int96_leaves
 from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
-from tailbit.tables.partition_values import partition_array, partition_value
+from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 
-__all__ = [
-    "DataFile",
-    "footer_hash",
-    "open_data_file",
-    "partition_array",
-    "partition_value",
-    "read_column",
-    "read_columns",
-]
-
-_MAGIC = b"PAR1"
-_TAIL = 8
 _CODED = ("string", "binary")
 _CODABLE = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
 
@@ -118,25 +105,23 @@ def footer_hash(storage: Storage, slice_path: str) -> str:
     Raises:
         DataFileError: missing, or without a Parquet footer.
     """
-    path = storage.resolve(slice_path)
-    found = storage.stat(path)
-    if found is None:
-        raise DataFileError(file=slice_path, reason="the file is missing")
-    tail = storage.read_range(path, max(found.size - _TAIL, 0), _TAIL)
-    length = int.from_bytes(tail[:4], "little")
-    if tail[4:] != _MAGIC or length + _TAIL > found.size:
-        raise DataFileError(file=slice_path, reason="it has no Parquet footer")
-    footer = storage.read_range(path, found.size - _TAIL - length, length)
+    try:
+        with storage.open(storage.resolve(slice_path)) as source:
+            footer = read_footer(source)
+    except FileNotFoundError as gone:
+        raise DataFileError(file=slice_path, reason="the file is missing") from gone
+    except ValueError as wrong:
+        raise DataFileError(file=slice_path, reason=str(wrong)) from wrong
     return hashlib.sha256(footer).hexdigest()[:32]
 
 
-def read_column(file: pq.ParquetFile, column: Column) -> pa.ChunkedArray:
+def read_column(file: DataFile, column: Column) -> pa.ChunkedArray:
     """Every row of a column, in its current logical Arrow type. See `read_columns`."""
     return read_columns(file, [column])[column.id]
 
 
 def read_columns(
-    file: pq.ParquetFile, columns: Sequence[Column], row_groups: Sequence[int] | None = None
+    file: DataFile, columns: Sequence[Column], row_groups: Sequence[int] | None = None
 ) -> pa.Table:
     """Columns (no partition columns) named by column id, in physical row order.
 
@@ -147,32 +132,29 @@ def read_columns(
         type. LegacyCalendarError: dates or times in Spark's legacy calendar, from the part where it differs.
         ColumnTypeError: a type that cannot be decoded.
     """
-    path = getattr(file, "path", "")
-    tree = getattr(file, "tree", None) or parquet_tree(file)
-    coded: frozenset[str] = getattr(file, "coded", frozenset())
     types = [arrow_type(c.type, c.label) for c in columns]
     try:
-        found = [_find(tree, c, path) for c in columns]
+        found = [_find(file.tree, c, file.path) for c in columns]
         leaves = sorted({leaf for steps in found if steps for leaf in steps[-1].leaves})
         table = read_leaves(file, leaves, row_groups, use_threads=False) if leaves else None
         int96 = int96_leaves(file.metadata, leaves)
-        if int96 and (reopen := getattr(file, "reopen", None)) is not None:
-            check_int96(reopen(), file.metadata, int96, row_groups, path)
+        if int96 and file.reopen is not None:
+            check_int96(file.reopen(), file.metadata, int96, row_groups, file.path)
         rows = table.num_rows if table is not None else _rows(file, row_groups)
         arrays = []
         for column, type_, steps in zip(columns, types, found, strict=True):
             if not steps or table is None:
                 arrays.append(pa.chunked_array([pa.nulls(rows, type_)]))
                 continue
-            stored = _picked(table, tree, steps, set(leaves))
-            if column.id in coded and stored.type == pa.dictionary(pa.int32(), type_):
+            stored = _picked(table, file.tree, steps, set(leaves))
+            if column.id in file.coded and stored.type == pa.dictionary(pa.int32(), type_):
                 arrays.append(stored)
                 continue
-            decode = Decoder(file, column.label)
+            decode = Decoder(file.metadata, file.path, column.label)
             chunks = [decode.array(chunk, column, steps[-1]) for chunk in stored.chunks]
             arrays.append(pa.chunked_array(chunks, type_))
     except (pa.ArrowException, OSError, ValueError) as wrong:
-        raise DataFileError(file=path, reason=f"its columns cannot be decoded: {wrong}") from wrong
+        raise DataFileError(file=file.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
     return pa.table(dict(zip([c.id for c in columns], arrays, strict=True)))
 
 

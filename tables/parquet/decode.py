@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tailbit.errors import DataFileError, LegacyCalendarError
-from tailbit.tables.delta.schema import arrow_type
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.leaves import ParquetNode
+from tailbit.tables.schema import arrow_type
 
 _GREGORIAN_START = -141_427
 """1582-10-15 in days since 1970: before it the legacy calendar is Julian."""
@@ -47,14 +47,11 @@ def find_field(at: ParquetNode, name: str, number: int | None, path: str) -> Par
 
 @dataclass(frozen=True)
 class Decoder:
-    """Decodes one column of one file; `label` names the column in errors."""
+    """Decodes one column of one file; `path` and `label` name file and column in errors."""
 
-    file: pq.ParquetFile
+    metadata: pq.FileMetaData
+    path: str
     label: str
-
-    @property
-    def _path(self) -> str:
-        return getattr(self.file, "path", "")
 
     def array(self, stored: pa.Array, column: Column, node: ParquetNode) -> pa.Array:
         """Stored values of a column in its logical Arrow type.
@@ -87,7 +84,7 @@ class Decoder:
         children, fields = [], []
         for inner in column.type.fields:
             number = inner.field_ids[-1] if inner.field_ids else None
-            found = find_field(node, inner.physical[-1], number, self._path)
+            found = find_field(node, inner.physical[-1], number, self.path)
             type_ = arrow_type(inner.type, inner.label)
             fields.append(pa.field(inner.name[-1], type_, inner.nullable))
             if found is None:
@@ -101,7 +98,7 @@ class Decoder:
         """The two encoded parts of a variant; one whose parts are shredded into columns is refused."""
         parts = {stored.type.field(i).name: stored.field(i) for i in range(stored.type.num_fields)}
         if parts.keys() != {"metadata", "value"}:
-            raise DataFileError(file=self._path, reason=f"column {self.label} holds a shredded variant")
+            raise DataFileError(file=self.path, reason=f"column {self.label} holds a shredded variant")
         arrays = [parts[f.name].cast(pa.binary()) for f in wanted]
         return pa.StructArray.from_arrays(arrays, fields=list(wanted), mask=stored.is_null())
 
@@ -118,13 +115,13 @@ class Decoder:
             column.type.name == "timestamp_ntz" and self._is_int96(node)
         ):
             raise DataFileError(
-                file=self._path,
+                file=self.path,
                 reason=f"column {self.label} holds {stored.type}, the table says {column.type}",
             )
         return stored.cast(wanted)
 
     def _is_int96(self, node: ParquetNode) -> bool:
-        return str(self.file.metadata.schema.column(node.first).physical_type) == "INT96"
+        return str(self.metadata.schema.column(node.first).physical_type) == "INT96"
 
     def _check_calendar(self, stored: pa.Array, column: Column, node: ParquetNode) -> None:
         """Refuse what Spark wrote in the hybrid calendar, where that is another day or instant than ours."""
@@ -137,11 +134,11 @@ class Decoder:
         least = pc.min(numbers).as_py()
         if least is not None and least < (_GREGORIAN_START if is_date else _ZONES_AGREE):
             since = "1582-10-15" if is_date else "1900-01-01"
-            raise LegacyCalendarError(file=self._path, column=self.label, type=column.type.name, since=since)
+            raise LegacyCalendarError(file=self.path, column=self.label, type=column.type.name, since=since)
 
     def _written_legacy(self, is_int96: bool) -> bool:
         """Spark's own test: written by Spark before 3.0 (INT96: 3.1), or marked as legacy."""
-        keys = self.file.metadata.metadata or {}
+        keys = self.metadata.metadata or {}
         mark, modern = (b"legacyINT96", b"3.1.0") if is_int96 else (b"legacyDateTime", b"3.0.0")
         version = keys.get(b"org.apache.spark.version")
         return b"org.apache.spark." + mark in keys or (version is not None and version < modern)

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.data_file import open_data_file, partition_array, read_columns
+from tailbit.tables.parquet.data_file import DataFile, open_data_file, read_columns
+from tailbit.tables.partition_values import partition_array
 from tailbit.tables.storage import Storage
 
 Positions = npt.NDArray[np.uint64]
@@ -32,13 +32,6 @@ def without(positions: Positions, hidden: BitMap | None) -> Positions:
 def visible_positions(rows: int, hidden: BitMap | None) -> Positions:
     """Every physical position of a file but the hidden ones."""
     return without(np.arange(rows, dtype=np.uint64), hidden)
-
-
-def physical_rows(storage: Storage, piece: FileSlice) -> int:
-    """The number of physical rows of a file: from the log where it says, else from the file's footer."""
-    if piece.rows is not None:
-        return piece.rows
-    return int(open_data_file(storage, piece.path, piece.size).metadata.num_rows)
 
 
 def fetch(
@@ -73,7 +66,7 @@ def row_groups(
         start += size
 
 
-def _decoded(file: pq.ParquetFile, columns: Sequence[Column], group: int, size: int) -> pa.Table:
+def _decoded(file: DataFile, columns: Sequence[Column], group: int, size: int) -> pa.Table:
     if not columns:
         return pa.table({"": pa.nulls(size)})
     return read_columns(file, columns, row_groups=[group])

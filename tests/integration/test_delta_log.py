@@ -20,7 +20,7 @@ from support.delta_builder import DeltaBuilder
 from support.judged import JudgedTable
 from tailbit.errors import CommitGapError, UnknownColumnError, UsageError
 from tailbit.tables import open_table
-from tailbit.tables.delta.snapshot import Snapshot
+from tailbit.tables.snapshot import Snapshot
 
 ROWS = pa.table({"a": pa.array([1, 2, None], pa.int64())})
 QUESTIONS = ("a = 3", "b = 'x' OR a > 40", "p IS NULL", "NOT (p = 'q/ 1%' AND b = 'y')")

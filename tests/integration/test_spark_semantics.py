@@ -18,7 +18,8 @@ from tailbit.errors import TailbitError
 from tailbit.index.predicate.tree import is_null, negate
 from tailbit.index.predicate.truth import matches
 from tailbit.index.sql.bind import bind
-from tailbit.tables.delta.schema import Schema, parse_schema
+from tailbit.tables.delta.schema import parse_schema
+from tailbit.tables.schema import Schema
 
 SCALE = int(os.environ.get("TAILBIT_SCALE", "1"))
 """How many times the usual number of random predicates is asked: 100 takes an hour."""

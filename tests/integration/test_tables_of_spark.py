@@ -12,9 +12,9 @@ from support.profiles import chosen
 from support.rows import canonical
 from tailbit.errors import LegacyCalendarError
 from tailbit.tables import Table, open_table
-from tailbit.tables.delta.deletion_vectors import read_deletion_vector
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.data_file import open_data_file, partition_array, read_columns
+from tailbit.tables.parquet.data_file import open_data_file, read_columns
+from tailbit.tables.partition_values import partition_array
 
 Sql = Callable[..., Any]
 
@@ -28,7 +28,7 @@ def slice_rows(table: Table, piece: FileSlice, columns: Sequence[Column]) -> lis
         partition_array(c, piece.partition.get(c.physical[0]), count) if c.partition else stored[c.id]
         for c in columns
     ]
-    hidden = read_deletion_vector(table.storage, piece.hidden) if piece.hidden else set()
+    hidden = piece.hidden.read(table.storage) if piece.hidden else set()
     rows = pa.Table.from_arrays(arrays, [c.id for c in columns]).to_pylist()
     assert piece.rows in (None, count)
     return [repr(canonical(list(r.values()))) for i, r in enumerate(rows) if i not in hidden]

@@ -19,8 +19,8 @@ from tailbit.index.predicate.truth import matches
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.casts import cast
 from tailbit.index.sql.literals import Literal
-from tailbit.tables.delta.schema import Schema
 from tailbit.tables.model import Column, DataType
+from tailbit.tables.schema import Schema
 from tailbit.tables.time_zones import fixed_offset, to_instant, to_local
 from tailbit.tables.zone_rules import ZoneRules, zone_data, zone_names, zone_rules
 

@@ -17,8 +17,8 @@ from support.byte_targets import Ground, Target
 from support.profiles import FACTOR
 from support.waiting import HANG_S
 from tailbit.errors import TailbitError
-from tailbit.tables.delta.checkpoint import read_checkpoint
-from tailbit.tables.delta.listing import LOG, LogCheckpoint
+from tailbit.tables.delta.log.checkpoint import read_checkpoint
+from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
 
 NAMES = (
     *("commit", "hint", "checkpoint", "sidecar", "manifest", "vector_file", "vector_inline"),

@@ -14,12 +14,12 @@ from support.delta_builder import DeltaBuilder
 from support.profiles import examples
 from tailbit.errors import SourceError, TailbitError
 from tailbit.tables import open_table
-from tailbit.tables.delta.actions import parse_actions
-from tailbit.tables.delta.deletion_vectors import read_deletion_vector
+from tailbit.tables.delta.deletion_vectors import DeletionVector, read_deletion_vector
+from tailbit.tables.delta.log.actions import parse_actions
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.delta.statistics import min_max
-from tailbit.tables.model import Column, DataType, DeletionVector
-from tailbit.tables.parquet.data_file import partition_array
+from tailbit.tables.model import Column, DataType
+from tailbit.tables.partition_values import partition_array
 from tailbit.tables.storage import Storage
 
 SCHEMA = pa.schema([("a", pa.int64()), ("p", pa.string())])
@@ -63,11 +63,11 @@ def touch_everything(path: str) -> None:
     assert snapshot.files.table.num_rows == len(snapshot.files)
     column = snapshot.schema.resolve("p") if snapshot.partition_columns == ("p",) else None
     for piece in snapshot.files:
-        min_max(piece.stats, snapshot.schema.leaves()[0]) if snapshot.schema.leaves() else None
+        piece.bounds(snapshot.schema.leaves()[0]) if snapshot.schema.leaves() else None
         if column is not None:
             partition_array(column, piece.partition.get("p"), 1)
         if piece.hidden is not None:
-            read_deletion_vector(table.storage, piece.hidden)
+            piece.hidden.read(table.storage)
     table.changes(table.head(), table.head())
 
 

@@ -36,8 +36,10 @@ from tailbit.index.predicate.tree import (
 )
 from tailbit.index.predicate.truth import matches
 from tailbit.index.sql.bind import bind
-from tailbit.tables.delta.schema import Schema, parse_schema
+from tailbit.tables.delta.schema import parse_schema
+from tailbit.tables.delta.statistics import DeltaStatistics
 from tailbit.tables.model import FileSlice
+from tailbit.tables.schema import Schema
 
 NUMBERS = st.integers(-4, 4)
 SOME_DOUBLES = st.sampled_from([-math.inf, -1.5, -0.0, 0.0, 1.0, 1.5, math.inf, math.nan])
@@ -213,6 +215,6 @@ def test_a_file_that_holds_a_match_is_never_pruned(seed: int) -> None:
     for _ in range(30):
         start = rng.randrange(len(TABLE))
         part = TABLE.slice(start, rng.randint(1, 3))
-        piece = FileSlice("f", 1, 0, len(part), stats=json.dumps(statistics(part)))
+        piece = FileSlice("f", 1, 0, len(part), stats=DeltaStatistics(json.dumps(statistics(part))))
         for node in predicates:
             assert file_can_match(node, piece) or not matches(node, part, {}).any()

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from support.delta_builder import DeltaBuilder
 from support.profiles import examples
 from tailbit.tables import Table, open_table
-from tailbit.tables.delta.deletion_vectors import read_deletion_vector
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.data_file import open_data_file, read_columns
 
@@ -115,7 +114,7 @@ def visible(table: Table, pieces: list[FileSlice], columns: list[str]) -> list[t
         data = read_columns(
             open_data_file(table.storage, piece.path, piece.size), [schema.resolve(c) for c in columns]
         )
-        hidden = read_deletion_vector(table.storage, piece.hidden) if piece.hidden else set()
+        hidden = piece.hidden.read(table.storage) if piece.hidden else set()
         assert piece.rows == data.num_rows
         out += [tuple(r.values()) for i, r in enumerate(data.to_pylist()) if i not in hidden]
     return sorted(out)

@@ -18,10 +18,10 @@ from tailbit.index.write.plan import plan_work
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, FileWork, TaskColumn, TaskResult
 from tailbit.tables import open_table
-from tailbit.tables.delta.deletion_vectors import read_deletion_vector
-from tailbit.tables.delta.snapshot import Snapshot
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.data_file import open_data_file, partition_array, read_columns
+from tailbit.tables.parquet.data_file import open_data_file, read_columns
+from tailbit.tables.partition_values import partition_array
+from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
 Key = bytes | None
@@ -99,7 +99,7 @@ class Built:
         out = Contents(snapshot.version)
         counts: Counter[tuple[str, Key]] = Counter()
         for slice_ in snapshot.files:
-            hidden = BitMap() if slice_.hidden is None else read_deletion_vector(storage, slice_.hidden)
+            hidden = BitMap() if slice_.hidden is None else slice_.hidden.read(storage)
             for name in columns:
                 column = snapshot.schema.resolve(name)
                 for position, key in enumerate(_keys(storage, slice_, column)):

@@ -26,14 +26,15 @@ from support.byte_seeds import Seeds
 from support.delta_builder import encode_z85
 from tailbit.errors import TailbitError
 from tailbit.tables import open_table
-from tailbit.tables.delta.actions import parse_actions
-from tailbit.tables.delta.checkpoint import CheckpointState, read_checkpoint
-from tailbit.tables.delta.deletion_vectors import PORTABLE_MAGIC, read_deletion_vector
-from tailbit.tables.delta.listing import LOG, LogCheckpoint
+from tailbit.tables.delta.deletion_vectors import PORTABLE_MAGIC, DeletionVector, read_deletion_vector
+from tailbit.tables.delta.log.actions import parse_actions
+from tailbit.tables.delta.log.checkpoint import CheckpointState, read_checkpoint
+from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.delta.statistics import min_max
-from tailbit.tables.model import Column, DataType, DeletionVector, FileSlice
-from tailbit.tables.parquet.data_file import open_data_file, partition_array, read_columns
+from tailbit.tables.model import Column, DataType, FileSlice
+from tailbit.tables.parquet.data_file import open_data_file, read_columns
+from tailbit.tables.partition_values import partition_array
 from tailbit.tables.storage import Storage
 
 Edit = Callable[[bytes, random.Random], bytes]
@@ -288,6 +289,7 @@ def _same_add(piece: FileSlice, body: dict[str, Any]) -> None:
     assert dict(piece.partition) == (body.get("partitionValues") or {})
     vector = body.get("deletionVector") or {}
     told = vector.get("storageType") or None
+    assert piece.hidden is None or isinstance(piece.hidden, DeletionVector)
     assert (piece.hidden.storage_type if piece.hidden else None) == told
     if piece.hidden is not None:
         kept = (piece.hidden.path_or_inline, piece.hidden.offset, piece.hidden.cardinality)
@@ -307,7 +309,7 @@ def _same_files(state: CheckpointState, rows: list[dict[str, Any]]) -> None:
         assert dict(piece["partition"] or ()) == dict(add.get("partitionValues") or ())
         vector = add.get("deletionVector") or {}
         told_vector = vector.get("pathOrInlineDv") if vector.get("storageType") else None
-        assert (piece["dv"] or {}).get("pathOrInlineDv") == told_vector
+        assert (piece["hidden"] or {}).get("pathOrInlineDv") == told_vector
 
 
 def _same_rows(rows: BitMap, payload: bytes, count: int) -> None:

@@ -13,10 +13,10 @@ from tailbit.index.store.table import IndexTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
-from tailbit.streaming.indexer import Indexer, Outcome
+from tailbit.streaming.indexer import Indexer, Outcome, RunTasks
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
-from tailbit.tables import open_table
+from tailbit.tables import Table, open_table
 
 NO_WAIT = StreamSettings(wait_ms=0, poll_ms=1)
 
@@ -26,27 +26,33 @@ def run_tasks(tasks: Sequence[BuildTask]) -> list[TaskResult]:
     return [run_task(task) for task in tasks]
 
 
+def _opened(table: str | Path | Table) -> Table:
+    return table if isinstance(table, Table) else open_table(str(table))
+
+
 class Drive:
     """One query: `ends` are the offsets logged before each batch, `committed` how many batches are done.
 
+    `table`: a path, or a table of any format. `run` runs the tasks of a batch.
     A new Drive over the same `ends` is a restart; over fewer, a Spark checkpoint put back from a backup.
     """
 
     def __init__(
         self,
-        table: str | Path,
+        table: str | Path | Table,
         index: str | Path,
         columns: Sequence[str] | None = None,
         settings: StreamSettings = NO_WAIT,
         start: Offset | None = None,
         ends: Sequence[Offset] = (),
         committed: int = 0,
+        run: RunTasks = run_tasks,
     ) -> None:
-        self.table = open_table(str(table))
+        self.table = _opened(table)
         self.index = prepare_index(self.table, str(index), columns)
         self.settings = replace(settings, wait_ms=0)
-        self.planner = Planner(open_table(str(table)), IndexTable.open(str(index)), self.settings)
-        self.indexer = Indexer(self.table, self.index, TaskLimits(), run_tasks)
+        self.planner = Planner(_opened(table), IndexTable.open(str(index)), self.settings)
+        self.indexer = Indexer(self.table, self.index, TaskLimits(), run)
         self.start, self.ends, self.committed = start, list(ends), committed
         self.outcomes: list[Outcome] = []
         self.origin = Origin("drive")

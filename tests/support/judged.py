@@ -23,7 +23,7 @@ from support.rows import as_python, canonical
 from tailbit.api import IndexedTable
 from tailbit.errors import TailbitError
 from tailbit.tables import Table, open_table
-from tailbit.tables.delta.deletion_vectors import vector_path
+from tailbit.tables.delta.deletion_vectors import DeletionVector, vector_path
 
 REFUSED = "refused"
 """Spark's answer, or ours, to a question that names a column that the version has not got."""
@@ -266,5 +266,5 @@ def _files(table: Table, version: int) -> Iterator[str]:
     """The data files and deletion vector files of a version."""
     for piece in table.snapshot(version).files:
         yield table.storage.resolve(piece.path)
-        if piece.hidden is not None and piece.hidden.storage_type != "i":
+        if isinstance(piece.hidden, DeletionVector) and piece.hidden.storage_type != "i":
             yield table.storage.resolve(vector_path(piece.hidden))

@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tailbit.tables.delta.schema import Schema, parse_schema
+from tailbit.tables.delta.schema import parse_schema
+from tailbit.tables.schema import Schema
 
 UTC = datetime.timezone.utc
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.waiting import HANG_S
 from tailbit.index.keys import _KEY_TYPES
-from tailbit.tables.delta.protocol import _ELSEWHERE, READABLE
+from tailbit.tables.delta.log.protocol import _ELSEWHERE, READABLE
 
 UNTRIED = {"geospatial", "variantShredding", "redirectReaderWriter", "redirectWriterOnly", "catalogOwned"}
 """Spark here writes no table with the first two; the others stand on the page under their common name."""

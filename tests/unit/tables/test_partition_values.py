@@ -14,8 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from tailbit.errors import MalformedLogError
 from tailbit.tables import open_table
 from tailbit.tables.model import Column, DataType
-from tailbit.tables.parquet.data_file import partition_array, partition_value
-from tailbit.tables.partition_values import parse_micros
+from tailbit.tables.partition_values import parse_micros, partition_array, partition_value
 
 UTC = datetime.timezone.utc
 

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from tailbit.errors import ColumnTypeError, MalformedLogError, UnknownColumnError
-from tailbit.tables.delta.actions import Metadata
-from tailbit.tables.delta.schema import Schema, parse_schema
+from tailbit.tables.delta.log.actions import Metadata
+from tailbit.tables.delta.schema import parse_schema
+from tailbit.tables.schema import Schema
 
 
 def column(name: str, type_: Any = "long", **metadata: Any) -> dict[str, Any]:

@@ -15,8 +15,10 @@ from tailbit.index.predicate.tree import negate
 from tailbit.index.predicate.truth import matches, partition_value_matches
 from tailbit.index.predicate.value_sets import ValueSet, closed, meets
 from tailbit.index.sql.bind import bind
-from tailbit.tables.delta.schema import Schema, parse_schema
+from tailbit.tables.delta.schema import parse_schema
+from tailbit.tables.delta.statistics import DeltaStatistics
 from tailbit.tables.model import FileSlice
+from tailbit.tables.schema import Schema
 
 
 def schema(*columns: tuple[str, Any], partition: tuple[str, ...] = ()) -> Schema:
@@ -44,7 +46,8 @@ def hits(text: str, table: pa.Table, **partition: str | None) -> list[bool]:
 
 def piece(stats: dict[str, Any] | None = None, **partition: str | None) -> FileSlice:
     text = None if stats is None else json.dumps(stats)
-    return FileSlice("f", 1, 0, None, partition, stats=text)
+    stats = DeltaStatistics(text) if text else None
+    return FileSlice("f", 1, 0, None, partition, stats=stats)
 
 
 def can(text: str, stats: dict[str, Any] | None, **partition: str | None) -> bool:

@@ -22,9 +22,9 @@ from tailbit.index.query.row_space import PartitionTexts, SpaceView
 from tailbit.index.sql.bind import bind
 from tailbit.index.store.table import IndexTable
 from tailbit.tables import open_table
-from tailbit.tables.delta.file_list import FileList
-from tailbit.tables.delta.schema import Schema
+from tailbit.tables.delta.files import DeltaFiles
 from tailbit.tables.model import Column, DataType, FileSlice
+from tailbit.tables.schema import Schema
 
 
 def rows(first: int, count: int = 10) -> pa.Table:
@@ -173,7 +173,7 @@ def view(
         hidden_ids=np.array(columns[2], dtype=object),
         hidden_of=hidden_of,
         segments=[],
-        partitions=PartitionTexts(FileList.of([], "a log")),
+        partitions=PartitionTexts(DeltaFiles.of([], "a log")),
         before=None if before is None else before.origin,
     )
 
@@ -212,7 +212,7 @@ SCHEMA = Schema((PARTITION,))
 def test_a_partition_leaf_gives_the_claims_of_whole_files() -> None:
     slices = [FileSlice(f"f{n}", 1, 1, 10, {"p": None if n % 3 == 2 else f"p{n % 3}"}) for n in range(9)]
     space = view([(10 * n, 10, "") for n in range(9)], {"": set()}, [])
-    space.partitions = PartitionTexts(FileList.of(slices, "a log"))
+    space.partitions = PartitionTexts(DeltaFiles.of(slices, "a log"))
     leaf = bind("p <> 'p0' OR p IS NULL", SCHEMA)
     assert isinstance(leaf, Leaf)
     claimed = space.where_partition(leaf)
@@ -222,7 +222,7 @@ def test_a_partition_leaf_gives_the_claims_of_whole_files() -> None:
 
 def test_conditions_on_partition_columns_are_remembered_up_to_a_bound() -> None:
     space = view([(0, 10, "")], {"": set()}, [])
-    space.partitions = PartitionTexts(FileList.of([FileSlice("f", 1, 1, 10, {"p": "x"})], "a log"))
+    space.partitions = PartitionTexts(DeltaFiles.of([FileSlice("f", 1, 1, 10, {"p": "x"})], "a log"))
     for number in range(1000):
         leaf = bind(f"p = 'p{number}'", SCHEMA)
         assert isinstance(leaf, Leaf)

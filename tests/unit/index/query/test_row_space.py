@@ -9,7 +9,7 @@ from pyroaring import BitMap
 import tailbit
 from support.tables import eight_flights
 from tailbit.index.query.row_space import PartitionTexts, SpaceView, claims, widens
-from tailbit.tables.delta.file_list import FileList
+from tailbit.tables.delta.files import DeltaFiles
 from tailbit.tables.model import DataType
 
 
@@ -26,7 +26,7 @@ def worked() -> SpaceView:
         hidden_ids=np.array(["h", ""], dtype=object),
         hidden_of=lambda number: BitMap([1]) if number == 0 else None,
         segments=[],
-        partitions=PartitionTexts(FileList.of([], "a log")),
+        partitions=PartitionTexts(DeltaFiles.of([], "a log")),
     )
 
 

@@ -15,8 +15,9 @@ from tailbit.index.predicate.tree import Compare, Constant, Leaf, is_null, negat
 from tailbit.index.query.explain import render
 from tailbit.index.sql.bind import bind, parse_predicate
 from tailbit.index.sql.literals import hexadecimal, number, string
-from tailbit.tables.delta.schema import Schema, parse_schema
+from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.model import DataType
+from tailbit.tables.schema import Schema
 
 CHAR = {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}
 

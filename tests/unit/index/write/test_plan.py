@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tailbit.index.model import FileRecord
 from tailbit.index.write.plan import TaskLimits, pack, plan_work, weight
 from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, Rehide, Replace, Repost
-from tailbit.tables.model import DeletionVector, FileSlice
+from tailbit.tables.delta.deletion_vectors import DeletionVector
+from tailbit.tables.model import FileSlice
 
 COLUMNS = ("a", "b")
 SLICE = FileSlice("f", 1000, 5, 10)

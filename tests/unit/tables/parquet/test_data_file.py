@@ -15,9 +15,10 @@ import pytest
 
 from support.delta_builder import delta_type
 from tailbit.errors import DataFileError, LegacyCalendarError, StorageError, UnsafePathError
-from tailbit.tables.delta.schema import Schema, parse_schema
+from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.data_file import DataFile, footer_hash, open_data_file, read_column, read_columns
+from tailbit.tables.schema import Schema
 from tailbit.tables.storage import Storage
 
 UTC = datetime.timezone.utc

@@ -56,7 +56,7 @@ def test_a_hidden_rows_column_that_lost_its_name_does_not_bring_rows_back(tmp_pa
     (checkpoint,) = builder.checkpoint()
     for commit in builder.log.glob("*.json"):
         commit.unlink()
-    assert len(open_table(builder.path).snapshot().files.dv_rows) == 1
+    assert len(open_table(builder.path).snapshot().files.with_hidden) == 1
     checkpoint.write_bytes(flipped(checkpoint.read_bytes(), b"deletionVector", 0))
     with pytest.raises(MalformedLogError, match="eletionVector"):
         open_table(builder.path).snapshot()

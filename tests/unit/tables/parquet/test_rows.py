@@ -12,7 +12,7 @@ from pyroaring import BitMap
 
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
-from tailbit.tables.parquet.rows import fetch, physical_rows, row_groups, visible_positions, without
+from tailbit.tables.parquet.rows import fetch, row_groups, visible_positions, without
 from tailbit.tables.storage import Storage
 
 K = Column(("k",), ("k",), DataType("long"))
@@ -57,10 +57,6 @@ def test_all_rows_are_fetched_without_positions(tmp_path: Path, piece: FileSlice
     assert sum(t.num_rows for t in fetch(storage, piece, [P], None)) == 100
     assert list(fetch(storage, piece, [K], at())) == []
     assert [t.to_pydict() for t in fetch(storage, piece, [P], at(3, 4))] == [{"p": [7, 7]}]
-
-
-def test_physical_rows_come_from_the_footer_where_the_log_is_silent(tmp_path: Path, piece: FileSlice) -> None:
-    assert physical_rows(Storage(str(tmp_path)), piece) == 100
 
 
 def test_a_file_of_another_size_than_the_log_says_is_refused(tmp_path: Path) -> None:

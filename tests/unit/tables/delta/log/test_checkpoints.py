@@ -9,7 +9,7 @@ import pytest
 from support.delta_builder import DeltaBuilder
 from tailbit.errors import CommitGapError, MalformedLogError, VersionNotFoundError
 from tailbit.tables import open_table
-from tailbit.tables.delta.snapshot import Snapshot
+from tailbit.tables.snapshot import Snapshot
 
 SCHEMA = pa.schema([("a", pa.int64()), ("p", pa.string())])
 ROWS = pa.table({"a": list(range(10))})
@@ -82,7 +82,7 @@ def test_commits_after_a_checkpoint_are_applied_to_it(builder: DeltaBuilder, for
         "p=a b%/2.parquet",
     ]
     assert snapshot.files.rows.to_pylist() == [10, 10, 10, 10]
-    assert snapshot.files.dv_rows.tolist() == [0]
+    assert snapshot.files.with_hidden.tolist() == [0]
     assert snapshot.files.partition_texts("p").to_pylist() == [None, "", "a b%", "a b%"]
 
 

@@ -1,15 +1,17 @@
 """The live files of a snapshot as columns: sorted by path, nothing per file in Python until one is asked for.
 
-Statistics are most of a checkpoint's bytes and most questions need none: they are read when first asked for.
-Statistics stay text, the row count in it is taken out by one vectorised pass when first wanted. A list is
-extended by the changes of a few commits in slices that share memory with the one before.
+Statistics are most of a log's bytes and most questions need none: they are read when first asked for. A list
+is extended by the changes of a few commits in slices that share memory with the one before. What only a table
+format understands, its descriptors of hidden rows and its statistics, are columns that its subclass of
+`FileList` turns into values.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,57 +19,48 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.errors import MalformedLogError
-from tailbit.tables.delta.actions import num_records
-from tailbit.tables.model import DeletionVector, FileSlice
-
-DV_TYPE = pa.struct(
-    [
-        ("storageType", pa.string()),
-        ("pathOrInlineDv", pa.string()),
-        ("offset", pa.int32()),
-        ("sizeInBytes", pa.int32()),
-        ("cardinality", pa.int64()),
-    ]
-)
-STORED = pa.schema(
-    [
-        ("path", pa.string()),
-        ("size", pa.int64()),
-        ("mtime", pa.int64()),
-        ("counted", pa.int64()),
-        ("partition", pa.map_(pa.string(), pa.string())),
-        ("dv", DV_TYPE),
-        ("stats", pa.large_string()),
-        ("origin", pa.int64()),
-    ]
-)
-"""Columns of a list as kept. `counted`: a row count known without the statistics, else null. `stats`: those
-that came with a commit; for those in a checkpoint, `origin` is their place in what `LateStats` reads."""
+from tailbit.tables.model import FileSlice, HiddenRows, Statistics
 
 LateStats = Callable[[], pa.ChunkedArray]
-"""Reads the statistics of a checkpoint: large_string, in the order of `origin`."""
+"""Reads statistics that were left for later: large_string, in the order of `origin`."""
 
-_COUNT = r'^\s*\{\s*"numRecords"\s*:\s*(?P<n>\d{1,18})\s*[,}]'
+Files = TypeVar("Files", bound="FileList")
+
 _MAX_PIECES = 256
 _MAX_SPLICES = 2000
 
 
-class FileList(Sequence[FileSlice]):
-    """File slices in path order, each path once.
+def stored_schema(hidden: pa.DataType) -> pa.Schema:
+    """The columns of a list as kept; `hidden` is the format's type of descriptors of hidden rows.
 
-    `table` has columns path string, size int64, mtime int64 (ms), rows int64 (null where the log does not
-    say), partition map<string, string> by physical name, dv struct (null where no row is hidden), stats
-    large_string.
+    `counted`: a row count known without the statistics, else null. `stats`: statistics as the format's text;
+    for those that are read late it is null, and `origin` is their place in what `LateStats` reads.
     """
+    return pa.schema(
+        [
+            ("path", pa.string()),
+            ("size", pa.int64()),
+            ("mtime", pa.int64()),
+            ("counted", pa.int64()),
+            ("partition", pa.map_(pa.string(), pa.string())),
+            ("hidden", hidden),
+            ("stats", pa.large_string()),
+            ("origin", pa.int64()),
+        ]
+    )
+
+
+class FileList(Sequence[FileSlice], ABC):
+    """File slices in path order, each path once. A table format implements the four abstract methods."""
 
     def __init__(self, stored: pa.Table, file: str, late: LateStats | None = None) -> None:
-        """Take columns of schema STORED, already sorted by path; `file` names the log in errors."""
+        """Take columns of `stored_schema`, already sorted by path; `file` names the log in errors."""
         self._stored = stored
         self._file = file
         self._late = late
 
     @classmethod
-    def sorted(cls, stored: pa.Table, file: str, late: LateStats | None = None) -> FileList:
+    def sorted(cls: type[Files], stored: pa.Table, file: str, late: LateStats | None = None) -> Files:
         """A list of files in any order.
 
         Raises:
@@ -83,28 +76,42 @@ class FileList(Sequence[FileSlice]):
         return cls(stored, file, late)
 
     @classmethod
-    def of(cls, slices: Sequence[FileSlice], file: str) -> FileList:
+    def of(cls: type[Files], slices: Sequence[FileSlice], file: str) -> Files:
         """A list of slices in any order."""
-        return cls.sorted(stored_table(slices), file)
+        return cls.sorted(cls.stored(slices), file)
 
-    @cached_property
-    def table(self) -> pa.Table:
-        """The columns as described above. Cost: the first call reads the statistics."""
-        out = self._stored.drop_columns(["origin"])
-        out = out.set_column(out.schema.get_field_index("counted"), "rows", self.rows)
-        return out.set_column(out.schema.get_field_index("stats"), "stats", self.stats)
+    @classmethod
+    @abstractmethod
+    def stored(cls, slices: Sequence[FileSlice]) -> pa.Table:
+        """Slices as a table of the format's stored schema, in the order given. See `stored_columns`."""
+
+    @abstractmethod
+    def _hidden_ids(self, stored: pa.ChunkedArray) -> pa.ChunkedArray:
+        """String per file: the identity of its hidden rows; null or empty where none are hidden."""
+
+    @abstractmethod
+    def _hidden(self, stored: Any) -> HiddenRows | None:
+        """The descriptor of hidden rows from its stored form; None where that is null."""
+
+    @abstractmethod
+    def _statistics(self, text: str | None) -> Statistics | None:
+        """The statistics of a file from their text; None where there are none."""
+
+    def _rows(self, counted: int | None, stats: str | None) -> int | None:
+        """The physical rows of a file, from the count known without statistics and their text."""
+        return counted
 
     @property
     def core(self) -> pa.Table:
-        """The columns path, size, mtime, partition and dv: all that needs no statistics."""
-        return self._stored.select(["path", "size", "mtime", "partition", "dv"])
+        """The columns path, size, mtime and partition: all that needs no statistics."""
+        return self._stored.select(["path", "size", "mtime", "partition"])
 
     @cached_property
     def stats(self) -> pa.ChunkedArray:
-        """large_string per file: the log's statistics as JSON text, null where it has none.
+        """large_string per file: its statistics as the format's text, null where it has none.
 
         Raises:
-            MalformedLogError: the checkpoint that holds them is damaged.
+            MalformedLogError: what holds them is damaged.
         """
         own, origin = self._stored["stats"], self._stored["origin"]
         if self._late is None or origin.null_count == len(self):
@@ -112,42 +119,23 @@ class FileList(Sequence[FileSlice]):
         return pc.coalesce(own, self._late().take(origin))
 
     @cached_property
-    def rows(self) -> pa.ChunkedArray:
-        """int64 physical rows per file, null where the log does not say.
-
-        Raises:
-            MalformedLogError: statistics that are not JSON.
-        """
-        known, stats = self._stored["counted"], self.stats
-        quick = pc.struct_field(pc.extract_regex(stats, pattern=_COUNT), "n").cast(pa.int64())
-        out = pc.coalesce(known, quick)
-        rest = np.flatnonzero(np.asarray(pc.and_(pc.is_null(out), pc.is_valid(stats)), dtype=bool))
-        if not len(rest):
-            return out
-        slow = [num_records(text, self._file) for text in stats.take(pa.array(rest)).to_pylist()]
-        mask = np.zeros(len(self), dtype=bool)
-        mask[rest] = True
-        filled = pc.replace_with_mask(out.combine_chunks(), pa.array(mask), pa.array(slow, pa.int64()))
-        return pa.chunked_array([filled])
-
-    @cached_property
     def paths(self) -> pa.StringArray:
         """Paths in order, as one array."""
         return pa.concat_arrays([pa.nulls(0, pa.string()), *self._stored["path"].chunks])
 
     @cached_property
-    def dv_rows(self) -> npt.NDArray[np.int64]:
+    def with_hidden(self) -> npt.NDArray[np.int64]:
         """Row numbers of the files that have hidden rows."""
-        return np.flatnonzero(np.asarray(pc.is_valid(self._stored["dv"]), dtype=bool)).astype(np.int64)
+        return np.flatnonzero(np.asarray(pc.is_valid(self._stored["hidden"]), dtype=bool)).astype(np.int64)
 
     @cached_property
     def hidden_ids(self) -> pa.ChunkedArray:
         """String per file: the identity of its hidden rows, empty where none are hidden."""
-        vectors = self._stored["dv"]
-        offset = pc.struct_field(vectors, "offset").cast(pa.string())
-        at = pc.coalesce(pc.binary_join_element_wise(pa.scalar("@"), offset, ""), pa.scalar(""))
-        kind, where = pc.struct_field(vectors, "storageType"), pc.struct_field(vectors, "pathOrInlineDv")
-        return pc.coalesce(pc.binary_join_element_wise(kind, where, at, ""), pa.scalar(""))
+        return pc.coalesce(self._hidden_ids(self._stored["hidden"]), pa.scalar(""))
+
+    def hidden(self, number: int) -> HiddenRows | None:
+        """The hidden rows of a file by its row number; None where none are hidden. Cost: no statistics."""
+        return self._hidden(self._stored["hidden"][number].as_py())
 
     def partition_texts(self, physical: str) -> pa.ChunkedArray:
         """A string per file: the log's text of a partition column (physical name); null where it has none."""
@@ -178,15 +166,14 @@ class FileList(Sequence[FileSlice]):
         return out.set_column(out.schema.get_field_index("stats"), "stats", self.stats)
 
     def _piece(self, row: Mapping[str, Any]) -> FileSlice:
-        counted, stats = row["counted"], row["stats"]
         return FileSlice(
             path=row["path"],
             size=row["size"],
             mtime=row["mtime"],
-            rows=counted if counted is not None else num_records(stats, self._file),
+            rows=self._rows(row["counted"], row["stats"]),
             partition=dict(row["partition"] or ()),
-            hidden=_vector(row["dv"]),
-            stats=stats,
+            hidden=self._hidden(row["hidden"]),
+            stats=self._statistics(row["stats"]),
         )
 
     def get(self, path: str) -> FileSlice | None:
@@ -206,19 +193,19 @@ class FileList(Sequence[FileSlice]):
                 high = middle
         return low, low < len(self) and paths[low].as_py() == path
 
-    def overlaid(self, changes: Mapping[str, FileSlice | None]) -> FileList:
+    def overlaid(self: Files, changes: Mapping[str, FileSlice | None]) -> Files:
         """The list after changes by path: a slice replaces or adds, None removes.
 
         Cost: of the changes, plus one copy of the paths; a full sort where the changes are many.
         """
         if not changes:
             return self
-        added = stored_table([piece for _, piece in sorted(changes.items()) if piece is not None])
+        added = self.stored([piece for _, piece in sorted(changes.items()) if piece is not None])
         if len(changes) > _MAX_SPLICES or len(self) < len(changes):
             gone = pc.is_in(self._stored["path"], value_set=pa.array(list(changes), pa.string()))
             kept = self._stored.filter(pc.invert(gone))
-            return FileList.sorted(pa.concat_tables([kept, added]), self._file, self._late)
-        return FileList(self._spliced(changes, added), self._file, self._late)
+            return type(self).sorted(pa.concat_tables([kept, added]), self._file, self._late)
+        return type(self)(self._spliced(changes, added), self._file, self._late)
 
     def _spliced(self, changes: Mapping[str, FileSlice | None], added: pa.Table) -> pa.Table:
         pieces, taken, used, start = [], 0, 0, 0
@@ -234,40 +221,22 @@ class FileList(Sequence[FileSlice]):
         return out.combine_chunks() if out["path"].num_chunks > _MAX_PIECES else out
 
 
-def stored_table(slices: Sequence[FileSlice]) -> pa.Table:
-    """Slices as a table of schema STORED, in the order given."""
-    vectors = [
-        None
-        if p.hidden is None
-        else {
-            "storageType": p.hidden.storage_type,
-            "pathOrInlineDv": p.hidden.path_or_inline,
-            "offset": p.hidden.offset,
-            "sizeInBytes": p.hidden.size,
-            "cardinality": p.hidden.cardinality,
-        }
-        for p in slices
-    ]
+def stored_columns(
+    slices: Sequence[FileSlice], schema: pa.Schema, hidden: Sequence[Any], stats: Sequence[str | None]
+) -> pa.Table:
+    """Slices as a table of a stored schema; hidden rows and statistics in the form that the format stores."""
     columns = [
         [p.path for p in slices],
         [p.size for p in slices],
         [p.mtime for p in slices],
         [p.rows for p in slices],
         [list(p.partition.items()) for p in slices],
-        vectors,
-        [p.stats for p in slices],
+        hidden,
+        stats,
         [None] * len(slices),
     ]
-    arrays = [pa.array(c, f.type) for c, f in zip(columns, STORED, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=STORED)
-
-
-def _vector(row: Mapping[str, Any] | None) -> DeletionVector | None:
-    if row is None:
-        return None
-    return DeletionVector(
-        row["storageType"], row["pathOrInlineDv"], row["offset"], row["sizeInBytes"], row["cardinality"]
-    )
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _ascending(paths: pa.StringArray) -> bool:

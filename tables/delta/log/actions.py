@@ -7,23 +7,21 @@ Paths come out percent-decoded once. Source: Delta protocol, Actions.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
 
 import orjson
 
 from tailbit.errors import MalformedLogError
-from tailbit.tables.delta.protocol import Protocol
-from tailbit.tables.model import DeletionVector, FileSlice
-from tailbit.tables.storage import local_name
+from tailbit.tables.delta.deletion_vectors import DeletionVector
+from tailbit.tables.delta.log.protocol import Protocol
+from tailbit.tables.delta.paths import decode_path
+from tailbit.tables.delta.statistics import DeltaStatistics, num_records
+from tailbit.tables.model import FileSlice
 
-_STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 NO_COLUMNS = '{"type":"struct","fields":[]}'
 """The schema of a table whose metadata sets none."""
-_NUM_RECORDS = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d{1,18})\s*[,}]')
 
 
 @dataclass(frozen=True)
@@ -71,6 +69,13 @@ class Actions:
     metadata: Metadata | None = None
     info: Mapping[str, Any] = field(default_factory=dict)
     sidecars: list[str] = field(default_factory=list)
+
+    def outcome(self) -> dict[str, FileSlice | None]:
+        """Per path that the commit names, its slice afterwards, None where it is gone.
+
+        An add wins over a remove of the same path.
+        """
+        return {**dict.fromkeys(self.removes), **self.adds}
 
     @property
     def operation(self) -> str:
@@ -156,7 +161,7 @@ def parse_add(action: Mapping[str, Any], file: str) -> FileSlice:
         rows=num_records(stats, file),
         partition=_partition(action.get("partitionValues"), file),
         hidden=parse_deletion_vector(action.get("deletionVector"), file),
-        stats=stats or None,
+        stats=DeltaStatistics(stats) if stats else None,
     )
 
 
@@ -198,50 +203,6 @@ def parse_deletion_vector(found: Any, file: str) -> DeletionVector | None:
         size=_number(found, "sizeInBytes", file),
         cardinality=_number(found, "cardinality", file),
     )
-
-
-def decode_path(path: str, file: str) -> str:
-    """A path of the log, percent-decoded exactly once; `file:` is removed, other schemes stay.
-
-    Raises:
-        MalformedLogError: an escape that is none, or that is not UTF-8.
-    """
-    if not path:
-        raise MalformedLogError(file=file, reason="a file has an empty path")
-    if path.startswith("file:"):
-        return local_name(_checked(path, file))
-    return unquote(_checked(path, file), errors="strict") if "%" in path else path
-
-
-def _checked(path: str, file: str) -> str:
-    try:
-        unquote(path, errors="strict")
-    except UnicodeDecodeError as wrong:
-        raise MalformedLogError(file=file, reason=f"path {path!r} has an escape that is not UTF-8") from wrong
-    if _STRAY_PERCENT.search(path):
-        raise MalformedLogError(file=file, reason=f"path {path!r} has a % that escapes nothing")
-    return path
-
-
-def num_records(stats: str | None, file: str) -> int | None:
-    """The number of physical rows that statistics give; None where they do not. Parses only what it must."""
-    if not stats:
-        return None
-    quick = _NUM_RECORDS.match(stats)
-    if quick is not None:
-        return int(quick.group(1))
-    try:
-        found = orjson.loads(stats)
-    except ValueError as wrong:
-        raise MalformedLogError(
-            file=file, reason=f"the statistics of an add are not JSON: {wrong}"
-        ) from wrong
-    count = found.get("numRecords") if isinstance(found, dict) else None
-    if count is None:
-        return None
-    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 2**63:
-        raise MalformedLogError(file=file, reason=f"numRecords {count!r} is not a count")
-    return count
 
 
 def _partition(found: Any, file: str) -> Mapping[str, str | None]:

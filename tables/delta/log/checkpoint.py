@@ -7,10 +7,10 @@ for paths that hold an escape. Tombstones and transactions are skipped. Source: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -19,10 +19,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tailbit.errors import MalformedLogError
-from tailbit.tables.delta.actions import Metadata, decode_path, parse_actions
-from tailbit.tables.delta.file_list import DV_TYPE, STORED, LateStats, stored_table
-from tailbit.tables.delta.listing import LOG, LogCheckpoint
-from tailbit.tables.delta.protocol import Protocol
+from tailbit.tables.delta.files import DV_TYPE, STORED, DeltaFiles
+from tailbit.tables.delta.log.actions import Metadata, parse_actions
+from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
+from tailbit.tables.delta.log.protocol import Protocol
+from tailbit.tables.delta.paths import decode_path, decode_paths
+from tailbit.tables.file_list import LateStats
 from tailbit.tables.parquet.file import open_parquet, read_leaves
 from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
 from tailbit.tables.storage import Storage
@@ -115,7 +117,7 @@ def _read(storage: Storage, name: str, files: bool) -> _Part:
     if not name.endswith(".json"):
         return _read_parquet(storage, name, files)
     found = parse_actions(storage.read(name), name)
-    table = stored_table(list(found.adds.values()))
+    table = DeltaFiles.stored(list(found.adds.values()))
     return _Part(name, table, found.protocol, found.metadata, found.sidecars, None)
 
 
@@ -222,7 +224,7 @@ def _files(table: pa.Table, name: str) -> pa.Table:
         if counted is None
         else _as(pc.struct_field(counted, "numRecords"), pa.int64(), "numRecords"),
         "partition": _optional(table, "partitionValues", STORED.field("partition").type),
-        "dv": _vectors(_column(table, "add", "deletionVector"), count, name),
+        "hidden": _vectors(_column(table, "add", "deletionVector"), count, name),
         "stats": pa.nulls(count, pa.large_string()),
         "origin": pa.nulls(count, pa.int64()),
     }
@@ -282,32 +284,3 @@ def _vectors(found: pa.ChunkedArray | None, count: int, name: str) -> pa.Array:
         if flat[field].filter(there).null_count:
             raise MalformedLogError(file=name, reason=f"a deletion vector lacks {field}")
     return pa.StructArray.from_arrays(list(flat.values()), fields=list(DV_TYPE), mask=pc.invert(there))
-
-
-def decode_paths(paths: pa.ChunkedArray, name: str) -> pa.Array:
-    """Paths of the log, each decoded once. Cost: per path only where one holds an escape or a scheme."""
-    flat = paths.combine_chunks()
-    if not _any_odd(flat):
-        return flat
-    odd = pc.or_(pc.match_substring(flat, "%"), pc.starts_with(flat, "file:"))
-    odd = pc.or_(odd, pc.equal(pc.binary_length(flat), 0))
-    folder = lru_cache(maxsize=4096)(decode_path)
-    plain = [_decoded(folder, path, name) for path in flat.filter(odd).to_pylist()]
-    return pc.replace_with_mask(flat, odd, pa.array(plain, pa.string()))
-
-
-def _any_odd(paths: pa.StringArray) -> bool:
-    """Whether a path may hold an escape or a scheme, or is empty: one pass over the bytes of all of them."""
-    data = paths.buffers()[2]
-    if data is not None and (np.frombuffer(data, np.uint8) == ord("%")).any():
-        return True
-    odd = pc.or_(pc.starts_with(paths, "file:"), pc.equal(pc.binary_length(paths), 0))
-    return bool(pc.any(odd).as_py())
-
-
-def _decoded(folder: Callable[[str, str], str], path: str, name: str) -> str:
-    """Decode a path by its folder, which many files share, and its own name."""
-    above, slash, own = path.rpartition("/")
-    if not slash or not above or "%" in own or path.startswith("file:"):
-        return decode_path(path, name)
-    return f"{folder(above, name)}/{own}"

@@ -13,9 +13,13 @@ import pytest
 from support.delta_builder import DeltaBuilder, encode_z85, framed, native, portable
 from tailbit.errors import DeletionVectorError
 from tailbit.tables import open_table
-from tailbit.tables.delta.actions import parse_deletion_vector
-from tailbit.tables.delta.deletion_vectors import decode_z85, read_deletion_vector, vector_path
-from tailbit.tables.model import DeletionVector
+from tailbit.tables.delta.deletion_vectors import (
+    DeletionVector,
+    decode_z85,
+    read_deletion_vector,
+    vector_path,
+)
+from tailbit.tables.delta.log.actions import parse_deletion_vector
 from tailbit.tables.storage import Storage
 
 ROWS = [0, 3, 4, 70_000, 2**31]

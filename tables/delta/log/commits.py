@@ -1,4 +1,4 @@
-"""The commits of a Delta log: what changed between two versions, when, and proof that a commit is as it was.
+"""The commits of a Delta log: what each says, and proof that it is as it was.
 
 Reading commits costs what they say: no snapshot is built for it. The folder is listed once; after that the
 head is found by probing names, as long as the last known commit is the same file. Where it is not (the table
@@ -13,45 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tailbit.errors import CommitGapError, MalformedLogError, NotATableError
-from tailbit.tables.delta.actions import Actions, parse_actions
-from tailbit.tables.delta.listing import LOG, Listing, commit_name
-from tailbit.tables.delta.protocol import check_configuration, check_protocol
-from tailbit.tables.model import FileSlice, SliceChange, Version
+from tailbit.tables.delta.log.actions import Actions, parse_actions
+from tailbit.tables.delta.log.listing import LOG, Listing, commit_name
+from tailbit.tables.delta.log.protocol import check_configuration, check_protocol
+from tailbit.tables.model import Version
 from tailbit.tables.storage import Entry, Stat, Storage
 
 _FIRST_LINE = 1 << 16
 _KEPT_COMMITS = 16
 _KEPT_COMMIT_BYTES = 1 << 20
 """Parsed commits up to this size are kept: planner, batch and snapshot ask for the same few."""
-
-
-@dataclass(frozen=True, slots=True)
-class CommitInfo:
-    """What one commit did, in numbers. `bytes_added` counts the files of its add actions."""
-
-    version: Version
-    timestamp_ms: int
-    operation: str
-    files_added: int
-    files_removed: int
-    bytes_added: int
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The net effect of the commits `first` to `last`, both included.
-
-    `slices`: one change per path that any of the commits names, sorted by path. `old` comes from the first
-    remove action (its hidden rows are sure, its statistics absent); None where the range adds the path first.
-    A file added and removed within the range has neither old nor new. `schema_changed`: a metaData action is
-    among them.
-    """
-
-    first: Version
-    last: Version
-    slices: tuple[SliceChange, ...]
-    commits: tuple[CommitInfo, ...]
-    schema_changed: bool
 
 
 @dataclass
@@ -180,40 +151,3 @@ class DeltaLog:
             return hashlib.sha256(self.storage.read(commit_name(version))).hexdigest()
         except FileNotFoundError:
             return None
-
-    def changes(self, first: Version, last: Version, timestamp_of: Callable[[Version], int]) -> Changes:
-        """The net effect of the commits `first` to `last` per path. Cost: their bytes, however big the table.
-
-        Raises:
-            CommitGapError: one of them is missing.
-            MalformedLogError: one of them cannot be parsed.
-            UnsupportedFeatureError: one of them demands a feature that is not understood.
-        """
-        net: dict[str, SliceChange] = {}
-        infos = []
-        schema_changed = False
-        for version in range(first, last + 1):
-            actions = self.commit(version)
-            _fold(net, actions)
-            schema_changed |= actions.metadata is not None
-            infos.append(_info(version, timestamp_of(version), actions))
-        slices = tuple(net[path] for path in sorted(net))
-        return Changes(first, last, slices, tuple(infos), schema_changed)
-
-
-def _fold(net: dict[str, SliceChange], actions: Actions) -> None:
-    """Extend net changes by one commit."""
-    for path in actions.adds.keys() | actions.removes.keys():
-        old: FileSlice | None = net[path].old if path in net else actions.removes.get(path)
-        net[path] = SliceChange(path, old, actions.adds.get(path))
-
-
-def _info(version: Version, timestamp_ms: int, actions: Actions) -> CommitInfo:
-    return CommitInfo(
-        version=version,
-        timestamp_ms=timestamp_ms,
-        operation=actions.operation,
-        files_added=len(actions.adds),
-        files_removed=len(actions.removes),
-        bytes_added=sum(a.size for a in actions.adds.values()),
-    )

@@ -1,0 +1,100 @@
+"""The live files of a Delta table: deletion vectors and statistics as a checkpoint stores them.
+
+Statistics stay text; the row count in it is taken out by one vectorised pass when it is first wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.tables.delta.deletion_vectors import DeletionVector
+from tailbit.tables.delta.statistics import DeltaStatistics, num_records
+from tailbit.tables.file_list import FileList, stored_columns, stored_schema
+from tailbit.tables.model import FileSlice
+
+DV_TYPE = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
+STORED = stored_schema(DV_TYPE)
+
+_COUNT = r'^\s*\{\s*"numRecords"\s*:\s*(?P<n>\d{1,18})\s*[,}]'
+
+
+class DeltaFiles(FileList):
+    """The live files of a Delta table: columns of schema STORED."""
+
+    @classmethod
+    def stored(cls, slices: Sequence[FileSlice]) -> pa.Table:
+        """Slices as a table of schema STORED, in the order given."""
+        stats = [p.stats.text if isinstance(p.stats, DeltaStatistics) else None for p in slices]
+        return stored_columns(slices, STORED, [_row(p) for p in slices], stats)
+
+    def _hidden_ids(self, stored: pa.ChunkedArray) -> pa.ChunkedArray:
+        offset = pc.struct_field(stored, "offset").cast(pa.string())
+        at = pc.coalesce(pc.binary_join_element_wise(pa.scalar("@"), offset, ""), pa.scalar(""))
+        kind, where = pc.struct_field(stored, "storageType"), pc.struct_field(stored, "pathOrInlineDv")
+        return pc.binary_join_element_wise(kind, where, at, "")
+
+    def _hidden(self, stored: Mapping[str, Any] | None) -> DeletionVector | None:
+        if stored is None:
+            return None
+        names = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
+        return DeletionVector(*(stored[name] for name in names))
+
+    def _statistics(self, text: str | None) -> DeltaStatistics | None:
+        return None if text is None else DeltaStatistics(text)
+
+    def _rows(self, counted: int | None, stats: str | None) -> int | None:
+        return counted if counted is not None else num_records(stats, self._file)
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """Columns path, size, mtime (ms), rows (null where unknown), partition, hidden, stats."""
+        out = self._stored.drop_columns(["origin"])
+        out = out.set_column(out.schema.get_field_index("counted"), "rows", self.rows)
+        return out.set_column(out.schema.get_field_index("stats"), "stats", self.stats)
+
+    @cached_property
+    def rows(self) -> pa.ChunkedArray:
+        """int64 physical rows per file, null where the log does not say.
+
+        Raises:
+            MalformedLogError: statistics that are not JSON.
+        """
+        known, stats = self._stored["counted"], self.stats
+        quick = pc.struct_field(pc.extract_regex(stats, pattern=_COUNT), "n").cast(pa.int64())
+        out = pc.coalesce(known, quick)
+        rest = np.flatnonzero(np.asarray(pc.and_(pc.is_null(out), pc.is_valid(stats)), dtype=bool))
+        if not len(rest):
+            return out
+        slow = [num_records(text, self._file) for text in stats.take(pa.array(rest)).to_pylist()]
+        mask = np.zeros(len(self), dtype=bool)
+        mask[rest] = True
+        filled = pc.replace_with_mask(out.combine_chunks(), pa.array(mask), pa.array(slow, pa.int64()))
+        return pa.chunked_array([filled])
+
+
+def _row(piece: FileSlice) -> dict[str, Any] | None:
+    """The deletion vector of a slice as a value of DV_TYPE."""
+    vector = piece.hidden
+    if not isinstance(vector, DeletionVector):
+        return None
+    return {
+        "storageType": vector.storage_type,
+        "pathOrInlineDv": vector.path_or_inline,
+        "offset": vector.offset,
+        "sizeInBytes": vector.size,
+        "cardinality": vector.cardinality,
+    }

@@ -1,0 +1,69 @@
+"""Paths in a Delta log: percent-decoded exactly once. Source: Delta protocol, Add File and Remove File."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.errors import MalformedLogError
+from tailbit.tables.storage import local_name
+
+_STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+def decode_path(path: str, file: str) -> str:
+    """A path of the log, percent-decoded exactly once; `file:` is removed, other schemes stay.
+
+    Raises:
+        MalformedLogError: an escape that is none, or that is not UTF-8.
+    """
+    if not path:
+        raise MalformedLogError(file=file, reason="a file has an empty path")
+    if path.startswith("file:"):
+        return local_name(_checked(path, file))
+    return unquote(_checked(path, file), errors="strict") if "%" in path else path
+
+
+def _checked(path: str, file: str) -> str:
+    try:
+        unquote(path, errors="strict")
+    except UnicodeDecodeError as wrong:
+        raise MalformedLogError(file=file, reason=f"path {path!r} has an escape that is not UTF-8") from wrong
+    if _STRAY_PERCENT.search(path):
+        raise MalformedLogError(file=file, reason=f"path {path!r} has a % that escapes nothing")
+    return path
+
+
+def decode_paths(paths: pa.ChunkedArray, name: str) -> pa.Array:
+    """Paths of the log, each decoded once. Cost: per path only where one holds an escape or a scheme."""
+    flat = paths.combine_chunks()
+    if not _any_odd(flat):
+        return flat
+    odd = pc.or_(pc.match_substring(flat, "%"), pc.starts_with(flat, "file:"))
+    odd = pc.or_(odd, pc.equal(pc.binary_length(flat), 0))
+    folder = lru_cache(maxsize=4096)(decode_path)
+    plain = [_decoded(folder, path, name) for path in flat.filter(odd).to_pylist()]
+    return pc.replace_with_mask(flat, odd, pa.array(plain, pa.string()))
+
+
+def _any_odd(paths: pa.StringArray) -> bool:
+    """Whether a path may hold an escape or a scheme, or is empty: one pass over the bytes of all of them."""
+    data = paths.buffers()[2]
+    if data is not None and (np.frombuffer(data, np.uint8) == ord("%")).any():
+        return True
+    odd = pc.or_(pc.starts_with(paths, "file:"), pc.equal(pc.binary_length(paths), 0))
+    return bool(pc.any(odd).as_py())
+
+
+def _decoded(folder: Callable[[str, str], str], path: str, name: str) -> str:
+    """Decode a path by its folder, which many files share, and its own name."""
+    above, slash, own = path.rpartition("/")
+    if not slash or not above or "%" in own or path.startswith("file:"):
+        return decode_path(path, name)
+    return f"{folder(above, name)}/{own}"

@@ -1,0 +1,33 @@
+"""Which format a table has, told by the folder of its log.
+
+A new format is a folder beside `delta` and a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tailbit.errors import NotATableError
+from tailbit.tables.delta.log.listing import LOG
+from tailbit.tables.delta.table import DeltaTable
+from tailbit.tables.storage import Storage
+from tailbit.tables.table import Table
+
+FORMATS: Mapping[str, Callable[[Storage], Table]] = {LOG: DeltaTable.open}
+"""The folder that tells a format, and what opens a table of it."""
+
+
+def open_table(path: str) -> Table:
+    """The table at a path or `file:` URI, whatever its format.
+
+    Raises:
+        NotATableError: the folder is missing or holds no table of a known format.
+        StorageError: another scheme than `file:`.
+    """
+    storage = Storage(path)
+    if not storage.exists(""):
+        raise NotATableError(path=path, reason="there is no such folder")
+    for folder, opened in FORMATS.items():
+        if storage.exists(folder):
+            return opened(storage)
+    raise NotATableError(path=path, reason=f"it has no {' and no '.join(FORMATS)}")

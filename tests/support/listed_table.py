@@ -1,0 +1,207 @@
+"""A table format of the tests: commits are lists of slices in memory, the rows lie in real Parquet files.
+
+It has what a format may have: hidden rows, partition values, statistics, several versions, times of commits.
+Nothing of it is Delta's, so that what stands above `tailbit.tables` shows that it needs nothing of Delta's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyroaring import BitMap
+
+from tailbit.errors import CommitGapError, VersionNotFoundError
+from tailbit.tables import Table
+from tailbit.tables.file_list import FileList, stored_columns, stored_schema
+from tailbit.tables.model import (
+    Changes,
+    Column,
+    CommitInfo,
+    DataType,
+    FileBounds,
+    FileSlice,
+    Fingerprint,
+    SliceChange,
+    Version,
+)
+from tailbit.tables.schema import Schema
+from tailbit.tables.snapshot import Snapshot
+from tailbit.tables.storage import Storage
+
+COLUMNS = (
+    Column(("k",), ("k",), DataType("long")),
+    Column(("v",), ("v",), DataType("string")),
+    Column(("part",), ("part",), DataType("string"), partition=True),
+)
+"""The columns of every such table; the last one is no column of the files."""
+
+STORED = stored_schema(pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRows:
+    """Hidden rows, listed by number: "1,4"."""
+
+    id: str
+
+    @property
+    def cardinality(self) -> int:
+        """The number of hidden rows."""
+        return self.id.count(",") + 1
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """They are in no file."""
+        return self.id, 0
+
+    def read(self, storage: Storage) -> BitMap:
+        """The hidden rows."""
+        return BitMap(map(int, self.id.split(",")))
+
+
+@dataclass(frozen=True, slots=True)
+class ListedStatistics:
+    """Least and greatest k of a file and its rows, as "0 9 10"; of other columns nothing is known."""
+
+    text: str
+
+    def bounds(self, column: Column) -> FileBounds | None:
+        """The bounds of k."""
+        low, high, rows = map(int, self.text.split())
+        return FileBounds(low, high, 0, rows) if column.id == "k" else None
+
+
+class ListedFiles(FileList):
+    """The live files: hidden rows are stored as their listing, statistics as their text."""
+
+    @classmethod
+    def stored(cls, slices: Sequence[FileSlice]) -> pa.Table:
+        """Slices as a table of schema STORED."""
+        hidden = [piece.hidden.id if piece.hidden else None for piece in slices]
+        stats = [piece.stats.text if isinstance(piece.stats, ListedStatistics) else None for piece in slices]
+        return stored_columns(slices, STORED, hidden, stats)
+
+    def _hidden_ids(self, stored: pa.ChunkedArray) -> pa.ChunkedArray:
+        return stored
+
+    def _hidden(self, stored: Any) -> ListedRows | None:
+        return None if stored is None else ListedRows(stored)
+
+    def _statistics(self, text: str | None) -> ListedStatistics | None:
+        return None if text is None else ListedStatistics(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one commit changed: path to its slice, None where it is gone."""
+
+    changes: Mapping[str, FileSlice | None]
+    timestamp_ms: int
+
+    @property
+    def digest(self) -> str:
+        """Tells this commit from any other."""
+        return hashlib.sha256(repr((sorted(self.changes.items()), self.timestamp_ms)).encode()).hexdigest()
+
+
+class ListedTable(Table):
+    """A table whose log is a list of commits in memory. Version n is committed at n + 1 seconds."""
+
+    def __init__(self, root: str | Path, name: str = "listed") -> None:
+        self.storage, self._name = Storage(str(root)), name
+        self._commits: list[Commit] = []
+        self._snapshots: list[Snapshot] = []
+
+    def write(self, path: str, rows: pa.Table, part: str | None) -> FileSlice:
+        """Write a data file; the slice of it with no row hidden."""
+        target = Path(self.storage.local_path(path))
+        pq.write_table(rows, target, row_group_size=4)
+        found, bounds = os.stat(target), pc.min_max(rows["k"]).as_py()
+        stats = ListedStatistics(f"{bounds['min']} {bounds['max']} {len(rows)}")
+        times = found.st_mtime_ns // 1_000_000
+        return FileSlice(path, found.st_size, times, len(rows), {"part": part}, stats=stats)
+
+    def commit(self, changes: Mapping[str, FileSlice | None]) -> None:
+        """Add a version: slices by path, None for a file that goes."""
+        before = self._snapshots[-1].files if self._snapshots else ListedFiles.of([], self._name)
+        version = len(self._commits)
+        time = 1000 * (version + 1)
+        self._commits.append(Commit(dict(changes), time))
+        files = before.overlaid(changes)
+        self._snapshots.append(Snapshot(self.root, version, time, files, lambda: Schema(COLUMNS)))
+
+    def head(self) -> Version:
+        """The newest version."""
+        return len(self._commits) - 1
+
+    def earliest(self) -> Version:
+        """Every version can be rebuilt."""
+        return 0
+
+    def snapshot(self, version: Version | None = None) -> Snapshot:
+        """The state at a version."""
+        wanted = self.head() if version is None else version
+        if not 0 <= wanted <= self.head():
+            raise self._not_found(wanted)
+        return self._snapshots[wanted]
+
+    def changes(self, first: Version, last: Version) -> Changes:
+        """The net effect of commits."""
+        net: dict[str, SliceChange] = {}
+        commits = []
+        for version in range(first, last + 1):
+            for path, new in self._commit(version).changes.items():
+                old = net[path].old if path in net else self._before(version, path)
+                net[path] = SliceChange(path, old, new)
+            commits.append(self._info(version))
+        return Changes(first, last, tuple(net[path] for path in sorted(net)), tuple(commits), first == 0)
+
+    def _before(self, version: Version, path: str) -> FileSlice | None:
+        return self._snapshots[version - 1].files.get(path) if version else None
+
+    def _info(self, version: Version) -> CommitInfo:
+        commit = self._commit(version)
+        added = [piece for piece in commit.changes.values() if piece is not None]
+        removed, size = len(commit.changes) - len(added), sum(piece.size for piece in added)
+        return CommitInfo(version, commit.timestamp_ms, "LIST", len(added), removed, size)
+
+    def _commit(self, version: Version) -> Commit:
+        if not 0 <= version <= self.head():
+            raise CommitGapError(version=version, path=self.root, found=f"0 to {self.head()}")
+        return self._commits[version]
+
+    def commit_timestamp(self, version: Version) -> int:
+        """The time of a commit."""
+        return self._commit(version).timestamp_ms
+
+    def version_at(self, timestamp_ms: int) -> Version:
+        """The newest version at or before a time."""
+        times = [commit.timestamp_ms for commit in self._commits]
+        assert all(a < b for a, b in pairwise(times))
+        if not times[0] <= timestamp_ms <= times[-1]:
+            raise self._not_found(f"at {timestamp_ms}")
+        return bisect_right(times, timestamp_ms) - 1
+
+    def fingerprint(self, version: Version) -> Fingerprint | None:
+        """Proof of a commit: a hash of what it changed."""
+        stat = self.fingerprint_stat(version)
+        return None if stat is None else Fingerprint(version, str(stat), self._name)
+
+    def fingerprint_stat(self, version: Version) -> object:
+        """The hash again: nothing is cheaper here."""
+        return self._commits[version].digest if 0 <= version <= self.head() else None
+
+    def _not_found(self, version: object) -> VersionNotFoundError:
+        return VersionNotFoundError(
+            version=version, path=self.root, reason="it is not listed", earliest=0, latest=self.head()
+        )
