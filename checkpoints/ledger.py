@@ -28,7 +28,7 @@ def next_ledger(
     origin: Origin,
     committed_at: int,
 ) -> Ledger:
-    """The ledger once everything before `end` is recorded.
+    """The ledger once everything before `end` is recorded; its `seq` is given by the commit.
 
     Invariant: `covered` moves only when the round's snapshot is complete; while it is being built, `version`
     is the pinned one, and `covered` stays what it was in the same lineage, else None.
@@ -37,7 +37,6 @@ def next_ledger(
     if end.in_snapshot:
         covered = previous.covered if previous is not None and previous.lineage == lineage else None
     return Ledger(
-        seq=1 if previous is None else previous.seq + 1,
         round=end.round,
         lineage=lineage,
         version=end.covers,

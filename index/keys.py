@@ -15,6 +15,7 @@ import hashlib
 import math
 import re
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -151,15 +152,6 @@ def ordered_int(value: Value, key_type: str) -> int:
     return max(-_SIGN, min(_SIGN - 1, int(value)))
 
 
-def from_ordered_int(number: int, key_type: str) -> Value:
-    """The canonical value of an element of `ordered_ints`."""
-    if key_type == "double":
-        bits = number ^ (_SIGN - 1) if number < 0 else number
-        (value,) = struct.unpack(">d", struct.pack(">q", bits))
-        return math.nan if value != value else float(value)
-    return bool(number) if key_type == "boolean" else number
-
-
 def decode_keys(keys: pa.BinaryArray, key_type: str, type_: DataType) -> pa.Array:
     """The values of keys, in the Arrow type of a logical type of that key type.
 
@@ -189,21 +181,18 @@ def widen_keys(keys: pa.BinaryArray, from_type: str, to_type: str) -> pa.BinaryA
     Raises:
         ColumnTypeError: the types are not such a widening.
     """
+    factor = widening_factor(from_type, to_type)
     if from_type == to_type:
         return keys
-    scale = scale_of(to_type)
-    source = scale_of(from_type)
-    if from_type == "date" and to_type == "timestamp_ntz":
-        days = pa.array(_integers(keys) * np.int64(_DAY), mask=_nulls(keys))
-        return encode_array(days.cast(pa.timestamp("us")), to_type)
-    if from_type == "integer" and to_type == "double":
-        return encode_array(pa.array(_integers(keys).astype(np.float64), mask=_nulls(keys)), to_type)
-    if from_type == "integer" and scale is not None:
-        numbers = pa.array(_integers(keys), mask=_nulls(keys)).cast(pa.decimal128(19, 0))
-        return encode_array(numbers.cast(pa.decimal128(38, scale)), to_type)
-    if source is not None and scale is not None and source <= scale:
+    source, scale = scale_of(from_type), scale_of(to_type)
+    if source is not None and scale is not None:
         return encode_array(_decimals(keys, 38, source).cast(pa.decimal128(38, scale)), to_type)
-    raise ColumnTypeError(column="", type=to_type, reason=f"keys of type {from_type} do not widen to it")
+    numbers = pa.array(_integers(keys), mask=_nulls(keys))
+    if to_type == "double":
+        return encode_array(numbers.cast(pa.float64(), safe=False), to_type)
+    if scale is not None:
+        return encode_array(numbers.cast(pa.decimal128(19, 0)).cast(pa.decimal128(38, scale)), to_type)
+    return encode_array(pc.multiply(numbers, factor).cast(pa.timestamp("us")), to_type)
 
 
 def widening_factor(from_type: str, to_type: str) -> int:
@@ -222,6 +211,20 @@ def widening_factor(from_type: str, to_type: str) -> int:
     if source is not None and scale is not None and source <= scale:
         return int(10 ** (scale - source))
     raise ColumnTypeError(column="", type=to_type, reason=f"keys of type {from_type} do not widen to it")
+
+
+def widens(from_type: str, to: str | DataType) -> bool:
+    """Whether keys of one type can be told as keys of another, or asked for values of a logical type."""
+    try:
+        return widening_factor(from_type, to if isinstance(to, str) else key_type_of(to)) > 0
+    except ColumnTypeError:
+        return False
+
+
+def widest(key_types: Iterable[str]) -> str | None:
+    """The one of some key types that all others widen to; None where there is none."""
+    held = sorted(set(key_types))
+    return next((wide for wide in held if all(widens(other, wide) for other in held)), None)
 
 
 def _short(value: bytes) -> bytes:

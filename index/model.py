@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tailbit.errors import ColumnTypeError
 from tailbit.index.keys import key_type_of
 from tailbit.tables.model import Column, FileSlice, Fingerprint, Version
+
+ROWS_PER_SPACE = 1 << 26
+"""Most rows that a task or a merge lays into one row space; a larger file is alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +92,23 @@ class FileRecord:
         """Whether no file was written in its place since, by size and time."""
         return (self.size, self.mtime) == (slice_.size, slice_.mtime)
 
+    def is_reachable(self, earliest: Version | None) -> bool:
+        """Whether a source version from `earliest` on (None: any) holds the file."""
+        return earliest is None or self.left is None or self.left > earliest
+
 
 def _without_null(partition: Mapping[str, str | None]) -> dict[str, str]:
     return {name: text for name, text in partition.items() if text is not None}
+
+
+class NewClaim(NamedTuple):
+    """A file's claim of a row space, and the one that takes its place; None where its bits are dropped."""
+
+    path: str
+    space: str
+    base: int
+    new_space: str | None
+    new_base: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +121,6 @@ class Ledger:
     the commit `version`. `uncounted`: live files whose rows are in no value count.
     """
 
-    seq: int
     round: int
     lineage: int
     version: Version
@@ -115,6 +132,7 @@ class Ledger:
     query_id: str
     batch_id: int
     committed_at: int
+    seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)

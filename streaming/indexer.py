@@ -100,6 +100,7 @@ class Indexer:
             lineage=plan.lineage,
             version=end.covers,
             dropped=frozenset(self._index.settings.dropped),
+            kinds=self._index.kinds,
         )
         results, skipped = self._build(works, template)
         built = time.perf_counter()

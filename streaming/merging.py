@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tailbit.errors import TailbitError
-from tailbit.index.maintenance.merge import MergeGroup, MergePlan, merge_due, run_merge
+from tailbit.index.kinds.merging import MergeGroup
+from tailbit.index.kinds.schemas import Kinds
+from tailbit.index.maintenance.due import MergePlan, merge_due
+from tailbit.index.maintenance.merge import run_merge
 from tailbit.index.store.table import IndexTable
 from tailbit.tables.table import Table
 
@@ -82,7 +85,8 @@ class Merger:
         try:
             self._spark.sparkContext.setJobDescription(f"merge {len(group.inputs)} {group.kind} files")
             frame = self._spark.range(1, numPartitions=1)
-            row = frame.mapInArrow(_merge_task(self._index.path, plan), "result binary").collect()[0]
+            task = _merge_task(self._index.path, self._index.kinds, plan)
+            row = frame.mapInArrow(task, "result binary").collect()[0]
         except (Py4JError, OSError):
             return
         result = pickle.loads(row.result)
@@ -90,18 +94,21 @@ class Merger:
             self._failed = result
 
 
-def _merge_task(path: str, plan: MergePlan) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _merge_task(
+    path: str, kinds: Kinds, plan: MergePlan
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What the worker runs; a named error travels as a value, to arrive by name."""
 
     def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
-            yield pa.record_batch({"result": pa.array([pickle.dumps(_merged(path, plan))], pa.binary())})
+            result = pickle.dumps(_merged(path, kinds, plan))
+            yield pa.record_batch({"result": pa.array([result], pa.binary())})
 
     return merge
 
 
-def _merged(path: str, plan: MergePlan) -> bool | TailbitError:
+def _merged(path: str, kinds: Kinds, plan: MergePlan) -> bool | TailbitError:
     try:
-        return run_merge(IndexTable.open(path), plan)
+        return run_merge(IndexTable.open(path, kinds), plan)
     except TailbitError as error:
         return error

@@ -195,7 +195,7 @@ class IndexedTable:
         >>> report.sound, report.problems, report.postings
         (True, [], 4)
         """
-        from tailbit.index.maintenance.verify import Report, verify
+        from tailbit.index.maintenance.verify import Problem, Report, verify
 
         samples, seed = whole("samples", samples), whole("seed", seed, negative=True)
         if progress is not None:
@@ -207,7 +207,7 @@ class IndexedTable:
         state = seen.state
         if seen._index is None:
             report = Report(state=state)
-            report.wrong(f"index {self.index_path}", str(seen.damage))
+            report.note(Problem(f"index {self.index_path}", str(seen.damage)))
             return report
         snapshot = seen._covered_snapshot(state)
         return verify(

@@ -1,25 +1,60 @@
-"""Changes of value counts, summed per column and key, and written as one file of kind `value_counts`."""
+"""Kind `value_counts`: changes of how many visible rows have a value, per column and key; their sum counts.
+
+Written by the task that posts and counts (`Tally`), summed where they are read or merged.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tailbit.index.kinds.lookups import add_up
+from tailbit.index.keys import widen_keys
+from tailbit.index.kinds.kind import Kind, View
+from tailbit.index.kinds.merging import Merged, MergeGroup
+from tailbit.index.kinds.rows import no_rows, read_groups
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
+from tailbit.index.parquet.sorted_rows import GROUP_ROWS, aligned, sort, starts
 from tailbit.tables.storage import Storage
 
-KIND = "value_counts"
-_ROWS_PER_GROUP = 10_000
+Counts = tuple[pa.BinaryArray, npt.NDArray[np.int64]]
+"""Keys in order (null, for NULL, first) and how many rows have each."""
 
-SCHEMA = pa.schema(
-    [("column", pa.string()), ("key_type", pa.string()), ("key", pa.binary()), ("delta", pa.int64())]
-)
+
+@dataclass(frozen=True)
+class ValueCountsKind(Kind["ValueCounts"]):
+    """One row is a change: of two rows of one column, key type and key the sum counts."""
+
+    name: ClassVar[str] = "value_counts"
+    schema: ClassVar[pa.Schema] = pa.schema(
+        [("column", pa.string()), ("key_type", pa.string()), ("key", pa.binary()), ("delta", pa.int64())]
+    )
+    sorted_by: ClassVar[tuple[str, ...]] = ("column", "key_type", "key")
+
+    def reader(self, view: View) -> ValueCounts:
+        """Sums per column, kept as long as no file goes."""
+        return ValueCounts(view)
+
+    def renewed(
+        self, reader: ValueCounts, view: View, added: Sequence[IndexFile], removed: Sequence[str]
+    ) -> ValueCounts:
+        """The same reader: each sum remembers the files that it is of."""
+        return reader
+
+    def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
+        """One row a key that any row is left of."""
+        inputs = [self.batches(view.storage, path) for path in group.inputs]
+        sums = (add_up(rows).select(self.schema.names) for rows in aligned(inputs, self.sorted_by))
+        return Merged(tuple(self.write_stream(view.storage, sums)))
+
+
+VALUE_COUNTS = ValueCountsKind()
 
 
 @dataclass
@@ -59,13 +94,81 @@ def write_value_counts(storage: Storage, tally: Tally) -> IndexFile | None:
     parts = [(c, t, tally.sums(c, t)) for c, t in tally.columns]
     if not any(len(table) for _, _, table in parts):
         return None
-
-    return write_index_file(storage, KIND, KIND, lambda path: write_parquet(path, SCHEMA, _groups(parts)))
+    name, schema = VALUE_COUNTS.name, VALUE_COUNTS.schema
+    return write_index_file(storage, name, name, lambda path: write_parquet(path, schema, _groups(parts)))
 
 
 def _groups(parts: list[tuple[str, str, pa.Table]]) -> Iterator[pa.Table]:
     for column, key_type, table in parts:
-        for start in range(0, len(table), _ROWS_PER_GROUP):
-            part = table.slice(start, _ROWS_PER_GROUP)
+        for start in range(0, len(table), GROUP_ROWS):
+            part = table.slice(start, GROUP_ROWS)
             constant = [pa.repeat(text, len(part)) for text in (column, key_type)]
-            yield pa.table([*constant, part["key"], part["delta"]], schema=SCHEMA)
+            yield pa.table([*constant, part["key"], part["delta"]], schema=VALUE_COUNTS.schema)
+
+
+class ValueCounts:
+    """Visible rows per key of a column: the sum of all recorded deltas."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._sums: dict[tuple[str, str], tuple[frozenset[str], pa.Table]] = {}
+
+    def of(self, column: str, key_type: str) -> Counts:
+        """Keys in order (null, for NULL, first) and how many visible rows have each; none is zero.
+
+        Cost: only files that have come since the last call, as long as none has gone.
+        """
+        paths, storage = self._view.paths_of(VALUE_COUNTS), self._view.storage
+        seen, sums = self._sums.get((column, key_type), (frozenset(), None))
+        if sums is None or not seen <= paths:
+            seen, sums = frozenset(), _NO_COUNTS
+        parts = [sums, *(_deltas(storage, p, column, key_type) for p in sorted(paths - seen))]
+        if len(parts) > 1:
+            sums = add_up(pa.concat_tables(parts))
+            self._sums[column, key_type] = (paths, sums)
+        return sums["key"].combine_chunks(), np.asarray(sums["delta"], dtype=np.int64)
+
+
+_NO_COUNTS = no_rows(pa.schema([("key", pa.binary()), ("delta", pa.int64())]))
+
+
+def stored_counts(storage: Storage, paths: Iterable[str], column: str) -> Iterator[tuple[str, Counts]]:
+    """Per key type of a column, its keys (null first) and their summed deltas, none zero; nothing widened.
+
+    Cost: every row of the column in the files.
+    """
+    schema = VALUE_COUNTS.schema
+    parts = [read_groups(storage, path, "column", column, schema.names) for path in paths]
+    parts = [part.filter(pc.equal(part["column"], column)) for part in parts]
+    rows = add_up(pa.concat_tables([no_rows(schema), *parts]))
+    for key_type in pc.unique(rows["key_type"]).to_pylist():
+        mine = rows.filter(pc.equal(rows["key_type"], key_type))
+        yield key_type, (mine["key"].combine_chunks(), np.asarray(mine["delta"], dtype=np.int64))
+
+
+def _deltas(storage: Storage, path: str, column: str, key_type: str) -> pa.Table:
+    rows = read_groups(storage, path, "column", column, ["column", "key_type", "key", "delta"])
+    rows = rows.filter(pc.equal(rows["column"], column))
+    parts = [_NO_COUNTS]
+    for stored in pc.unique(rows["key_type"]).to_pylist():
+        mine = rows.filter(pc.equal(rows["key_type"], stored))
+        keys = mine["key"].combine_chunks()
+        keys = keys if stored == key_type else widen_keys(keys, stored, key_type)
+        parts.append(pa.table({"key": keys, "delta": mine["delta"].cast(pa.int64())}))
+    return pa.concat_tables(parts)
+
+
+def add_up(deltas: pa.Table) -> pa.Table:
+    """Deltas summed per all other columns, zero sums dropped, sorted with null keys first.
+
+    By sorting, since what pyarrow has for it imports its dataset module: a second that a query cannot afford.
+    """
+    if not len(deltas):
+        return deltas
+    names = [name for name in deltas.column_names if name != "delta"]
+    ordered = sort(deltas, names)
+    first = starts(ordered, names)
+    sums = np.add.reduceat(np.asarray(ordered["delta"], dtype=np.int64), first)
+    some = sums != 0
+    at = deltas.column_names.index("delta")
+    return ordered.take(pa.array(first[some])).set_column(at, "delta", pa.array(sums[some]))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tailbit.errors import CommitConflictError, SettingsError
-from tailbit.index.kinds.records import without_columns
+from tailbit.index.kinds.files.rows import without_columns
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
 from tailbit.index.model import IndexedColumn, IndexFile, Ledger, Settings
 from tailbit.index.store.table import IndexTable

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 
 from tailbit.errors import CommitConflictError, NoIndexError, SettingsError, UsageError
-from tailbit.index.kinds.records import FORMAT
+from tailbit.index.kinds.settings import FORMAT
 from tailbit.index.model import IndexedColumn, Settings
 from tailbit.index.store.table import IndexTable
 from tailbit.tables.table import Table

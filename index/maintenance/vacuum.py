@@ -10,7 +10,6 @@ import time
 import pyarrow.parquet as pq
 
 from tailbit.faults import Fault, fault_point
-from tailbit.index.kinds import records as kinds
 from tailbit.index.store.table import IndexTable
 
 _MILLIS_PER_HOUR = 3_600_000
@@ -69,8 +68,8 @@ def _tombstones(index: IndexTable) -> set[str]:
 
 def _older_than(index: IndexTable, oldest_ms: float) -> list[str]:
     return [
-        f"kind={kind}/{entry.name}"
-        for kind in kinds.SCHEMAS
-        for entry in index.storage.list(f"kind={kind}")
+        f"kind={kind.name}/{entry.name}"
+        for kind in index.kinds
+        for entry in index.storage.list(f"kind={kind.name}")
         if entry.mtime_ms < oldest_ms
     ]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import struct
 import uuid
 from collections.abc import Callable, Collection, Iterable
 
@@ -20,10 +19,11 @@ import pyarrow.parquet as pq
 from tailbit.errors import CorruptIndexError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import IndexFile
+from tailbit.tables.parquet.file import read_footer
 from tailbit.tables.storage import Storage, sync_folder
 
-_MAGIC = b"PAR1"
-_TAIL = 8
+_ENDS = 12
+"""Bytes of a Parquet file around its data and its footer: `PAR1`, and at the end a length and `PAR1`."""
 
 
 def write_index_file(storage: Storage, kind: str, stem: str, write: Callable[[str], None]) -> IndexFile:
@@ -75,11 +75,8 @@ def _flushed(path: str) -> tuple[bytes, int]:
     """Flush a Parquet file to disk; its footer and its size."""
     with open(path, "rb") as file:
         os.fsync(file.fileno())
-        size = file.seek(0, os.SEEK_END)
-        file.seek(size - _TAIL)
-        (length,) = struct.unpack("<I", file.read(4))
-        file.seek(size - _TAIL - length)
-        return file.read(length), size
+    with pa.OSFile(path, mode="rb") as source:
+        return read_footer(source), source.size()
 
 
 def open_index_file(storage: Storage, path: str) -> pq.ParquetFile:
@@ -113,13 +110,15 @@ def reopen_index_file(storage: Storage, path: str, footer: pq.FileMetaData | Non
 
 
 def _check_footer(storage: Storage, path: str, length: int, wanted: str) -> None:
-    with open(storage.local_path(path), "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        if size < length + _TAIL + len(_MAGIC):
+    with storage.open(path) as source:
+        size = source.size()
+        if size < length + _ENDS:
             raise CorruptIndexError(file=path, reason=f"it is truncated: {size} bytes")
-        file.seek(size - _TAIL - length)
-        tail = file.read(length + _TAIL)
-    if tail[-4:] != _MAGIC or struct.unpack("<I", tail[-_TAIL:-4])[0] != length:
+        try:
+            footer = read_footer(source)
+        except ValueError:
+            footer = b""
+    if len(footer) != length:
         raise CorruptIndexError(file=path, reason="it is truncated or altered at its end")
-    if hashlib.sha256(tail[:length]).hexdigest()[:16] != wanted:
+    if hashlib.sha256(footer).hexdigest()[:16] != wanted:
         raise CorruptIndexError(file=path, reason="its footer is not the one that was written")

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.records import column_sets
+from tailbit.index.kinds.files.rows import column_sets
 from tailbit.index.query.damages import Damages
 from tailbit.index.query.row_space import FileNumbers, Ints, PartitionTexts, SpaceView
 from tailbit.index.store.table import IndexTable

@@ -30,13 +30,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from tailbit.errors import ColumnTypeError
-from tailbit.index.keys import key_type_of, widening_factor
+from tailbit.index.keys import widens
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Leaf
 from tailbit.index.predicate.truth import partition_values_match
 from tailbit.tables.file_list import FileList
-from tailbit.tables.model import Column, DataType
+from tailbit.tables.model import Column
 
 FileNumbers = npt.NDArray[np.int64]
 """Row numbers of files in `snapshot.files`."""
@@ -235,14 +234,6 @@ class SpaceView:
         return np.array(
             [bits.range_cardinality(a, b) for a, b in zip(lows, highs, strict=True)], dtype=np.int64
         )
-
-
-def widens(stored: str, type_: DataType) -> bool:
-    """Whether keys of a stored type can be asked for values of a column's current type."""
-    try:
-        return widening_factor(stored, key_type_of(type_)) > 0
-    except ColumnTypeError:
-        return False
 
 
 def claims(bases: Ints, rows: Ints) -> BitMap:

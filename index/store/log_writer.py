@@ -10,9 +10,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from tailbit.errors import CommitConflictError, StorageError
 from tailbit.faults import Fault, fault_point
-from tailbit.index.kinds.records import kind_of, table_schema
+from tailbit.index.kinds.rows import kind_of
 from tailbit.index.model import IndexFile
 from tailbit.tables.storage import Storage
 
@@ -62,9 +64,10 @@ class LogWriter:
     Holds one handle of the table between commits, so that a commit costs what it adds.
     """
 
-    def __init__(self, storage: Storage, path: str) -> None:
+    def __init__(self, storage: Storage, path: str, schema: pa.Schema) -> None:
         self._storage = storage
         self._path = path
+        self._schema = schema
         self._handle: DeltaTable | None = None
 
     def create(self, index_id: str, files: Sequence[IndexFile]) -> None:
@@ -80,7 +83,7 @@ class LogWriter:
         try:
             create_table_with_add_actions(
                 self._storage.local_path(""),
-                Schema.from_arrow(table_schema()),
+                Schema.from_arrow(self._schema),
                 [_add(file, True) for file in files],
                 mode="error",
                 partition_by=["kind"],
@@ -126,7 +129,7 @@ class LogWriter:
             handle.create_write_transaction(
                 [*(_add(f, data_change) for f in adds), *gone],
                 "append",
-                Schema.from_arrow(table_schema()),
+                Schema.from_arrow(self._schema),
                 partition_by=["kind"],
                 commit_properties=_properties(index_id, seq),
                 post_commithook_properties=_no_hooks(),

@@ -6,14 +6,19 @@ Nothing here knows versions or commits: `IndexTable` tells which files come and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
 
 import pyarrow as pa
 
 from tailbit.errors import ForeignIndexError
-from tailbit.index.kinds import records as kinds
+from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.files.recorded import RecordedFiles
-from tailbit.index.kinds.lookups import HiddenRows, ValueCounts
+from tailbit.index.kinds.kind import Kind, R
+from tailbit.index.kinds.ledger import LEDGER
+from tailbit.index.kinds.rows import kind_of
+from tailbit.index.kinds.settings import SETTINGS, settings_from_arrow
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.tables.storage import Storage
 
@@ -32,84 +37,84 @@ class IndexState:
         self.storage = storage
         self.path = path
         self.files: dict[str, IndexFile] = {file.path: file for file in files}
-        self.hidden = HiddenRows(storage)
-        self.counts = ValueCounts(storage)
-        self._recorded: RecordedFiles | None = None
-        self._spaces: dict[str, list[Segment]] | None = None
-        self._segments: dict[str, Segment] = {}
+        self._readers: dict[Kind[Any], Any] = {}
         self.settings: Settings
         self.ledger: Ledger | None
         self.seq: int
         self._read_settings()
         self._read_ledger()
 
-    def files_of(self, kind: str) -> list[IndexFile]:
+    def files_of(self, kind: Kind[Any]) -> list[IndexFile]:
         """The live files of one kind."""
-        return [file for path, file in self.files.items() if kinds.kind_of(path) == kind]
+        return [file for path, file in self.files.items() if kind_of(path) == kind.name]
 
-    def paths_of(self, kind: str) -> frozenset[str]:
+    def paths_of(self, kind: Kind[Any]) -> frozenset[str]:
         """The paths of the live files of one kind."""
         return frozenset(file.path for file in self.files_of(kind))
+
+    def reader(self, kind: Kind[R]) -> R:
+        """What a kind reads of its live files, made when first asked and kept up to date."""
+        if kind not in self._readers:
+            self._readers[kind] = kind.reader(self)
+        return cast(R, self._readers[kind])
 
     @property
     def recorded(self) -> RecordedFiles:
         """What is recorded of every source file."""
-        if self._recorded is None:
-            self._recorded = RecordedFiles(self._read_all(kinds.FILES))
-        return self._recorded
+        return self.reader(FILES)
 
     @property
     def spaces(self) -> Mapping[str, list[Segment]]:
         """Row space to its segments; a segment stays the same object, with its footer, while it is live."""
-        if self._spaces is None:
-            self._spaces = {}
-            for path in sorted(self.paths_of(kinds.BITMAP_INDEX)):
-                segment = self._segments.setdefault(path, Segment(self.storage, path))
-                self._spaces.setdefault(segment.space, []).append(segment)
-        return self._spaces
+        return self.reader(BITMAP_INDEX).by_space
 
     def extend(self, added: Sequence[IndexFile], removed: Sequence[str]) -> None:
         """Files that another process has committed come and go. Cost: reads the records that came."""
-        before = {kind: self.paths_of(kind) for kind in (kinds.SETTINGS, kinds.LEDGER)}
-        self.swap(added, removed)
-        if self.paths_of(kinds.SETTINGS) != before[kinds.SETTINGS]:
+        before = {kind: self.paths_of(kind) for kind in (SETTINGS, LEDGER)}
+        self._swap(added, removed)
+        if self.paths_of(SETTINGS) != before[SETTINGS]:
             self._read_settings()
-        if self.paths_of(kinds.LEDGER) != before[kinds.LEDGER]:
+        if self.paths_of(LEDGER) != before[LEDGER]:
             self._read_ledger()
-        if self._recorded is not None:
-            for file in added:
-                if kinds.kind_of(file.path) == kinds.FILES:
-                    self._recorded.extend_rows(kinds.read_records(self.storage, file.path))
-
-    def swap(self, added: Sequence[IndexFile], removed: Sequence[str]) -> None:
-        """Files come and go whose content is known already."""
-        for path in removed:
-            self.files.pop(path, None)
-            self._segments.pop(path, None)
-        self.files.update({file.path: file for file in added})
-        self._spaces = None
-        self.hidden.forget(removed)
+        self._renew(self._readers, added, removed)
 
     def note(
-        self, records: Sequence[FileRecord] | pa.Table, ledger: Ledger | None, settings: Settings, seq: int
+        self,
+        added: Sequence[IndexFile],
+        removed: Sequence[str],
+        records: Sequence[FileRecord] | pa.Table,
+        ledger: Ledger | None,
+        settings: Settings,
+        seq: int,
     ) -> None:
-        """Take in what was committed by this process."""
+        """Take in what was committed by this process: of kind `files`, `records` is all there is to know."""
+        self._swap(added, removed)
         self.seq, self.ledger, self.settings = seq, ledger, settings
-        if self._recorded is not None and isinstance(records, pa.Table):
-            self._recorded.extend_rows(records)
-        elif self._recorded is not None:
-            self._recorded.extend(records)
+        self._renew([kind for kind in self._readers if kind != FILES], added, removed)
+        if FILES in self._readers and isinstance(records, pa.Table):
+            self.recorded.extend_rows(records)
+        elif FILES in self._readers:
+            self.recorded.extend(records)
+
+    def _swap(self, added: Sequence[IndexFile], removed: Sequence[str]) -> None:
+        for path in removed:
+            self.files.pop(path, None)
+        self.files.update({file.path: file for file in added})
+
+    def _renew(self, known: Iterable[Kind[Any]], added: Sequence[IndexFile], removed: Sequence[str]) -> None:
+        for kind in list(known):
+            renewed = kind.renewed(self._readers[kind], self, added, removed)
+            if renewed is None:
+                del self._readers[kind]
+            else:
+                self._readers[kind] = renewed
 
     def _read_settings(self) -> None:
-        rows = self._read_all(kinds.SETTINGS)
+        rows = SETTINGS.reader(self)
         if not len(rows):
             raise ForeignIndexError(path=self.path, reason=_NO_SETTINGS)
-        self.settings, self.seq = kinds.settings_from_arrow(rows, self.path)
+        self.settings, self.seq = settings_from_arrow(rows, self.path)
 
     def _read_ledger(self) -> None:
-        self.ledger = kinds.ledger_from_arrow(self._read_all(kinds.LEDGER))
+        self.ledger = LEDGER.reader(self)
         self.seq = max(self.seq, -1 if self.ledger is None else self.ledger.seq)
-
-    def _read_all(self, kind: str) -> pa.Table:
-        parts = [kinds.read_records(self.storage, file.path) for file in self.files_of(kind)]
-        return pa.concat_tables([kinds.no_rows(kinds.SCHEMAS[kind]), *parts])

@@ -7,10 +7,10 @@ all. Nothing here reads the source. Reading imports neither deltalake nor Spark.
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyroaring import BitMap
@@ -23,29 +23,25 @@ from tailbit.errors import (
     NotATableError,
     UnsupportedFeatureError,
 )
-from tailbit.index.kinds import records as kinds
 from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.files.recorded import RecordedFiles
-from tailbit.index.kinds.lookups import Counts, stored_counts
+from tailbit.index.kinds.files.rows import QUERY_COLUMNS, files_to_arrow, stamped, stamped_rows
+from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
+from tailbit.index.kinds.kind import Kind
+from tailbit.index.kinds.ledger import LEDGER, ledger_to_arrow
+from tailbit.index.kinds.schemas import KINDS, Kinds
+from tailbit.index.kinds.settings import SETTINGS, settings_to_arrow
+from tailbit.index.kinds.value_counts import VALUE_COUNTS, Counts, stored_counts
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.index.store.log_writer import LOG_CHECKPOINT_EVERY, LogWriter
 from tailbit.index.store.state import IndexState
+from tailbit.index.store.statistics import IndexStatistics, statistics_of
 from tailbit.tables import open_table
 from tailbit.tables.model import FileSlice
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 from tailbit.tables.table import Table
-
-
-@dataclass(frozen=True, slots=True)
-class IndexStatistics:
-    """Sizes of an index: live files and bytes per kind, segments, row spaces."""
-
-    version: int
-    files: Mapping[str, int]
-    bytes: Mapping[str, int]
-    segments: int
-    spaces: int
 
 
 class IndexTable:
@@ -57,17 +53,18 @@ class IndexTable:
     of its own.
     """
 
-    def __init__(self, path: str, storage: Storage, log: Table) -> None:
+    def __init__(self, path: str, storage: Storage, log: Table, kinds: Kinds = KINDS) -> None:
         self.path = path
         self.storage = storage
         self.log = log
         self.lock = threading.RLock()
-        self._writer = LogWriter(storage, path)
+        self.kinds = kinds
+        self._writer = LogWriter(storage, path, kinds.table_schema())
         self._load()
 
     @classmethod
-    def create(cls, path: str, settings: Settings) -> IndexTable:
-        """Make an empty index that remembers `settings`, in one commit.
+    def create(cls, path: str, settings: Settings, kinds: Kinds = KINDS) -> IndexTable:
+        """Make an empty index that remembers `settings`, in one commit; `kinds`: what it is made of.
 
         Raises:
             CommitConflictError: there is an index already, or another process makes it at this moment.
@@ -77,13 +74,13 @@ class IndexTable:
         _refuse_foreign(path, storage)
         if storage.list("_delta_log"):
             raise CommitConflictError(version=0, path=path)
-        file = kinds.write_records(storage, kinds.settings_to_arrow(settings, 0), kinds.SETTINGS)
-        LogWriter(storage, path).create(settings.index_id, [file])
-        return cls.open(path)
+        file = SETTINGS.write(storage, settings_to_arrow(settings, 0))
+        LogWriter(storage, path, kinds.table_schema()).create(settings.index_id, [file])
+        return cls.open(path, kinds)
 
     @classmethod
-    def open(cls, path: str) -> IndexTable:
-        """The index at its newest version.
+    def open(cls, path: str, kinds: Kinds = KINDS) -> IndexTable:
+        """The index at its newest version. Files of a kind that is not among `kinds` are left alone.
 
         Cost: one log listing, the settings and ledger records; the rest is read when asked.
 
@@ -94,7 +91,7 @@ class IndexTable:
         """
         storage = Storage(path)
         try:
-            return cls(path, storage, open_table(path))
+            return cls(path, storage, open_table(path), kinds)
         except NotATableError as nothing:
             _refuse_foreign(path, storage)
             raise NoIndexError(path=path) from nothing
@@ -113,7 +110,7 @@ class IndexTable:
     def _refresh(self) -> bool:
         if self.log.fingerprint_stat(self.version) != self._seen:
             # Deleted, put back from a backup, built anew, or so far ahead that our commit was cleaned up.
-            fresh = IndexTable.open(self.path)
+            fresh = IndexTable.open(self.path, self.kinds)
             self.__dict__.update(fresh.__dict__ | {"lock": self.lock})
             return True
         head = self.log.head()
@@ -128,6 +125,11 @@ class IndexTable:
         self._state.extend(added, [c.path for c in changes.slices if c.new is None])
         self._at(head)
         return True
+
+    @property
+    def state(self) -> IndexState:
+        """What this version says, to be read."""
+        return self._state
 
     @property
     def files(self) -> Mapping[str, IndexFile]:
@@ -159,7 +161,7 @@ class IndexTable:
         """What is recorded of every source file; read at the first use."""
         return self._state.recorded
 
-    def files_of(self, kind: str) -> list[IndexFile]:
+    def files_of(self, kind: Kind[Any]) -> list[IndexFile]:
         """The live index files of one kind."""
         return self._state.files_of(kind)
 
@@ -173,7 +175,7 @@ class IndexTable:
 
     def files_table(self) -> pa.Table:
         """The newest record per path, columnar, without a Python step per file."""
-        return self.recorded.table().select(kinds.QUERY_COLUMNS)
+        return self.recorded.table().select(QUERY_COLUMNS)
 
     def spaces(self) -> Mapping[str, list[Segment]]:
         """Row space to its segments."""
@@ -186,26 +188,21 @@ class IndexTable:
     def hidden_rows(self, identity: str) -> BitMap | None:
         """The rows hidden under a deletion vector identity; None where the index does not know it."""
         with self.lock:
-            return self._state.hidden.get(self._state.paths_of(kinds.HIDDEN_ROWS), identity)
+            return self._state.reader(HIDDEN_ROWS).get(identity)
 
     def value_counts(self, column: str, key_type: str | None = None) -> Counts:
         """Keys of an indexed column, in its settings' key type or a wider one, and their visible rows."""
         with self.lock:
             key_type = key_type or next(c.key_type for c in self.settings.columns if c.id == column)
-            return self._state.counts.of(self._state.paths_of(kinds.VALUE_COUNTS), column, key_type)
+            return self._state.reader(VALUE_COUNTS).of(column, key_type)
 
     def stored_counts(self, column: str) -> Iterator[tuple[str, Counts]]:
         """Per key type in which a column has been counted, its keys and visible rows as they are stored."""
-        return stored_counts(self.storage, self._state.paths_of(kinds.VALUE_COUNTS), column)
+        return stored_counts(self.storage, self._state.paths_of(VALUE_COUNTS), column)
 
     def statistics(self) -> IndexStatistics:
         """Sizes by the log alone: nothing is read."""
-        files: Counter[str] = Counter()
-        sizes: Counter[str] = Counter()
-        for path, file in self.files.items():
-            files[kinds.kind_of(path)] += 1
-            sizes[kinds.kind_of(path)] += file.size
-        return IndexStatistics(self.version, files, sizes, files[kinds.BITMAP_INDEX], len(self.spaces()))
+        return statistics_of(self.version, self._state)
 
     def commit(
         self,
@@ -234,11 +231,10 @@ class IndexTable:
         ledger = None if ledger is None else replace(ledger, seq=seq)
         if ledger is None and settings is None:
             settings = self.settings
-        stamped: Sequence[FileRecord] | pa.Table
-        rows = isinstance(records, pa.Table)
-        stamped = kinds.stamped_rows(records, seq) if rows else kinds.stamped(records, seq)
+        mine: Sequence[FileRecord] | pa.Table
+        mine = stamped_rows(records, seq) if isinstance(records, pa.Table) else stamped(records, seq)
         heads, replaced = self._write_heads(ledger, settings, seq)
-        added = [*files, *self._write_files(stamped), *heads]
+        added = [*files, *self._write_files(mine), *heads]
         gone = [*removes, *replaced]
         self._writer.commit(
             self.version,
@@ -248,14 +244,13 @@ class IndexTable:
             [self.files[path] for path in gone],
             data_change=data_change,
         )
-        self._state.swap(added, gone)
-        self._state.note(stamped, ledger, settings or self.settings, seq)
+        self._state.note(added, gone, mine, ledger, settings or self.settings, seq)
         self._at(self.version + 1)
         if self.version % LOG_CHECKPOINT_EVERY == 0:
             self._writer.checkpoint()
 
     def checkpoint_log(self) -> None:
-        """Write a log checkpoint now and clean up older commits; done by itself every hundred commits."""
+        """Write a log checkpoint now and clean up older commits; `commit` does it by itself, now and then."""
         self._writer.checkpoint()
 
     def _load(self) -> None:
@@ -278,22 +273,22 @@ class IndexTable:
         self.version = version
         self._seen = self.log.fingerprint_stat(version)
 
-    def _write_files(self, stamped: Sequence[FileRecord] | pa.Table) -> list[IndexFile]:
-        if not len(stamped):
+    def _write_files(self, records: Sequence[FileRecord] | pa.Table) -> list[IndexFile]:
+        if not len(records):
             return []
-        rows = stamped if isinstance(stamped, pa.Table) else kinds.files_to_arrow(stamped)
-        return [kinds.write_records(self.storage, rows, kinds.FILES)]
+        rows = records if isinstance(records, pa.Table) else files_to_arrow(records)
+        return [FILES.write(self.storage, rows)]
 
     def _write_heads(
         self, ledger: Ledger | None, settings: Settings | None, seq: int
     ) -> tuple[list[IndexFile], list[str]]:
         """Write the new ledger and settings; return them and the files that they replace."""
-        rows: dict[str, pa.Table] = {}
+        rows: dict[Kind[Any], pa.Table] = {}
         if ledger is not None:
-            rows[kinds.LEDGER] = kinds.ledger_to_arrow(ledger)
+            rows[LEDGER] = ledger_to_arrow(ledger)
         if settings is not None:
-            rows[kinds.SETTINGS] = kinds.settings_to_arrow(settings, seq)
-        written = [kinds.write_records(self.storage, table, kind) for kind, table in rows.items()]
+            rows[SETTINGS] = settings_to_arrow(settings, seq)
+        written = [kind.write(self.storage, table) for kind, table in rows.items()]
         return written, [file.path for kind in rows for file in self.files_of(kind)]
 
 

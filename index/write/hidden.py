@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.records import HIDDEN_ROWS, SCHEMAS, write_stream
-from tailbit.index.model import FileRecord, IndexFile
+from tailbit.index.model import FileRecord
 from tailbit.index.store.table import IndexTable
 from tailbit.tables.model import FileSlice
 from tailbit.tables.storage import Storage
@@ -58,21 +55,3 @@ class HiddenRowsReader:
                 raise CorruptIndexError(file=record.path, reason=f"hidden rows {record.hidden} are lost")
             self._known[record.hidden] = found
         return self._known[record.hidden]
-
-
-def write_hidden_rows(storage: Storage, found: Mapping[str, BitMap]) -> IndexFile | None:
-    """Hidden rows by identity as one file sorted by identity; None where there are none."""
-    if not found:
-        return None
-    ids = sorted(found)
-    table = pa.table(
-        [ids, [len(found[i]) for i in ids], [found[i].serialize() for i in ids]],
-        schema=SCHEMAS[HIDDEN_ROWS],
-    )
-    (file,) = write_stream(storage, _one_by_one(table), HIDDEN_ROWS)
-    return file
-
-
-def _one_by_one(table: pa.Table) -> Iterator[pa.Table]:
-    """Each row on its own: row groups are cut by what rows weigh together."""
-    return (table.slice(row, 1) for row in range(len(table)))

@@ -6,12 +6,9 @@ import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tailbit.index.model import FileRecord
+from tailbit.index.model import ROWS_PER_SPACE, FileRecord
 from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, Rehide, Replace, Repost
 from tailbit.tables.model import FileSlice
-
-ROWS_PER_SPACE = 1 << 26
-"""Most rows that one task lays into one row space; a larger file is alone."""
 
 _HIDDEN_ONLY_BYTES = 1 << 20
 _BYTES_PER_ROW = 8
@@ -147,7 +144,7 @@ def uncounted_record(target: FileSlice, task: BuildTask, reason: str) -> FileRec
         footer="",
         partition=target.partition,
         space=None,
-        base=0,
+        base=None,
         columns=(),
         counted=False,
         hidden="",

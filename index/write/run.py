@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
+from functools import partial
 
 from pyroaring import BitMap
 
 from tailbit.index.kinds.bitmap_index.segment import write_segment
+from tailbit.index.kinds.hidden_rows import write_hidden_rows
+from tailbit.index.kinds.kind import Entering
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
 from tailbit.index.model import FileRecord, IndexFile
 from tailbit.index.write.counting import Counting
-from tailbit.index.write.hidden import HiddenRowsReader, write_hidden_rows
+from tailbit.index.write.hidden import HiddenRowsReader
 from tailbit.index.write.posting import Claim, DataFiles, post
 from tailbit.index.write.work import (
     BuildTask,
@@ -71,10 +74,17 @@ class _Run:
             self._count(work)
         files.append(write_value_counts(self._index, self._tally))
         files.append(write_hidden_rows(self._index, self._newly_hidden()))
+        fresh = (work for work in self._works if isinstance(work, (Enter, Replace)))
+        entering = [self._entering(claims[work.path]) for work in fresh]
+        for kind in self._task.kinds:
+            files += kind.write_stream(self._index, kind.build(entering))
         records = tuple(self._record(work, claims.get(work.path)) for work in self._works)
         rows = sum(c.rows for c in claims.values()) + self._counting.rows
         read = sum(c.slice.size for c in claims.values())
         return TaskResult(records, tuple(f for f in files if f is not None), rows, read)
+
+    def _entering(self, claim: Claim) -> Entering:
+        return Entering(claim.slice, claim.rows, partial(self._data.open, claim.slice))
 
     def _settled(self, work: FileWork) -> FileWork:
         """The work as it can be done: a file whose claim does not hold is replaced."""

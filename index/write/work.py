@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tailbit.index.keys import key_type_of
+from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.model import FileRecord, IndexFile
 from tailbit.tables.model import Column, FileSlice, Version
 
@@ -99,7 +100,8 @@ def to_post(work: FileWork) -> tuple[str, ...]:
 class BuildTask:
     """Files to bring to the state of source version `version`.
 
-    `dropped`: ids of columns whose old bits may lie in row spaces though no file has them posted.
+    `dropped`: ids of columns whose old bits may lie in row spaces though no file has them posted. `kinds`:
+    what the index is made of.
     """
 
     root: str
@@ -109,6 +111,7 @@ class BuildTask:
     lineage: int
     version: Version
     dropped: frozenset[str] = frozenset()
+    kinds: Kinds = KINDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,6 @@ class Written:
         for column in segment.columns:
             out += [segment.lookup(column, None), segment.select(column, [(None, False, None, False)])]
             out += [values.tolist() for values in map(np.asarray, segment.keys(column))]
-            out += [segment.key_count(column)]
         return out
 
 

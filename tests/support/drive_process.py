@@ -14,8 +14,9 @@ from pathlib import Path
 from support.drive import Drive
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset, snapshot_start
-from tailbit.index.kinds.records import FILES, SCHEMAS, write_records
-from tailbit.index.maintenance.merge import merge_due, run_merge
+from tailbit.index.kinds.files.kind import FILES
+from tailbit.index.maintenance.due import merge_due
+from tailbit.index.maintenance.merge import run_merge
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.streaming.settings import StreamSettings
 
@@ -54,7 +55,7 @@ def main(table: str, index: str, columns: str) -> None:
         logged.append(end)
     drive.index.checkpoint_log()
     for _ in range(2):
-        write_records(drive.index.storage, SCHEMAS[FILES].empty_table(), FILES)
+        FILES.write(drive.index.storage, FILES.schema.empty_table())
     vacuum(drive.index, older_than_hours=0)
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.index.kinds import records as kinds
-from tailbit.index.kinds.bitmap_index.segment import KIND, SCHEMA, Postings, write_segment
+from tailbit.index.kinds.bitmap_index.segment import NAME, SCHEMA, Postings, write_segment
+from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
+from tailbit.index.kinds.value_counts import VALUE_COUNTS
 from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, Settings
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.store.table import IndexTable
@@ -102,7 +103,7 @@ def counts(index: IndexTable, column: str, deltas: Mapping[bytes | None, int]) -
             "delta": [deltas[key] for key in keys],
         }
     )
-    return kinds.write_records(index.storage, table, kinds.VALUE_COUNTS)
+    return VALUE_COUNTS.write(index.storage, table)
 
 
 def hidden(index: IndexTable, rows: Mapping[str, Iterable[int]]) -> IndexFile:
@@ -114,7 +115,7 @@ def hidden(index: IndexTable, rows: Mapping[str, Iterable[int]]) -> IndexFile:
             "bitmap": pa.array([b.serialize() for b in bitmaps.values()], pa.binary()),
         }
     )
-    return kinds.write_records(index.storage, table, kinds.HIDDEN_ROWS)
+    return HIDDEN_ROWS.write(index.storage, table)
 
 
 def storage(path: str) -> Storage:
@@ -130,4 +131,4 @@ def unchecked_segment(storage: Storage, space: str, rows: int, *parts: Postings)
         return pa.table([*texts, part.keys, pa.array(part.cardinality), part.bitmaps], schema=schema)
 
     groups = [table(part) for part in parts]
-    return write_index_file(storage, KIND, space, lambda to: write_parquet(to, schema, groups, ["bitmap"]))
+    return write_index_file(storage, NAME, space, lambda to: write_parquet(to, schema, groups, ["bitmap"]))

@@ -16,7 +16,7 @@ from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.index_records import unchecked_segment
 from tailbit.index.kinds.bitmap_index.segment import Postings, Segment, write_segment
-from tailbit.index.kinds.records import read_records, write_records
+from tailbit.index.kinds.kind import Kind
 from tailbit.index.model import IndexFile
 from tailbit.index.store.table import IndexTable
 from tailbit.streaming.settings import StreamSettings
@@ -108,10 +108,11 @@ def eight_flights(path: str) -> DeltaBuilder:
     return builder
 
 
-def index_files(table: str | Path, kind: str) -> list[Path]:
-    """The live files of one kind of a table's index."""
+def index_files(table: str | Path, kind: str | Kind[Any]) -> list[Path]:
+    """The live files of one kind, or of the kind of a name, of a table's index."""
     index = IndexTable.open(f"{table}/_tailbit")
-    return [Path(index.storage.local_path(file.path)) for file in index.files_of(kind)]
+    kind_ = index.kinds[kind] if isinstance(kind, str) else kind
+    return [Path(index.storage.local_path(file.path)) for file in index.files_of(kind_)]
 
 
 def gone(path: Path) -> None:
@@ -177,9 +178,9 @@ def _broken(index: IndexTable, segment: Segment) -> IndexFile:
     return unchecked_segment(index.storage, segment.space, segment.rows, *parts)
 
 
-def rewrite(table: str | Path, kind: str, change: Callable[[pa.Table], pa.Table]) -> None:
+def rewrite(table: str | Path, kind: Kind[Any], change: Callable[[pa.Table], pa.Table]) -> None:
     """Commit the records of a kind changed, all in one file."""
     index = IndexTable.open(f"{table}/_tailbit")
     paths = [file.path for file in index.files_of(kind)]
-    rows = pa.concat_tables([read_records(index.storage, path) for path in paths])
-    index.commit([], [write_records(index.storage, change(rows), kind)], None, removes=paths)
+    rows = pa.concat_tables([kind.read(index.storage, path) for path in paths])
+    index.commit([], [kind.write(index.storage, change(rows))], None, removes=paths)

@@ -13,7 +13,8 @@ from pyroaring import BitMap
 
 from support.built import Built
 from support.delta_builder import DeltaBuilder
-from tailbit.index.kinds import records as kinds
+from tailbit.index.kinds.schemas import KINDS
+from tailbit.index.kinds.settings import FORMAT
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.store.table import IndexTable
 
@@ -85,8 +86,8 @@ def test_the_reader_in_the_page_has_fifty_lines() -> None:
 
 def test_the_page_names_every_kind_and_every_column() -> None:
     page = PAGE.read_text()
-    for kind, schema in kinds.SCHEMAS.items():
-        assert f"`{kind}`" in page
-        for name in schema.names:
+    for kind in KINDS:
+        assert f"`{kind.name}`" in page
+        for name in kind.schema.names:
             assert f"`{name}`" in page
-    assert f"number {kinds.FORMAT}" in page
+    assert f"number {FORMAT}" in page

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.index.kinds.bitmap_index.row_group import SINGLE, SINGLE_BYTES, read_bitmap, single_heads
-from tailbit.index.model import FileRecord
+from tailbit.index.model import FileRecord, NewClaim
 from tailbit.index.parquet.sorted_rows import starts
 
 Longs = npt.NDArray[np.int64]
@@ -72,16 +72,6 @@ class Input(NamedTuple):
     moves: Moves
     path: str
     rows: int
-
-
-class NewClaim(NamedTuple):
-    """A file's claim of a row space, and the one that takes its place; None where its bits are dropped."""
-
-    path: str
-    space: str
-    base: int
-    new_space: str | None
-    new_base: int | None
 
 
 def lay_out(

@@ -1,15 +1,12 @@
-"""A row group of postings in memory, decoded as far as it was asked; and the cache of these, one per process.
+"""A row group of postings in memory, decoded as far as it was asked.
 
 Bitmaps that come from here are shared: whoever changes one changes the answers of others.
 """
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
 from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +18,11 @@ from tailbit.errors import CorruptIndexError
 KeyRange = tuple["bytes | None", bool, "bytes | None", bool]
 """(low, low is included, high, high is included); None is unbounded. NULL is in no range."""
 
-CACHE_BYTES = 256 << 20
-"""Bytes of postings that one process keeps, serialized and decoded ones taken together."""
-
 _PER_KEY = 200
 """Bytes that a decoded bitmap takes beside its containers."""
 
 _SEARCHES = 4
-"""From so many searches on a list of keys is worth making."""
+"""After this many look-ups the keys are copied to a list, which is searched faster."""
 
 SINGLE_BYTES = 18
 """Bytes of a portable Roaring bitmap of one position."""
@@ -136,37 +130,3 @@ class RowGroup:
             found = read_bitmap(data, int(self._cardinality[at]), self._rows, self._path)
             self._bitmaps[at] = found
         return found
-
-
-T = TypeVar("T")
-
-
-class Cache:
-    """What was read, by key; the least recently used goes first, bounded by the bytes given with each."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit, self._size = limit, 0
-        self._held: OrderedDict[tuple[str, object], tuple[object, int]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: tuple[str, object], load: Callable[[], tuple[T, int]]) -> T:
-        """What is held under a key, else what `load` returns with its bytes; two threads may load one key."""
-        with self._lock:
-            found = self._held.get(key)
-            if found is not None:
-                self._held.move_to_end(key)
-                return found[0]  # type: ignore[return-value]
-        value, size = load()
-        with self._lock:
-            if key not in self._held:
-                self._held[key] = (value, size)
-                self._size += size
-            while self._size > self._limit and len(self._held) > 1:
-                self._size -= self._held.popitem(last=False)[1][1]
-        return value
-
-    def clear(self) -> None:
-        """Hold nothing: the next question reads from disk."""
-        with self._lock:
-            self._held.clear()
-            self._size = 0

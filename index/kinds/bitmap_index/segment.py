@@ -2,8 +2,8 @@
 
 A posting is (column, key) and the portable 32-bit Roaring bitmap of its positions in the row space. Rows are
 sorted by (column, key), NULL first; a column never shares a row group with another, so that the statistics of
-a row group name one column and a range of keys. Row groups hold at most KEYS_PER_GROUP keys and about
-BYTES_PER_GROUP of bitmaps: a look-up decodes one of them.
+a row group name one column and a range of keys. Row groups hold at most GROUP_ROWS keys and about
+GROUP_BYTES of bitmaps: a look-up decodes one of them.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.bitmap_index.row_group import CACHE_BYTES, Cache, KeyRange, RowGroup, read_bitmap
+from tailbit.index.kinds.bitmap_index.row_group import KeyRange, RowGroup, read_bitmap
 from tailbit.index.kinds.bitmap_index.written import check_bitmaps
 from tailbit.index.model import IndexFile
+from tailbit.index.parquet.cache import Cache
 from tailbit.index.parquet.index_file import (
     open_index_file,
     reopen_index_file,
     write_index_file,
     write_parquet,
 )
+from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
 from tailbit.tables.storage import Storage
 
-KIND = "bitmap_index"
-KEYS_PER_GROUP = 10_000
-BYTES_PER_GROUP = 1 << 20
+NAME = "bitmap_index"
 
 _ROWS = "tailbit.rows"
 _STORED = ("key", "cardinality", "bitmap")
@@ -79,7 +79,7 @@ def write_segment(storage: Storage, space: str, rows: int, postings: Iterable[Po
     """
     schema = SCHEMA.with_metadata({_ROWS: str(rows)})
     groups = _row_groups(_table(space, _checked(space, part, rows), schema) for part in postings)
-    return write_index_file(storage, KIND, space, lambda to: write_parquet(to, schema, groups, ["bitmap"]))
+    return write_index_file(storage, NAME, space, lambda to: write_parquet(to, schema, groups, ["bitmap"]))
 
 
 def _checked(space: str, part: Postings, rows: int) -> Postings:
@@ -116,13 +116,13 @@ def _row_groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _cut(table: pa.Table) -> Iterator[pa.Table]:
-    """Row groups of at most KEYS_PER_GROUP rows and BYTES_PER_GROUP of bitmaps, or of one larger bitmap."""
+    """Row groups of at most GROUP_ROWS rows and GROUP_BYTES of bitmaps, or of one larger bitmap."""
     ends = np.cumsum(np.asarray(pc.binary_length(table["bitmap"]), dtype=np.int64))
     start = 0
     while start < len(ends):
         before = int(ends[start - 1]) if start else 0
-        end = int(np.searchsorted(ends, before + BYTES_PER_GROUP, side="right"))
-        end = min(max(end, start + 1), start + KEYS_PER_GROUP)
+        end = int(np.searchsorted(ends, before + GROUP_BYTES, side="right"))
+        end = min(max(end, start + 1), start + GROUP_ROWS)
         yield table.slice(start, end - start)
         start = end
 
@@ -134,6 +134,9 @@ class _Place(NamedTuple):
     low: bytes | None
     high: bytes | None
 
+
+CACHE_BYTES = 256 << 20
+"""Bytes of postings that one process keeps, serialized and decoded ones taken together."""
 
 POSTINGS = Cache(CACHE_BYTES)
 """What this process has read of segments."""
@@ -200,10 +203,6 @@ class Segment:
                 keys += found_keys
                 bitmaps += found
         return keys, bitmaps
-
-    def key_count(self, column: str) -> int:
-        """Number of postings of a column, NULL's included; from the footer alone."""
-        return sum(self._footer.row_group(p.number).num_rows for p in self._places(column)[0])
 
     def keys(self, column: str) -> tuple[pa.BinaryArray, npt.NDArray[np.int64]]:
         """Keys of a column (null, for NULL, first) and their cardinalities; no bitmap is read."""

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.kinds.records import column_sets, files_from_arrow, files_to_arrow, newest_per_path
+from tailbit.index.kinds.files.rows import column_sets, files_from_arrow, files_to_arrow, newest_per_path
 from tailbit.index.model import FileRecord
 
 _MANY = 256

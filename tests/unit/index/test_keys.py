@@ -20,6 +20,7 @@ from tailbit.index.keys import (
     is_truncated,
     key_type_of,
     widen_keys,
+    widest,
 )
 from tailbit.tables.model import DataType
 
@@ -193,3 +194,18 @@ def test_keys_never_narrow() -> None:
 def test_a_type_without_an_order_of_bytes_has_no_key(name: str) -> None:
     with pytest.raises(ColumnTypeError, match="plain values"):
         key_type_of(DataType(name))
+
+
+@pytest.mark.parametrize(
+    ("types", "wide"),
+    [
+        (["integer"], "integer"),
+        (["integer", "decimal(2)", "decimal(5)"], "decimal(5)"),
+        (["double", "integer"], "double"),
+        (["date", "timestamp_ntz"], "timestamp_ntz"),
+        (["double", "decimal(2)", "integer"], None),
+        (["string", "integer"], None),
+    ],
+)
+def test_the_widest_key_type_is_the_one_that_all_others_widen_to(types: list[str], wide: str | None) -> None:
+    assert widest(types) == wide

@@ -16,7 +16,7 @@ from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.tables import index_of
 from tailbit.errors import UnsupportedFeatureError
-from tailbit.index.kinds.records import BITMAP_INDEX
+from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.index.store.table import IndexTable
 
 ROOT = Path(__file__).parents[3]
@@ -77,7 +77,7 @@ def test_a_newer_release_goes_on_where_this_one_stopped_without_a_rebuild(
     table: DeltaBuilder, tmp_path: Path
 ) -> None:
     index = f"{table.path}/_tailbit"
-    before = {path for path in IndexTable.open(index).files if path.startswith(f"kind={BITMAP_INDEX}")}
+    before = {path for path in IndexTable.open(index).files if path.startswith(f"kind={BITMAP_INDEX.name}")}
     program = (
         "import tailbit; from support.drive import Drive; from tailbit.tables.delta.log import protocol\n"
         f"done = Drive({table.path!r}, {index!r}).drain()\n"

@@ -16,7 +16,7 @@ from support.drive import Drive
 from support.tables import index_of
 from tailbit.checkpoints.recovery import Verdict
 from tailbit.errors import ColumnTypeError, NoIndexError, SettingsError, UnknownColumnError, UsageError
-from tailbit.index.kinds.records import BITMAP_INDEX
+from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.index.store.table import IndexTable
 from tailbit.status import status_of
 from tailbit.streaming.settings import StreamSettings
@@ -200,9 +200,9 @@ def test_the_bits_of_a_dropped_column_are_in_no_live_segment_once_an_indexer_mer
     index_of(path, ["a", "b"])
     opened = tailbit.open(path)
     opened.alter(drop=["b"])
-    before = IndexTable.open(f"{path}/_tailbit").statistics().bytes[BITMAP_INDEX]
+    before = IndexTable.open(f"{path}/_tailbit").statistics().bytes[BITMAP_INDEX.name]
     opened.compact()
-    assert IndexTable.open(f"{path}/_tailbit").statistics().bytes[BITMAP_INDEX] < before
+    assert IndexTable.open(f"{path}/_tailbit").statistics().bytes[BITMAP_INDEX.name] < before
 
 
 def mapped(*columns: tuple[str, str]) -> dict[str, object]:

@@ -15,9 +15,12 @@ from support.waiting import HANG_S
 from tailbit.errors import CorruptIndexError
 from tailbit.faults import InjectedFaultError
 from tailbit.index.keys import encode_array
-from tailbit.index.kinds import records as kinds
 from tailbit.index.kinds.bitmap_index.segment import Postings, write_segment
-from tailbit.index.maintenance.merge import merge_all, merge_due, run_merge, size_class
+from tailbit.index.kinds.merging import size_class
+from tailbit.index.kinds.schemas import BITMAP_INDEX, FILES, HIDDEN_ROWS, VALUE_COUNTS
+from tailbit.index.maintenance.due import merge_due
+from tailbit.index.maintenance.merge import merge_all, run_merge
+from tailbit.index.model import FileRecord
 from tailbit.index.store.table import IndexTable
 
 Postings_ = Mapping[tuple[str, bytes | None], BitMap]
@@ -65,7 +68,7 @@ def test_eight_row_spaces_become_one_that_says_the_same(tmp_path: Path) -> None:
     assert len(index.spaces()) == 1
     for found in (index, IndexTable.open(str(tmp_path))):
         assert said(found) == before
-        assert len(found.files_of(kinds.FILES)) <= 2
+        assert len(found.files_of(FILES)) <= 2
 
 
 def test_seven_files_of_a_class_are_left_alone(tmp_path: Path) -> None:
@@ -84,10 +87,10 @@ def test_a_merge_is_one_commit_that_changes_no_data(tmp_path: Path) -> None:
     before = index.ledger
     [plan] = merge_due(index)
     assert {group.kind for group in plan.groups} == {
-        kinds.BITMAP_INDEX,
-        kinds.FILES,
-        kinds.VALUE_COUNTS,
-        kinds.HIDDEN_ROWS,
+        BITMAP_INDEX.name,
+        FILES.name,
+        VALUE_COUNTS.name,
+        HIDDEN_ROWS.name,
     }
     assert run_merge(index, plan)
     assert index.version == version + 1
@@ -120,7 +123,7 @@ def test_what_no_retained_version_reaches_loses_bits_and_claim_in_one_commit(tmp
         assert gone is None or (gone.space, gone.base, gone.columns) == (None, None, ())
 
 
-def _left(record_: kinds.FileRecord, version: int) -> kinds.FileRecord:
+def _left(record_: FileRecord, version: int) -> FileRecord:
     from dataclasses import replace
 
     return replace(record_, left=version, counted=False, hidden="")
@@ -129,7 +132,7 @@ def _left(record_: kinds.FileRecord, version: int) -> kinds.FileRecord:
 def test_a_record_that_says_nothing_goes_only_where_no_older_one_can_come_back(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     index.commit([record(f"big{i}" + "x" * 200) for i in range(3000)] + [record("a")], [], ledger(0))
-    assert size_class(index.files_of(kinds.FILES)[0].size) > 0
+    assert size_class(index.files_of(FILES)[0].size) > 0
     for i in range(8):
         index.commit([record("a", left=3, counted=False)], [], ledger(i))
     merge_all(index)

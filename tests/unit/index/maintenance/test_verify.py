@@ -30,8 +30,8 @@ from support.tables import (
 )
 from tailbit.errors import NoIndexError
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS, Postings
-from tailbit.index.kinds.records import BITMAP_INDEX, FILES, HIDDEN_ROWS, VALUE_COUNTS
-from tailbit.index.maintenance.verify import Report
+from tailbit.index.kinds.schemas import BITMAP_INDEX, FILES, HIDDEN_ROWS, VALUE_COUNTS
+from tailbit.index.maintenance.verify import Problem, Report
 from tailbit.index.store.table import IndexTable
 
 
@@ -245,8 +245,8 @@ def test_progress_goes_from_nothing_to_all(path: str) -> None:
 
 def test_a_problem_is_noted_once() -> None:
     report = Report()
-    report.wrong("here", "this")
-    report.wrong("here", "this")
+    report.note(Problem("here", "this"))
+    report.note(Problem("here", "this"))
     assert len(report.problems) == 1
 
 

@@ -22,7 +22,7 @@ from tailbit.errors import (
     NoIndexError,
 )
 from tailbit.faults import InjectedFaultError
-from tailbit.index.kinds import records as kinds
+from tailbit.index.kinds.schemas import FILES, KINDS, LEDGER, SETTINGS
 from tailbit.index.store import log_writer
 from tailbit.index.store.table import IndexTable
 
@@ -54,8 +54,8 @@ def test_what_was_committed_is_in_memory_what_a_fresh_open_reads(tmp_path: Path)
     assert {r.path: r for r in fresh.live_records()} == by_path
     assert by_path["again"].size == 11
     assert fresh.spaces().keys() == index.spaces().keys()
-    assert len(fresh.files_of(kinds.LEDGER)) == 1
-    assert len(fresh.files_of(kinds.SETTINGS)) == 1
+    assert len(fresh.files_of(LEDGER)) == 1
+    assert len(fresh.files_of(SETTINGS)) == 1
 
 
 def test_effect_and_record_of_effect_are_one_commit(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_an_index_of_a_newer_format_is_refused_by_number(tmp_path: Path) -> None
 def test_a_damaged_record_file_is_named_when_it_is_needed(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     index.commit([record("a")], [], ledger(1))
-    path = index.files_of(kinds.FILES)[0].path
+    path = index.files_of(FILES)[0].path
     os.truncate(tmp_path / path, 30)
     found = IndexTable.open(str(tmp_path))
     with pytest.raises(CorruptIndexError) as caught:
@@ -279,7 +279,7 @@ def test_other_engines_read_the_index_as_an_ordinary_delta_table(tmp_path: Path)
     log = deltalake.DeltaTable(str(tmp_path))
     assert (log.protocol().min_reader_version, log.protocol().min_writer_version) == (1, 2)
     assert log.metadata().partition_columns == ["kind"]
-    assert set(pa.table(log.scan())["kind"].to_pylist()) == set(kinds.SCHEMAS)
+    assert set(pa.table(log.scan())["kind"].to_pylist()) == {kind.name for kind in KINDS}
     # DuckDB's Delta extension comes over the network, so it is given the files that the log names.
     found = duckdb.execute(
         "SELECT cardinality FROM read_parquet($1, union_by_name=true, hive_partitioning=true)"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailbit.index.model import FileRecord
-from tailbit.index.write.plan import TaskLimits, pack, plan_work, weight
+from tailbit.index.write.plan import TaskLimits, pack, plan_work, uncounted_record, weight
 from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, Rehide, Replace, Repost
 from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.model import FileSlice
@@ -32,6 +32,13 @@ def test_a_file_recorded_as_wanted_is_no_work() -> None:
 
 def test_a_new_file_is_posted_in_all_columns() -> None:
     assert work(SLICE, None) == Enter(SLICE)
+
+
+def test_a_file_that_could_not_be_read_claims_neither_a_row_space_nor_a_place_in_it() -> None:
+    task = BuildTask("t", "i", (), (), 1, 4)
+    found = uncounted_record(SLICE, task, "it is gone")
+    assert (found.space, found.base, found.columns, found.counted) == (None, None, (), False)
+    assert (found.lineage, found.entered, found.left, found.error) == (1, 4, None, "it is gone")
 
 
 def test_a_file_that_leaves_is_work_once() -> None:

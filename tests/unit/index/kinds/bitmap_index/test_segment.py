@@ -11,14 +11,12 @@ from pyroaring import BitMap
 
 from support.index_records import unchecked_segment
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.bitmap_index.row_group import Cache
 from tailbit.index.kinds.bitmap_index.segment import (
-    BYTES_PER_GROUP,
-    KEYS_PER_GROUP,
     Postings,
     Segment,
     write_segment,
 )
+from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
 from tailbit.tables.storage import Storage
 
 Key = bytes | None
@@ -69,7 +67,7 @@ def test_a_key_or_column_that_is_not_there_has_no_posting(storage: Storage) -> N
     assert [found.lookup("a", key) for key in (b"a", b"c", b"e", b"", None)] == [None] * 5
     assert found.lookup("z", b"b") is None
     assert found.select("z", [EVERYTHING]) == ([], [])
-    assert found.key_count("z") == 0
+    assert len(found.keys("z")[0]) == 0
 
 
 def test_a_range_holds_what_its_ends_say_and_never_null(storage: Storage) -> None:
@@ -105,14 +103,14 @@ def test_columns_keep_their_own_keys_and_types(storage: Storage) -> None:
 
 def test_a_row_group_is_of_one_column_and_bounded(storage: Storage) -> None:
     heavy = {number(at): range(at, ROWS, 3) for at in range(60)}
-    found = segment(storage, postings("a", many(2 * KEYS_PER_GROUP + 5)), postings("b", heavy))
+    found = segment(storage, postings("a", many(2 * GROUP_ROWS + 5)), postings("b", heavy))
     file = pq.ParquetFile(storage.local_path(found.path))
     for group in range(file.metadata.num_row_groups):
         rows = file.read_row_group(group)
         assert len(set(rows["column"].to_pylist())) == 1
-        assert len(rows) <= KEYS_PER_GROUP
-        assert len(rows) == 1 or sum(map(len, rows["bitmap"].to_pylist())) <= BYTES_PER_GROUP
-    assert found.key_count("a") == 2 * KEYS_PER_GROUP + 5
+        assert len(rows) <= GROUP_ROWS
+        assert len(rows) == 1 or sum(map(len, rows["bitmap"].to_pylist())) <= GROUP_BYTES
+    assert len(found.keys("a")[0]) == 2 * GROUP_ROWS + 5
     assert found.select("b", [EVERYTHING])[1] == [BitMap(rows) for rows in heavy.values()]
 
 
@@ -132,12 +130,12 @@ def test_parts_of_a_column_share_row_groups(storage: Storage) -> None:
 
 
 def test_a_range_reads_only_the_row_groups_that_overlap(storage: Storage) -> None:
-    path = segment(storage, postings("a", many(5 * KEYS_PER_GROUP))).path
+    path = segment(storage, postings("a", many(5 * GROUP_ROWS))).path
     one, all_of_it = Segment(storage, path), Segment(storage, path)
     one.select("a", [(number(12_000), True, number(13_000), True)])
     read = one.bytes_read
     for group in range(5):
-        all_of_it.select("a", [(number(group * KEYS_PER_GROUP), True, number(group * KEYS_PER_GROUP), True)])
+        all_of_it.select("a", [(number(group * GROUP_ROWS), True, number(group * GROUP_ROWS), True)])
     assert 0 < read < all_of_it.bytes_read / 3
 
 
@@ -158,9 +156,9 @@ def test_keys_and_cardinalities_come_without_bitmaps(storage: Storage) -> None:
 
 
 def test_all_postings_come_a_row_group_at_a_time(storage: Storage) -> None:
-    found = segment(storage, postings("a", {None: [9], **many(KEYS_PER_GROUP)}))
+    found = segment(storage, postings("a", {None: [9], **many(GROUP_ROWS)}))
     sizes = [(len(keys), len(bitmaps)) for keys, bitmaps in found.postings("a")]
-    assert sizes == [(KEYS_PER_GROUP, KEYS_PER_GROUP), (1, 1)]
+    assert sizes == [(GROUP_ROWS, GROUP_ROWS), (1, 1)]
 
 
 def test_postings_may_come_chunked_and_with_plain_numbers(storage: Storage) -> None:
@@ -201,22 +199,3 @@ def test_a_missing_segment_is_damage_by_name(storage: Storage) -> None:
     storage.delete(found.path)
     with pytest.raises(CorruptIndexError, match="missing"):
         Segment(storage, found.path).lookup("a", b"x")
-
-
-def test_the_cache_forgets_what_was_used_least_recently() -> None:
-    cache = Cache(100)
-    loads: list[int] = []
-
-    def load(at: int) -> tuple[int, int]:
-        loads.append(at)
-        return at, 40
-
-    for at in (1, 2, 1, 3, 1, 2):
-        assert cache.get(("f", at), lambda at=at: load(at)) == at
-    assert loads == [1, 2, 3, 2]
-
-
-def test_the_cache_keeps_a_value_larger_than_itself_until_the_next() -> None:
-    cache = Cache(1)
-    assert cache.get(("f", 1), lambda: ("large", 500)) == "large"
-    assert cache.get(("f", 1), lambda: ("never", 500)) == "large"

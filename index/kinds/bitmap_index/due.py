@@ -1,0 +1,92 @@
+"""Which row spaces are due for merging: by size class, by what they hold that nobody can reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tailbit.index.keys import widest
+from tailbit.index.kinds.bitmap_index.segment import NAME, Segment
+from tailbit.index.kinds.files.recorded import RecordedFiles
+from tailbit.index.kinds.kind import View
+from tailbit.index.kinds.merging import FAN_IN, MergeGroup, size_class
+from tailbit.index.model import ROWS_PER_SPACE, Settings
+
+Spaces = Mapping[str, Sequence[Segment]]
+
+
+def due_spaces(
+    spaces: Spaces, view: View, recorded: RecordedFiles, earliest: int | None
+) -> Iterator[MergeGroup]:
+    """Groups of row spaces of one size class that can be one, then each spent row space on its own."""
+    claimed = recorded.by_space
+    classes: dict[int, list[str]] = {}
+    spent = {space for space in spaces if not claimed.get(space)} | _with_dropped(spaces, view.settings)
+    if earliest is not None:
+        spent |= recorded.mostly_unreachable(earliest) & spaces.keys()
+    for space, segments in spaces.items():
+        size = sum(view.files[s.path].size for s in segments)
+        classes.setdefault(size_class(size, len(claimed.get(space, ()))), []).append(space)
+    alone = spent
+    for number, members in sorted(classes.items()):
+        if len(members) >= FAN_IN:
+            fitting = _fitting(recorded, _alike(spaces, [s for s in members if s not in spent]))
+            if len(fitting) > 1:
+                alone = alone - set(fitting)
+                yield _group(spaces, fitting, number)
+    yield from (_group(spaces, [space], 0) for space in sorted(alone))
+
+
+def _group(spaces: Spaces, members: Sequence[str], number: int) -> MergeGroup:
+    inputs = tuple(segment.path for space in members for segment in spaces[space])
+    return MergeGroup(NAME, inputs, tuple(members), number)
+
+
+def _with_dropped(spaces: Spaces, settings: Settings) -> set[str]:
+    """Row spaces that hold bits of a column that is not indexed any more: no file has it posted.
+
+    Cost: what is in the footers of segments, once some column is dropped.
+    """
+    gone = set(settings.dropped).difference(column.id for column in settings.columns)
+    if not gone:
+        return set()
+    return {space for space, held in spaces.items() if any(not gone.isdisjoint(s.columns) for s in held)}
+
+
+def _alike(spaces: Spaces, members: Sequence[str]) -> list[str]:
+    """The most row spaces whose keys of every column can be of one type.
+
+    After REPLACE TABLE a column may have another type, to which that of the old files does not widen.
+    """
+    groups: list[tuple[list[str], dict[str, set[str]]]] = []
+    for space in members:
+        types = _types(spaces[space])
+        for group, known in groups:
+            if all(widest(known.get(column, set()) | found) for column, found in types.items()):
+                group.append(space)
+                for column, found in types.items():
+                    known.setdefault(column, set()).update(found)
+                break
+        else:
+            groups.append(([space], types))
+    return max((group for group, _ in groups), key=len, default=[])
+
+
+def _types(segments: Sequence[Segment]) -> dict[str, set[str]]:
+    """Column to the types of its keys in a row space."""
+    found: dict[str, set[str]] = {}
+    for segment in segments:
+        for column, key_type in segment.columns.items():
+            found.setdefault(column, set()).add(key_type)
+    return found
+
+
+def _fitting(recorded: RecordedFiles, spaces: Sequence[str]) -> list[str]:
+    """As many row spaces, smallest first, as fit into one."""
+    rows = {space: recorded.claimed_rows(space) for space in spaces}
+    chosen, total = [], 0
+    for space in sorted(spaces, key=lambda s: (rows[s], s)):
+        if total + rows[space] > ROWS_PER_SPACE:
+            break
+        chosen.append(space)
+        total += rows[space]
+    return chosen

@@ -1,0 +1,61 @@
+"""Kind `files`: what is recorded of one data file of the source; per path the row of highest `seq` counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.index.kinds.files.recorded import RecordedFiles
+from tailbit.index.kinds.files.rows import SCHEMA, newest_per_path
+from tailbit.index.kinds.kind import Kind, View
+from tailbit.index.kinds.merging import Merged, MergeGroup
+from tailbit.index.kinds.rows import no_rows
+from tailbit.index.model import IndexFile
+
+
+@dataclass(frozen=True)
+class FilesKind(Kind[RecordedFiles]):
+    """One row is the state of one data file after one change."""
+
+    name: ClassVar[str] = "files"
+    schema: ClassVar[pa.Schema] = SCHEMA
+
+    def reader(self, view: View) -> RecordedFiles:
+        """The newest record of every file. Cost: reads all live files of this kind."""
+        parts = [self.read(view.storage, file.path) for file in view.files_of(self)]
+        return RecordedFiles(pa.concat_tables([no_rows(SCHEMA), *parts]))
+
+    def renewed(
+        self, reader: RecordedFiles, view: View, added: Sequence[IndexFile], removed: Sequence[str]
+    ) -> RecordedFiles:
+        """The same reader, which takes in the rows that came."""
+        for file in added:
+            if file.path.startswith(f"kind={self.name}/"):
+                reader.extend_rows(self.read(view.storage, file.path))
+        return reader
+
+    def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
+        """Keep the newest record per path.
+
+        A record that says only "nothing is known" is dropped, unless an older file outside this merge may
+        still mention the path.
+        """
+        inputs = [self.read(view.storage, path) for path in group.inputs]
+        rows = newest_per_path(pa.concat_tables(inputs))
+        others = [path for path in view.paths_of(self) if path not in group.inputs]
+        oldest_outside = min((self._lowest_seq(view, path) for path in others), default=1 << 62)
+        blank = pc.and_(pc.is_null(rows["space"]), pc.is_valid(rows["left"]))
+        blank = pc.and_(blank, pc.and_(pc.invert(rows["counted"]), pc.is_null(rows["error"])))
+        rows = rows.filter(pc.invert(pc.and_(blank, pc.less(rows["seq"], oldest_outside))))
+        return Merged((self.write(view.storage, rows),) if len(rows) else ())
+
+    def _lowest_seq(self, view: View, path: str) -> int:
+        seqs = self.read(view.storage, path)["seq"]
+        return int(pc.min(seqs).as_py() or 0)
+
+
+FILES = FilesKind()

@@ -1,0 +1,170 @@
+"""Kind `hidden_rows`: the rows that one deletion vector hides; equal ids hide equal rows.
+
+Files are sorted by id; row-group statistics say where to look, and only those row groups are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyroaring import BitMap
+
+from tailbit.errors import CorruptIndexError, SourceError
+from tailbit.index.kinds.files.kind import FILES
+from tailbit.index.kinds.kind import Kind, Problem, Source, View
+from tailbit.index.kinds.merging import Merged, MergeGroup
+from tailbit.index.kinds.rows import reading, row_groups
+from tailbit.index.model import IndexFile
+from tailbit.index.parquet.cache import Cache
+from tailbit.index.parquet.index_file import open_index_file
+from tailbit.index.parquet.sorted_rows import aligned, sort
+from tailbit.tables.storage import Storage
+
+CACHE_BYTES = 64 << 20
+"""Serialized bitmaps of hidden rows kept in memory by one index."""
+
+_OTHERS = "the rows in the index are not those of the source's deletion vector"
+
+
+@dataclass(frozen=True)
+class HiddenRowsKind(Kind["HiddenRows"]):
+    """One row is what one deletion vector hides."""
+
+    name: ClassVar[str] = "hidden_rows"
+    schema: ClassVar[pa.Schema] = pa.schema(
+        [("id", pa.string()), ("cardinality", pa.int64()), ("bitmap", pa.binary())]
+    )
+    sorted_by: ClassVar[tuple[str, ...]] = ("id",)
+
+    def reader(self, view: View) -> HiddenRows:
+        """Hidden rows by identity."""
+        return HiddenRows(view)
+
+    def renewed(
+        self, reader: HiddenRows, view: View, added: Sequence[IndexFile], removed: Sequence[str]
+    ) -> HiddenRows:
+        """The same reader, without what it holds of files that went."""
+        reader.forget(removed)
+        return reader
+
+    def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
+        """One row per identity; in larger merges only those in use now, since the source has the rest."""
+        in_use = None if group.size_class == 0 else view.reader(FILES).identities()
+        current = None if in_use is None else pa.array(list(in_use), pa.string())
+        forgotten: set[str] = set()
+        inputs = [self.batches(view.storage, path) for path in group.inputs]
+        kept = (_distinct(rows, current, forgotten) for rows in aligned(inputs, self.sorted_by))
+        written = self.write_stream(view.storage, kept)
+        return Merged(tuple(written), forgotten=frozenset(forgotten))
+
+    def may_commit(self, view: View, group: MergeGroup, merged: Merged | None) -> bool:
+        """Not where a forgotten identity is in use again, as after a RESTORE of the source."""
+        live = super().may_commit(view, group, merged)
+        lost = merged.forgotten if merged is not None else frozenset()
+        return live and (not lost or lost.isdisjoint(view.reader(FILES).identities()))
+
+    def check(self, view: View, source: Source) -> Iterator[Problem]:
+        """Hidden rows that the index keeps are those of the source's deletion vectors."""
+        kept = view.reader(self)
+        for identity, rows in source.hidden.items():
+            where = f"hidden rows {identity}"
+            try:
+                found = kept.get(identity)
+                if found is not None and found != rows():
+                    yield Problem(where, _OTHERS)
+            except (CorruptIndexError, SourceError) as damage:
+                yield Problem(where, str(damage))
+
+
+HIDDEN_ROWS = HiddenRowsKind()
+
+
+def _distinct(rows: pa.Table, current: pa.Array | None, forgotten: set[str]) -> pa.Table:
+    if current is not None:
+        kept = pc.is_in(rows["id"], value_set=current)
+        forgotten.update(rows["id"].filter(pc.invert(kept)).to_pylist())
+        rows = rows.filter(kept)
+    codes = np.asarray(rows["id"].combine_chunks().dictionary_encode().indices)
+    first = np.unique(codes, return_index=True)[1]
+    rows = rows.take(pa.array(first))
+    return sort(rows, ["id"])
+
+
+class HiddenRows:
+    """The rows hidden under each deletion vector identity that the index knows.
+
+    Not locked: `IndexTable` lets one thread at a time ask.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._footers: dict[str, pq.FileMetaData] = {}
+        self._groups = Cache(CACHE_BYTES)
+
+    def get(self, identity: str) -> BitMap | None:
+        """A fresh bitmap of hidden positions; None where no file holds the identity.
+
+        Cost: a row group per file whose statistics admit the identity, the first time.
+
+        Raises:
+            CorruptIndexError: a file is missing, truncated or altered, or a bitmap does not decode.
+        """
+        for path in self._view.paths_of(HIDDEN_ROWS):
+            for group in row_groups(self._footer(path), "id", identity):
+                found = self._group(path, group).get(identity)
+                if found is not None:
+                    return _decoded(found, path)
+        return None
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Free what is cached of files that are no longer live."""
+        for path in paths:
+            if self._footers.pop(path, None) is not None:
+                self._groups.forget(path)
+
+    def _footer(self, path: str) -> pq.FileMetaData:
+        footer = self._footers.get(path)
+        if footer is None:
+            with reading(path), open_index_file(self._view.storage, path) as file:
+                footer = self._footers[path] = file.metadata
+        return footer
+
+    def _group(self, path: str, group: int) -> dict[str, bytes]:
+        return self._groups.get((path, group), lambda: self._read(path, group))
+
+    def _read(self, path: str, group: int) -> tuple[dict[str, bytes], int]:
+        with reading(path), open_index_file(self._view.storage, path) as file:
+            rows = file.read_row_group(group, columns=["id", "bitmap"])
+        found = dict(zip(rows["id"].to_pylist(), rows["bitmap"].to_pylist(), strict=True))
+        return found, sum(map(len, found.values()))
+
+
+def _decoded(data: bytes, path: str) -> BitMap:
+    try:
+        return BitMap.deserialize(data)
+    except (ValueError, IndexError, MemoryError) as damage:
+        raise CorruptIndexError(file=path, reason=f"a bitmap is damaged: {damage}") from damage
+
+
+def write_hidden_rows(storage: Storage, found: Mapping[str, BitMap]) -> IndexFile | None:
+    """Hidden rows by identity as one file sorted by identity; None where there are none."""
+    if not found:
+        return None
+    ids = sorted(found)
+    table = pa.table(
+        [ids, [len(found[i]) for i in ids], [found[i].serialize() for i in ids]],
+        schema=HIDDEN_ROWS.schema,
+    )
+    (file,) = HIDDEN_ROWS.write_stream(storage, _one_by_one(table))
+    return file
+
+
+def _one_by_one(table: pa.Table) -> Iterator[pa.Table]:
+    """Each row on its own: row groups are cut by what rows weigh together."""
+    return (table.slice(row, 1) for row in range(len(table)))

@@ -1,0 +1,73 @@
+"""Kind `ledger`: how far the index is. The record of highest `seq` counts; one file of it is live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from tailbit.index.kinds.kind import Kind, View
+from tailbit.index.kinds.merging import MergeGroup
+from tailbit.index.kinds.rows import no_rows
+from tailbit.index.model import Ledger
+from tailbit.tables.model import Fingerprint
+
+
+@dataclass(frozen=True)
+class LedgerKind(Kind["Ledger | None"]):
+    """The newest ledger record; None before the first batch."""
+
+    name: ClassVar[str] = "ledger"
+    schema: ClassVar[pa.Schema] = pa.schema(
+        [
+            ("seq", pa.int64()),
+            ("round", pa.int64()),
+            ("lineage", pa.int64()),
+            ("version", pa.int64()),
+            ("state", pa.string()),
+            ("covered", pa.int64()),
+            ("fingerprint_version", pa.int64()),
+            ("fingerprint_sha256", pa.string()),
+            ("fingerprint_table", pa.string()),
+            ("uncounted", pa.int64()),
+            ("settings_version", pa.int64()),
+            ("query_id", pa.string()),
+            ("batch_id", pa.int64()),
+            ("committed_at", pa.int64()),
+        ]
+    )
+
+    def reader(self, view: View) -> Ledger | None:
+        """The newest record. Cost: the live file, whose rows are few."""
+        parts = [self.read(view.storage, file.path) for file in view.files_of(self)]
+        return ledger_from_arrow(pa.concat_tables([no_rows(self.schema), *parts]))
+
+    def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
+        """Nothing: each commit replaces the file of the one before."""
+        return iter(())
+
+
+LEDGER = LedgerKind()
+
+
+def ledger_to_arrow(ledger: Ledger) -> pa.Table:
+    """A ledger record as one row."""
+    row = asdict(ledger)
+    proof = ledger.fingerprint
+    del row["fingerprint"]
+    row["fingerprint_version"] = None if proof is None else proof.version
+    row["fingerprint_sha256"] = None if proof is None else proof.sha256
+    row["fingerprint_table"] = None if proof is None else proof.table_id
+    return pa.Table.from_pylist([row], schema=LEDGER.schema)
+
+
+def ledger_from_arrow(table: pa.Table) -> Ledger | None:
+    """The newest ledger record; None where there is none."""
+    if not len(table):
+        return None
+    row = max(table.to_pylist(), key=lambda r: int(r["seq"]))
+    version, sha256, table_id = (row.pop(f"fingerprint_{n}") for n in ("version", "sha256", "table"))
+    proof = None if version is None else Fingerprint(version, sha256, table_id)
+    return Ledger(**row, fingerprint=proof)

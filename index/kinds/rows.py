@@ -1,0 +1,68 @@
+"""Rows of index files, of whatever kind: read, brought into a schema, looked up by row-group statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tailbit.errors import CorruptIndexError
+from tailbit.index.parquet.index_file import open_index_file
+from tailbit.tables.storage import Storage
+
+
+def no_rows(schema: pa.Schema) -> pa.Table:
+    """An empty table made without a Python list: at the first list pyarrow imports pandas, half a second."""
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def kind_of(path: str) -> str:
+    """The name of the kind of an index file, by its folder `kind=<kind>`."""
+    return path.partition("/")[0].removeprefix("kind=")
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Turn what pyarrow says about a damaged or missing index file into CorruptIndexError."""
+    try:
+        yield
+    except FileNotFoundError as gone:
+        raise CorruptIndexError(file=path, reason="it is missing") from gone
+    except (pa.ArrowException, OSError) as damage:
+        raise CorruptIndexError(file=path, reason=str(damage)) from damage
+
+
+def conform(found: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows in the columns and types of their kind; columns that the file lacks are null."""
+    return pa.table([_column(found, field) for field in schema], schema=schema)
+
+
+def _column(found: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
+    if field.name in found.column_names:
+        return found[field.name].cast(field.type)
+    return pa.nulls(len(found), field.type)
+
+
+def row_groups(metadata: pq.FileMetaData, column: str, value: str) -> list[int]:
+    """Row groups of a sorted file that may hold `value`, by statistics; those without statistics are kept."""
+    at = metadata.schema.names.index(column)
+    found = []
+    for group in range(metadata.num_row_groups):
+        stats = metadata.row_group(group).column(at).statistics
+        if stats is None or not stats.has_min_max or stats.min <= value <= stats.max:
+            found.append(group)
+    return found
+
+
+def read_groups(storage: Storage, path: str, column: str, value: str, columns: Sequence[str]) -> pa.Table:
+    """The rows of one index file in the row groups that may hold `value`.
+
+    Raises:
+        CorruptIndexError: the file is missing, truncated or altered.
+    """
+    with reading(path), open_index_file(storage, path) as file:
+        groups = row_groups(file.metadata, column, value)
+        known = [name for name in columns if name in file.schema_arrow.names]
+        return file.read_row_groups(groups, columns=known)

@@ -1,0 +1,67 @@
+"""All record kinds, and the schema of the index table: the union of theirs.
+
+`docs/index-format.md` describes the kinds for readers in other languages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
+from tailbit.index.kinds.files.kind import FILES
+from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
+from tailbit.index.kinds.kind import Kind
+from tailbit.index.kinds.ledger import LEDGER
+from tailbit.index.kinds.settings import SETTINGS
+from tailbit.index.kinds.value_counts import VALUE_COUNTS
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The kinds that an index is made of, each by its name.
+
+    Invariant: names are distinct, and a column name has one type in all kinds.
+    """
+
+    every: tuple[Kind[Any], ...]
+
+    def __post_init__(self) -> None:
+        if len({kind.name for kind in self.every}) < len(self.every):
+            raise ValueError("two kinds have one name")
+        types: dict[str, pa.DataType] = {}
+        for kind in self.every:
+            for field in kind.schema:
+                if types.setdefault(field.name, field.type) != field.type:
+                    raise ValueError(f"column {field.name} of kind {kind.name} has another type elsewhere")
+
+    def __iter__(self) -> Iterator[Kind[Any]]:
+        return iter(self.every)
+
+    def __getitem__(self, name: str) -> Kind[Any]:
+        return next(kind for kind in self.every if kind.name == name)
+
+    def with_kind(self, kind: Kind[Any]) -> Kinds:
+        """These kinds and one more."""
+        return Kinds((*self.every, kind))
+
+    def table_schema(self) -> pa.Schema:
+        """The schema of the index table: `kind`, then the union of all kinds' columns."""
+        union = {field.name: field for kind in self.every for field in kind.schema}
+        return pa.schema([pa.field("kind", pa.string()), *union.values()])
+
+
+KINDS = Kinds(
+    (
+        BITMAP_INDEX,
+        VALUE_COUNTS,
+        HIDDEN_ROWS,
+        FILES,
+        LEDGER,
+        SETTINGS,
+    )
+)
+"""What this release writes. A kind that comes is one module, and one line here."""

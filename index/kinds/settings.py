@@ -1,0 +1,84 @@
+"""Kind `settings`: what the index was told to be. The row of highest `seq` counts; one file of it is live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from tailbit.errors import IndexFormatError
+from tailbit.index.kinds.kind import Kind, View
+from tailbit.index.kinds.merging import MergeGroup
+from tailbit.index.kinds.rows import no_rows
+from tailbit.index.model import IndexedColumn, Settings
+
+FORMAT = 1
+"""The number of this layout. Kind `settings` has the column `format` in every format, past and to come."""
+
+_INDEXED = pa.struct([(name, pa.string()) for name in ("label", "id", "key_type", "type")])
+
+
+@dataclass(frozen=True)
+class SettingsKind(Kind[pa.Table]):
+    """The rows of settings; `settings_from_arrow` takes the newest."""
+
+    name: ClassVar[str] = "settings"
+    schema: ClassVar[pa.Schema] = pa.schema(
+        [
+            ("seq", pa.int64()),
+            ("settings_version", pa.int64()),
+            ("index_id", pa.string()),
+            ("format", pa.int64()),
+            ("indexed", pa.list_(_INDEXED)),
+            ("options", pa.map_(pa.string(), pa.string())),
+            ("dropped", pa.list_(pa.string())),
+        ]
+    )
+
+    def reader(self, view: View) -> pa.Table:
+        """All rows; none where the table is not an index."""
+        parts = [self.read(view.storage, file.path) for file in view.files_of(self)]
+        return pa.concat_tables([no_rows(self.schema), *parts])
+
+    def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
+        """Nothing: settings that change replace the file of those before."""
+        return iter(())
+
+
+SETTINGS = SettingsKind()
+
+
+def settings_to_arrow(settings: Settings, seq: int) -> pa.Table:
+    """A settings record as one row."""
+    row = {
+        "seq": seq,
+        "settings_version": settings.version,
+        "index_id": settings.index_id,
+        "format": settings.format,
+        "indexed": [asdict(column) for column in settings.columns],
+        "options": list(settings.options.items()),
+        "dropped": list(settings.dropped),
+    }
+    return pa.Table.from_pylist([row], schema=SETTINGS.schema)
+
+
+def settings_from_arrow(table: pa.Table, path: str) -> tuple[Settings, int]:
+    """The newest settings record and its seq.
+
+    Raises:
+        IndexFormatError: the record is of a format that this release does not read.
+    """
+    row = max(table.to_pylist(), key=lambda r: int(r["seq"] or 0))
+    if row["format"] != FORMAT:
+        raise IndexFormatError(path=path, found=row["format"], supported=FORMAT)
+    settings = Settings(
+        version=row["settings_version"],
+        index_id=row["index_id"],
+        format=row["format"],
+        columns=tuple(IndexedColumn(**column) for column in row["indexed"]),
+        options=dict(row["options"] or ()),
+        dropped=tuple(row["dropped"] or ()),
+    )
+    return settings, int(row["seq"])

@@ -1,0 +1,54 @@
+"""The files recorded are those of the covered version, and their claims of a row space are disjoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from tailbit.index.kinds.kind import Problem
+from tailbit.index.model import FileRecord
+from tailbit.index.query.coverage import Coverage
+from tailbit.index.store.table import IndexTable
+
+SHOWN = 20
+"""Problems shown of one list of keys or files."""
+
+Claims = Mapping[str, Sequence[FileRecord]]
+"""Row space to the records that claim a range of it, by base."""
+
+
+def check_recorded(index: IndexTable, coverage: Coverage, state: str) -> Iterator[Problem]:
+    """At the covered version, the files recorded as live are the files of the snapshot.
+
+    Nothing is checked where the index is not `complete` or the snapshot is of another version.
+    """
+    ledger, files = index.ledger, coverage.snapshot.files
+    if ledger is None or state != "complete" or ledger.covered != coverage.snapshot.version:
+        return
+    for number in coverage.uncovered.tolist():
+        record = index.record(files[number].path)
+        if record is None or record.left is not None or record.counted:
+            yield Problem(f"file {files[number].path}", "it is live and not recorded as it is")
+    live = files.paths.to_pylist()
+    gone = {r.path for r in index.live_records()}.difference(live)
+    for path in sorted(gone)[:SHOWN]:
+        yield Problem(f"file {path}", "it is recorded as live and is not in the table")
+
+
+def claims_of(index: IndexTable) -> Claims:
+    """Every claim that is recorded. Cost: an object per file."""
+    out: dict[str, list[FileRecord]] = {}
+    for record in index.recorded.records():
+        if record.space is not None:
+            out.setdefault(record.space, []).append(record)
+    for records in out.values():
+        records.sort(key=lambda r: (r.base or 0, r.rows))
+    return out
+
+
+def check_claims(claims: Claims) -> Iterator[Problem]:
+    """Claims of one row space do not overlap."""
+    for space, records in claims.items():
+        for one, other in pairwise(records):
+            if (one.base or 0) + one.rows > (other.base or 0):
+                yield Problem(f"row space {space}", f"claims of {one.path} and {other.path} overlap")

@@ -1,0 +1,34 @@
+"""Recorded value counts are the bits of counted files less their hidden rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tailbit.errors import ColumnTypeError, CorruptIndexError
+from tailbit.index.kinds.kind import Problem
+from tailbit.index.maintenance.check_claims import SHOWN
+from tailbit.index.maintenance.check_postings import Expected
+from tailbit.index.maintenance.report import Report
+from tailbit.index.store.table import IndexTable
+
+
+def check_counts(index: IndexTable, column: str, expected: Expected, report: Report) -> Iterator[Problem]:
+    """The counts of a column that are recorded are those `expected` by its postings."""
+    where = f"value counts of {column}"
+    if not expected.known:
+        return
+    try:
+        keys, counts = index.value_counts(column, expected.key_type)
+    except CorruptIndexError as damage:
+        yield Problem(where, str(damage))
+        return
+    except ColumnTypeError:
+        return
+    recorded = {k: n for k, n in zip(keys.to_pylist(), counts.tolist(), strict=True) if n}
+    report.counts += len(recorded)
+    by_bits = expected.rows
+    bad = [k for k in recorded.keys() | by_bits.keys() if recorded.get(k, 0) != by_bits.get(k, 0)]
+    for key in sorted(bad, key=lambda k: k or b"")[:SHOWN]:
+        shown = "NULL" if key is None else key.hex()
+        found = f"{recorded.get(key, 0)} recorded, {by_bits.get(key, 0)} by bits"
+        yield Problem(f"{where}, key {shown}", found)

@@ -1,0 +1,144 @@
+"""Per column and row space, postings are disjoint and with NULL add up to the rows of each file.
+
+What of them is visible is summed per key (`Expected`), for the value counts to be compared with.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from tailbit.errors import ColumnTypeError, CorruptIndexError
+from tailbit.index.keys import widen_keys
+from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.kinds.kind import Problem
+from tailbit.index.maintenance.report import Report
+from tailbit.index.model import FileRecord
+from tailbit.index.query.row_space import claims
+from tailbit.index.store.table import IndexTable
+
+
+@dataclass
+class Expected:
+    """Visible rows per key of a column, by its postings, in one key type.
+
+    `known` is False once they cannot be told: damage, or keys of types that cannot be compared.
+    """
+
+    key_type: str
+    rows: Counter[bytes | None] = field(default_factory=Counter)
+    known: bool = True
+
+    def add(self, segment: Segment, column: str, keys: pa.BinaryArray, visible: Sequence[int]) -> None:
+        """Add visible rows, one number a key of a segment."""
+        if not self.known or not any(visible):
+            return
+        try:
+            widened = widen_keys(keys, segment.columns[column], self.key_type)
+        except ColumnTypeError:
+            self.known = False
+            return
+        for key, rows in zip(widened.to_pylist(), visible, strict=True):
+            if rows:
+                self.rows[key] += rows
+
+
+def check_postings(
+    index: IndexTable,
+    space: str,
+    column: str,
+    records: Sequence[FileRecord],
+    expected: Expected,
+    report: Report,
+) -> Iterator[Problem]:
+    """Check the postings of a column in a row space, and add its visible rows to `expected`.
+
+    `records`: those that claim a range of the row space. Counts what it reads in `report`. Cost: reads every
+    posting of the column there.
+    """
+    where = f"row space {space}, column {column}"
+    posted = [record for record in records if column in record.columns]
+    claimed = _claimed(posted)
+    total, union = 0, BitMap()
+    try:
+        visible = _claimed([r for r in posted if r.counted]) - _hidden(index, posted)
+        for segment in index.segments_of(space):
+            rising = True
+            for keys, bitmaps, rises in _groups(segment, column):
+                report.postings += len(bitmaps)
+                rising = rising and rises
+                inside = [bits & claimed for bits in bitmaps]
+                total += sum(map(len, inside))
+                union |= BitMap.union(*inside)
+                expected.add(segment, column, keys, [b.intersection_cardinality(visible) for b in inside])
+            if not rising:
+                yield Problem(where, f"keys do not rise in {segment.path}")
+    except CorruptIndexError as damage:
+        expected.known = False
+        yield Problem(where, str(damage))
+        return
+    report.positions += total
+    if total != len(union):
+        yield Problem(where, f"postings overlap: {total} positions, {len(union)} distinct")
+    yield from _unposted(where, posted, union)
+
+
+def _groups(segment: Segment, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap], bool]]:
+    """The postings of a segment by row group, and whether their keys rise: look-ups bisect them.
+
+    Raises:
+        CorruptIndexError: a bitmap that does not check.
+    """
+    last: bytes | None = None
+    for keys, bitmaps in segment.postings(column) if column in segment.columns else ():
+        yield keys, bitmaps, _rising(keys if last is None else _behind(last, keys))
+        last = keys[-1].as_py() if len(keys) else last
+
+
+def _behind(last: bytes, keys: pa.BinaryArray) -> pa.BinaryArray:
+    return pa.concat_arrays([pa.array([last], keys.type), keys])
+
+
+def _unposted(where: str, posted: Sequence[FileRecord], union: BitMap) -> Iterator[Problem]:
+    """Files that have not every row posted."""
+    for record in posted:
+        base = record.base or 0
+        found = union.range_cardinality(base, base + record.rows)
+        if found != record.rows:
+            yield Problem(f"{where}, file {record.path}", f"{found} of {record.rows} rows are posted")
+
+
+def _hidden(index: IndexTable, records: Sequence[FileRecord]) -> BitMap:
+    """The hidden rows that counted records are counted under, in row space positions.
+
+    Raises:
+        CorruptIndexError: the index has lost them.
+    """
+    out = BitMap()
+    for record in records:
+        if record.counted and record.hidden:
+            found = index.hidden_rows(record.hidden)
+            if found is None:
+                raise CorruptIndexError(file=record.path, reason=f"hidden rows {record.hidden} are lost")
+            out |= found.shift(record.base or 0)
+    return out
+
+
+def _claimed(records: Sequence[FileRecord]) -> BitMap:
+    return claims(
+        np.array([r.base for r in records], dtype=np.int64),
+        np.array([r.rows for r in records], dtype=np.int64),
+    )
+
+
+def _rising(keys: pa.BinaryArray) -> bool:
+    """Whether keys strictly rise, null first."""
+    plain = keys.drop_null()
+    ordered = pc.all(pc.less(plain[:-1], plain[1:])).as_py() if len(plain) > 1 else True
+    return bool(ordered) and keys.null_count <= 1 and (not keys.null_count or not keys[0].is_valid)

@@ -1,0 +1,35 @@
+"""What a verification has looked at, and every problem found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tailbit.index.kinds.kind import Problem
+
+
+@dataclass
+class Report:
+    """What was checked and every problem found; sound when there is none.
+
+    `version`: the source version that the index was compared with. `state`: of the index, as `status` says.
+    """
+
+    version: int | None = None
+    state: str = "complete"
+    files: int = 0
+    spaces: int = 0
+    postings: int = 0
+    positions: int = 0
+    counts: int = 0
+    sampled: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def note(self, problem: Problem) -> None:
+        """Note a problem, once."""
+        if problem not in self.problems:
+            self.problems.append(problem)

@@ -1,0 +1,33 @@
+"""Sizes of an index, by its log alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
+from tailbit.index.kinds.rows import kind_of
+from tailbit.index.store.state import IndexState
+from tailbit.tables.model import Version
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatistics:
+    """Sizes of an index: live files and bytes per kind, segments, row spaces."""
+
+    version: int
+    files: Mapping[str, int]
+    bytes: Mapping[str, int]
+    segments: int
+    spaces: int
+
+
+def statistics_of(version: Version, state: IndexState) -> IndexStatistics:
+    """The sizes of an index that is at some version. Nothing is read."""
+    files: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for path, file in state.files.items():
+        files[kind_of(path)] += 1
+        sizes[kind_of(path)] += file.size
+    return IndexStatistics(version, files, sizes, files[BITMAP_INDEX.name], len(state.spaces))

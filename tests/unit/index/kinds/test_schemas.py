@@ -1,0 +1,198 @@
+"""A kind is a thing: one that comes is a module and a line, here `RowCounts` and `KINDS.with_kind`."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable
+
+from support.built import Built
+from support.delta_builder import DeltaBuilder
+from support.index_records import ledger, settings
+from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
+from tailbit.index.kinds.files.kind import FILES
+from tailbit.index.kinds.kind import Entering, Kind, Problem, Source, View
+from tailbit.index.kinds.merging import Merged, MergeGroup
+from tailbit.index.kinds.schemas import KINDS, Kinds
+from tailbit.index.maintenance.merge import merge_all
+from tailbit.index.maintenance.vacuum import vacuum
+from tailbit.index.maintenance.verify import Report, verify
+from tailbit.index.query.coverage import cover
+from tailbit.index.store.table import IndexTable
+from tailbit.index.write.run import run_task
+from tailbit.tables import open_table
+from tailbit.tables.storage import Storage
+
+SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
+
+
+@dataclass(frozen=True)
+class RowCounts(Kind[Mapping[str, int]]):
+    """One row says how many rows a data file and each of its row groups have."""
+
+    name: ClassVar[str] = "row_counts"
+    schema: ClassVar[pa.Schema] = pa.schema(
+        [("path", pa.string()), ("rows", pa.int64()), ("row_groups", pa.list_(pa.int64()))]
+    )
+    sorted_by: ClassVar[tuple[str, ...]] = ("path",)
+
+    def reader(self, view: View) -> Mapping[str, int]:
+        parts = [self.read(view.storage, path) for path in view.paths_of(self)]
+        rows = pa.concat_tables([self.schema.empty_table(), *parts])
+        return dict(zip(rows["path"].to_pylist(), rows["rows"].to_pylist(), strict=True))
+
+    def build(self, entering: Sequence[Entering]) -> Iterator[pa.Table]:
+        for file in sorted(entering, key=lambda file: file.slice.path):
+            footer = file.open().metadata
+            groups = [footer.row_group(n).num_rows for n in range(footer.num_row_groups)]
+            columns = {"path": [file.slice.path], "rows": [footer.num_rows], "row_groups": [groups]}
+            yield pa.table(columns, schema=self.schema)
+
+    def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
+        rows = pa.concat_tables([self.read(view.storage, path) for path in group.inputs])
+        records = view.reader(FILES).get_all(rows["path"].to_pylist())
+        kept = pa.array([record.path for record in records if record.is_reachable(earliest)], pa.string())
+        rows = rows.filter(pc.is_in(rows["path"], value_set=kept)).sort_by("path")
+        return Merged(tuple(self.write_stream(view.storage, [rows])))
+
+    def check(self, view: View, source: Source) -> Iterator[Problem]:
+        counted = view.reader(self)
+        for slice_ in source.slices:
+            if counted.get(slice_.path, slice_.rows) != slice_.rows:
+                yield Problem(f"row count of {slice_.path}", f"{counted[slice_.path]} rows")
+
+
+ROW_COUNTS = RowCounts()
+WITH_ROW_COUNTS = KINDS.with_kind(ROW_COUNTS)
+
+
+@dataclass
+class Grown:
+    """A table that grows by one file a commit, and an index of it with one kind more."""
+
+    table: DeltaBuilder
+    built: Built
+
+    @property
+    def index(self) -> IndexTable:
+        return IndexTable.open(self.built.index, WITH_ROW_COUNTS)
+
+    def append(self, number: int) -> None:
+        """Commit a file of `number` + 1 rows, and bring the index up to date."""
+        rows = pa.table({"k": pa.array(range(number + 1), pa.int64()), "v": ["x"] * (number + 1)})
+        self.table.commit([self.table.data_file(rows, f"f{number}")])
+        self.index_it()
+
+    def index_it(self) -> None:
+        task = replace(self.built.task(), kinds=WITH_ROW_COUNTS)
+        result = run_task(pickle.loads(pickle.dumps(task)))
+        version = open_table(self.table.path).head()
+        self.index.commit(result.records, result.files, ledger(version))
+
+    def verified(self) -> Report:
+        index, snapshot = self.index, self.built.snapshot()
+        source = Storage(self.table.path)
+        return verify(index, cover(snapshot, source, index, True), source)
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> Grown:
+    table = DeltaBuilder(str(tmp_path / "t")).create(SCHEMA)
+    found = Grown(table, Built(table.path, str(tmp_path / "i"), ["k", "v"]))
+    for number in range(3):
+        found.append(number)
+    return found
+
+
+def test_a_kind_that_comes_is_written_in_the_commit_of_the_batch_and_read(grown: Grown) -> None:
+    assert grown.index.state.reader(ROW_COUNTS) == {"f0": 1, "f1": 2, "f2": 3}
+    assert len(grown.index.files_of(ROW_COUNTS)) == 3
+    grown.built.check()
+
+
+def test_what_a_kind_reads_follows_the_commits_of_others(grown: Grown) -> None:
+    index = grown.index
+    assert len(index.state.reader(ROW_COUNTS)) == 3
+    grown.append(3)
+    assert index.refresh()
+    assert index.state.reader(ROW_COUNTS)["f3"] == 4
+
+
+def test_a_kind_that_comes_is_merged_with_the_others_in_one_commit(grown: Grown) -> None:
+    for number in range(3, 8):
+        grown.append(number)
+    grown.table.commit([grown.table.remove("f2")])
+    grown.index_it()
+    index = grown.index
+    assert merge_all(index, open_table(grown.table.path).head()) == 1
+    for found in (index, grown.index):
+        assert len(found.files_of(ROW_COUNTS)) == len(found.files_of(BITMAP_INDEX)) == 1
+        assert found.state.reader(ROW_COUNTS) == {f"f{n}": n + 1 for n in range(8) if n != 2}
+    assert grown.verified().sound
+    grown.built.check()
+
+
+def test_verify_finds_what_is_wrong_in_a_kind_that_comes(grown: Grown) -> None:
+    assert grown.verified().sound
+    wrong = pa.table({"path": ["f1"], "rows": [7], "row_groups": [[7]]}, schema=ROW_COUNTS.schema)
+    index = grown.index
+    old = [file.path for file in index.files_of(ROW_COUNTS)]
+    index.commit([], [ROW_COUNTS.write(index.storage, wrong)], None, removes=old)
+    assert grown.verified().problems == [Problem("row count of f1", "7 rows")]
+
+
+def test_damage_of_a_kind_that_comes_is_named_by_verify(grown: Grown) -> None:
+    file = grown.index.files_of(ROW_COUNTS)[0]
+    Path(grown.built.index, file.path).write_bytes(b"PAR1")
+    assert [problem.where for problem in grown.verified().problems] == [file.path]
+
+
+def test_vacuum_deletes_of_a_kind_that_comes_what_no_commit_names(grown: Grown) -> None:
+    index = grown.index
+    orphan = ROW_COUNTS.write(index.storage, ROW_COUNTS.schema.empty_table())
+    live = {file.path for file in index.files_of(ROW_COUNTS)}
+    assert vacuum(index, older_than_hours=-1) == [orphan.path]
+    assert {str(p.relative_to(index.path)) for p in Path(index.path).glob("kind=row_counts/*")} == live
+
+
+def test_who_does_not_know_a_kind_reads_and_merges_the_others_and_leaves_it_alone(grown: Grown) -> None:
+    for number in range(3, 8):
+        grown.append(number)
+    stranger = IndexTable.open(grown.built.index)
+    before = grown.index.files_of(ROW_COUNTS)
+    assert merge_all(stranger) == 1
+    assert vacuum(stranger, older_than_hours=-1) == []
+    assert grown.index.files_of(ROW_COUNTS) == before
+    grown.built.check()
+
+
+def test_the_columns_of_a_kind_are_in_the_table_that_other_engines_read(tmp_path: Path) -> None:
+    IndexTable.create(str(tmp_path), settings(), WITH_ROW_COUNTS)
+    names = [field.name for field in DeltaTable(str(tmp_path)).schema().fields]
+    assert names == WITH_ROW_COUNTS.table_schema().names
+
+
+def test_kinds_of_one_name_or_with_columns_of_two_types_are_refused() -> None:
+    class Clash(RowCounts):
+        name: ClassVar[str] = "clash"
+        schema: ClassVar[pa.Schema] = pa.schema([("path", pa.int64())])
+
+    with pytest.raises(ValueError, match="two kinds have one name"):
+        WITH_ROW_COUNTS.with_kind(RowCounts())
+    with pytest.raises(ValueError, match="column path of kind clash"):
+        KINDS.with_kind(Clash())
+
+
+def test_the_schema_of_the_table_is_the_union_of_the_kinds() -> None:
+    names = WITH_ROW_COUNTS.table_schema().names
+    assert names[0] == "kind"
+    assert set(names[1:]) == {name for kind in WITH_ROW_COUNTS for name in kind.schema.names}
+    assert len(set(names)) == len(names)
+    assert Kinds((FILES,)).table_schema().names == ["kind", *FILES.schema.names]

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from support.index_records import settings
+from tailbit.errors import IndexFormatError
+from tailbit.index.kinds.settings import settings_from_arrow, settings_to_arrow
+
+
+def test_settings_come_back_from_arrow_as_they_were() -> None:
+    wanted = settings("c", "d")
+    assert settings_from_arrow(settings_to_arrow(wanted, 4), "x") == (wanted, 4)
+
+
+def test_settings_of_another_format_are_refused_by_number() -> None:
+    rows = settings_to_arrow(replace(settings(), format=2), 0)
+    with pytest.raises(IndexFormatError, match="format 2; this tailbit reads 1"):
+        settings_from_arrow(rows, "x")
