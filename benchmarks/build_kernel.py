@@ -42,8 +42,8 @@ def main() -> None:
         took = medians(
             {
                 "decode": lambda name=name: [
-                    pq.ParquetFile(f"{table.root}/{piece.path}").read(columns=[name], use_threads=False)
-                    for piece in slices
+                    pq.ParquetFile(f"{table.root}/{slice_.path}").read(columns=[name], use_threads=False)
+                    for slice_ in slices
                 ],
                 "build": lambda column=column: _build(table.storage, claims, column),
             },
@@ -67,13 +67,13 @@ def _task(root: str, slices: list[FileSlice], schema: Schema) -> TaskResult:
     """A whole task over all files, its index files written and flushed, then removed."""
     columns = tuple(TaskColumn.of(schema.resolve(name)) for name in COLUMNS)
     with tempfile.TemporaryDirectory() as index:
-        works = tuple(Enter(piece) for piece in slices)
+        works = tuple(Enter(slice_) for slice_ in slices)
         return run_task(BuildTask(root, index, columns, works, lineage=1, version=0))
 
 
 def _claims(slices: list[FileSlice], columns: frozenset[str]) -> list[Claim]:
     """The files end to end in one row space."""
-    rows = [piece.rows or 0 for piece in slices]
+    rows = [slice_.rows or 0 for slice_ in slices]
     bases = [sum(rows[:i]) for i in range(len(rows))]
     return [Claim(p, "space", base, n, columns) for p, base, n in zip(slices, bases, rows, strict=True)]
 

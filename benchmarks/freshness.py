@@ -21,7 +21,7 @@ import deltalake
 import pyarrow as pa
 
 from tailbit.errors import NoIndexError
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 ROWS = 100
 START_S = 120
@@ -77,18 +77,18 @@ def _measure(table: pathlib.Path, commits: int, per_second: float) -> list[float
     return waits
 
 
-def _await_index(path: pathlib.Path) -> IndexTable:
+def _await_index(path: pathlib.Path) -> MetadataTable:
     began = time.perf_counter()
     while time.perf_counter() - began < START_S:
         with contextlib.suppress(NoIndexError):
-            index = IndexTable.open(str(path))
+            index = MetadataTable.open(str(path))
             if index.ledger is not None and index.ledger.state == "complete":
                 return index
         time.sleep(0.1)
     raise SystemExit(f"no index came up in {START_S} s")
 
 
-def _one(handle: deltalake.DeltaTable, index: IndexTable, commit: int) -> float:
+def _one(handle: deltalake.DeltaTable, index: MetadataTable, commit: int) -> float:
     deltalake.write_deltalake(handle, _rows(commit), mode="append")
     written, wanted = time.perf_counter(), handle.version()
     while index.ledger is None or (index.ledger.covered or 0) < wanted:

@@ -10,7 +10,7 @@ from tailbit.checkpoints.offset import log_start, snapshot_start
 from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.maintenance.due import merge_due
 from tailbit.index.maintenance.merge import run_merge
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
 from tailbit.streaming.indexer import Indexer
@@ -22,7 +22,7 @@ class Upkeep:
 
     def __init__(self, table: pathlib.Path, columns: Sequence[str]) -> None:
         self.table = open_table(str(table))
-        self.index: IndexTable = prepare_index(self.table, str(table / "_tailbit"), columns)
+        self.index: MetadataTable = prepare_index(self.table, str(table / "_tailbit"), columns)
         self._indexer = Indexer(
             self.table, self.index, TaskLimits(parallelism=1), lambda tasks: [run_task(t) for t in tasks]
         )

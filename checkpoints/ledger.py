@@ -33,13 +33,13 @@ def next_ledger(
     Invariant: `covered` moves only when the round's snapshot is complete; while it is being built, `version`
     is the pinned one, and `covered` stays what it was in the same lineage, else None.
     """
-    covered: Version | None = end.covers
+    covered: Version | None = end.stands_at
     if end.in_snapshot:
         covered = previous.covered if previous is not None and previous.lineage == lineage else None
     return Ledger(
         round=end.round,
         lineage=lineage,
-        version=end.covers,
+        version=end.stands_at,
         state="building" if end.in_snapshot else "complete",
         covered=covered,
         fingerprint=fingerprint,

@@ -39,7 +39,7 @@ class Offset:
         return self.file is not None
 
     @property
-    def covers(self) -> Version:
+    def stands_at(self) -> Version:
         """The version that the stream stands at: the pinned one, or the last one read."""
         return self.version if self.in_snapshot else self.version - 1
 

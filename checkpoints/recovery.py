@@ -191,9 +191,9 @@ def decide_batch(ledger: Ledger | None, start: Offset, end: Offset, log: LogStat
     if not held:
         return BatchPlan(Verdict.SUPERSEDED)
     if ledger.state == "building":
-        same = _reads_snapshot(start, end) and end.covers == ledger.version
+        same = _reads_snapshot(start, end) and end.stands_at == ledger.version
         return BatchPlan(Verdict.APPLY, ledger.lineage) if same else BatchPlan(Verdict.SUPERSEDED)
-    if ledger.version >= end.covers:
+    if ledger.version >= end.stands_at:
         return BatchPlan(Verdict.REPLAY, ledger.lineage)
     if end.in_snapshot:
         return BatchPlan(Verdict.SUPERSEDED)
@@ -202,7 +202,7 @@ def decide_batch(ledger: Ledger | None, start: Offset, end: Offset, log: LogStat
 
 def _reads_snapshot(start: Offset, end: Offset) -> bool:
     """Whether a batch reads files of a pinned snapshot, the last ones included."""
-    return end.in_snapshot or (start.in_snapshot and start.version == end.covers)
+    return end.in_snapshot or (start.in_snapshot and start.version == end.stands_at)
 
 
 def _opening(ledger: Ledger, end: Offset, held: bool) -> BatchPlan:
@@ -216,7 +216,7 @@ def _opening(ledger: Ledger, end: Offset, held: bool) -> BatchPlan:
 
 def _as_read(end: Offset, log: LogState) -> bool:
     """Whether the last commit before an offset is the one that the planner read."""
-    if end.covers > log.head:
+    if end.stands_at > log.head:
         return False
-    found = log.fingerprint(end.covers)
+    found = log.fingerprint(end.stands_at)
     return (found.sha256[:16] if found else "") == end.fp

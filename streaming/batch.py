@@ -20,7 +20,7 @@ from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import TailbitError
 from tailbit.faults import Fault, fault_point
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, weight
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
@@ -46,7 +46,7 @@ class Batch:
     def __init__(
         self,
         table: Table,
-        index: IndexTable,
+        index: MetadataTable,
         settings: StreamSettings,
         spark: SparkSession,
         heartbeat: Heartbeat,
@@ -85,7 +85,7 @@ class Batch:
         ranges = [orjson.loads(row.note) for row in rows.collect() if row.kind == "range"]
         if ranges:
             start, end = Offset.from_json(ranges[0]["start"]), Offset.from_json(ranges[0]["end"])
-            self._describe(before, end.covers, self._lag(end.version - 1))
+            self._describe(before, end.stands_at, self._lag(end.version - 1))
             outcome = self._indexer.apply(start, end, self._origin(batch_id))
             self._tell(outcome, before, end, batch_id, time.perf_counter() - began)
             self.merger.after_batch()

@@ -17,7 +17,7 @@ from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_ba
 from tailbit.errors import CommitConflictError, DataFileError, DeletionVectorError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import FileRecord
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, pack, plan_work, uncounted_record
 from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, TaskColumn, TaskResult
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version
@@ -61,7 +61,7 @@ class Indexer:
     Cost of a batch: what changed. Only a round's last batch looks at every file.
     """
 
-    def __init__(self, table: Table, index: IndexTable, limits: TaskLimits, run: RunTasks) -> None:
+    def __init__(self, table: Table, index: MetadataTable, limits: TaskLimits, run: RunTasks) -> None:
         self._table, self._index, self._limits, self._run = table, index, limits, run
         self._schema: _KnownSchema | None = None
 
@@ -85,9 +85,9 @@ class Indexer:
         log = LogState(self._table.head(), self._table.earliest, functools.cache(self._table.fingerprint))
         plan = decide_batch(self._index.ledger, start, end, log)
         if plan.verdict is not Verdict.APPLY:
-            return Outcome(plan.verdict, plan.first, end.covers)
-        changes = self._changes(plan, end.covers)
-        columns = self._columns(changes, end.covers)
+            return Outcome(plan.verdict, plan.first, end.stands_at)
+        changes = self._changes(plan, end.stands_at)
+        columns = self._columns(changes, end.stands_at)
         wanted, ids = self._wanted(changes, start, end), [c.column.id for c in columns]
         works = plan_work(wanted, self._index.record, ids, plan.lineage)
         fault_point(Fault.BATCH_PLANNED)
@@ -98,7 +98,7 @@ class Indexer:
             columns=columns,
             works=(),
             lineage=plan.lineage,
-            version=end.covers,
+            version=end.stands_at,
             dropped=frozenset(self._index.settings.dropped),
             kinds=self._index.kinds,
         )
@@ -106,11 +106,11 @@ class Indexer:
         built = time.perf_counter()
         records = [record for result in results for record in result.records] + skipped
         if records or not self._recorded_as(end):
-            self._commit(plan, end, log.fingerprint(end.covers), origin, records, results)
+            self._commit(plan, end, log.fingerprint(end.stands_at), origin, records, results)
         return Outcome(
             plan.verdict,
             plan.first,
-            end.covers,
+            end.stands_at,
             files=len(records),
             rows=sum(result.rows for result in results),
             bytes_read=sum(result.bytes_read for result in results),
@@ -135,7 +135,7 @@ class Indexer:
         if changes is not None:
             yield from ((change.path, change.new) for change in changes.slices)
             return
-        files = self._table.snapshot(end.covers).files
+        files = self._table.snapshot(end.stands_at).files
         if end.file is not None:
             first = (start.file or 0) if start.round == end.round and start.in_snapshot else 0
             yield from ((files[n].path, files[n]) for n in range(first, end.file))

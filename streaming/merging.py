@@ -20,7 +20,7 @@ from tailbit.index.kinds.merging import MergeGroup
 from tailbit.index.kinds.schemas import Kinds
 from tailbit.index.maintenance.due import MergePlan, merge_due
 from tailbit.index.maintenance.merge import run_merge
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Merger:
     """Does what merging is due after a batch; at most one merge at a time runs on the workers."""
 
     def __init__(
-        self, table: Table, index: IndexTable, spark: SparkSession, inline_bytes: int = 1 << 20
+        self, table: Table, index: MetadataTable, spark: SparkSession, inline_bytes: int = 1 << 20
     ) -> None:
         self._table, self._index, self._spark, self._inline_bytes = table, index, spark, inline_bytes
         self._earliest: tuple[float, int] | None = None
@@ -109,6 +109,6 @@ def _merge_task(
 
 def _merged(path: str, kinds: Kinds, plan: MergePlan) -> bool | TailbitError:
     try:
-        return run_merge(IndexTable.open(path, kinds), plan)
+        return run_merge(MetadataTable.open(path, kinds), plan)
     except TailbitError as error:
         return error

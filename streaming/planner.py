@@ -17,7 +17,7 @@ from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.offset import Offset, short_fingerprint, snapshot_start
 from tailbit.checkpoints.recovery import LogState, Resume, decide
 from tailbit.errors import CommitGapError, VersionNotFoundError
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables.model import Version
@@ -51,7 +51,7 @@ class Planner:
     def __init__(
         self,
         table: Table,
-        index: IndexTable,
+        index: MetadataTable,
         settings: StreamSettings,
         control: Control | None = None,
         sleep: Callable[[float], None] = time.sleep,
@@ -115,7 +115,7 @@ class Planner:
         batch derives what it does from the recorded state, not from these rows.
         """
         note = orjson.dumps({"start": start.to_json(), "end": end.to_json()}).decode()
-        rows: list[Descriptor] = [("range", end.round, end.covers, "", 0, 0, 0, note)]
+        rows: list[Descriptor] = [("range", end.round, end.stands_at, "", 0, 0, 0, note)]
         try:
             if start.round == end.round:
                 rows += self._snapshot_rows(start, end) if start.in_snapshot else []
@@ -148,7 +148,7 @@ class Planner:
         return resume.offset
 
     def _past(self, offset: Offset) -> object:
-        return self._table.fingerprint_stat(offset.covers)
+        return self._table.fingerprint_stat(offset.stands_at)
 
     def _log(self) -> LogState:
         return LogState(self._head(), self._table.earliest, self._table.fingerprint)
@@ -208,9 +208,9 @@ class Planner:
 
     def _log_rows(self, start: Offset, end: Offset) -> list[Descriptor]:
         first = start.version + 1 if start.in_snapshot else start.version
-        if first > end.covers:
+        if first > end.stands_at:
             return []
-        changes = self._table.changes(first, end.covers)
+        changes = self._table.changes(first, end.stands_at)
         rows: list[Descriptor] = [
             (
                 "version",
@@ -231,7 +231,7 @@ class Planner:
                 at = (
                     kind,
                     end.round,
-                    end.covers,
+                    end.stands_at,
                     change.path,
                     1,
                     slice_.rows or 0,

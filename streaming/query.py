@@ -13,7 +13,7 @@ from tailbit.arguments import names, path_text, text
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import StreamError, TailbitError
 from tailbit.index.maintenance.create import prepare_index
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings, milliseconds
 from tailbit.tables import open_table
@@ -38,7 +38,7 @@ class Prepared:
     """A table and its index, checked before Spark is asked for anything."""
 
     table: Table
-    index: IndexTable
+    index: MetadataTable
     checkpoint: str
     settings: StreamSettings
     trigger_ms: int

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import TailbitError
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.planner import DESCRIPTOR_SCHEMA, Descriptor, Planner
 from tailbit.streaming.settings import StreamSettings
@@ -65,7 +65,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @cached_property
     def _planner(self) -> Planner:
         settings = StreamSettings.from_options(self._options)
-        table, index = open_table(self._options["path"]), IndexTable.open(self._options["index"])
+        table, index = open_table(self._options["path"]), MetadataTable.open(self._options["index"])
         return Planner(table, index, settings, self._control)
 
     @contextmanager

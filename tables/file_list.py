@@ -179,8 +179,8 @@ class FileList(Sequence[FileSlice], ABC):
     def get(self, path: str) -> FileSlice | None:
         """The slice of a path; None where it is not live. Cost: one bisection."""
         at, found = self._find(path)
-        piece: FileSlice | None = self[at] if found else None
-        return piece
+        slice_: FileSlice | None = self[at] if found else None
+        return slice_
 
     def _find(self, path: str) -> tuple[int, bool]:
         """Where a path is or would be inserted, and whether it is there. UTF-8 sorts like code points."""
@@ -200,7 +200,7 @@ class FileList(Sequence[FileSlice], ABC):
         """
         if not changes:
             return self
-        added = self.stored([piece for _, piece in sorted(changes.items()) if piece is not None])
+        added = self.stored([slice_ for _, slice_ in sorted(changes.items()) if slice_ is not None])
         if len(changes) > _MAX_SPLICES or len(self) < len(changes):
             gone = pc.is_in(self._stored["path"], value_set=pa.array(list(changes), pa.string()))
             kept = self._stored.filter(pc.invert(gone))

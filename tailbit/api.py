@@ -32,7 +32,7 @@ from tailbit.index.query.damages import Damages
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
 from tailbit.tables.partition_values import parse_micros
 from tailbit.tables.snapshot import Snapshot
@@ -93,7 +93,7 @@ class IndexedTable:
 
     _table: Table
     index_path: str
-    _index: IndexTable | None = None
+    _index: MetadataTable | None = None
     damage: CorruptIndexError | None = None
     _coverage: Coverage | None = field(default=None, repr=False)
     _stale: bool = field(default=True, repr=False)
@@ -307,7 +307,7 @@ class IndexedTable:
         """The same table with an index of its own, for what takes long or commits."""
         return IndexedTable(self._table, self.index_path)
 
-    def _needed(self) -> IndexTable:
+    def _needed(self) -> MetadataTable:
         with self._lock:
             self._refresh()
             if self._index is None:
@@ -335,7 +335,7 @@ class IndexedTable:
         self.damage = None
         try:
             if self._index is None:
-                self._index, self._stale = IndexTable.open(self.index_path), True
+                self._index, self._stale = MetadataTable.open(self.index_path), True
             elif self._index.refresh():
                 self._stale = True
         except NoIndexError:

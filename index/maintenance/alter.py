@@ -17,7 +17,7 @@ from tailbit.errors import CommitConflictError, SettingsError
 from tailbit.index.kinds.files.rows import without_columns
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
 from tailbit.index.model import IndexedColumn, IndexFile, Ledger, Settings
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 ATTEMPTS = 20
 """Commits tried beside a running indexer, which commits a few times a second at most."""
@@ -32,7 +32,7 @@ class Altered:
     settings: Settings
 
 
-def alter(index: IndexTable, add: Sequence[IndexedColumn], drop: Sequence[str]) -> Altered:
+def alter(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[str]) -> Altered:
     """Make columns indexed, and others (by id) no longer; what is so already is left as it is.
 
     Of two alterations at once one comes after the other, and both hold. Cost: for columns that come, one
@@ -51,7 +51,7 @@ def alter(index: IndexTable, add: Sequence[IndexedColumn], drop: Sequence[str]) 
     return _attempt(index, add, drop)
 
 
-def _attempt(index: IndexTable, add: Sequence[IndexedColumn], drop: Sequence[str]) -> Altered:
+def _attempt(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[str]) -> Altered:
     before = index.settings
     known = {column.id for column in before.columns}
     going = tuple(column for column in before.columns if column.id in drop)
@@ -79,7 +79,7 @@ def _attempt(index: IndexTable, add: Sequence[IndexedColumn], drop: Sequence[str
     return replace(altered, settings=settings)
 
 
-def _uncounted(index: IndexTable, gone: Sequence[str]) -> list[IndexFile]:
+def _uncounted(index: MetadataTable, gone: Sequence[str]) -> list[IndexFile]:
     """A file of value counts that takes back all that is counted of some columns."""
     tally = Tally()
     for column in index.settings.columns:
@@ -90,7 +90,7 @@ def _uncounted(index: IndexTable, gone: Sequence[str]) -> list[IndexFile]:
     return [] if written is None else [written]
 
 
-def _ledger(index: IndexTable, settings: Settings) -> Ledger | None:
+def _ledger(index: MetadataTable, settings: Settings) -> Ledger | None:
     """The ledger goes on under the new settings where nothing has to be posted for them."""
     ledger, before = index.ledger, index.settings
     came = {c.id for c in settings.columns} - {c.id for c in before.columns}

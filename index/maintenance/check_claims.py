@@ -8,7 +8,7 @@ from itertools import pairwise
 from tailbit.index.kinds.kind import Problem
 from tailbit.index.model import FileRecord
 from tailbit.index.query.coverage import Coverage
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 SHOWN = 20
 """Problems shown of one list of keys or files."""
@@ -17,7 +17,7 @@ Claims = Mapping[str, Sequence[FileRecord]]
 """Row space to the records that claim a range of it, by base."""
 
 
-def check_recorded(index: IndexTable, coverage: Coverage, state: str) -> Iterator[Problem]:
+def check_recorded(index: MetadataTable, coverage: Coverage, state: str) -> Iterator[Problem]:
     """At the covered version, the files recorded as live are the files of the snapshot.
 
     Nothing is checked where the index is not `complete` or the snapshot is of another version.
@@ -35,7 +35,7 @@ def check_recorded(index: IndexTable, coverage: Coverage, state: str) -> Iterato
         yield Problem(f"file {path}", "it is recorded as live and is not in the table")
 
 
-def claims_of(index: IndexTable) -> Claims:
+def claims_of(index: MetadataTable) -> Claims:
     """Every claim that is recorded. Cost: an object per file."""
     out: dict[str, list[FileRecord]] = {}
     for record in index.recorded.records():

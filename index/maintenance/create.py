@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from tailbit.errors import CommitConflictError, NoIndexError, SettingsError, UsageError
 from tailbit.index.kinds.settings import FORMAT
 from tailbit.index.model import IndexedColumn, Settings
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.tables.table import Table
 
 
-def prepare_index(table: Table, path: str, columns: Sequence[str] | None) -> IndexTable:
+def prepare_index(table: Table, path: str, columns: Sequence[str] | None) -> MetadataTable:
     """The index at `path`, made if it is not there, with the columns asked for or those remembered.
 
     Raises:
@@ -34,20 +34,20 @@ def prepare_index(table: Table, path: str, columns: Sequence[str] | None) -> Ind
     return index
 
 
-def _open(path: str) -> IndexTable | None:
+def _open(path: str) -> MetadataTable | None:
     try:
-        return IndexTable.open(path)
+        return MetadataTable.open(path)
     except NoIndexError:
         return None
 
 
-def _create(path: str, columns: tuple[IndexedColumn, ...]) -> IndexTable:
+def _create(path: str, columns: tuple[IndexedColumn, ...]) -> MetadataTable:
     """A new index; the one that another process makes at this moment, if that is first."""
     settings = Settings(version=1, index_id=uuid.uuid4().hex, format=FORMAT, columns=columns)
     try:
-        return IndexTable.create(path, settings)
+        return MetadataTable.create(path, settings)
     except CommitConflictError:
-        return IndexTable.open(path)
+        return MetadataTable.open(path)
 
 
 def _indexed(table: Table, columns: Sequence[str]) -> tuple[IndexedColumn, ...]:

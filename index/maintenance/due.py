@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tailbit.index.kinds.merging import MergeGroup
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class MergePlan:
     earliest: int | None
 
 
-def merge_due(index: IndexTable, earliest_version: int | None = None) -> list[MergePlan]:
+def merge_due(index: MetadataTable, earliest_version: int | None = None) -> list[MergePlan]:
     """The merge that is due, as one plan or none.
 
     `earliest_version`: the earliest source version that a reader may still ask for; None keeps every file's

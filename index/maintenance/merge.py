@@ -15,12 +15,12 @@ from tailbit.index.kinds.files.rows import reclaimed
 from tailbit.index.kinds.merging import Merged
 from tailbit.index.maintenance.due import MergePlan, merge_due
 from tailbit.index.model import FileRecord, NewClaim
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 _ATTEMPTS = 5
 
 
-def run_merge(index: IndexTable, plan: MergePlan) -> bool:
+def run_merge(index: MetadataTable, plan: MergePlan) -> bool:
     """Write and commit a merge; False where another writer has taken away its inputs meanwhile.
 
     Merged files are functions of immutable inputs and of claims. So when another writer commits something
@@ -50,7 +50,7 @@ def run_merge(index: IndexTable, plan: MergePlan) -> bool:
     return True
 
 
-def merge_all(index: IndexTable, earliest_version: int | None = None) -> int:
+def merge_all(index: MetadataTable, earliest_version: int | None = None) -> int:
     """Merge until nothing is due; the number of merges committed.
 
     Raises:
@@ -62,7 +62,7 @@ def merge_all(index: IndexTable, earliest_version: int | None = None) -> int:
     return done
 
 
-def _may_commit(index: IndexTable, plan: MergePlan, merged: Sequence[Merged | None]) -> bool:
+def _may_commit(index: MetadataTable, plan: MergePlan, merged: Sequence[Merged | None]) -> bool:
     """Whether every kind agrees, on the state as it is now."""
     return all(
         index.kinds[group.kind].may_commit(index.state, group, written)
@@ -70,14 +70,14 @@ def _may_commit(index: IndexTable, plan: MergePlan, merged: Sequence[Merged | No
     )
 
 
-def _commit(index: IndexTable, plan: MergePlan, merged: Sequence[Merged]) -> None:
+def _commit(index: MetadataTable, plan: MergePlan, merged: Sequence[Merged]) -> None:
     adds = [file for written in merged for file in written.files]
     removes = [path for group in plan.groups for path in group.inputs]
     moved = [claim for written in merged for claim in written.moved]
     index.commit(list(_rebased(index, moved)), adds, None, removes=removes, data_change=False)
 
 
-def _rebased(index: IndexTable, moved: Sequence[NewClaim]) -> Iterator[FileRecord]:
+def _rebased(index: MetadataTable, moved: Sequence[NewClaim]) -> Iterator[FileRecord]:
     """The newest records with their new claims; a file that claims another range by now is left alone."""
     now = {record.path: record for record in index.recorded.get_all(claim.path for claim in moved)}
     for claim in moved:

@@ -10,13 +10,13 @@ import time
 import pyarrow.parquet as pq
 
 from tailbit.faults import Fault, fault_point
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 _MILLIS_PER_HOUR = 3_600_000
 
 
 def vacuum(
-    index: IndexTable, older_than_hours: float = 1.0, dry_run: bool = False, now_ms: int | None = None
+    index: MetadataTable, older_than_hours: float = 1.0, dry_run: bool = False, now_ms: int | None = None
 ) -> list[str]:
     """Delete unreferenced index files; their paths, sorted.
 
@@ -44,7 +44,7 @@ def vacuum(
     return gone
 
 
-def referenced(index: IndexTable) -> set[str]:
+def referenced(index: MetadataTable) -> set[str]:
     """Files that the index refers to, or did at a version or by a tombstone that its log still holds.
 
     A removal is in the newest log checkpoint for as long as tombstones are kept, or in a commit after it.
@@ -57,7 +57,7 @@ def referenced(index: IndexTable) -> set[str]:
     return paths | _tombstones(index)
 
 
-def _tombstones(index: IndexTable) -> set[str]:
+def _tombstones(index: MetadataTable) -> set[str]:
     names = [e.name for e in index.storage.list("_delta_log") if e.name.endswith(".checkpoint.parquet")]
     if not names:
         return set()
@@ -66,7 +66,7 @@ def _tombstones(index: IndexTable) -> set[str]:
     return {row["path"] for row in removed if row is not None}
 
 
-def _older_than(index: IndexTable, oldest_ms: float) -> list[str]:
+def _older_than(index: MetadataTable, oldest_ms: float) -> list[str]:
     return [
         f"kind={kind.name}/{entry.name}"
         for kind in index.kinds

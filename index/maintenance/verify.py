@@ -22,7 +22,7 @@ from tailbit.index.maintenance.check_sample import check_sample
 from tailbit.index.maintenance.report import Report
 from tailbit.index.query.coverage import Coverage, HiddenRowsOf
 from tailbit.index.query.damages import Damages
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Column
 from tailbit.tables.storage import Storage
 
@@ -32,7 +32,7 @@ Progress = Callable[[int, int], None]
 
 
 def verify(
-    index: IndexTable,
+    index: MetadataTable,
     coverage: Coverage,
     storage: Storage,
     *,
@@ -78,7 +78,7 @@ def _source(coverage: Coverage, storage: Storage, at_head: bool) -> Source:
 
 
 def _check(
-    index: IndexTable,
+    index: MetadataTable,
     coverage: Coverage,
     source: Source,
     report: Report,
@@ -108,7 +108,7 @@ def _check(
         progress(steps, steps)
 
 
-def _key_type(index: IndexTable, column: str, now: Column | None) -> str:
+def _key_type(index: MetadataTable, column: str, now: Column | None) -> str:
     """The key type that counts are compared in: that of the column today, else of the settings."""
     stored = next(c.key_type for c in index.settings.columns if c.id == column)
     return key_type_of(now.type) if now is not None and widens(stored, now.type) else stored

@@ -21,7 +21,7 @@ from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.files.rows import column_sets
 from tailbit.index.query.damages import Damages
 from tailbit.index.query.row_space import FileNumbers, Ints, PartitionTexts, SpaceView
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
@@ -55,7 +55,7 @@ class Coverage:
 def cover(
     snapshot: Snapshot,
     storage: Storage,
-    index: IndexTable | None,
+    index: MetadataTable | None,
     trusted: bool,
     before: Coverage | None = None,
 ) -> Coverage:
@@ -101,7 +101,7 @@ def _spaces(
     files: FileNumbers,
     mine: pa.Table,
     snapshot: Snapshot,
-    index: IndexTable,
+    index: MetadataTable,
     hidden_of: Callable[[int], BitMap | None],
     known: Mapping[str, SpaceView],
 ) -> list[SpaceView]:
@@ -169,7 +169,7 @@ class HiddenRowsOf:
         self,
         snapshot: Snapshot,
         storage: Storage,
-        index: IndexTable | None,
+        index: MetadataTable | None,
         damages: Damages,
     ) -> None:
         self._snapshot, self._storage, self._index, self._damages = snapshot, storage, index, damages

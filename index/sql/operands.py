@@ -10,7 +10,7 @@ from tailbit.index.keys import key_type_of
 from tailbit.index.sql import literals
 from tailbit.index.sql.casts import cast
 from tailbit.index.sql.literals import WHOLE, Literal
-from tailbit.index.sql.text import Constant, ParsedPredicate, refuse
+from tailbit.index.sql.text import ParsedPredicate, WrittenConstant, refuse
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import Schema
 
@@ -61,7 +61,7 @@ class OperandReader:
                 known.append(int(start))
         return min(known, default=None)
 
-    def constant(self, node: Tree) -> Constant | None:
+    def constant(self, node: Tree) -> WrittenConstant | None:
         """The constant behind a literal of the tree."""
         return self.parsed.constants[int(node.this)] if type(node).__name__ == "Literal" else None
 

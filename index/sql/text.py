@@ -48,7 +48,7 @@ Kind = Literal["number", "string", "hex"]
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class WrittenConstant:
     """A constant of the text: a number as written, the value of a string, or X'..' as written.
 
     `plus`: a number with a plus sign in front, which to Spark is an operation on it.
@@ -66,7 +66,7 @@ class ParsedPredicate:
 
     text: str
     tree: Any
-    constants: tuple[Constant, ...]
+    constants: tuple[WrittenConstant, ...]
 
 
 def refuse(text: str, reason: str, at: int | None = None, hint: str | None = None) -> NoReturn:
@@ -139,7 +139,7 @@ class _Reader:
         self.text = text
         self.tokens = tokens
         self.types = kinds
-        self.constants: list[Constant] = []
+        self.constants: list[WrittenConstant] = []
         self.at = 0
 
     def read(self) -> list[Token]:
@@ -158,7 +158,7 @@ class _Reader:
                 out.append(self._number(token.start))
             elif kind == self.types.HEX_STRING:
                 raw = self.text[token.start : token.end + 1]
-                out.append(self._constant(Constant("hex", raw, token.start), token, token))
+                out.append(self._constant(WrittenConstant("hex", raw, token.start), token, token))
             elif kind == self.types.PLUS:
                 out.append(self._signed(token))
             elif kind == self.types.DCOLON:
@@ -186,7 +186,7 @@ class _Reader:
         if not _GAP.fullmatch(self.text, start, end):
             refuse(self.text, "hints, nested and continued comments are not read", start)
 
-    def _constant(self, constant: Constant, first: Token, last: Token, text: bool = False) -> Token:
+    def _constant(self, constant: WrittenConstant, first: Token, last: Token, text: bool = False) -> Token:
         self.constants.append(constant)
         kind = self.types.STRING if text else self.types.NUMBER
         return type(first)(
@@ -270,7 +270,7 @@ class _Reader:
             value.encode()
         except ValueError as wrong:
             refuse(self.text, f"a string that is not read: {wrong}", first.start)
-        return self._constant(Constant("string", value, first.start), first, last, text=True)
+        return self._constant(WrittenConstant("string", value, first.start), first, last, text=True)
 
     def _is_number_ahead(self) -> bool:
         """Whether the dot at hand begins a number such as .5 rather than follows a name."""
@@ -287,7 +287,7 @@ class _Reader:
         if ahead is not None and ahead.token_type == self.types.DCOLON and ahead.start == token.start:
             self.at += 2
         raw = self.text[start : token.end + 1]
-        return self._constant(Constant("number", raw, start, plus), token, token)
+        return self._constant(WrittenConstant("number", raw, start, plus), token, token)
 
     def _signed(self, plus: Token) -> Token:
         """A number behind a plus sign; other uses of the sign are arithmetic."""

@@ -1,6 +1,6 @@
 """What one version of an index says, read from its live files when first asked and kept.
 
-Nothing here knows versions or commits: `IndexTable` tells which files come and go.
+Nothing here knows versions or commits: `MetadataTable` tells which files come and go.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ from tailbit.tables.storage import Storage
 from tailbit.tables.table import Table
 
 
-class IndexTable:
+class MetadataTable:
     """One version of an index, as this process knows it.
 
     Invariant: after `commit` the state is what a fresh `open` would read; it is extended, never read again.
@@ -63,7 +63,7 @@ class IndexTable:
         self._load()
 
     @classmethod
-    def create(cls, path: str, settings: Settings, kinds: Kinds = KINDS) -> IndexTable:
+    def create(cls, path: str, settings: Settings, kinds: Kinds = KINDS) -> MetadataTable:
         """Make an empty index that remembers `settings`, in one commit; `kinds`: what it is made of.
 
         Raises:
@@ -79,7 +79,7 @@ class IndexTable:
         return cls.open(path, kinds)
 
     @classmethod
-    def open(cls, path: str, kinds: Kinds = KINDS) -> IndexTable:
+    def open(cls, path: str, kinds: Kinds = KINDS) -> MetadataTable:
         """The index at its newest version. Files of a kind that is not among `kinds` are left alone.
 
         Cost: one log listing, the settings and ledger records; the rest is read when asked.
@@ -110,7 +110,7 @@ class IndexTable:
     def _refresh(self) -> bool:
         if self.log.fingerprint_stat(self.version) != self._seen:
             # Deleted, put back from a backup, built anew, or so far ahead that our commit was cleaned up.
-            fresh = IndexTable.open(self.path, self.kinds)
+            fresh = MetadataTable.open(self.path, self.kinds)
             self.__dict__.update(fresh.__dict__ | {"lock": self.lock})
             return True
         head = self.log.head()

@@ -95,14 +95,14 @@ class Counting:
         self, record: FileRecord, columns: Sequence[tuple[Column, str]], bits: BitMap, sign: int
     ) -> bool:
         """Count by the values in the data file; nothing and False where it is gone or is another file."""
-        piece = FileSlice(record.path, record.size, record.mtime, record.rows, record.partition)
+        slice_ = FileSlice(record.path, record.size, record.mtime, record.rows, record.partition)
         at = np.frombuffer(bits.to_array(), dtype=np.uint32)
         found: list[tuple[str, str, pa.BinaryArray, npt.NDArray[np.int64]]] = []
         try:
             if footer_hash(self._source, record.path) != record.footer:
                 return False
             start = 0
-            for table in fetch(self._source, piece, [c for c, _ in columns], at.astype(np.uint64)):
+            for table in fetch(self._source, slice_, [c for c, _ in columns], at.astype(np.uint64)):
                 rows = at[start : start + table.num_rows]
                 start += table.num_rows
                 for column, key_type in columns:

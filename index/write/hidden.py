@@ -9,14 +9,14 @@ from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.model import FileRecord
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import FileSlice
 from tailbit.tables.storage import Storage
 
 
 @functools.lru_cache(maxsize=8)
-def _opened(path: str) -> IndexTable:
-    return IndexTable.open(path)
+def _opened(path: str) -> MetadataTable:
+    return MetadataTable.open(path)
 
 
 class HiddenRowsReader:
@@ -27,19 +27,19 @@ class HiddenRowsReader:
         self._known: dict[str, BitMap] = {}
 
     @cached_property
-    def index(self) -> IndexTable:
+    def index(self) -> MetadataTable:
         """The index as it is now; kept open between the tasks of a process."""
         found = _opened(self._path)
         found.refresh()
         return found
 
-    def of_slice(self, source: Storage, piece: FileSlice) -> BitMap:
+    def of_slice(self, source: Storage, slice_: FileSlice) -> BitMap:
         """The rows hidden from a file slice; each description of them is read once."""
-        if piece.hidden is None:
+        if slice_.hidden is None:
             return BitMap()
-        if piece.hidden.id not in self._known:
-            self._known[piece.hidden.id] = piece.hidden.read(source)
-        return self._known[piece.hidden.id]
+        if slice_.hidden.id not in self._known:
+            self._known[slice_.hidden.id] = slice_.hidden.read(source)
+        return self._known[slice_.hidden.id]
 
     def of_record(self, record: FileRecord) -> BitMap:
         """The hidden rows that a file is counted under.

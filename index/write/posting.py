@@ -50,28 +50,28 @@ class DataFiles:
         self._coded = [c for c in columns if not c.partition]
         self._open: OrderedDict[str, DataFile] = OrderedDict()
 
-    def open(self, piece: FileSlice) -> DataFile:
+    def open(self, slice_: FileSlice) -> DataFile:
         """The data file of a slice.
 
         Raises:
             DataFileError: missing, of another size than the log says, or not Parquet.
         """
-        file = self._open.pop(piece.path, None)
+        file = self._open.pop(slice_.path, None)
         if file is None:
-            file = open_data_file(self._storage, piece.path, piece.size, self._coded)
-        self._open[piece.path] = file
+            file = open_data_file(self._storage, slice_.path, slice_.size, self._coded)
+        self._open[slice_.path] = file
         if len(self._open) > _OPEN_FILES:
             self._open.popitem(last=False)[1].close()
         return file
 
-    def values(self, piece: FileSlice, rows: int, column: Column) -> Iterator[pa.ChunkedArray]:
+    def values(self, slice_: FileSlice, rows: int, column: Column) -> Iterator[pa.ChunkedArray]:
         """All values of a column in row order, about `_ROWS_AT_ONCE` at a time; strings may come as codes."""
         if column.partition:
-            text = piece.partition.get(column.physical[0])
+            text = slice_.partition.get(column.physical[0])
             value = partition_array(column, text, 1)
             yield pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), value)])
             return
-        file = self.open(piece)
+        file = self.open(slice_)
         groups: list[int] = []
         waiting = 0
         for group in range(file.metadata.num_row_groups):

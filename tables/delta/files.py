@@ -86,9 +86,9 @@ class DeltaFiles(FileList):
         return pa.chunked_array([filled])
 
 
-def _row(piece: FileSlice) -> dict[str, Any] | None:
+def _row(slice_: FileSlice) -> dict[str, Any] | None:
     """The deletion vector of a slice as a value of DV_TYPE."""
-    vector = piece.hidden
+    vector = slice_.hidden
     if not isinstance(vector, DeletionVector):
         return None
     return {

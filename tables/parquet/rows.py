@@ -35,25 +35,25 @@ def visible_positions(rows: int, hidden: BitMap | None) -> Positions:
 
 
 def fetch(
-    storage: Storage, piece: FileSlice, columns: Sequence[Column], positions: Positions | None
+    storage: Storage, slice_: FileSlice, columns: Sequence[Column], positions: Positions | None
 ) -> Iterator[pa.Table]:
     """Tables of `columns` (named by column id) at ascending positions (None: all rows), one per row group."""
     stored = [c for c in columns if not c.partition]
-    for _, local, table in row_groups(storage, piece, stored, positions):
+    for _, local, table in row_groups(storage, slice_, stored, positions):
         picked = table if local is None else table.take(pa.array(local.astype(np.int64)))
         n = picked.num_rows if stored else (table.num_rows if local is None else len(local))
         arrays = [
-            partition_array(c, piece.partition.get(c.physical[0]), n) if c.partition else picked[c.id]
+            partition_array(c, slice_.partition.get(c.physical[0]), n) if c.partition else picked[c.id]
             for c in columns
         ]
         yield pa.table(dict(zip([c.id for c in columns], arrays, strict=True)))
 
 
 def row_groups(
-    storage: Storage, piece: FileSlice, columns: Sequence[Column], among: Positions | None
+    storage: Storage, slice_: FileSlice, columns: Sequence[Column], among: Positions | None
 ) -> Iterator[tuple[int, Positions | None, pa.Table]]:
     """(first position, wanted positions relative to it or None for all, decoded columns) per row group."""
-    file = open_data_file(storage, piece.path, piece.size)
+    file = open_data_file(storage, slice_.path, slice_.size)
     sizes = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
     start = 0
     for group, size in enumerate(sizes):

@@ -23,7 +23,7 @@ from support.contents import contents_of
 from support.drive import Drive
 from support.waiting import HANG_S, wait_until
 from tailbit.errors import NoIndexError, StreamError
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 pytestmark = pytest.mark.spark
 
@@ -84,7 +84,7 @@ def wait(what: Callable[[], Any], process: subprocess.Popen[str]) -> None:
 
 def covered(table: str) -> int | None:
     try:
-        ledger = IndexTable.open(f"{table}/_tailbit").ledger
+        ledger = MetadataTable.open(f"{table}/_tailbit").ledger
     except NoIndexError:
         return None
     return None if ledger is None else ledger.covered

@@ -17,13 +17,13 @@ from tailbit.errors import (
     UnsupportedFeatureError,
     UsageError,
 )
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.streaming import start
 from tailbit.streaming.job import failure_of
 
 
 def covered(index: str) -> int | None:
-    ledger = IndexTable.open(index).ledger
+    ledger = MetadataTable.open(index).ledger
     return None if ledger is None else ledger.covered
 
 
@@ -111,10 +111,10 @@ def test_the_stream_goes_on_where_the_index_is_when_the_spark_checkpoint_is_lost
     index = str(tmp_path / "index")
     finished(started(table, ["k", "v"], index=index, checkpoint=str(tmp_path / "one"), once=True))
     write(spark, table, 20)
-    before = IndexTable.open(index).version
+    before = MetadataTable.open(index).version
     finished(started(table, index=index, checkpoint=str(tmp_path / "two"), once=True))
     assert covered(index) == 2
-    assert IndexTable.open(index).version == before + 1
+    assert MetadataTable.open(index).version == before + 1
     checked(spark, table, index)
 
 

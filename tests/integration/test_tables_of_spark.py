@@ -19,18 +19,18 @@ from tailbit.tables.partition_values import partition_array
 Sql = Callable[..., Any]
 
 
-def slice_rows(table: Table, piece: FileSlice, columns: Sequence[Column]) -> list[str]:
+def slice_rows(table: Table, slice_: FileSlice, columns: Sequence[Column]) -> list[str]:
     """The visible rows of one slice."""
-    file = open_data_file(table.storage, piece.path, piece.size)
+    file = open_data_file(table.storage, slice_.path, slice_.size)
     count = file.metadata.num_rows
     stored = read_columns(file, [c for c in columns if not c.partition])
     arrays = [
-        partition_array(c, piece.partition.get(c.physical[0]), count) if c.partition else stored[c.id]
+        partition_array(c, slice_.partition.get(c.physical[0]), count) if c.partition else stored[c.id]
         for c in columns
     ]
-    hidden = piece.hidden.read(table.storage) if piece.hidden else set()
+    hidden = slice_.hidden.read(table.storage) if slice_.hidden else set()
     rows = pa.Table.from_arrays(arrays, [c.id for c in columns]).to_pylist()
-    assert piece.rows in (None, count)
+    assert slice_.rows in (None, count)
     return [repr(canonical(list(r.values()))) for i, r in enumerate(rows) if i not in hidden]
 
 
@@ -41,7 +41,7 @@ def compare(spark: Any, path: str) -> Table:
     frames: dict[str, Any] = {}
     for version in chosen(range(table.earliest(), table.head() + 1)):
         columns = table.snapshot(version).schema.columns
-        rows = [row for piece in table.snapshot(version).files for row in slice_rows(table, piece, columns)]
+        rows = [row for slice_ in table.snapshot(version).files for row in slice_rows(table, slice_, columns)]
         frame = spark.read.format("delta").option("versionAsOf", version).load(path)
         assert frame.columns == [c.name[0] for c in columns]
         frame, shape = frame.selectExpr("*", f"{version} as version_"), frame.schema.simpleString()

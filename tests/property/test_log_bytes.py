@@ -62,12 +62,12 @@ def touch_everything(path: str) -> None:
     snapshot = table.snapshot()
     assert snapshot.files.table.num_rows == len(snapshot.files)
     column = snapshot.schema.resolve("p") if snapshot.partition_columns == ("p",) else None
-    for piece in snapshot.files:
-        piece.bounds(snapshot.schema.leaves()[0]) if snapshot.schema.leaves() else None
+    for slice_ in snapshot.files:
+        slice_.bounds(snapshot.schema.leaves()[0]) if snapshot.schema.leaves() else None
         if column is not None:
-            partition_array(column, piece.partition.get("p"), 1)
-        if piece.hidden is not None:
-            piece.hidden.read(table.storage)
+            partition_array(column, slice_.partition.get("p"), 1)
+        if slice_.hidden is not None:
+            slice_.hidden.read(table.storage)
     table.changes(table.head(), table.head())
 
 

@@ -19,7 +19,7 @@ from tailbit.index.maintenance.due import merge_due
 from tailbit.index.maintenance.merge import merge_all, run_merge
 from tailbit.index.model import FileRecord
 from tailbit.index.parquet.sorted_rows import aligned
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 Said = dict[tuple[str, bytes | None], BitMap]
 
@@ -42,7 +42,7 @@ def steps(draw: st.DrawFn) -> list[tuple[str, object]]:
     return out
 
 
-def said(index: IndexTable) -> Said:
+def said(index: MetadataTable) -> Said:
     found: Said = {}
     for item in index.recorded.records():
         if item.space is None or item.base is None:
@@ -81,14 +81,14 @@ def test_any_order_of_commits_and_merges_says_what_was_said(history: list[tuple[
                     left.pop(path, None)
                     if gone:
                         left[path] = number
-        for found in (index, IndexTable.open(folder)):
+        for found in (index, MetadataTable.open(folder)):
             _holds(found, model, left, visible)
         merge_all(index)
-        _holds(IndexTable.open(folder), model, left, visible)
+        _holds(MetadataTable.open(folder), model, left, visible)
 
 
 def _add(
-    index: IndexTable,
+    index: MetadataTable,
     number: int,
     files: list[list[bytes | None]],
     model: dict[str, list[bytes | None]],
@@ -108,7 +108,7 @@ def _add(
 
 
 def _holds(
-    index: IndexTable,
+    index: MetadataTable,
     model: dict[str, list[bytes | None]],
     left: dict[str, int],
     visible: dict[bytes | None, int],

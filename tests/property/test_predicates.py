@@ -215,6 +215,6 @@ def test_a_file_that_holds_a_match_is_never_pruned(seed: int) -> None:
     for _ in range(30):
         start = rng.randrange(len(TABLE))
         part = TABLE.slice(start, rng.randint(1, 3))
-        piece = FileSlice("f", 1, 0, len(part), stats=DeltaStatistics(json.dumps(statistics(part))))
+        slice_ = FileSlice("f", 1, 0, len(part), stats=DeltaStatistics(json.dumps(statistics(part))))
         for node in predicates:
-            assert file_can_match(node, piece) or not matches(node, part, {}).any()
+            assert file_can_match(node, slice_) or not matches(node, part, {}).any()

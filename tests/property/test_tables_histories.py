@@ -110,12 +110,12 @@ def visible(table: Table, pieces: list[FileSlice], columns: list[str]) -> list[t
     """The rows of slices, as a query would see them."""
     schema = table.snapshot(0).schema
     out: list[tuple[Any, ...]] = []
-    for piece in pieces:
+    for slice_ in pieces:
         data = read_columns(
-            open_data_file(table.storage, piece.path, piece.size), [schema.resolve(c) for c in columns]
+            open_data_file(table.storage, slice_.path, slice_.size), [schema.resolve(c) for c in columns]
         )
-        hidden = piece.hidden.read(table.storage) if piece.hidden else set()
-        assert piece.rows == data.num_rows
+        hidden = slice_.hidden.read(table.storage) if slice_.hidden else set()
+        assert slice_.rows == data.num_rows
         out += [tuple(r.values()) for i, r in enumerate(data.to_pylist()) if i not in hidden]
     return sorted(out)
 

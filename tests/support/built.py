@@ -13,7 +13,7 @@ from support import index_records
 from support.contents import Contents, contents_of
 from tailbit.index.keys import encode_array
 from tailbit.index.model import IndexedColumn, Settings
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import plan_work
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, FileWork, TaskColumn, TaskResult
@@ -44,7 +44,7 @@ class Built:
             IndexedColumn(c.column.label, c.column.id, c.key_type, str(c.column.type)) for c in found
         )
         settings = Settings(1, "an index", 1, indexed, {})
-        IndexTable.create(self.index, settings)
+        MetadataTable.create(self.index, settings)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """The table as it is now."""
@@ -55,7 +55,7 @@ class Built:
         snapshot = self.snapshot(version)
         leaves = {column.id: column for column in snapshot.schema.leaves()}
         wanted = [leaves[name] for name in columns or self.columns if name in leaves]
-        index = IndexTable.open(self.index)
+        index = MetadataTable.open(self.index)
         live = {slice_.path: slice_ for slice_ in snapshot.files}
         gone = [record.path for record in index.live_records() if record.path not in live]
         works = plan_work(
@@ -77,7 +77,7 @@ class Built:
         """Do what is missing, and commit it."""
         task = self.task(**wanted)  # type: ignore[arg-type]
         result = run_task(task)
-        index = IndexTable.open(self.index)
+        index = MetadataTable.open(self.index)
         index.commit(result.records, result.files, index_records.ledger(task.version, lineage=self.lineage))
         self.results.append(result)
         return result

@@ -111,8 +111,8 @@ class Ground:
                 removes.add(_decoded(body["path"]))
         assert found.adds.keys() == adds.keys(), "adds"
         assert found.removes.keys() == removes, "removes"
-        for path, piece in found.adds.items():
-            _same_add(piece, adds[path])
+        for path, slice_ in found.adds.items():
+            _same_add(slice_, adds[path])
         return True
 
     def hint(self, data: bytes) -> bool:
@@ -282,17 +282,17 @@ def _decoded(path: str) -> str:
     return "/" + text[5:].lstrip("/") if path.startswith("file:") else text
 
 
-def _same_add(piece: FileSlice, body: dict[str, Any]) -> None:
-    assert (piece.size, piece.mtime) == (body["size"], body["modificationTime"])
-    assert piece.size >= 0
-    assert piece.path
-    assert dict(piece.partition) == (body.get("partitionValues") or {})
+def _same_add(slice_: FileSlice, body: dict[str, Any]) -> None:
+    assert (slice_.size, slice_.mtime) == (body["size"], body["modificationTime"])
+    assert slice_.size >= 0
+    assert slice_.path
+    assert dict(slice_.partition) == (body.get("partitionValues") or {})
     vector = body.get("deletionVector") or {}
     told = vector.get("storageType") or None
-    assert piece.hidden is None or isinstance(piece.hidden, DeletionVector)
-    assert (piece.hidden.storage_type if piece.hidden else None) == told
-    if piece.hidden is not None:
-        kept = (piece.hidden.path_or_inline, piece.hidden.offset, piece.hidden.cardinality)
+    assert slice_.hidden is None or isinstance(slice_.hidden, DeletionVector)
+    assert (slice_.hidden.storage_type if slice_.hidden else None) == told
+    if slice_.hidden is not None:
+        kept = (slice_.hidden.path_or_inline, slice_.hidden.offset, slice_.hidden.cardinality)
         assert kept == (vector["pathOrInlineDv"], vector.get("offset"), vector["cardinality"])
 
 
@@ -301,15 +301,15 @@ def _same_files(state: CheckpointState, rows: list[dict[str, Any]]) -> None:
     told = [row["add"] for row in rows if (row.get("add") or {}).get("path") is not None]
     found = state.files.to_pylist()
     assert len(found) == len(told)
-    for piece, add in zip(
+    for slice_, add in zip(
         sorted(found, key=lambda f: f["path"]), sorted(told, key=lambda a: _decoded(a["path"])), strict=True
     ):
-        assert piece["path"] == _decoded(add["path"])
-        assert (piece["size"], piece["mtime"]) == (add["size"], add["modificationTime"])
-        assert dict(piece["partition"] or ()) == dict(add.get("partitionValues") or ())
+        assert slice_["path"] == _decoded(add["path"])
+        assert (slice_["size"], slice_["mtime"]) == (add["size"], add["modificationTime"])
+        assert dict(slice_["partition"] or ()) == dict(add.get("partitionValues") or ())
         vector = add.get("deletionVector") or {}
         told_vector = vector.get("pathOrInlineDv") if vector.get("storageType") else None
-        assert (piece["hidden"] or {}).get("pathOrInlineDv") == told_vector
+        assert (slice_["hidden"] or {}).get("pathOrInlineDv") == told_vector
 
 
 def _same_rows(rows: BitMap, payload: bytes, count: int) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pyroaring import BitMap
 
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 Key = bytes | None
 
@@ -22,7 +22,7 @@ class Contents:
 
 def contents_of(index_path: str) -> Contents:
     """Everything that the index claims about the files that are live at its covered version."""
-    index = IndexTable.open(index_path)
+    index = MetadataTable.open(index_path)
     found = Contents(index.ledger.covered if index.ledger else None)
     columns = [column.id for column in index.settings.columns]
     for record in index.live_records():

@@ -9,7 +9,7 @@ from pathlib import Path
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset
 from tailbit.index.maintenance.create import prepare_index
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
@@ -51,7 +51,7 @@ class Drive:
         self.table = _opened(table)
         self.index = prepare_index(self.table, str(index), columns)
         self.settings = replace(settings, wait_ms=0)
-        self.planner = Planner(_opened(table), IndexTable.open(str(index)), self.settings)
+        self.planner = Planner(_opened(table), MetadataTable.open(str(index)), self.settings)
         self.indexer = Indexer(self.table, self.index, TaskLimits(), run)
         self.start, self.ends, self.committed = start, list(ends), committed
         self.outcomes: list[Outcome] = []

@@ -15,7 +15,7 @@ from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
 from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, Settings
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Fingerprint
 from tailbit.tables.storage import Storage
 
@@ -67,11 +67,11 @@ def record(path: str, rows: int = 10, **fields: Any) -> FileRecord:
     return FileRecord(**{**values, **fields})
 
 
-def new_index(path: str, *columns: str) -> IndexTable:
-    return IndexTable.create(path, settings(*columns))
+def new_index(path: str, *columns: str) -> MetadataTable:
+    return MetadataTable.create(path, settings(*columns))
 
 
-def segment(index: IndexTable, space: str, columns: Mapping[str, Values]) -> IndexFile:
+def segment(index: MetadataTable, space: str, columns: Mapping[str, Values]) -> IndexFile:
     """A segment over the values of one row space, position by position."""
     postings = []
     for column, values in sorted(columns.items()):
@@ -93,7 +93,7 @@ def segment(index: IndexTable, space: str, columns: Mapping[str, Values]) -> Ind
     return write_segment(index.storage, space, rows, postings)
 
 
-def counts(index: IndexTable, column: str, deltas: Mapping[bytes | None, int]) -> IndexFile:
+def counts(index: MetadataTable, column: str, deltas: Mapping[bytes | None, int]) -> IndexFile:
     keys = sorted(deltas, key=lambda key: (key is not None, key or b""))
     table = pa.table(
         {
@@ -106,7 +106,7 @@ def counts(index: IndexTable, column: str, deltas: Mapping[bytes | None, int]) -
     return VALUE_COUNTS.write(index.storage, table)
 
 
-def hidden(index: IndexTable, rows: Mapping[str, Iterable[int]]) -> IndexFile:
+def hidden(index: MetadataTable, rows: Mapping[str, Iterable[int]]) -> IndexFile:
     bitmaps = {identity: BitMap(rows[identity]) for identity in sorted(rows)}
     table = pa.table(
         {

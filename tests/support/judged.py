@@ -264,7 +264,7 @@ def _resolved(source: Any, *expressions: str) -> str | None:
 
 def _files(table: Table, version: int) -> Iterator[str]:
     """The data files and deletion vector files of a version."""
-    for piece in table.snapshot(version).files:
-        yield table.storage.resolve(piece.path)
-        if isinstance(piece.hidden, DeletionVector) and piece.hidden.storage_type != "i":
-            yield table.storage.resolve(vector_path(piece.hidden))
+    for slice_ in table.snapshot(version).files:
+        yield table.storage.resolve(slice_.path)
+        if isinstance(slice_.hidden, DeletionVector) and slice_.hidden.storage_type != "i":
+            yield table.storage.resolve(vector_path(slice_.hidden))

@@ -87,8 +87,10 @@ class ListedFiles(FileList):
     @classmethod
     def stored(cls, slices: Sequence[FileSlice]) -> pa.Table:
         """Slices as a table of schema STORED."""
-        hidden = [piece.hidden.id if piece.hidden else None for piece in slices]
-        stats = [piece.stats.text if isinstance(piece.stats, ListedStatistics) else None for piece in slices]
+        hidden = [slice_.hidden.id if slice_.hidden else None for slice_ in slices]
+        stats = [
+            slice_.stats.text if isinstance(slice_.stats, ListedStatistics) else None for slice_ in slices
+        ]
         return stored_columns(slices, STORED, hidden, stats)
 
     def _hidden_ids(self, stored: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -171,8 +173,8 @@ class ListedTable(Table):
 
     def _info(self, version: Version) -> CommitInfo:
         commit = self._commit(version)
-        added = [piece for piece in commit.changes.values() if piece is not None]
-        removed, size = len(commit.changes) - len(added), sum(piece.size for piece in added)
+        added = [slice_ for slice_ in commit.changes.values() if slice_ is not None]
+        removed, size = len(commit.changes) - len(added), sum(slice_.size for slice_ in added)
         return CommitInfo(version, commit.timestamp_ms, "LIST", len(added), removed, size)
 
     def _commit(self, version: Version) -> Commit:

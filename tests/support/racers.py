@@ -9,17 +9,17 @@ from support.index_records import ledger, record
 from support.waiting import HANG_S
 from tailbit.errors import CommitConflictError
 from tailbit.index.maintenance.merge import merge_all
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 
 def merge_everything(path: str) -> None:
     """Do every merge that is due."""
-    merge_all(IndexTable.open(path))
+    merge_all(MetadataTable.open(path))
 
 
 def race(path: str, name: str, barrier: Barrier, rounds: int, results: Any) -> None:
     """Commit at the same moment as another process, so many times; tell which versions were won."""
-    index = IndexTable.open(path)
+    index = MetadataTable.open(path)
     won = []
     for _ in range(rounds):
         index.refresh()

@@ -18,7 +18,7 @@ from support.index_records import unchecked_segment
 from tailbit.index.kinds.bitmap_index.segment import Postings, Segment, write_segment
 from tailbit.index.kinds.kind import Kind
 from tailbit.index.model import IndexFile
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.settings import StreamSettings
 
 LONG = "x" * 300
@@ -110,7 +110,7 @@ def eight_flights(path: str) -> DeltaBuilder:
 
 def index_files(table: str | Path, kind: str | Kind[Any]) -> list[Path]:
     """The live files of one kind, or of the kind of a name, of a table's index."""
-    index = IndexTable.open(f"{table}/_tailbit")
+    index = MetadataTable.open(f"{table}/_tailbit")
     kind_ = index.kinds[kind] if isinstance(kind, str) else kind
     return [Path(index.storage.local_path(file.path)) for file in index.files_of(kind_)]
 
@@ -146,12 +146,12 @@ Change = Callable[[str, bytes | None, BitMap], BitMap]
 
 def tamper(table: str | Path, change: Change) -> None:
     """Commit segments whose bits are changed: every checksum is right, the bits are not."""
-    index = IndexTable.open(f"{table}/_tailbit")
+    index = MetadataTable.open(f"{table}/_tailbit")
     segments = [s for found in index.spaces().values() for s in found]
     index.commit([], [_changed(index, s, change) for s in segments], None, removes=[s.path for s in segments])
 
 
-def _changed(index: IndexTable, segment: Segment, change: Change) -> IndexFile:
+def _changed(index: MetadataTable, segment: Segment, change: Change) -> IndexFile:
     parts = []
     for column, key_type in sorted(segment.columns.items()):
         for keys, bitmaps in segment.postings(column):
@@ -164,12 +164,12 @@ def _changed(index: IndexTable, segment: Segment, change: Change) -> IndexFile:
 
 def break_bitmaps(table: str | Path) -> None:
     """Commit segments whose bitmaps do not decode, though every checksum is right: so they were written."""
-    index = IndexTable.open(f"{table}/_tailbit")
+    index = MetadataTable.open(f"{table}/_tailbit")
     segments = [s for found in index.spaces().values() for s in found]
     index.commit([], [_broken(index, s) for s in segments], None, removes=[s.path for s in segments])
 
 
-def _broken(index: IndexTable, segment: Segment) -> IndexFile:
+def _broken(index: MetadataTable, segment: Segment) -> IndexFile:
     parts = []
     for column, key_type in sorted(segment.columns.items()):
         for keys, bitmaps in segment.postings(column):
@@ -180,7 +180,7 @@ def _broken(index: IndexTable, segment: Segment) -> IndexFile:
 
 def rewrite(table: str | Path, kind: Kind[Any], change: Callable[[pa.Table], pa.Table]) -> None:
     """Commit the records of a kind changed, all in one file."""
-    index = IndexTable.open(f"{table}/_tailbit")
+    index = MetadataTable.open(f"{table}/_tailbit")
     paths = [file.path for file in index.files_of(kind)]
     rows = pa.concat_tables([kind.read(index.storage, path) for path in paths])
     index.commit([], [kind.write(index.storage, change(rows))], None, removes=paths)

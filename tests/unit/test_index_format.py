@@ -16,7 +16,7 @@ from support.delta_builder import DeltaBuilder
 from tailbit.index.kinds.schemas import KINDS
 from tailbit.index.kinds.settings import FORMAT
 from tailbit.index.maintenance.merge import merge_all
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 PAGE = Path(__file__).parents[2] / "docs" / "index-format.md"
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
@@ -64,7 +64,7 @@ def test_the_reader_in_the_page_finds_what_is_in_the_data(
     table.commit(table.hide("f2", vector))
     built.run()
     if merged:
-        assert merge_all(IndexTable.open(built.index)) > 0
+        assert merge_all(MetadataTable.open(built.index)) > 0
     for column, values in (("k", [-1, 0, 2, 9]), ("v", ["v1", "nothing", None])):
         for value in values:
             version, found = positions(built.index, column, value)

@@ -51,10 +51,16 @@ def rows(first: int, count: int = 10, text: str | None = None) -> pa.Table:
     return pa.table({"k": pa.array(keys, pa.int64()), "v": values})
 
 
-def hiding(piece: FileSlice, positions: Sequence[int]) -> FileSlice:
+def hiding(slice_: FileSlice, positions: Sequence[int]) -> FileSlice:
     hidden = ListedRows(",".join(map(str, positions))) if positions else None
     return FileSlice(
-        piece.path, piece.size, piece.mtime, piece.rows, piece.partition, hidden=hidden, stats=piece.stats
+        slice_.path,
+        slice_.size,
+        slice_.mtime,
+        slice_.rows,
+        slice_.partition,
+        hidden=hidden,
+        stats=slice_.stats,
     )
 
 
@@ -74,7 +80,7 @@ def at_first(root: Path) -> ListedTable:
 def go_on(table: ListedTable) -> None:
     """Version 1: a file is rewritten, one is new, rows are hidden and shown again."""
     files = table.snapshot().files
-    kept = [piece for piece in files if piece.path != "b-0.parquet"]
+    kept = [slice_ for slice_ in files if slice_.path != "b-0.parquet"]
     fresh = [
         table.write("b-1.parquet", pa.concat_tables([rows(10, 8), rows(90, 3, "new")]), "y"),
         table.write("d-0.parquet", rows(30, 5), "x"),
@@ -177,7 +183,7 @@ def test_an_index_of_another_history_of_the_format_is_not_trusted(tmp_path: Path
     table = at_first(tmp_path / "listed")
     drive(table, tmp_path / "index").drain()
     other = ListedTable(table.root, "another")
-    other.commit({piece.path: piece for piece in table.snapshot().files})
+    other.commit({slice_.path: slice_ for slice_ in table.snapshot().files})
     assert check(other, tmp_path / "index").state == "other history"
     drive(other, tmp_path / "index").drain()
     assert check(other, tmp_path / "index").state == "complete"
@@ -203,9 +209,9 @@ def test_a_version_that_the_format_lacks_is_refused_by_name(table: ListedTable) 
 
 
 def test_a_slice_of_any_format_takes_its_hidden_rows_and_bounds_along(table: ListedTable) -> None:
-    piece = table.snapshot().files.get("d-0.parquet")
-    there: FileSlice = pickle.loads(pickle.dumps(piece))
-    assert there == piece
+    slice_ = table.snapshot().files.get("d-0.parquet")
+    there: FileSlice = pickle.loads(pickle.dumps(slice_))
+    assert there == slice_
     assert there.hidden is not None
     assert list(there.hidden.read(Storage(table.root))) == [2]
     (k, v, _) = table.snapshot().schema.columns

@@ -140,13 +140,13 @@ def _lines(data: bytes, file: str) -> Iterator[tuple[str, dict[str, Any]]]:
                 raise MalformedLogError(file=file, reason=f"line {number}: {name} is not an object")
 
 
-def _put(into: dict[str, FileSlice], piece: FileSlice, file: str) -> None:
-    before = into.setdefault(piece.path, piece)
-    if before.hidden_id != piece.hidden_id:
+def _put(into: dict[str, FileSlice], slice_: FileSlice, file: str) -> None:
+    before = into.setdefault(slice_.path, slice_)
+    if before.hidden_id != slice_.hidden_id:
         raise MalformedLogError(
-            file=file, reason=f"path {piece.path!r} occurs twice with other deletion vectors"
+            file=file, reason=f"path {slice_.path!r} occurs twice with other deletion vectors"
         )
-    into[piece.path] = piece
+    into[slice_.path] = slice_
 
 
 def parse_add(action: Mapping[str, Any], file: str) -> FileSlice:

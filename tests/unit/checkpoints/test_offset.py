@@ -41,7 +41,7 @@ def test_a_round_goes_from_its_snapshot_to_the_log_without_going_back() -> None:
     start = snapshot_start(2, PROOF, 7)
     part = Offset(2, 7, 12, start.fp)
     assert start.key < part.key < part.after_snapshot().key < Offset(2, 9).key
-    assert [o.covers for o in (start, part, part.after_snapshot())] == [7, 7, 7]
+    assert [o.stands_at for o in (start, part, part.after_snapshot())] == [7, 7, 7]
 
 
 def test_a_log_start_is_where_the_snapshot_of_that_version_would_end() -> None:

@@ -156,9 +156,9 @@ def test_a_decision_that_is_followed_is_final(
         after = replace(
             recorded or ledger(),
             round=first.round,
-            version=first.covers,
+            version=first.stands_at,
             state="building" if first.in_snapshot else "complete",
-            fingerprint=source.fingerprint(first.covers),
+            fingerprint=source.fingerprint(first.stands_at),
         )
     again = decide(after, first, source, 1)
     assert (again.offset, again.situation in (Situation.GO_ON, Situation.MID_BUILD)) == (first, True)

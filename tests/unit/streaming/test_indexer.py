@@ -25,7 +25,7 @@ from tailbit.errors import (
     UnknownColumnError,
     UsageError,
 )
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.settings import StreamSettings
 
 
@@ -56,7 +56,7 @@ def checked(table: str, index: str) -> None:
         answer = opened.where(f"v = '{value}'")
         assert answer.count() == data["v"].to_pylist().count(value)
         assert answer.files_scanned == 0
-    ledger = IndexTable.open(index).ledger
+    ledger = MetadataTable.open(index).ledger
     assert ledger is not None
     assert (ledger.state, ledger.covered) == ("complete", DeltaTable(table).version())
 
@@ -249,7 +249,7 @@ def test_a_table_re_created_without_columns_is_followed_until_it_has_them(table:
     made = DeltaBuilder(table).create_without_columns()
     made.commit([made.data_file(rows(0))])
     drive.drain()
-    ledger = IndexTable.open(index).ledger
+    ledger = MetadataTable.open(index).ledger
     assert ledger is not None
     assert ledger.version == 1
     made.commit([{"metaData": made.metadata_action(rows(0).schema, table_id=made.metadata["id"])}])

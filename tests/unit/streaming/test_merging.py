@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 from support.tables import break_bitmaps, index_of
 from tailbit.errors import CorruptIndexError
 from tailbit.index.maintenance.merge import merge_due
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.merging import Merger, _merged
 from tailbit.tables import open_table
 
@@ -29,14 +29,14 @@ def path(tmp_path: Path) -> str:
 
 
 def test_a_small_merge_of_broken_bitmaps_ends_the_batch_by_name(path: str) -> None:
-    index = IndexTable.open(f"{path}/_tailbit")
+    index = MetadataTable.open(f"{path}/_tailbit")
     no_spark_is_needed = cast(Any, None)
     with pytest.raises(CorruptIndexError, match="a bitmap is damaged"):
         Merger(open_table(path), index, no_spark_is_needed).after_batch()
 
 
 def test_a_large_merge_of_broken_bitmaps_brings_the_named_error_from_the_worker(path: str) -> None:
-    index = IndexTable.open(f"{path}/_tailbit")
+    index = MetadataTable.open(f"{path}/_tailbit")
     [plan] = merge_due(index)
     found = _merged(index.path, index.kinds, plan)
     assert isinstance(found, CorruptIndexError)

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from support.drive import Drive
 from tailbit.checkpoints.offset import Offset
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
@@ -55,7 +55,7 @@ class Clock:
 
 def planner(drive: Drive, clock: Clock, control: Control | None = None) -> Planner:
     settings = StreamSettings(poll_ms=50, wait_ms=475)
-    table, index = open_table(drive.table.root), IndexTable.open(drive.index.path)
+    table, index = open_table(drive.table.root), MetadataTable.open(drive.index.path)
     return Planner(table, index, settings, control, clock.sleep, lambda: clock.now)
 
 
@@ -68,7 +68,7 @@ def test_an_idle_planner_answers_after_its_wait(drive: Drive) -> None:
 def test_a_commit_is_picked_up_while_waiting(drive: Drive, table: str) -> None:
     clock = Clock([lambda: append(table)])
     end = planner(drive, clock).next(drive.position)
-    assert (end.covers, clock.naps) == (2, 2)
+    assert (end.stands_at, clock.naps) == (2, 2)
 
 
 def test_a_planner_that_is_asked_to_drain_says_so_and_starts_nothing(drive: Drive, table: str) -> None:
@@ -95,7 +95,7 @@ def test_a_frozen_planner_reads_nothing_that_came_later(drive: Drive, table: str
     found.freeze()
     append(table)
     end = found.next(drive.position)
-    assert end.covers == 2
+    assert end.stands_at == 2
     drive.indexer.apply(drive.position, end, drive.origin)
     assert found.next(end) == end
     assert clock.naps == 0

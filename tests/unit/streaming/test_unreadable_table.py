@@ -17,7 +17,7 @@ from support.drive import Drive
 from support.tables import index_of
 from tailbit.errors import UnsupportedFeatureError
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = pa.schema([("k", pa.int64())])
@@ -58,13 +58,13 @@ def newer_release(folder: Path) -> Path:
 
 @pytest.mark.supports("Table features", "a reader feature that is not known", "refused")
 def test_the_feature_the_version_and_the_remedy_are_named(table: DeltaBuilder) -> None:
-    before = IndexTable.open(f"{table.path}/_tailbit").version
+    before = MetadataTable.open(f"{table.path}/_tailbit").version
     with pytest.raises(
         UnsupportedFeatureError, match=r"fromTheFuture.*version 2|version 2.*fromTheFuture"
     ) as e:
         Drive(table.path, f"{table.path}/_tailbit").drain()
     assert "DROP FEATURE fromTheFuture" in e.value.hint
-    assert IndexTable.open(f"{table.path}/_tailbit").version == before
+    assert MetadataTable.open(f"{table.path}/_tailbit").version == before
     assert tailbit.open(table.path).where("k >= 2", version=1).count() == 2
     with pytest.raises(UnsupportedFeatureError, match="fromTheFuture"):
         tailbit.open(table.path).where("k >= 2").count()
@@ -77,7 +77,9 @@ def test_a_newer_release_goes_on_where_this_one_stopped_without_a_rebuild(
     table: DeltaBuilder, tmp_path: Path
 ) -> None:
     index = f"{table.path}/_tailbit"
-    before = {path for path in IndexTable.open(index).files if path.startswith(f"kind={BITMAP_INDEX.name}")}
+    before = {
+        path for path in MetadataTable.open(index).files if path.startswith(f"kind={BITMAP_INDEX.name}")
+    }
     program = (
         "import tailbit; from support.drive import Drive; from tailbit.tables.delta.log import protocol\n"
         f"done = Drive({table.path!r}, {index!r}).drain()\n"
@@ -99,4 +101,4 @@ def test_a_newer_release_goes_on_where_this_one_stopped_without_a_rebuild(
     gate, *found = done.stdout.split()
     assert gate.startswith(str(tmp_path))
     assert found == ["2", "2", "0", "3", "True"], "two rows were indexed, and no others again"
-    assert before <= IndexTable.open(index).files.keys()
+    assert before <= MetadataTable.open(index).files.keys()

@@ -25,7 +25,7 @@ from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.index.maintenance.verify import Report, verify
 from tailbit.index.query.coverage import cover
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.run import run_task
 from tailbit.tables import open_table
 from tailbit.tables.storage import Storage
@@ -81,8 +81,8 @@ class Grown:
     built: Built
 
     @property
-    def index(self) -> IndexTable:
-        return IndexTable.open(self.built.index, WITH_ROW_COUNTS)
+    def index(self) -> MetadataTable:
+        return MetadataTable.open(self.built.index, WITH_ROW_COUNTS)
 
     def append(self, number: int) -> None:
         """Commit a file of `number` + 1 rows, and bring the index up to date."""
@@ -165,7 +165,7 @@ def test_vacuum_deletes_of_a_kind_that_comes_what_no_commit_names(grown: Grown) 
 def test_who_does_not_know_a_kind_reads_and_merges_the_others_and_leaves_it_alone(grown: Grown) -> None:
     for number in range(3, 8):
         grown.append(number)
-    stranger = IndexTable.open(grown.built.index)
+    stranger = MetadataTable.open(grown.built.index)
     before = grown.index.files_of(ROW_COUNTS)
     assert merge_all(stranger) == 1
     assert vacuum(stranger, older_than_hours=-1) == []
@@ -174,7 +174,7 @@ def test_who_does_not_know_a_kind_reads_and_merges_the_others_and_leaves_it_alon
 
 
 def test_the_columns_of_a_kind_are_in_the_table_that_other_engines_read(tmp_path: Path) -> None:
-    IndexTable.create(str(tmp_path), settings(), WITH_ROW_COUNTS)
+    MetadataTable.create(str(tmp_path), settings(), WITH_ROW_COUNTS)
     names = [field.name for field in DeltaTable(str(tmp_path)).schema().fields]
     assert names == WITH_ROW_COUNTS.table_schema().names
 

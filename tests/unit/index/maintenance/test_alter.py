@@ -17,7 +17,7 @@ from support.tables import index_of
 from tailbit.checkpoints.recovery import Verdict
 from tailbit.errors import ColumnTypeError, NoIndexError, SettingsError, UnknownColumnError, UsageError
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.status import status_of
 from tailbit.streaming.settings import StreamSettings
 
@@ -46,7 +46,7 @@ def scanned(path: str, predicate: str) -> int:
 
 
 def labels(path: str) -> list[str]:
-    return [c.label for c in IndexTable.open(f"{path}/_tailbit").settings.columns]
+    return [c.label for c in MetadataTable.open(f"{path}/_tailbit").settings.columns]
 
 
 def test_a_column_that_is_added_is_scanned_for_file_by_file_until_it_is_posted(path: str) -> None:
@@ -77,7 +77,7 @@ def test_a_dropped_column_costs_no_new_round_and_its_bits_go_when_merged(path: s
     assert drive.step() is None
     assert scanned(path, "b = 2") == 4
     tailbit.open(path).compact()
-    segments = [s for found in IndexTable.open(f"{path}/_tailbit").spaces().values() for s in found]
+    segments = [s for found in MetadataTable.open(f"{path}/_tailbit").spaces().values() for s in found]
     assert {column for segment in segments for column in segment.columns} == {"a"}
     assert scanned(path, "a = 'a1'") == 0
     assert tailbit.open(path).verify().problems == []
@@ -149,10 +149,10 @@ def test_an_alteration_between_plan_and_commit_of_a_batch_is_not_lost(path: str)
 
 def test_what_is_so_already_changes_nothing(path: str) -> None:
     index_of(path, ["a"])
-    before = IndexTable.open(f"{path}/_tailbit").version
+    before = MetadataTable.open(f"{path}/_tailbit").version
     done = tailbit.open(path).alter(add=["A"], drop=["b"])
     assert (done.added, done.dropped) == ((), ())
-    assert IndexTable.open(f"{path}/_tailbit").version == before
+    assert MetadataTable.open(f"{path}/_tailbit").version == before
 
 
 def test_a_column_named_twice_is_added_once(path: str) -> None:
@@ -200,9 +200,9 @@ def test_the_bits_of_a_dropped_column_are_in_no_live_segment_once_an_indexer_mer
     index_of(path, ["a", "b"])
     opened = tailbit.open(path)
     opened.alter(drop=["b"])
-    before = IndexTable.open(f"{path}/_tailbit").statistics().bytes[BITMAP_INDEX.name]
+    before = MetadataTable.open(f"{path}/_tailbit").statistics().bytes[BITMAP_INDEX.name]
     opened.compact()
-    assert IndexTable.open(f"{path}/_tailbit").statistics().bytes[BITMAP_INDEX.name] < before
+    assert MetadataTable.open(f"{path}/_tailbit").statistics().bytes[BITMAP_INDEX.name] < before
 
 
 def mapped(*columns: tuple[str, str]) -> dict[str, object]:

@@ -21,13 +21,13 @@ from tailbit.index.kinds.schemas import BITMAP_INDEX, FILES, HIDDEN_ROWS, VALUE_
 from tailbit.index.maintenance.due import merge_due
 from tailbit.index.maintenance.merge import merge_all, run_merge
 from tailbit.index.model import FileRecord
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 Postings_ = Mapping[tuple[str, bytes | None], BitMap]
 Values = Sequence[bytes | None]
 
 
-def add_space(index: IndexTable, space: str, files: Mapping[str, Values], column: str = "c") -> None:
+def add_space(index: MetadataTable, space: str, files: Mapping[str, Values], column: str = "c") -> None:
     """Commit one row space that holds some files end to end."""
     values = [value for file in files.values() for value in file]
     claims, base = [], 0
@@ -37,7 +37,7 @@ def add_space(index: IndexTable, space: str, files: Mapping[str, Values], column
     index.commit(claims, [segment(index, space, {column: values})], ledger(index.version))
 
 
-def said(index: IndexTable) -> dict[tuple[str, str, bytes | None], BitMap]:
+def said(index: MetadataTable) -> dict[tuple[str, str, bytes | None], BitMap]:
     """(path, column, key) to physical rows, as the claims and postings say."""
     found: dict[tuple[str, str, bytes | None], BitMap] = {}
     for item in index.recorded.records():
@@ -66,7 +66,7 @@ def test_eight_row_spaces_become_one_that_says_the_same(tmp_path: Path) -> None:
     assert len(index.spaces()) == 8
     assert merge_all(index) == 1
     assert len(index.spaces()) == 1
-    for found in (index, IndexTable.open(str(tmp_path))):
+    for found in (index, MetadataTable.open(str(tmp_path))):
         assert said(found) == before
         assert len(found.files_of(FILES)) <= 2
 
@@ -114,7 +114,7 @@ def test_what_no_retained_version_reaches_loses_bits_and_claim_in_one_commit(tmp
             index.commit([_left(now, left)], [], ledger(9))
     kept = {at: rows for at, rows in said(index).items() if not at[0].startswith("gone")}
     merge_all(index, earliest_version=5)
-    for found in (index, IndexTable.open(str(tmp_path))):
+    for found in (index, MetadataTable.open(str(tmp_path))):
         assert said(found) == kept
         [only] = found.spaces()
         assert sum(r.rows for r in found.recorded.claims(only)) == 8 * 3
@@ -136,7 +136,7 @@ def test_a_record_that_says_nothing_goes_only_where_no_older_one_can_come_back(t
     for i in range(8):
         index.commit([record("a", left=3, counted=False)], [], ledger(i))
     merge_all(index)
-    found = IndexTable.open(str(tmp_path)).record("a")
+    found = MetadataTable.open(str(tmp_path)).record("a")
     assert found is not None
     assert found.left == 3
 
@@ -150,7 +150,7 @@ def test_a_row_space_that_is_mostly_dead_is_written_anew_alone(tmp_path: Path) -
     assert merge_due(index, 2) == []
     assert merge_all(index, 3) == 1
     assert merge_due(index, 3) == []
-    assert said(IndexTable.open(str(tmp_path))) == {("b", "c", b"x"): BitMap(range(4))}
+    assert said(MetadataTable.open(str(tmp_path))) == {("b", "c", b"x"): BitMap(range(4))}
 
 
 def test_a_row_space_without_claims_vanishes(tmp_path: Path) -> None:
@@ -187,11 +187,11 @@ def test_columns_posted_later_meet_the_others_in_one_segment(tmp_path: Path) -> 
         index.commit([claim], [late], ledger(i))
     before = said(index)
     merge_all(index)
-    assert said(IndexTable.open(str(tmp_path))) == before
+    assert said(MetadataTable.open(str(tmp_path))) == before
     assert [set(s.columns) for s in next(iter(index.spaces().values()))] == [{"c", "d"}]
 
 
-def add_typed_space(index: IndexTable, number: int, values: pa.Array, key_type: str) -> None:
+def add_typed_space(index: MetadataTable, number: int, values: pa.Array, key_type: str) -> None:
     """Commit one row space of one file, with one row a value."""
     keys = encode_array(values, key_type)
     bitmaps = pa.array([BitMap([k]).serialize() for k in range(len(keys))], pa.binary())
@@ -222,7 +222,7 @@ def test_row_spaces_of_a_column_that_got_another_type_are_not_merged_with_each_o
         add_typed_space(index, i, values, key_type)
     before = said(index)
     merge_all(index)
-    assert said(IndexTable.open(str(tmp_path))) == before
+    assert said(MetadataTable.open(str(tmp_path))) == before
     types = [s.columns["c"] for found in index.spaces().values() for s in found]
     assert sorted(types) == ["boolean", "boolean", "boolean", "integer"]
 
@@ -252,7 +252,7 @@ def test_many_small_commits_leave_few_files(tmp_path: Path) -> None:
         ]
         index.commit(claims, files, ledger(i))
         merge_all(index)
-    fresh = IndexTable.open(str(tmp_path))
+    fresh = MetadataTable.open(str(tmp_path))
     assert len(fresh.files) < 40
     assert len(said(fresh)) == 400
     assert sum(fresh.value_counts("c")[1].tolist()) == 400
@@ -262,19 +262,19 @@ def test_a_merge_whose_inputs_another_has_merged_does_nothing(tmp_path: Path) ->
     index = new_index(str(tmp_path))
     for i in range(8):
         add_space(index, space(i), {f"a{i}": [b"x"]})
-    other = IndexTable.open(str(tmp_path))
+    other = MetadataTable.open(str(tmp_path))
     [plan] = merge_due(other)
     merge_all(index)
     before = said(index)
     assert not run_merge(other, plan)
-    assert said(IndexTable.open(str(tmp_path))) == before
+    assert said(MetadataTable.open(str(tmp_path))) == before
 
 
 def test_a_merge_that_another_commit_overtakes_lands_on_top_of_it(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     for i in range(8):
         add_space(index, space(i), {f"a{i}": [b"x", b"y"]})
-    other = IndexTable.open(str(tmp_path))
+    other = MetadataTable.open(str(tmp_path))
     [plan] = merge_due(other)
     now = index.record("a3")
     assert now is not None
@@ -282,7 +282,7 @@ def test_a_merge_that_another_commit_overtakes_lands_on_top_of_it(tmp_path: Path
     before = said(index)
     assert run_merge(other, plan)
     index.refresh()
-    for found in (index, other, IndexTable.open(str(tmp_path))):
+    for found in (index, other, MetadataTable.open(str(tmp_path))):
         assert said(found) == before
         assert found.record("a3").left == 9  # type: ignore[union-attr]
         assert found.record("new") is not None
@@ -296,11 +296,11 @@ def test_a_file_that_came_back_while_its_bits_were_dropped_stops_the_merge(tmp_p
     now = index.record("a3")
     assert now is not None
     index.commit([_left(now, 5)], [], ledger(9))
-    other = IndexTable.open(str(tmp_path))
+    other = MetadataTable.open(str(tmp_path))
     [plan] = merge_due(other, 5)
     index.commit([now], [], ledger(10))
     assert not run_merge(other, plan)
-    assert IndexTable.open(str(tmp_path)).record("a3").space == now.space  # type: ignore[union-attr]
+    assert MetadataTable.open(str(tmp_path)).record("a3").space == now.space  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("point", ["merge_written", "before_commit", "after_commit", "merge_committed"])
@@ -317,7 +317,7 @@ def test_a_merge_that_dies_changes_nothing_that_the_index_says(
     with pytest.raises(InjectedFaultError):
         merge_all(index)
     monkeypatch.delenv("TAILBIT_FAULT")
-    fresh = IndexTable.open(str(tmp_path))
+    fresh = MetadataTable.open(str(tmp_path))
     assert said(fresh) == before
     merge_all(fresh)
     assert said(fresh) == before
@@ -332,14 +332,14 @@ def test_a_damaged_input_stops_the_merge_by_name_and_is_left_alone(tmp_path: Pat
     data = bytearray((tmp_path / path).read_bytes())
     data[6] ^= 0xFF
     (tmp_path / path).write_bytes(data)
-    before = IndexTable.open(str(tmp_path)).files
+    before = MetadataTable.open(str(tmp_path)).files
     with pytest.raises(CorruptIndexError) as caught:
-        merge_all(IndexTable.open(str(tmp_path)))
+        merge_all(MetadataTable.open(str(tmp_path)))
     assert path in str(caught.value)
-    assert IndexTable.open(str(tmp_path)).files == before
+    assert MetadataTable.open(str(tmp_path)).files == before
 
 
-def broken(index: IndexTable, number: int) -> str:
+def broken(index: MetadataTable, number: int) -> str:
     """A row space whose segment holds a bitmap as an earlier kernel wrote it; the segment's path.
 
     Of its 65,536 rows 4,096 have `x`: they are written as a bitset, and read as an array.
@@ -362,7 +362,7 @@ def test_a_broken_bitmap_stops_the_merge_by_name_and_says_what_to_do(tmp_path: P
     with pytest.raises(CorruptIndexError, match="a bitmap is damaged") as damage:
         merge_all(index)
     assert (damage.value.fields["file"], "rebuild it" in damage.value.hint) == (path, True)
-    reloaded = IndexTable.open(str(tmp_path))
+    reloaded = MetadataTable.open(str(tmp_path))
     assert (reloaded.version, set(reloaded.files)) == (before, files)
 
 
@@ -390,6 +390,6 @@ def test_two_processes_merging_at_once_merge_once(tmp_path: Path) -> None:
     for worker in workers:
         worker.join(HANG_S)
         assert worker.exitcode == 0
-    found = IndexTable.open(str(tmp_path))
+    found = MetadataTable.open(str(tmp_path))
     assert said(found) == before
     assert len(found.spaces()) == 1

@@ -11,12 +11,12 @@ from tailbit.faults import InjectedFaultError
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.index.store import log_writer
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 HOUR_MS = 3_600_000
 
 
-def merged_index(path: Path) -> IndexTable:
+def merged_index(path: Path) -> MetadataTable:
     """An index whose merges have left their inputs behind, forgotten by the log."""
     index = new_index(str(path))
     for i in range(9):
@@ -49,7 +49,7 @@ def test_vacuum_deletes_what_nothing_refers_to_and_spares_the_rest(tmp_path: Pat
     assert gone
     assert set(gone) == before - set(index.files)
     assert on_disk(tmp_path) == set(index.files)
-    assert IndexTable.open(str(tmp_path)).value_counts("c")[1].tolist() == [9]
+    assert MetadataTable.open(str(tmp_path)).value_counts("c")[1].tolist() == [9]
 
 
 def test_vacuum_spares_young_files(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_vacuum_that_dies_half_way_leaves_a_whole_index(
     with pytest.raises(InjectedFaultError):
         vacuum(index, now_ms=later(2))
     monkeypatch.delenv("TAILBIT_FAULT")
-    found = IndexTable.open(str(tmp_path))
+    found = MetadataTable.open(str(tmp_path))
     assert len(list(found.live_records())) == 9
     vacuum(found, now_ms=later(2))
     assert on_disk(tmp_path) == set(found.files)

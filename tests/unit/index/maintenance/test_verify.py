@@ -32,7 +32,7 @@ from tailbit.errors import NoIndexError
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS, Postings
 from tailbit.index.kinds.schemas import BITMAP_INDEX, FILES, HIDDEN_ROWS, VALUE_COUNTS
 from tailbit.index.maintenance.verify import Problem, Report
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_a_bit_under_the_wrong_value_is_named_by_the_counts_and_by_the_sample(pa
 def test_keys_out_of_order_and_cardinalities_of_other_bitmaps_are_named(
     path: str, backwards: bool, cardinalities: list[int], what: str
 ) -> None:
-    index = IndexTable.open(f"{path}/_tailbit")
+    index = MetadataTable.open(f"{path}/_tailbit")
     (segment,) = next(iter(index.spaces().values()))
     ((keys, bitmaps),) = segment.postings("v")
     data = pa.array([b.serialize() for b in bitmaps], pa.binary())
@@ -148,7 +148,7 @@ def test_keys_out_of_order_and_cardinalities_of_other_bitmaps_are_named(
 
 
 def test_bits_outside_of_claims_are_nobodys_and_no_problem(path: str) -> None:
-    index = IndexTable.open(f"{path}/_tailbit")
+    index = MetadataTable.open(f"{path}/_tailbit")
     index.commit(
         [replace(index.record("f1.parquet"), space=None, base=None, columns=(), counted=False)], [], None
     )
@@ -156,7 +156,7 @@ def test_bits_outside_of_claims_are_nobodys_and_no_problem(path: str) -> None:
 
 
 def test_claims_that_overlap_are_named(path: str) -> None:
-    index = IndexTable.open(f"{path}/_tailbit")
+    index = MetadataTable.open(f"{path}/_tailbit")
     index.commit([replace(index.record("f1.parquet"), base=5)], [], None)
     assert any("claims of f0.parquet and f1.parquet overlap" in p for p in found(path))
 
@@ -193,7 +193,7 @@ def test_a_live_file_that_is_not_recorded_is_named(path: str) -> None:
 
 
 def test_a_file_recorded_as_live_that_is_not_in_the_table_is_named(path: str) -> None:
-    index = IndexTable.open(f"{path}/_tailbit")
+    index = MetadataTable.open(f"{path}/_tailbit")
     ghost = replace(
         index.record("f1.parquet"), path="ghost.parquet", space=None, base=None, counted=False, columns=()
     )

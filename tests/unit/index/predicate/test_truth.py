@@ -44,14 +44,14 @@ def hits(text: str, table: pa.Table, **partition: str | None) -> list[bool]:
     return found
 
 
-def piece(stats: dict[str, Any] | None = None, **partition: str | None) -> FileSlice:
+def file_slice(stats: dict[str, Any] | None = None, **partition: str | None) -> FileSlice:
     text = None if stats is None else json.dumps(stats)
     stats = DeltaStatistics(text) if text else None
     return FileSlice("f", 1, 0, None, partition, stats=stats)
 
 
 def can(text: str, stats: dict[str, Any] | None, **partition: str | None) -> bool:
-    return file_can_match(bind(text, SCHEMA), piece(stats, **partition))
+    return file_can_match(bind(text, SCHEMA), file_slice(stats, **partition))
 
 
 def test_chunks_slices_and_dictionaries_are_judged_like_plain_columns() -> None:
@@ -91,7 +91,7 @@ def test_the_empty_partition_text_is_the_empty_string_for_strings_alone() -> Non
 
 def test_partition_values_decide_a_whole_file() -> None:
     truths = [
-        whole_file_truth(bind(text, SCHEMA), piece(region="EU"))
+        whole_file_truth(bind(text, SCHEMA), file_slice(region="EU"))
         for text in (
             "region = 'EU'",
             "region = 'US'",
@@ -102,9 +102,9 @@ def test_partition_values_decide_a_whole_file() -> None:
     ]
     every, none, unknown = WholeFile.EVERY_ROW, WholeFile.NO_ROW, WholeFile.UNKNOWN
     assert truths == [every, none, unknown, unknown, none]
-    assert whole_file_truth(bind("region = 'EU' OR x = 1", SCHEMA), piece(region="EU")) is every
-    assert whole_file_truth(bind("NULL", SCHEMA), piece()) is none
-    assert whole_file_truth(bind("x = x", SCHEMA), piece()) is unknown
+    assert whole_file_truth(bind("region = 'EU' OR x = 1", SCHEMA), file_slice(region="EU")) is every
+    assert whole_file_truth(bind("NULL", SCHEMA), file_slice()) is none
+    assert whole_file_truth(bind("x = x", SCHEMA), file_slice()) is unknown
 
 
 STATS = {
@@ -208,7 +208,7 @@ def test_a_list_is_made_ready_once_for_all_files_and_sought_by_bisection(text: s
     long = text.format(("', '" if "'" in text else ", ").join(map(str, range(0, 40_000, 2))))
     low, high = ("1", "3") if "'" in text else (1, 3)
     stats = {"numRecords": 2, "minValues": {"x": low, "s": low}, "maxValues": {"x": high, "s": high}}
-    pieces = [piece(stats) for _ in range(50)]
+    pieces = [file_slice(stats) for _ in range(50)]
     node: Any = bind(long, SCHEMA)
     assert FileTruths(node, pieces).can_match.all()
     spans, gaps = node.true.prepared.spans, node.true.prepared.gaps
@@ -234,6 +234,6 @@ def test_a_span_is_sought_in_no_more_steps_than_bisection_takes() -> None:
 def test_alternatives_that_no_row_of_a_file_can_meet_are_left_out_of_its_scan() -> None:
     node = bind(" OR ".join(f"(x = {n} AND s = 'a')" for n in range(100)), SCHEMA)
     stats = [{"numRecords": 9, "minValues": {"x": n}, "maxValues": {"x": n + 1}} for n in (0, 50, 500)]
-    truths = FileTruths(node, [piece(found) for found in stats])
+    truths = FileTruths(node, [file_slice(found) for found in stats])
     assert truths.can_match.tolist() == [True, True, False]
     assert [len(getattr(truths.narrowed(n), "children", ())) for n in range(3)] == [2, 2, 0]

@@ -20,7 +20,7 @@ from tailbit.index.predicate.tree import Leaf
 from tailbit.index.query.coverage import Coverage, cover
 from tailbit.index.query.row_space import PartitionTexts, SpaceView
 from tailbit.index.sql.bind import bind
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
 from tailbit.tables.delta.files import DeltaFiles
 from tailbit.tables.model import Column, DataType, FileSlice
@@ -34,7 +34,7 @@ def rows(first: int, count: int = 10) -> pa.Table:
 
 def covered(path: str, version: int | None = None, before: Coverage | None = None) -> Coverage:
     table = open_table(path)
-    return cover(table.snapshot(version), table.storage, IndexTable.open(f"{path}/_tailbit"), True, before)
+    return cover(table.snapshot(version), table.storage, MetadataTable.open(f"{path}/_tailbit"), True, before)
 
 
 def divided(coverage: Coverage) -> list[int]:
@@ -64,7 +64,7 @@ def test_every_live_file_is_in_exactly_one_row_space_or_uncovered(path: str) -> 
 
 def test_an_index_that_is_not_trusted_covers_nothing(path: str) -> None:
     index_of(path, ["k"])
-    table, index = open_table(path), IndexTable.open(f"{path}/_tailbit")
+    table, index = open_table(path), MetadataTable.open(f"{path}/_tailbit")
     found = cover(table.snapshot(), table.storage, index, trusted=False)
     assert (len(found.spaces), found.uncovered.tolist()) == (0, [0, 1, 2])
 
@@ -74,7 +74,7 @@ def test_a_file_recorded_with_another_size_time_or_lineage_is_uncovered(
     path: str, other: dict[str, int]
 ) -> None:
     index_of(path, ["k"])
-    index = IndexTable.open(f"{path}/_tailbit")
+    index = MetadataTable.open(f"{path}/_tailbit")
     first = next(index.live_records())
     index.commit([replace(first, **other)], [], None)
     found = covered(path)
@@ -87,7 +87,7 @@ def test_hidden_rows_and_bits_outside_claims_are_not_visible(tmp_path: Path) -> 
     with_vectors(path)
     (space,) = covered(path).spaces
     assert space.visible == BitMap(range(20)) - BitMap([0, 4])
-    index = IndexTable.open(f"{path}/_tailbit")
+    index = MetadataTable.open(f"{path}/_tailbit")
     index.commit([replace(index.record("f1.parquet"), space=None, base=None)], [], None)
     (space,) = covered(path).spaces
     assert space.visible == BitMap(range(10)) - BitMap([0, 4])
@@ -129,7 +129,7 @@ def test_hidden_rows_of_another_number_than_the_descriptor_says_are_read_from_th
         builder.live["f0.parquet"]["deletionVector"]["offset"],
     )
     table = open_table(path)
-    found = cover(table.snapshot(), table.storage, IndexTable.open(f"{path}/_tailbit"), True)
+    found = cover(table.snapshot(), table.storage, MetadataTable.open(f"{path}/_tailbit"), True)
     assert found.hidden_of(0) == BitMap([0, 4])
     assert found.hidden_of(1) is None
 
@@ -140,7 +140,7 @@ def test_a_file_without_rows_does_not_take_the_positions_of_its_neighbour(tmp_pa
     builder.commit([builder.data_file(rows(0), "a.parquet"), builder.data_file(rows(0, 0), "z.parquet")])
     builder.commit([builder.data_file(rows(10), "b.parquet")])
     index_of(path, ["k"])
-    index = IndexTable.open(f"{path}/_tailbit")
+    index = MetadataTable.open(f"{path}/_tailbit")
     empty = index.record("z.parquet")
     b = index.record("b.parquet")
     index.commit([replace(empty, space=b.space, base=b.base)], [], None)

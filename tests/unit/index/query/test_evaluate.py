@@ -19,7 +19,7 @@ from support.tables import EVERY_TYPE, LONG, eight_flights, index_of
 from tailbit.index.query import evaluate as evaluating
 from tailbit.index.query.evaluate import Bounds, count_true, evaluate
 from tailbit.index.query.scan import scan
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_rows_of_a_file_that_lacks_a_column_in_its_row_space_are_open(table_path
         rows = pa.table({"k": [n, n], "v": [5, n]})
         builder.commit([builder.data_file(rows, f"f{n}.parquet")])
     index_of(table_path, ["k", "v"])
-    index = IndexTable.open(f"{table_path}/_tailbit")
+    index = MetadataTable.open(f"{table_path}/_tailbit")
     index.commit([replace(index.record("f1.parquet"), columns=("k",))], [], None)
     answer = tailbit.open(table_path).where("v = 5 AND k >= 0")
     assert answer.positions() == {"f0.parquet": [0], "f1.parquet": [0]}
@@ -160,7 +160,7 @@ def test_postings_of_a_type_that_does_not_widen_are_not_asked(table_path: str) -
     assert tailbit.open(table_path).where("v = 2").count() == 1
     index_of(table_path)
     assert tailbit.open(table_path).where("v = 2").files_scanned == 0
-    index = IndexTable.open(f"{table_path}/_tailbit")
+    index = MetadataTable.open(f"{table_path}/_tailbit")
     old, new = index.record("old.parquet"), index.record("new.parquet")
     index.commit([replace(new, space=old.space, base=old.base)], [], None)
     answer = tailbit.open(table_path).where("v = 2")

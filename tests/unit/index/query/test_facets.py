@@ -28,7 +28,7 @@ from support.tables import (
     with_vectors,
 )
 from tailbit.errors import ColumnTypeError, UnknownColumnError
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 
 @pytest.fixture(params=["absent", "half built", "behind", "complete"])
@@ -202,7 +202,7 @@ def test_facets_after_a_type_widening_are_of_the_wider_type(
 def test_stray_bits_of_a_column_that_is_not_posted_are_not_counted(table_path: str) -> None:
     write_deltalake(table_path, pa.table({"k": [1, 2], "v": ["a", "b"]}))
     index_of(table_path, ["k", "v"])
-    index = IndexTable.open(f"{table_path}/_tailbit")
+    index = MetadataTable.open(f"{table_path}/_tailbit")
     index.commit([replace(r, columns=("k",)) for r in list(index.live_records())], [], None)
     assert tailbit.open(table_path).where("k > 0").facets("v") == {"a": 1, "b": 1}
 

@@ -24,13 +24,13 @@ from tailbit.errors import (
 from tailbit.faults import InjectedFaultError
 from tailbit.index.kinds.schemas import FILES, KINDS, LEDGER, SETTINGS
 from tailbit.index.store import log_writer
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 
 
 def test_a_fresh_index_remembers_its_settings_and_nothing_else(tmp_path: Path) -> None:
     wanted = settings("c", "d")
-    IndexTable.create(str(tmp_path / "i"), wanted)
-    found = IndexTable.open(str(tmp_path / "i"))
+    MetadataTable.create(str(tmp_path / "i"), wanted)
+    found = MetadataTable.open(str(tmp_path / "i"))
     assert (found.version, found.ledger, found.settings, found.seq) == (0, None, wanted, 0)
     assert list(found.live_records()) == []
     assert found.record("a") is None
@@ -43,7 +43,7 @@ def test_what_was_committed_is_in_memory_what_a_fresh_open_reads(tmp_path: Path)
         file = segment(index, f"{i:032x}", {"c": [b"x", None, b"y"]})
         claims = [record(f"f{i}", 3, space=f"{i:032x}", base=0, columns=("c",))]
         index.commit([*claims, record("again", size=i)], [file, counts(index, "c", {b"x": 1})], ledger(i))
-    fresh = IndexTable.open(str(tmp_path))
+    fresh = MetadataTable.open(str(tmp_path))
     assert (
         (fresh.version, fresh.seq, fresh.ledger)
         == (index.version, index.seq, index.ledger)
@@ -84,7 +84,7 @@ def test_every_commit_says_when_in_its_transaction_so_that_spark_keeps_it(tmp_pa
 
 def test_refresh_takes_in_what_another_committed(tmp_path: Path) -> None:
     writer = new_index(str(tmp_path))
-    reader = IndexTable.open(str(tmp_path))
+    reader = MetadataTable.open(str(tmp_path))
     assert reader.record("a") is None
     assert not reader.refresh()
     writer.commit([record("a")], [], ledger(1))
@@ -101,7 +101,7 @@ def test_an_index_opened_anew_at_the_same_path_is_noticed(tmp_path: Path) -> Non
 
     writer = new_index(str(tmp_path / "i"))
     writer.commit([record("a")], [], ledger(1))
-    reader = IndexTable.open(str(tmp_path / "i"))
+    reader = MetadataTable.open(str(tmp_path / "i"))
     shutil.rmtree(tmp_path / "i")
     with pytest.raises(NoIndexError):
         reader.refresh()
@@ -114,7 +114,7 @@ def test_an_index_opened_anew_at_the_same_path_is_noticed(tmp_path: Path) -> Non
 
 def test_of_two_writers_on_one_version_the_second_is_told(tmp_path: Path) -> None:
     first = new_index(str(tmp_path))
-    second = IndexTable.open(str(tmp_path))
+    second = MetadataTable.open(str(tmp_path))
     first.commit([record("a")], [], ledger(1))
     with pytest.raises(CommitConflictError, match="version 1"):
         second.commit([record("b")], [], ledger(1))
@@ -139,7 +139,7 @@ def test_of_two_processes_racing_for_one_version_exactly_one_wins(tmp_path: Path
     for racer in racers:
         racer.join(HANG_S)
     assert sorted(won["a"] + won["b"]) == list(range(1, 26))
-    found = IndexTable.open(str(tmp_path))
+    found = MetadataTable.open(str(tmp_path))
     assert found.version == 25
     assert {r.path for r in found.live_records()} == {
         f"{n}{v}" for n, versions in won.items() for v in versions
@@ -155,7 +155,7 @@ def test_a_commit_to_remove_a_file_that_is_gone_is_a_conflict(tmp_path: Path) ->
 
 def test_a_process_that_slept_past_the_cleanup_of_the_log_does_not_win(tmp_path: Path) -> None:
     awake = new_index(str(tmp_path))
-    asleep = IndexTable.open(str(tmp_path))
+    asleep = MetadataTable.open(str(tmp_path))
     asleep._writer._opened()
     for i in range(3):
         awake.commit([record("a")], [], ledger(i))
@@ -164,10 +164,10 @@ def test_a_process_that_slept_past_the_cleanup_of_the_log_does_not_win(tmp_path:
         (tmp_path / f"_delta_log/{version:020}.json").unlink()
     with pytest.raises(CommitConflictError):
         asleep.commit([record("b")], [], ledger(9))
-    assert [r.path for r in IndexTable.open(str(tmp_path)).live_records()] == ["a"]
+    assert [r.path for r in MetadataTable.open(str(tmp_path)).live_records()] == ["a"]
     asleep.refresh()
     asleep.commit([record("b")], [], ledger(9))
-    assert {r.path for r in IndexTable.open(str(tmp_path)).live_records()} == {"a", "b"}
+    assert {r.path for r in MetadataTable.open(str(tmp_path)).live_records()} == {"a", "b"}
 
 
 def test_a_commit_by_another_engine_is_noticed(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_commit_by_another_engine_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(CommitConflictError):
         index.commit([record("b")], [], ledger(2))
     assert index.refresh()
-    assert IndexTable.open(str(tmp_path)).record("a") is None
+    assert MetadataTable.open(str(tmp_path)).record("a") is None
 
 
 @pytest.mark.parametrize("point", ["before_commit", "after_commit"])
@@ -190,7 +190,7 @@ def test_a_fault_around_the_commit_leaves_all_of_it_or_nothing(
     with pytest.raises(InjectedFaultError):
         index.commit([record("a")], [segment(index, "a" * 32, {"c": [b"x"]})], ledger(1))
     monkeypatch.delenv("TAILBIT_FAULT")
-    found = IndexTable.open(str(tmp_path))
+    found = MetadataTable.open(str(tmp_path))
     done = point == "after_commit"
     assert (found.record("a") is not None, found.ledger is not None, bool(found.spaces())) == (
         done,
@@ -199,7 +199,7 @@ def test_a_fault_around_the_commit_leaves_all_of_it_or_nothing(
     )
     index.refresh()
     index.commit([record("b")], [], ledger(2))
-    assert IndexTable.open(str(tmp_path)).record("b") is not None
+    assert MetadataTable.open(str(tmp_path)).record("b") is not None
 
 
 def test_a_path_without_an_index_says_so(tmp_path: Path) -> None:
@@ -207,9 +207,9 @@ def test_a_path_without_an_index_says_so(tmp_path: Path) -> None:
     (tmp_path / "_heartbeat.json").write_text("{}")
     for path in (tmp_path, tmp_path / "nothing"):
         with pytest.raises(NoIndexError):
-            IndexTable.open(str(path))
+            MetadataTable.open(str(path))
     new_index(str(tmp_path))
-    IndexTable.open(str(tmp_path))
+    MetadataTable.open(str(tmp_path))
 
 
 def test_a_path_that_holds_something_else_is_refused(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_path_that_holds_something_else_is_refused(tmp_path: Path) -> None:
     deltalake.write_deltalake(str(tmp_path / "delta"), pa.table({"x": [1]}))
     for name in ("file", "folder", "delta"):
         with pytest.raises(ForeignIndexError):
-            IndexTable.open(str(tmp_path / name))
+            MetadataTable.open(str(tmp_path / name))
         with pytest.raises((ForeignIndexError, CommitConflictError)):
             new_index(str(tmp_path / name))
 
@@ -231,7 +231,7 @@ def test_an_index_of_a_newer_format_is_refused_by_number(tmp_path: Path) -> None
     newer = replace(index.settings, format=7)
     index.commit([], [], ledger(1), settings=newer)
     with pytest.raises(IndexFormatError, match="format 7"):
-        IndexTable.open(str(tmp_path))
+        MetadataTable.open(str(tmp_path))
 
 
 def test_a_damaged_record_file_is_named_when_it_is_needed(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_damaged_record_file_is_named_when_it_is_needed(tmp_path: Path) -> Non
     index.commit([record("a")], [], ledger(1))
     path = index.files_of(FILES)[0].path
     os.truncate(tmp_path / path, 30)
-    found = IndexTable.open(str(tmp_path))
+    found = MetadataTable.open(str(tmp_path))
     with pytest.raises(CorruptIndexError) as caught:
         found.files_table()
     assert path in str(caught.value)
@@ -250,7 +250,7 @@ def test_hidden_rows_are_found_by_identity(tmp_path: Path) -> None:
     for i in range(5):
         rows = {f"u{i}-{k}": [i, k, 70_000] for k in range(20)}
         index.commit([], [hidden(index, rows)], ledger(i))
-    for found in (index, IndexTable.open(str(tmp_path))):
+    for found in (index, MetadataTable.open(str(tmp_path))):
         assert found.hidden_rows("u3-7") == BitMap([3, 7, 70_000])
         assert found.hidden_rows("u9-1") is None
 
@@ -260,13 +260,13 @@ def test_value_counts_are_the_sum_of_all_deltas(tmp_path: Path) -> None:
     index.commit([], [counts(index, "c", {None: 4, b"x": 2, b"y": 3})], ledger(1))
     assert _counts(index, "c") == {None: 4, b"x": 2, b"y": 3}
     index.commit([], [counts(index, "c", {b"x": -2, b"y": 1}), counts(index, "d", {b"z": 1})], ledger(2))
-    for found in (index, IndexTable.open(str(tmp_path))):
+    for found in (index, MetadataTable.open(str(tmp_path))):
         assert _counts(found, "c") == {None: 4, b"y": 4}
         assert _counts(found, "d") == {b"z": 1}
         assert found.value_counts("c")[0].to_pylist() == [None, b"y"]
 
 
-def _counts(index: IndexTable, column: str) -> dict[bytes | None, int]:
+def _counts(index: MetadataTable, column: str) -> dict[bytes | None, int]:
     keys, deltas = index.value_counts(column)
     return dict(zip(keys.to_pylist(), deltas.tolist(), strict=True))
 
@@ -296,8 +296,8 @@ def test_a_query_process_imports_no_deltalake(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     index.commit([record("a")], [counts(index, "c", {b"x": 1}), hidden(index, {"u": [1]})], ledger(1))
     code = (
-        "import sys; from tailbit.index.store.table import IndexTable;"
-        f"i = IndexTable.open({str(tmp_path)!r}); i.files_table(); i.refresh(); i.statistics();"
+        "import sys; from tailbit.index.store.table import MetadataTable;"
+        f"i = MetadataTable.open({str(tmp_path)!r}); i.files_table(); i.refresh(); i.statistics();"
         "i.value_counts('c'); i.hidden_rows('u');"
         "print([m for m in ('deltalake', 'pyspark', 'pyarrow.dataset', 'sqlglot') if m in sys.modules])"
     )
@@ -314,7 +314,7 @@ def test_the_log_of_a_long_history_is_as_short_as_that_of_a_young_one(
     for i in range(130):
         index.commit([], [], ledger(i))
     assert len(list((tmp_path / "_delta_log").glob("*.json"))) <= 3 * log_writer.LOG_CHECKPOINT_EVERY
-    found = IndexTable.open(str(tmp_path))
+    found = MetadataTable.open(str(tmp_path))
     assert (found.version, found.seq, found.ledger) == (130, 130, index.ledger)
     newest = max((tmp_path / "_delta_log").glob("*.checkpoint.parquet"))
     assert pq.read_metadata(newest).num_rows < 50
@@ -326,7 +326,7 @@ def test_a_reader_that_slept_past_the_cleanup_of_the_log_finds_everything(
     monkeypatch.setitem(log_writer._CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
     writer = new_index(str(tmp_path))
     writer.commit([record("a")], [], ledger(0))
-    reader = IndexTable.open(str(tmp_path))
+    reader = MetadataTable.open(str(tmp_path))
     assert reader.record("a") is not None
     for i in range(60):
         writer.commit([record(f"f{i}")], [], ledger(i))
@@ -347,7 +347,7 @@ def test_dying_between_a_log_checkpoint_and_its_cleanup_harms_nothing(
     with pytest.raises(InjectedFaultError):
         index.commit([record("last")], [], ledger(commits))
     monkeypatch.delenv("TAILBIT_FAULT")
-    found = IndexTable.open(str(tmp_path))
+    found = MetadataTable.open(str(tmp_path))
     assert found.version == index.version == commits
     assert found.record("last") is not None
     index.commit([record("next")], [], ledger(commits))

@@ -19,7 +19,7 @@ from tailbit.errors import CommitConflictError, CorruptIndexError, DataFileError
 from tailbit.index.kinds.bitmap_index.segment import Postings, write_segment
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.model import IndexFile
-from tailbit.index.store.table import IndexTable
+from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.run import run_task
 from tailbit.tables.parquet.data_file import footer_hash
 from tailbit.tables.storage import Storage
@@ -176,7 +176,7 @@ def test_a_column_indexed_later_joins_the_row_space_of_its_files(table: DeltaBui
     second = built.run().records
     built.check()
     assert {(r.path, r.space, r.base) for r in second} == {(r.path, r.space, r.base) for r in first}
-    assert len(IndexTable.open(built.index).segments_of(str(first[0].space))) == 2
+    assert len(MetadataTable.open(built.index).segments_of(str(first[0].space))) == 2
 
 
 def test_a_column_that_a_file_lacks_is_null_in_every_row(table: DeltaBuilder, tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ def test_what_was_counted_in_a_column_is_taken_back_when_it_changes_its_place(
 
 def _move(built: Built, space: str) -> None:
     """What a merge does: the same postings in another row space, in one commit."""
-    index = IndexTable.open(built.index)
+    index = MetadataTable.open(built.index)
     (segment,) = next(iter(index.spaces().values()))
     parts: list[Any] = []
     for column, key_type in segment.columns.items():

@@ -20,7 +20,7 @@ P = Column(("p",), ("p",), DataType("integer"), partition=True)
 
 
 @pytest.fixture
-def piece(tmp_path: Path) -> FileSlice:
+def slice_(tmp_path: Path) -> FileSlice:
     pq.write_table(pa.table({"k": range(100)}), tmp_path / "f.parquet", row_group_size=30)
     size = (tmp_path / "f.parquet").stat().st_size
     return FileSlice("f.parquet", size, 0, None, {"p": "7"})
@@ -37,26 +37,26 @@ def test_hidden_positions_are_left_out() -> None:
     assert without(at(), BitMap([1])).tolist() == []
 
 
-def test_rows_are_fetched_across_row_groups_in_order(tmp_path: Path, piece: FileSlice) -> None:
-    tables = list(fetch(Storage(str(tmp_path)), piece, [P, K], at(0, 29, 30, 99)))
+def test_rows_are_fetched_across_row_groups_in_order(tmp_path: Path, slice_: FileSlice) -> None:
+    tables = list(fetch(Storage(str(tmp_path)), slice_, [P, K], at(0, 29, 30, 99)))
     assert [t.num_rows for t in tables] == [2, 1, 1]
     assert pa.concat_tables(tables).to_pydict() == {"p": [7] * 4, "k": [0, 29, 30, 99]}
 
 
-def test_only_row_groups_with_wanted_rows_are_decoded(tmp_path: Path, piece: FileSlice) -> None:
-    found = list(row_groups(Storage(str(tmp_path)), piece, [K], at(31, 95)))
+def test_only_row_groups_with_wanted_rows_are_decoded(tmp_path: Path, slice_: FileSlice) -> None:
+    found = list(row_groups(Storage(str(tmp_path)), slice_, [K], at(31, 95)))
     assert [(start, local.tolist()) for start, local, _ in found if local is not None] == [
         (30, [1]),
         (90, [5]),
     ]
 
 
-def test_all_rows_are_fetched_without_positions(tmp_path: Path, piece: FileSlice) -> None:
+def test_all_rows_are_fetched_without_positions(tmp_path: Path, slice_: FileSlice) -> None:
     storage = Storage(str(tmp_path))
-    assert sum(t.num_rows for t in fetch(storage, piece, [K], None)) == 100
-    assert sum(t.num_rows for t in fetch(storage, piece, [P], None)) == 100
-    assert list(fetch(storage, piece, [K], at())) == []
-    assert [t.to_pydict() for t in fetch(storage, piece, [P], at(3, 4))] == [{"p": [7, 7]}]
+    assert sum(t.num_rows for t in fetch(storage, slice_, [K], None)) == 100
+    assert sum(t.num_rows for t in fetch(storage, slice_, [P], None)) == 100
+    assert list(fetch(storage, slice_, [K], at())) == []
+    assert [t.to_pydict() for t in fetch(storage, slice_, [P], at(3, 4))] == [{"p": [7, 7]}]
 
 
 def test_a_file_of_another_size_than_the_log_says_is_refused(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_checkpoint_whose_metadata_sets_no_schema_is_of_a_table_without_column
         (made.log / f"{version:020d}.json").unlink()
     snapshot = open_table(made.path).snapshot()
     assert snapshot.schema.columns == ()
-    assert [piece.rows for piece in snapshot.files] == [10]
+    assert [slice_.rows for slice_ in snapshot.files] == [10]
 
 
 @pytest.mark.parametrize(("form", "parts"), FORMS)

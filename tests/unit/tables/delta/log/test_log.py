@@ -291,8 +291,8 @@ def test_explicit_nulls_mean_absent(builder: DeltaBuilder) -> None:
     add = builder.data_file(ROWS, "x.parquet", stats=False)["add"]
     add |= {"deletionVector": None, "tags": None, "stats": None, "partitionValues": None}
     builder.write_commit(1, json.dumps({"add": add, "remove": None}).encode())
-    (piece,) = open_table(builder.path).snapshot().files
-    assert (piece.hidden, piece.stats, piece.rows, piece.partition) == (None, None, None, {})
+    (slice_,) = open_table(builder.path).snapshot().files
+    assert (slice_.hidden, slice_.stats, slice_.rows, slice_.partition) == (None, None, None, {})
 
 
 def test_reading_new_commits_never_needs_a_snapshot(builder: DeltaBuilder) -> None:
