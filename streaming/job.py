@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 from tailbit.arguments import flag, wrong_type
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import EnvironmentError_, StreamError, TailbitError
+from tailbit.streaming.java.session import build_session, check_java
 from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.query import Job, Path, Prepared, launch, prepare
 from tailbit.streaming.running import Running
-from tailbit.streaming.session import build_session, check_java
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 from tailbit.streaming.warming import warm_up
 from tailbit.tables.storage import Storage

@@ -26,7 +26,7 @@ from tailbit.demo.processes import Child, DemoError, Writer, signals_wait
 from tailbit.demo.screen import Screen, comparison
 from tailbit.demo.writer import STEPS, check_spark, load_flights
 from tailbit.errors import UsageError
-from tailbit.streaming.session import check_java
+from tailbit.streaming.java.session import check_java
 from tailbit.tables import open_table
 
 COLUMNS = ("carrier", "origin", "dest", "month", "dep_delay")

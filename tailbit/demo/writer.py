@@ -175,7 +175,7 @@ def start_spark() -> Any:
     from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 
-    from tailbit.streaming.session import session_settings
+    from tailbit.streaming.java.session import session_settings
 
     delta = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

@@ -9,7 +9,7 @@ import pytest
 
 from tailbit.errors import DataFileError, EnvironmentError_, TailbitError, UsageError
 from tailbit.streaming.control import Control, named_error
-from tailbit.streaming.session import check_java, session_settings
+from tailbit.streaming.java.session import check_java, session_settings
 from tailbit.streaming.settings import StreamSettings, milliseconds
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailbit.errors import EnvironmentError_
-from tailbit.streaming.gateway import JavaErrors, launch_java
+from tailbit.streaming.java.gateway import JavaErrors, launch_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailbit.streaming.gateway import is_noise, paragraphs
+from tailbit.streaming.java.gateway import is_noise, paragraphs
 
 LOST = [
     "Traceback (most recent call last):\n",
