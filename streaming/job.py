@@ -23,7 +23,7 @@ from tailbit.streaming.query import Job, Path, Prepared, launch, prepare
 from tailbit.streaming.running import Running
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 from tailbit.streaming.warming import warm_up
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +62,7 @@ def start(
     once = flag("once", once)
     prepared = prepare(path, columns, index, checkpoint, trigger)
     _clear_ended()
-    heartbeat = Heartbeat(Storage(prepared.index.path))
+    heartbeat = Heartbeat(open_storage(prepared.index.path))
     heartbeat.claim()
     try:
         job = launch(spark, prepared, heartbeat, once)
@@ -113,7 +113,7 @@ def run(
     check_java()
     with _signals() as stop:
         prepared = prepare(path, columns, index, checkpoint, trigger)
-        heartbeat = Heartbeat(Storage(prepared.index.path))
+        heartbeat = Heartbeat(open_storage(prepared.index.path))
         heartbeat.claim()
         try:
             # pyspark puts a SIGINT handler of its own in place of ours, so ours are put up again.

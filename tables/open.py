@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from tailbit.errors import NotATableError
 from tailbit.tables.delta.log.listing import LOG
 from tailbit.tables.delta.table import DeltaTable
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, open_storage
 from tailbit.tables.table import Table
 
 FORMATS: Mapping[str, Callable[[Storage], Table]] = {LOG: DeltaTable.open}
@@ -24,7 +24,7 @@ def open_table(path: str) -> Table:
         NotATableError: the folder is missing or holds no table of a known format.
         StorageError: another scheme than `file:`.
     """
-    storage = Storage(path)
+    storage = open_storage(path)
     if not storage.exists(""):
         raise NotATableError(path=path, reason="there is no such folder")
     for folder, opened in FORMATS.items():

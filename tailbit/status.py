@@ -9,7 +9,7 @@ from tailbit.api import open_indexed
 from tailbit.checkpoints.heartbeat import is_alive, read_heartbeat
 from tailbit.checkpoints.lag import Backlog
 from tailbit.errors import NoIndexError
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import open_storage
 
 _COMMITS = 10_000
 """Most commits read to say how many files and bytes are not covered."""
@@ -64,5 +64,5 @@ def status_of(path: str, index: str | None = None) -> dict[str, Any]:
 
 def running_indexer(index: str) -> str | None:
     """Host and process of the indexer at work on an index; None where none gives a sign of life."""
-    beat = read_heartbeat(Storage(index))
+    beat = read_heartbeat(open_storage(index))
     return beat.owner if beat is not None and is_alive(beat, time.time()) else None

@@ -150,7 +150,7 @@ class Kind(ABC, Generic[R]):
 
     def _write(self, storage: Storage, groups: Iterable[pa.Table]) -> IndexFile:
         return write_index_file(
-            storage, self.name, self.name, lambda path: write_parquet(path, self.schema, groups)
+            storage, self.name, self.name, lambda to: write_parquet(to, self.schema, groups)
         )
 
     def read(self, storage: Storage, path: str) -> pa.Table:

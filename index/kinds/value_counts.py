@@ -95,7 +95,7 @@ def write_value_counts(storage: Storage, tally: Tally) -> IndexFile | None:
     if not any(len(table) for _, _, table in parts):
         return None
     name, schema = VALUE_COUNTS.name, VALUE_COUNTS.schema
-    return write_index_file(storage, name, name, lambda path: write_parquet(path, schema, _groups(parts)))
+    return write_index_file(storage, name, name, lambda to: write_parquet(to, schema, _groups(parts)))
 
 
 def _groups(parts: list[tuple[str, str, pa.Table]]) -> Iterator[pa.Table]:

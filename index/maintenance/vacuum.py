@@ -61,8 +61,8 @@ def _tombstones(index: MetadataTable) -> set[str]:
     names = [e.name for e in index.storage.list("_delta_log") if e.name.endswith(".checkpoint.parquet")]
     if not names:
         return set()
-    file = pq.ParquetFile(index.storage.local_path(f"_delta_log/{max(names)}"))
-    removed = file.read(columns=["remove.path"])["remove"].to_pylist()
+    with pq.ParquetFile(index.storage.open(f"_delta_log/{max(names)}")) as file:
+        removed = file.read(columns=["remove.path"])["remove"].to_pylist()
     return {row["path"] for row in removed if row is not None}
 
 

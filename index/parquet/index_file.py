@@ -2,14 +2,12 @@
 
 A file's name carries the length and the hash of its footer, `<stem>.<footer length>.<sha256, 16
 digits>.parquet`: the name is in the Delta commit, so a footer is checked before it is parsed. Pages carry
-checksums, verified at every read. A file gets its final name only once it is flushed to disk.
+checksums, verified at every read. A file gets its final name only once it is durable.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 import uuid
 from collections.abc import Callable, Collection, Iterable
 
@@ -20,47 +18,42 @@ from tailbit.errors import CorruptIndexError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import IndexFile
 from tailbit.tables.parquet.file import read_footer
-from tailbit.tables.storage import Storage, sync_folder
+from tailbit.tables.storage import Storage
 
 _ENDS = 12
 """Bytes of a Parquet file around its data and its footer: `PAR1`, and at the end a length and `PAR1`."""
 
 
-def write_index_file(storage: Storage, kind: str, stem: str, write: Callable[[str], None]) -> IndexFile:
-    """Write one file of a kind; it is on disk under its final name, or not there at all.
+def write_index_file(
+    storage: Storage, kind: str, stem: str, write: Callable[[pa.NativeFile], None]
+) -> IndexFile:
+    """Write one file of a kind; it is in the store under its final name, or not there at all.
 
-    `write` makes the Parquet file at the local path it is given. The stem gets eight random digits.
+    `write` puts the bytes of the Parquet file into the sink it is given. The stem gets eight random digits.
 
     Raises:
         StorageError: the disk is full or refuses; the unfinished file is removed.
     """
-    folder = storage.local_path(f"kind={kind}")
+    folder = f"kind={kind}"
     unique = f"{stem}-{uuid.uuid4().hex[:8]}"
-    unfinished = os.path.join(folder, f"_{unique}.tmp")
-    try:
-        os.makedirs(folder, exist_ok=True)
-        write(unfinished)
+    with storage.create(folder, unique) as unfinished:
+        write(unfinished.sink)
         fault_point(Fault.SEGMENT_HALF_WRITTEN)
-        footer, size = _flushed(unfinished)
-        rows = int(pq.read_metadata(unfinished).num_rows)
+        with unfinished.written() as source:
+            footer, size = read_footer(source), source.size()
+            rows = int(pq.read_metadata(source).num_rows)
         name = f"{unique}.{len(footer)}.{hashlib.sha256(footer).hexdigest()[:16]}.parquet"
-        os.replace(unfinished, os.path.join(folder, name))
-        sync_folder(folder)
-    except OSError as refused:
-        raise StorageError(path=folder, reason=refused.strerror or str(refused)) from refused
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(unfinished)
+        unfinished.publish(name)
     fault_point(Fault.SEGMENT_WRITTEN)
-    return IndexFile(f"kind={kind}/{name}", size, rows)
+    return IndexFile(f"{folder}/{name}", size, rows)
 
 
 def write_parquet(
-    path: str, schema: pa.Schema, groups: Iterable[pa.Table], uncompressed: Collection[str] = ()
+    sink: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.Table], uncompressed: Collection[str] = ()
 ) -> None:
     """A row group a table, with page checksums and a page index; text is dictionary-coded, binary is not."""
     with pq.ParquetWriter(
-        path,
+        sink,
         schema,
         compression={name: "NONE" if name in uncompressed else "ZSTD" for name in schema.names},
         use_dictionary=[f.name for f in schema if not pa.types.is_binary(f.type)],
@@ -69,14 +62,6 @@ def write_parquet(
     ) as out:
         for group in groups:
             out.write_table(group, row_group_size=max(1, len(group)))
-
-
-def _flushed(path: str) -> tuple[bytes, int]:
-    """Flush a Parquet file to disk; its footer and its size."""
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-    with pa.OSFile(path, mode="rb") as source:
-        return read_footer(source), source.size()
 
 
 def open_index_file(storage: Storage, path: str) -> pq.ParquetFile:

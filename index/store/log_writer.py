@@ -1,6 +1,7 @@
 """Commits to the index table's own Delta log: one per change, exactly one winner per version.
 
-The only place that imports deltalake, and only once something is written: a query never pays for it.
+Here commits delta-rs, in the stores that it can reach by a URI. deltalake is imported only once something is
+written: a query never pays for it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ TOMBSTONE_RETENTION = "interval 10 minutes"
 Delta's default of a week would copy millions of them into each log checkpoint.
 """
 
-_CONFIGURATION = {
+CONFIGURATION = {
     "delta.logRetentionDuration": LOG_RETENTION,
     "delta.deletedFileRetentionDuration": TOMBSTONE_RETENTION,
     "delta.checkpointInterval": str(LOG_CHECKPOINT_EVERY),
@@ -82,13 +83,13 @@ class LogWriter:
 
         try:
             create_table_with_add_actions(
-                self._storage.local_path(""),
+                self._storage.uri,
                 Schema.from_arrow(self._schema),
                 [_add(file, True) for file in files],
                 mode="error",
                 partition_by=["kind"],
                 name="tailbit index",
-                configuration=_CONFIGURATION,
+                configuration=CONFIGURATION,
                 commit_properties=_properties(index_id, 0),
                 post_commithook_properties=_no_hooks(),
             )
@@ -178,7 +179,7 @@ class LogWriter:
                 # The commits after the handle's version have been cleaned up.
                 self._handle = None
         try:
-            self._handle = DeltaTable(self._storage.local_path(""))
+            self._handle = DeltaTable(self._storage.uri)
         except (DeltaError, OSError) as wrong:
             raise StorageError(path=self._path, reason=str(wrong)) from wrong
         return self._handle

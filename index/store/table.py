@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -34,13 +33,14 @@ from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_to_arrow
 from tailbit.index.kinds.value_counts import VALUE_COUNTS, Counts, stored_counts
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
-from tailbit.index.store.log_writer import LOG_CHECKPOINT_EVERY, LogWriter
+from tailbit.index.store.commit_log import commit_log
+from tailbit.index.store.log_writer import LOG_CHECKPOINT_EVERY
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.statistics import IndexStatistics, statistics_of
 from tailbit.tables import open_table
 from tailbit.tables.model import FileSlice
 from tailbit.tables.snapshot import Snapshot
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, open_storage
 from tailbit.tables.table import Table
 
 
@@ -59,7 +59,7 @@ class MetadataTable:
         self.log = log
         self.lock = threading.RLock()
         self.kinds = kinds
-        self._writer = LogWriter(storage, path, kinds.table_schema())
+        self._writer = commit_log(storage, path, kinds.table_schema())
         self._load()
 
     @classmethod
@@ -70,12 +70,12 @@ class MetadataTable:
             CommitConflictError: there is an index already, or another process makes it at this moment.
             ForeignIndexError: the path holds something else.
         """
-        storage = Storage(path)
+        storage = open_storage(path)
         _refuse_foreign(path, storage)
         if storage.list("_delta_log"):
             raise CommitConflictError(version=0, path=path)
         file = SETTINGS.write(storage, settings_to_arrow(settings, 0))
-        LogWriter(storage, path, kinds.table_schema()).create(settings.index_id, [file])
+        commit_log(storage, path, kinds.table_schema()).create(settings.index_id, [file])
         return cls.open(path, kinds)
 
     @classmethod
@@ -89,7 +89,7 @@ class MetadataTable:
             ForeignIndexError: the path holds something else.
             IndexFormatError: another release wrote it.
         """
-        storage = Storage(path)
+        storage = open_storage(path)
         try:
             return cls(path, storage, open_table(path), kinds)
         except NotATableError as nothing:
@@ -301,10 +301,9 @@ def _refuse_foreign(path: str, storage: Storage) -> None:
 
     What a killed creation left (folders `kind=...`), the Spark checkpoint and heartbeats are our own.
     """
-    root = Path(storage.local_path(""))
-    if root.is_file():
+    contents = storage.contents()
+    if contents is None:
         raise ForeignIndexError(path=path, reason="it is a file")
-    if root.is_dir():
-        for entry in sorted(root.iterdir()):
-            if not entry.name.startswith(("_", ".", "kind=")):
-                raise ForeignIndexError(path=path, reason=f"it holds {entry.name}")
+    for name in contents:
+        if not name.startswith(("_", ".", "kind=")):
+            raise ForeignIndexError(path=path, reason=f"it holds {name}")

@@ -34,7 +34,7 @@ from tailbit.index.write.work import (
     to_post,
 )
 from tailbit.tables.parquet.data_file import footer_hash
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import open_storage
 
 
 def run_task(task: BuildTask) -> TaskResult:
@@ -57,7 +57,7 @@ class _Run:
 
     def __init__(self, task: BuildTask) -> None:
         self._task = task
-        self._source, self._index = Storage(task.root), Storage(task.index_path)
+        self._source, self._index = open_storage(task.root), open_storage(task.index_path)
         self._hidden = HiddenRowsReader(task.index_path)
         self._tally = Tally()
         self._data = DataFiles(self._source, [c.column for c in task.columns])

@@ -16,7 +16,7 @@ from support.profiles import examples
 from tailbit.index.kinds.bitmap_index.segment import Postings, Segment, write_segment
 from tailbit.index.roaring.containers import BLOCK, containers
 from tailbit.index.roaring.serialize import bitmaps
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage
 
 Codes = npt.NDArray[np.uint32]
 
@@ -75,7 +75,7 @@ def test_a_segment_gives_back_what_it_was_given(
         data = pa.array([b.serialize() for b in made], pa.binary())
         parts.append(Postings(column, "binary", pa.array(keys, pa.binary()), sizes, data))
     with tempfile.TemporaryDirectory() as folder:
-        storage = Storage(folder)
+        storage = LocalStorage(folder)
         segment = Segment(storage, write_segment(storage, "s", 1000, parts).path)
         assert segment.columns == dict.fromkeys(given_, "binary")
         for column, wanted in given_.items():

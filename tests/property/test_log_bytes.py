@@ -20,7 +20,7 @@ from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.delta.statistics import min_max
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.partition_values import partition_array
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage
 
 SCHEMA = pa.schema([("a", pa.int64()), ("p", pa.string())])
 EDITS = st.lists(
@@ -186,6 +186,6 @@ def test_invented_schemas_and_statistics_are_named_or_harmless(body: Any) -> Non
 def test_invented_deletion_vectors_are_named(text: str, size: int, kind: str, offset: int | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:
-            read_deletion_vector(Storage(folder), DeletionVector(kind, text, offset, size, 1))
+            read_deletion_vector(LocalStorage(folder), DeletionVector(kind, text, offset, size, 1))
         except TailbitError:
             return

@@ -18,7 +18,7 @@ from pyroaring import BitMap
 from support.profiles import examples
 from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS, Postings, Segment, write_segment
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage, Storage
 
 ROWS = 70_000
 
@@ -59,7 +59,7 @@ def written() -> Iterator[Written]:
         data = pa.array([b.serialize() for b in made], pa.binary())
         parts.append(Postings(column, "string", pa.array(keys, pa.binary()), sizes, data))
     with tempfile.TemporaryDirectory() as folder:
-        storage = Storage(folder)
+        storage = LocalStorage(folder)
         path = write_segment(storage, "s", ROWS, parts).path
         yield Written(storage, path, storage.read(path))
 

@@ -22,7 +22,7 @@ from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import open_data_file, read_columns
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.snapshot import Snapshot
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage, Storage
 
 Key = bytes | None
 
@@ -95,7 +95,7 @@ class Built:
     def expected(self, columns: Sequence[str]) -> Contents:
         """What the index must say, by a plain reading of every live data file."""
         snapshot = self.snapshot()
-        storage = Storage(self.table)
+        storage = LocalStorage(self.table)
         out = Contents(snapshot.version)
         counts: Counter[tuple[str, Key]] = Counter()
         for slice_ in snapshot.files:

@@ -35,7 +35,7 @@ from tailbit.tables.delta.statistics import min_max
 from tailbit.tables.model import Column, DataType, FileSlice
 from tailbit.tables.parquet.data_file import open_data_file, read_columns
 from tailbit.tables.partition_values import partition_array
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage
 
 Edit = Callable[[bytes, random.Random], bytes]
 PARTITION_TYPES = tuple(
@@ -74,7 +74,7 @@ class Ground:
     def __post_init__(self) -> None:
         self.seeds = Seeds(self.folder)
         (self.folder / "free" / LOG / "_sidecars").mkdir(parents=True, exist_ok=True)
-        self.storage = Storage(str(self.folder / "free"))
+        self.storage = LocalStorage(str(self.folder / "free"))
 
     def put(self, name: str, data: bytes) -> None:
         (self.folder / "free" / name).write_bytes(data)

@@ -17,7 +17,7 @@ from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, Se
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Fingerprint
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage, Storage
 
 Values = Sequence[bytes | None]
 
@@ -119,7 +119,7 @@ def hidden(index: MetadataTable, rows: Mapping[str, Iterable[int]]) -> IndexFile
 
 
 def storage(path: str) -> Storage:
-    return Storage(path)
+    return LocalStorage(path)
 
 
 def unchecked_segment(storage: Storage, space: str, rows: int, *parts: Postings) -> IndexFile:

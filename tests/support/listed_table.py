@@ -36,7 +36,7 @@ from tailbit.tables.model import (
 )
 from tailbit.tables.schema import Schema
 from tailbit.tables.snapshot import Snapshot
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage, Storage
 
 COLUMNS = (
     Column(("k",), ("k",), DataType("long")),
@@ -120,13 +120,13 @@ class ListedTable(Table):
     """A table whose log is a list of commits in memory. Version n is committed at n + 1 seconds."""
 
     def __init__(self, root: str | Path, name: str = "listed") -> None:
-        self.storage, self._name = Storage(str(root)), name
+        self.storage, self._name = LocalStorage(str(root)), name
         self._commits: list[Commit] = []
         self._snapshots: list[Snapshot] = []
 
     def write(self, path: str, rows: pa.Table, part: str | None) -> FileSlice:
         """Write a data file; the slice of it with no row hidden."""
-        target = Path(self.storage.local_path(path))
+        target = Path(self.root, path)
         pq.write_table(rows, target, row_group_size=4)
         found, bounds = os.stat(target), pc.min_max(rows["k"]).as_py()
         stats = ListedStatistics(f"{bounds['min']} {bounds['max']} {len(rows)}")

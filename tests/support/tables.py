@@ -112,7 +112,7 @@ def index_files(table: str | Path, kind: str | Kind[Any]) -> list[Path]:
     """The live files of one kind, or of the kind of a name, of a table's index."""
     index = MetadataTable.open(f"{table}/_tailbit")
     kind_ = index.kinds[kind] if isinstance(kind, str) else kind
-    return [Path(index.storage.local_path(file.path)) for file in index.files_of(kind_)]
+    return [Path(index.path, file.path) for file in index.files_of(kind_)]
 
 
 def gone(path: Path) -> None:

@@ -20,7 +20,7 @@ from tailbit.errors import CommitGapError, VersionNotFoundError
 from tailbit.index.write.run import BuildTask, TaskResult
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables.model import FileSlice
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage
 
 PREDICATES = (
     None,
@@ -213,6 +213,6 @@ def test_a_slice_of_any_format_takes_its_hidden_rows_and_bounds_along(table: Lis
     there: FileSlice = pickle.loads(pickle.dumps(slice_))
     assert there == slice_
     assert there.hidden is not None
-    assert list(there.hidden.read(Storage(table.root))) == [2]
+    assert list(there.hidden.read(LocalStorage(table.root))) == [2]
     (k, v, _) = table.snapshot().schema.columns
     assert (there.bounds(k), there.bounds(v)) == ((30, 34, 0, 5), None)

@@ -152,7 +152,7 @@ class Segment:
         self.path = path
         self.bytes_read = 0
         self._storage = storage
-        self._name = storage.local_path(path)
+        self._name = f"{storage.root}/{path}"
 
     @property
     def space(self) -> str:

@@ -14,12 +14,12 @@ import pytest
 
 from tailbit.checkpoints.heartbeat import LIMIT_S, NAME, Beat, Heartbeat, read_heartbeat
 from tailbit.errors import IndexerRunningError
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage, Storage
 
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    return Storage(str(tmp_path))
+    return LocalStorage(str(tmp_path))
 
 
 def write(storage: Storage, beat: Beat) -> None:

@@ -9,13 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from tailbit.errors import StorageError
-from tailbit.tables.storage import Storage
+from tailbit.errors import StorageError, UnsafePathError
+from tailbit.tables.storage import LocalStorage, Storage, open_storage
+
+
+@pytest.fixture(params=["local", "memory"])
+def storage(tmp_path: Path, request: pytest.FixtureRequest) -> Storage:
+    """An empty store of each kind: what is asserted of one is asserted of the other."""
+    if request.param == "local":
+        return LocalStorage(str(tmp_path / "root"))
+    pytest.importorskip("obstore", reason="obstore has no wheel for Python 3.10")
+    from support.object_storage import ObjectStorage
+
+    return ObjectStorage(f"memory://{tmp_path.name}-{id(tmp_path)}/root")
 
 
 @pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return Storage(str(tmp_path / "root"))
+def local(tmp_path: Path) -> LocalStorage:
+    return LocalStorage(str(tmp_path / "root"))
 
 
 def test_what_is_put_is_read_listed_and_deleted(storage: Storage) -> None:
@@ -58,21 +69,98 @@ def test_of_many_writers_of_one_name_exactly_one_wins(storage: Storage) -> None:
 def test_a_file_uri_and_a_path_are_one_root(tmp_path: Path) -> None:
     folder = tmp_path / "a b%20c"
     for root in (str(folder), f"file://{tmp_path}/a%20b%2520c", f"file:{tmp_path}/a%20b%2520c"):
-        assert Storage(root).root == str(folder)
+        assert LocalStorage(root).root == str(folder)
 
 
 @pytest.mark.parametrize("root", ["s3://bucket/x", "abfss://c@a/x", "hdfs://x"])
 def test_another_scheme_is_refused_by_name(root: str) -> None:
     with pytest.raises(StorageError, match=root.split(":")[0]):
-        Storage(root)
+        LocalStorage(root)
 
 
-def test_a_refusal_of_the_system_is_a_storage_error(storage: Storage) -> None:
-    storage.put("a", b"x")
+@pytest.mark.parametrize("root", ["s3://bucket/x", "hdfs://x"])
+def test_a_scheme_that_means_no_store_is_refused_by_name(root: str) -> None:
+    with pytest.raises(StorageError, match=f"the scheme {root.split(':')[0]}: is not supported"):
+        open_storage(root)
+
+
+def test_a_path_and_a_file_uri_open_the_local_disk(tmp_path: Path) -> None:
+    found = [open_storage(f"{scheme}{tmp_path}") for scheme in ("", "file:", "file://")]
+    assert found == [LocalStorage(str(tmp_path))] * 3
+    assert found[0].uri == str(tmp_path)
+
+
+def test_a_refusal_of_the_system_is_a_storage_error(local: LocalStorage) -> None:
+    local.put("a", b"x")
     with pytest.raises(StorageError):
-        storage.put("a/b", b"x")
+        local.put("a/b", b"x")
     with pytest.raises(StorageError):
-        storage.read("")
+        local.read("")
+
+
+def test_a_created_file_is_seen_by_readers_once_it_is_published(storage: Storage) -> None:
+    with storage.create("a", "stem") as unfinished:
+        unfinished.sink.write(b"hello ")
+        unfinished.sink.write(b"again")
+        with unfinished.written() as source:
+            assert (source.size(), source.read_at(5, 6)) == (11, b"again")
+        assert not storage.exists("a/b.bin")
+        unfinished.publish("b.bin")
+    assert storage.read("a/b.bin") == b"hello again"
+    assert [entry.name for entry in storage.list("a")] == ["b.bin"]
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_a_created_file_that_is_not_published_is_gone(storage: Storage, flushed: bool) -> None:
+    def fail() -> None:
+        with storage.create("a", "stem") as unfinished:
+            unfinished.sink.write(b"hello")
+            if flushed:
+                unfinished.written().close()
+            raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        fail()
+    assert storage.list("a") == []
+
+
+def test_a_file_is_read_at_any_place(storage: Storage) -> None:
+    storage.put("x", b"0123456789")
+    with storage.open("x") as file:
+        assert (file.size(), file.read_at(3, 6), file.read_at(2, 0)) == (10, b"678", b"01")
+    assert storage.read_range("x", 8, 100) == b"89"
+    assert storage.read_range("x", 20, 5) == b""
+    with pytest.raises(FileNotFoundError):
+        storage.open("y")
+
+
+def test_another_file_of_one_name_has_another_stat(storage: Storage) -> None:
+    storage.put("x", b"one")
+    before = storage.stat("x")
+    storage.put("x", b"two")
+    assert before is not None
+    assert storage.stat("x") not in (None, before)
+
+
+def test_files_and_folders_below_the_root_are_told(storage: Storage) -> None:
+    assert storage.contents() == []
+    assert not storage.exists("")
+    storage.put("a/b/c", b"x")
+    storage.put("d", b"x")
+    assert storage.contents() == ["a", "d"]
+    assert [entry.name for entry in storage.list()] == ["d"]
+    assert [storage.exists(name) for name in ("", "a", "a/b", "d", "e")] == [True, True, True, True, False]
+
+
+def test_a_root_that_is_a_file_holds_nothing(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("x")
+    assert LocalStorage(str(tmp_path / "f")).contents() is None
+
+
+@pytest.mark.parametrize("path", ["", "../x", "a/../../x", "a\0b"])
+def test_a_path_that_leaves_the_root_is_refused(storage: Storage, path: str) -> None:
+    with pytest.raises(UnsafePathError):
+        storage.resolve(path)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")

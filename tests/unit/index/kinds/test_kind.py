@@ -9,11 +9,11 @@ from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.files.rows import files_to_arrow
 from tailbit.index.kinds.rows import kind_of
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage
 
 
 def test_records_written_to_a_file_are_read_back(tmp_path: Path) -> None:
-    storage = Storage(str(tmp_path))
+    storage = LocalStorage(str(tmp_path))
     rows = files_to_arrow([record("a"), record("b")])
     file = FILES.write(storage, rows)
     assert kind_of(file.path) == FILES.name
@@ -24,7 +24,7 @@ def test_records_written_to_a_file_are_read_back(tmp_path: Path) -> None:
 def test_a_damaged_record_file_is_a_corrupt_index_with_the_name_of_the_file(
     tmp_path: Path, damage: str
 ) -> None:
-    storage = Storage(str(tmp_path))
+    storage = LocalStorage(str(tmp_path))
     file = FILES.write(storage, files_to_arrow([record("a" * 50)]))
     local = tmp_path / file.path
     data = bytearray(local.read_bytes())

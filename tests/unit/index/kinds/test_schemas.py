@@ -28,7 +28,7 @@ from tailbit.index.query.coverage import cover
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.run import run_task
 from tailbit.tables import open_table
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
 
@@ -98,7 +98,7 @@ class Grown:
 
     def verified(self) -> Report:
         index, snapshot = self.index, self.built.snapshot()
-        source = Storage(self.table.path)
+        source = LocalStorage(self.table.path)
         return verify(index, cover(snapshot, source, index, True), source)
 
 

@@ -31,7 +31,7 @@ def merged_index(path: Path) -> MetadataTable:
 
 @pytest.fixture(autouse=True)
 def quick_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(log_writer._CONFIGURATION, "delta.deletedFileRetentionDuration", "interval 0 seconds")
+    monkeypatch.setitem(log_writer.CONFIGURATION, "delta.deletedFileRetentionDuration", "interval 0 seconds")
 
 
 def on_disk(path: Path) -> set[str]:
@@ -81,7 +81,7 @@ def test_vacuum_spares_files_removed_a_moment_ago_though_the_log_is_cleaned_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(
-        log_writer._CONFIGURATION, "delta.deletedFileRetentionDuration", log_writer.TOMBSTONE_RETENTION
+        log_writer.CONFIGURATION, "delta.deletedFileRetentionDuration", log_writer.TOMBSTONE_RETENTION
     )
     index = merged_index(tmp_path)
     before = on_disk(tmp_path)

@@ -16,7 +16,7 @@ from tailbit.errors import CorruptIndexError, StorageError
 from tailbit.faults import InjectedFaultError
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import open_index_file, write_index_file, write_parquet
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage, Storage
 
 SCHEMA = pa.schema([("n", pa.int64()), ("t", pa.string())])
 TABLE = pa.table({"n": range(500), "t": [f"t{n % 5}" for n in range(500)]}, schema=SCHEMA)
@@ -29,7 +29,7 @@ def written(storage: Storage, groups: int = 2) -> IndexFile:
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    return Storage(str(tmp_path / "index"))
+    return LocalStorage(str(tmp_path / "index"))
 
 
 def test_the_name_says_length_and_hash_of_the_footer(storage: Storage) -> None:
@@ -129,14 +129,14 @@ FULL = """
 import sys, pyarrow as pa
 from tailbit.errors import StorageError
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage, Storage
 import resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 table = pa.table({"b": [bytes(str(n), "ascii") * 50 for n in range(9_000)]})
 write = lambda to: write_parquet(to, table.schema, [table], ["b"])
 try:
-    write_index_file(Storage(sys.argv[1]), "files", "s", write)
+    write_index_file(LocalStorage(sys.argv[1]), "files", "s", write)
 except StorageError as refused:
     sys.exit(f"refused: {refused}")
 """
@@ -155,4 +155,4 @@ def test_a_disk_that_takes_no_more_is_a_named_error_and_leaves_nothing(storage: 
 def test_a_folder_that_cannot_be_is_a_named_error(tmp_path: Path) -> None:
     (tmp_path / "index").write_text("a file")
     with pytest.raises(StorageError):
-        written(Storage(str(tmp_path / "index")))
+        written(LocalStorage(str(tmp_path / "index")))

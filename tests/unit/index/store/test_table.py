@@ -308,8 +308,8 @@ def test_a_query_process_imports_no_deltalake(tmp_path: Path) -> None:
 def test_the_log_of_a_long_history_is_as_short_as_that_of_a_young_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(log_writer._CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
-    monkeypatch.setitem(log_writer._CONFIGURATION, "delta.deletedFileRetentionDuration", "interval 0 seconds")
+    monkeypatch.setitem(log_writer.CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
+    monkeypatch.setitem(log_writer.CONFIGURATION, "delta.deletedFileRetentionDuration", "interval 0 seconds")
     index = new_index(str(tmp_path))
     for i in range(130):
         index.commit([], [], ledger(i))
@@ -323,7 +323,7 @@ def test_the_log_of_a_long_history_is_as_short_as_that_of_a_young_one(
 def test_a_reader_that_slept_past_the_cleanup_of_the_log_finds_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(log_writer._CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
+    monkeypatch.setitem(log_writer.CONFIGURATION, "delta.logRetentionDuration", "interval 0 seconds")
     writer = new_index(str(tmp_path))
     writer.commit([record("a")], [], ledger(0))
     reader = MetadataTable.open(str(tmp_path))

@@ -22,7 +22,7 @@ from tailbit.index.model import IndexFile
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.run import run_task
 from tailbit.tables.parquet.data_file import footer_hash
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
 
@@ -238,7 +238,7 @@ def test_a_file_that_came_back_with_the_same_size_and_footer_is_another_file(
     table.commit(table.hide("a", vector))
     built = Built(table.path, str(tmp_path / "i"), ["k", "v"])
     built.run()
-    storage = Storage(table.path)
+    storage = LocalStorage(table.path)
     before = (os.path.getsize(storage.resolve("a")), footer_hash(storage, "a"))
     table.commit([table.remove("a")])
     again = table.data_file(rows(0).take([0, 2, 1, *range(3, 30)]), "a", **plain)

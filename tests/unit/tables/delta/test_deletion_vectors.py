@@ -20,7 +20,7 @@ from tailbit.tables.delta.deletion_vectors import (
     vector_path,
 )
 from tailbit.tables.delta.log.actions import parse_deletion_vector
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage
 
 ROWS = [0, 3, 4, 70_000, 2**31]
 
@@ -37,7 +37,7 @@ def parsed(descriptor: dict[str, Any]) -> DeletionVector:
 
 
 def read(builder: DeltaBuilder, descriptor: dict[str, Any]) -> list[int]:
-    return list(read_deletion_vector(Storage(builder.path), parsed(descriptor)))
+    return list(read_deletion_vector(LocalStorage(builder.path), parsed(descriptor)))
 
 
 @pytest.mark.parametrize("payload", [portable, native])
@@ -62,7 +62,7 @@ def test_the_example_of_the_protocol_names_its_file() -> None:
 def test_an_inline_vector_is_read_as_written_elsewhere(builder: DeltaBuilder) -> None:
     text = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
     vector = DeletionVector("i", text, None, 44, 6)
-    assert list(read_deletion_vector(Storage(builder.path), vector)) == [3, 4, 7, 11, 18, 29]
+    assert list(read_deletion_vector(LocalStorage(builder.path), vector)) == [3, 4, 7, 11, 18, 29]
 
 
 def test_an_absent_offset_means_the_start_of_the_file(builder: DeltaBuilder) -> None:
@@ -130,7 +130,7 @@ def test_another_cardinality_than_the_log_says_is_refused(builder: DeltaBuilder)
 def test_a_damaged_inline_vector_is_named(builder: DeltaBuilder, change: dict[str, Any]) -> None:
     vector = dataclasses.replace(parsed(builder.inline_vector(ROWS)), **change)
     with pytest.raises(DeletionVectorError, match="inline"):
-        read_deletion_vector(Storage(builder.path), vector)
+        read_deletion_vector(LocalStorage(builder.path), vector)
 
 
 def test_rows_beyond_32_bits_are_refused(builder: DeltaBuilder) -> None:
@@ -147,7 +147,7 @@ def test_an_unknown_magic_number_is_refused(builder: DeltaBuilder) -> None:
 
 
 def test_every_cut_and_flip_of_a_payload_is_named_or_harmless(builder: DeltaBuilder) -> None:
-    storage = Storage(builder.path)
+    storage = LocalStorage(builder.path)
     for payload in (portable(ROWS), native(ROWS)):
         for at in range(len(payload)):
             for data in (payload[:at], _flip(at)(payload)):

@@ -19,7 +19,7 @@ from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.data_file import DataFile, footer_hash, open_data_file, read_column, read_columns
 from tailbit.tables.schema import Schema
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage
 
 UTC = datetime.timezone.utc
 
@@ -44,7 +44,7 @@ def schema_of(types: dict[str, Any], mode: str = "none") -> Schema:
 
 def written(folder: Path, table: pa.Table, **options: Any) -> DataFile:
     pq.write_table(table, folder / "x.parquet", **options)
-    return open_data_file(Storage(str(folder)), "x.parquet")
+    return open_data_file(LocalStorage(str(folder)), "x.parquet")
 
 
 def values(folder: Path, stored: pa.Array, type_: Any, **options: Any) -> list[Any]:
@@ -277,13 +277,13 @@ def test_files_without_rows_or_row_groups_are_empty(tmp_path: Path) -> None:
     assert read_columns(written(tmp_path, empty), schema.leaves()).num_rows == 0
     with pq.ParquetWriter(tmp_path / "x.parquet", empty.schema):
         pass
-    file = open_data_file(Storage(str(tmp_path)), "x.parquet")
+    file = open_data_file(LocalStorage(str(tmp_path)), "x.parquet")
     assert file.metadata.num_row_groups == 0
     assert read_columns(file, schema.leaves()).schema.types == schema.arrow().types
 
 
 def test_a_missing_or_foreign_file_is_named(tmp_path: Path) -> None:
-    storage = Storage(str(tmp_path))
+    storage = LocalStorage(str(tmp_path))
     for make in (lambda: open_data_file(storage, "no.parquet"), lambda: footer_hash(storage, "no.parquet")):
         with pytest.raises(DataFileError, match="missing"):
             make()
@@ -307,7 +307,7 @@ def test_damaged_pages_are_named(tmp_path: Path) -> None:
 
 
 def test_the_footer_hash_tells_contents_apart(tmp_path: Path) -> None:
-    storage = Storage(str(tmp_path))
+    storage = LocalStorage(str(tmp_path))
     written(tmp_path, pa.table({"a": [1]}))
     one = footer_hash(storage, "x.parquet")
     written(tmp_path, pa.table({"a": [2]}))
@@ -316,7 +316,7 @@ def test_the_footer_hash_tells_contents_apart(tmp_path: Path) -> None:
 
 
 def test_paths_that_leave_the_table_are_refused(tmp_path: Path) -> None:
-    storage = Storage(str(tmp_path / "t"))
+    storage = LocalStorage(str(tmp_path / "t"))
     for path in ("../x.parquet", "a/../../x.parquet", "", "a\0b"):
         with pytest.raises(UnsafePathError):
             storage.resolve(path)
@@ -346,7 +346,7 @@ def test_text_is_read_as_codes_where_its_encoding_allows_it(tmp_path: Path, enco
     rows = pa.table({"a": ["x", None, "y", "x"]})
     pq.write_table(rows, tmp_path / "f.parquet", use_dictionary=False, column_encoding={"a": encoding})
     column = Column(("a",), ("a",), DataType("string"))
-    with open_data_file(Storage(str(tmp_path)), "f.parquet", coded=[column]) as file:
+    with open_data_file(LocalStorage(str(tmp_path)), "f.parquet", coded=[column]) as file:
         assert read_columns(file, [column])["a"].cast(pa.string()).to_pylist() == ["x", None, "y", "x"]
 
 
@@ -358,7 +358,7 @@ def test_int96_times_before_4000_bc_are_refused_at_any_depth(tmp_path: Path) -> 
     element = Column(("l", "element"), ("l", "element"), DataType("timestamp"))
     for type_ in (DataType("timestamp"), DataType("array", fields=(element,))):
         name = "t" if type_.name == "timestamp" else "l"
-        with open_data_file(Storage(str(tmp_path)), "f.parquet") as file:
+        with open_data_file(LocalStorage(str(tmp_path)), "f.parquet") as file:
             assert read_columns(file, [Column((name,), (name,), type_)], [0]).num_rows == 1
             with pytest.raises(DataFileError, match="INT96"):
                 read_columns(file, [Column((name,), (name,), type_)])

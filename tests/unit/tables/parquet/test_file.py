@@ -17,7 +17,7 @@ from tailbit.tables import open_table
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.data_file import open_data_file, read_columns
 from tailbit.tables.parquet.file import open_parquet, read_leaves
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage
 
 ROWS = pa.table({"a": [1, 2, 3], "n": [{"x": 1, "y": [1, 2]}, None, {"x": None, "y": []}]})
 
@@ -66,7 +66,7 @@ def test_a_data_file_whose_column_lost_its_name_is_refused_not_null(tmp_path: Pa
     data = written(pa.table({"amount": [1, 2]}), store_schema=False)
     (tmp_path / "f.parquet").write_bytes(flipped(data, b"amount", 0))
     with pytest.raises(DataFileError, match="mount"):
-        open_data_file(Storage(str(tmp_path)), "f.parquet")
+        open_data_file(LocalStorage(str(tmp_path)), "f.parquet")
 
 
 def test_names_with_dots_at_any_level_are_no_damage() -> None:
@@ -115,6 +115,6 @@ def test_a_file_that_is_too_short_is_refused(cut: int) -> None:
 
 def test_a_deep_column_is_read_from_a_checked_file(tmp_path: Path) -> None:
     (tmp_path / "f.parquet").write_bytes(written(ROWS))
-    file = open_data_file(Storage(str(tmp_path)), "f.parquet")
+    file = open_data_file(LocalStorage(str(tmp_path)), "f.parquet")
     found = read_columns(file, [Column(("n", "x"), ("n", "x"), DataType("long"))])
     assert found.column(0).to_pylist() == [1, None, None]

@@ -13,7 +13,7 @@ from pyroaring import BitMap
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
 from tailbit.tables.parquet.rows import fetch, row_groups, visible_positions, without
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage
 
 K = Column(("k",), ("k",), DataType("long"))
 P = Column(("p",), ("p",), DataType("integer"), partition=True)
@@ -38,13 +38,13 @@ def test_hidden_positions_are_left_out() -> None:
 
 
 def test_rows_are_fetched_across_row_groups_in_order(tmp_path: Path, slice_: FileSlice) -> None:
-    tables = list(fetch(Storage(str(tmp_path)), slice_, [P, K], at(0, 29, 30, 99)))
+    tables = list(fetch(LocalStorage(str(tmp_path)), slice_, [P, K], at(0, 29, 30, 99)))
     assert [t.num_rows for t in tables] == [2, 1, 1]
     assert pa.concat_tables(tables).to_pydict() == {"p": [7] * 4, "k": [0, 29, 30, 99]}
 
 
 def test_only_row_groups_with_wanted_rows_are_decoded(tmp_path: Path, slice_: FileSlice) -> None:
-    found = list(row_groups(Storage(str(tmp_path)), slice_, [K], at(31, 95)))
+    found = list(row_groups(LocalStorage(str(tmp_path)), slice_, [K], at(31, 95)))
     assert [(start, local.tolist()) for start, local, _ in found if local is not None] == [
         (30, [1]),
         (90, [5]),
@@ -52,7 +52,7 @@ def test_only_row_groups_with_wanted_rows_are_decoded(tmp_path: Path, slice_: Fi
 
 
 def test_all_rows_are_fetched_without_positions(tmp_path: Path, slice_: FileSlice) -> None:
-    storage = Storage(str(tmp_path))
+    storage = LocalStorage(str(tmp_path))
     assert sum(t.num_rows for t in fetch(storage, slice_, [K], None)) == 100
     assert sum(t.num_rows for t in fetch(storage, slice_, [P], None)) == 100
     assert list(fetch(storage, slice_, [K], at())) == []
@@ -62,4 +62,4 @@ def test_all_rows_are_fetched_without_positions(tmp_path: Path, slice_: FileSlic
 def test_a_file_of_another_size_than_the_log_says_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"k": [1]}), tmp_path / "f.parquet")
     with pytest.raises(DataFileError, match="the log says 5"):
-        list(fetch(Storage(str(tmp_path)), FileSlice("f.parquet", 5, 0, 1), [K], None))
+        list(fetch(LocalStorage(str(tmp_path)), FileSlice("f.parquet", 5, 0, 1), [K], None))

@@ -17,7 +17,7 @@ from tailbit.index.kinds.bitmap_index.segment import (
     write_segment,
 )
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage, Storage
 
 Key = bytes | None
 EVERYTHING = (None, False, None, False)
@@ -26,7 +26,7 @@ ROWS = 100_000
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    return Storage(str(tmp_path))
+    return LocalStorage(str(tmp_path))
 
 
 def postings(column: str, bits: Mapping[Key, Iterable[int]], key_type: str = "string") -> Postings:

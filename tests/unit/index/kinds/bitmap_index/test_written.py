@@ -18,7 +18,7 @@ from support.tables import index_of
 from tailbit.errors import BrokenBitmapError
 from tailbit.index.kinds.bitmap_index.segment import Postings, write_segment
 from tailbit.index.kinds.bitmap_index.written import SAMPLE, check_bitmaps
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage
 
 ROWS = 1 << 16
 SPREAD = range(0, ROWS, 16)
@@ -101,7 +101,7 @@ def test_no_file_is_left_of_a_segment_with_a_broken_bitmap(tmp_path: Path) -> No
         pa.array([bits_as_array()], pa.binary()),
     )
     with pytest.raises(BrokenBitmapError, match=re.escape("column c, row space s")):
-        write_segment(Storage(str(tmp_path)), "s", ROWS, [part])
+        write_segment(LocalStorage(str(tmp_path)), "s", ROWS, [part])
     assert os.listdir(tmp_path / "kind=bitmap_index") == []
 
 

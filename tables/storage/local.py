@@ -1,8 +1,6 @@
-"""Files of a table by relative name: list, read, put if absent. Local disk.
+"""The store on local or mounted disk. Everything written is flushed to disk before it gets its name.
 
-A name is relative to the root with `/` between parts. Everything written is flushed to disk before it gets
-its name, so no reader ever sees half a file. A name that does not exist raises FileNotFoundError; every other
-refusal of the operating system is a StorageError that says what to do.
+A file system must be able to make hard links and to replace a name in one step.
 """
 
 from __future__ import annotations
@@ -12,37 +10,21 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from tailbit.errors import StorageError, UnsafePathError
+from tailbit.tables.storage.door import Entry, Stat, Storage, Unfinished
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]+):")
 
 
-class Entry(NamedTuple):
-    """One listed file: its name without folder, size in bytes, modification time in ms since 1970."""
-
-    name: str
-    size: int
-    mtime_ms: int
-
-
-class Stat(NamedTuple):
-    """What tells one state of a file from another: bytes, modification time in ns, inode number."""
-
-    size: int
-    mtime_ns: int
-    inode: int
-
-
 @dataclass(frozen=True)
-class Storage:
+class LocalStorage(Storage):
     """The files below one root on local disk; `root` is a path or a `file:` URI.
 
     Raises:
@@ -53,6 +35,11 @@ class Storage:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", os.path.abspath(local_name(self.root)))
+
+    @property
+    def uri(self) -> str:
+        """The root itself."""
+        return self.root
 
     def local_path(self, rel: str) -> str:
         """The absolute local path of a name; an absolute name stays as it is."""
@@ -83,6 +70,13 @@ class Storage:
             file.seek(offset)
             return file.read(length)
 
+    def contents(self) -> list[str] | None:
+        """The names of files and folders right below the root, sorted; None where the root is a file."""
+        with _named(self.root):
+            if os.path.isfile(self.root):
+                return None
+            return sorted(os.listdir(self.root)) if os.path.isdir(self.root) else []
+
     def list(self, prefix_dir: str = "") -> list[Entry]:
         """The files (not folders) of a folder, sorted by name; empty where the folder does not exist."""
         with _named(prefix_dir):
@@ -109,6 +103,21 @@ class Storage:
         """The file for random access, read and not mapped: a file cut while open is an error, not a crash."""
         with _named(rel):
             return pa.OSFile(self.local_path(rel), mode="rb")
+
+    @contextmanager
+    def create(self, folder: str, stem: str) -> Iterator[Unfinished]:
+        """A new file in a folder, `_<stem>.tmp` until it is published."""
+        where = self.local_path(folder)
+        temp = os.path.join(where, f"_{stem}.tmp")
+        try:
+            os.makedirs(where, exist_ok=True)
+            with pa.OSFile(temp, mode="wb") as sink:
+                yield _UnfinishedFile(sink, where, temp)
+        except OSError as refused:
+            raise StorageError(path=where, reason=refused.strerror or str(refused)) from refused
+        finally:
+            with suppress(OSError):
+                os.unlink(temp)
 
     def put_if_absent(self, rel: str, data: bytes) -> None:
         """Write a file that must not exist; whole and flushed when its name appears.
@@ -143,6 +152,23 @@ class Storage:
                 sync_folder(os.path.dirname(target))
             finally:
                 Path(temp).unlink(missing_ok=True)
+
+
+class _UnfinishedFile(Unfinished):
+    """A file on disk under a name that no reader asks for."""
+
+    def __init__(self, sink: pa.NativeFile, folder: str, temp: str) -> None:
+        self.sink, self._folder, self._temp = sink, folder, temp
+
+    def written(self) -> pa.NativeFile:
+        self.sink.close()
+        with open(self._temp, "rb") as file:
+            os.fsync(file.fileno())
+        return pa.OSFile(self._temp, mode="rb")
+
+    def publish(self, name: str) -> None:
+        os.replace(self._temp, os.path.join(self._folder, name))
+        sync_folder(self._folder)
 
 
 def local_name(path: str) -> str:

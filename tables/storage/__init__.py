@@ -1,0 +1,11 @@
+"""The door to the store: files of a table by relative name, whatever they lie on.
+
+What stands above reads, writes, lists and deletes through `Storage` alone. A store of another kind is a
+module beside `local` and a line in `stores`.
+"""
+
+from tailbit.tables.storage.door import Entry, Stat, Storage, Unfinished
+from tailbit.tables.storage.local import LocalStorage, local_name
+from tailbit.tables.storage.stores import open_storage
+
+__all__ = ["Entry", "LocalStorage", "Stat", "Storage", "Unfinished", "local_name", "open_storage"]

@@ -1,0 +1,132 @@
+"""What a store must be able to do, for the source and the index to lie in it.
+
+A name is relative to the root with `/` between parts. Everything written is durable before it gets its name,
+so no reader ever sees half a file. A name that does not exist raises FileNotFoundError; every other refusal
+of the store is a StorageError that says what to do.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+import pyarrow as pa
+
+
+class Entry(NamedTuple):
+    """One listed file: its name without folder, size in bytes, modification time in ms since 1970."""
+
+    name: str
+    size: int
+    mtime_ms: int
+
+
+class Stat(NamedTuple):
+    """What tells one state of a file from another: bytes, modification time in ns, inode number.
+
+    A store without inodes gives another number that differs between two files of one name.
+    """
+
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+class Unfinished(ABC):
+    """A file that is being written. No reader sees it before `publish` has named it."""
+
+    sink: pa.NativeFile
+    """Where its bytes go, from the first to the last."""
+
+    @abstractmethod
+    def written(self) -> pa.NativeFile:
+        """Close the sink and make the bytes durable; they can be read back from what this returns."""
+
+    @abstractmethod
+    def publish(self, name: str) -> None:
+        """Give the file its name in the folder where it was created; the name is durable too.
+
+        Called once, after `written`. The name must be new: the caller makes it of random digits.
+        """
+
+
+class Storage(ABC):
+    """The files below one root. Values that are equal stand for the same root."""
+
+    root: str
+    """What people and errors call the place; without a slash at its end."""
+
+    @property
+    @abstractmethod
+    def uri(self) -> str | None:
+        """How delta-rs names the root; None where only this process can reach the store."""
+
+    @abstractmethod
+    def resolve(self, path: str) -> str:
+        """The name under which the methods below take a data file, from its path in the log.
+
+        `path` is decoded, and relative or absolute.
+
+        Raises:
+            UnsafePathError: a relative path that leaves the root, or a path with a NUL.
+            StorageError: an absolute path in another store.
+        """
+
+    @abstractmethod
+    def read(self, rel: str) -> bytes:
+        """All bytes of a file."""
+
+    @abstractmethod
+    def read_range(self, rel: str, offset: int, length: int) -> bytes:
+        """At most `length` bytes from `offset`; fewer where the file ends before."""
+
+    @abstractmethod
+    def contents(self) -> list[str] | None:
+        """The names of files and folders right below the root, sorted; None where the root is a file.
+
+        Empty where there is nothing at the root.
+        """
+
+    @abstractmethod
+    def list(self, prefix_dir: str = "") -> list[Entry]:
+        """The files (not folders) of a folder, sorted by name; empty where the folder does not exist."""
+
+    @abstractmethod
+    def stat(self, rel: str) -> Stat | None:
+        """What tells the present state of a file from any other; None where there is no such file."""
+
+    @abstractmethod
+    def exists(self, rel: str) -> bool:
+        """Whether there is a file or folder of that name."""
+
+    @abstractmethod
+    def open(self, rel: str) -> pa.NativeFile:
+        """The file for random access. Whoever opens it closes it."""
+
+    @abstractmethod
+    def create(self, folder: str, stem: str) -> AbstractContextManager[Unfinished]:
+        """A new file in a folder, which is made; what is not published by the end of the context is removed.
+
+        `stem` is unique in the folder. Where the process is killed, a store may keep what was written under a
+        name that starts with `_`, made of the stem; `list` shows it.
+
+        Raises:
+            StorageError: the store refuses, at any moment of the context.
+        """
+
+    @abstractmethod
+    def put_if_absent(self, rel: str, data: bytes) -> None:
+        """Write a file that must not exist; it is whole and durable when its name appears.
+
+        Raises:
+            FileExistsError: another writer was first; its file is untouched.
+        """
+
+    @abstractmethod
+    def put(self, rel: str, data: bytes) -> None:
+        """Write or replace a file; a reader sees the old bytes or the new, never a part."""
+
+    @abstractmethod
+    def delete(self, rel: str) -> None:
+        """Remove a file; nothing happens where it is gone already."""
