@@ -82,7 +82,7 @@ def _await_index(path: pathlib.Path) -> MetadataTable:
     while time.perf_counter() - began < START_S:
         with contextlib.suppress(NoIndexError):
             index = MetadataTable.open(str(path))
-            if index.ledger is not None and index.ledger.state == "complete":
+            if index.state.ledger is not None and index.state.ledger.state == "complete":
                 return index
         time.sleep(0.1)
     raise SystemExit(f"no index came up in {START_S} s")
@@ -91,7 +91,7 @@ def _await_index(path: pathlib.Path) -> MetadataTable:
 def _one(handle: deltalake.DeltaTable, index: MetadataTable, commit: int) -> float:
     deltalake.write_deltalake(handle, _rows(commit), mode="append")
     written, wanted = time.perf_counter(), handle.version()
-    while index.ledger is None or (index.ledger.covered or 0) < wanted:
+    while index.state.ledger is None or (index.state.ledger.covered or 0) < wanted:
         if time.perf_counter() - written > 60:
             raise SystemExit(f"version {wanted} is not covered after 60 s")
         time.sleep(0.002)

@@ -29,7 +29,7 @@ class Upkeep:
 
     def catch_up(self) -> None:
         """Bring the index to the head of the log."""
-        head, ledger = self.table.head(), self.index.ledger
+        head, ledger = self.table.head(), self.index.state.ledger
         print_of_head = self.table.fingerprint(head)
         if ledger is None:
             start = snapshot_start(1, print_of_head, head)
@@ -41,7 +41,7 @@ class Upkeep:
 
     def merge(self) -> None:
         """Merge what is due, as the stream does between batches."""
-        for plan in merge_due(self.index):
+        for plan in merge_due(self.index.state):
             run_merge(self.index, plan)
 
 

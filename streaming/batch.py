@@ -80,7 +80,7 @@ class Batch:
     def _record(self, rows: DataFrame, batch_id: int) -> None:
         began = time.perf_counter()
         self._heartbeat.note(batch_id)
-        before = -1 if self._index.ledger is None else self._index.ledger.version
+        before = -1 if self._index.state.ledger is None else self._index.state.ledger.version
         self._describe(None, before, self._lag(before))
         ranges = [orjson.loads(row.note) for row in rows.collect() if row.kind == "range"]
         if ranges:
@@ -104,7 +104,7 @@ class Batch:
 
     def _tell(self, outcome: Outcome, before: Version, end: Offset, batch_id: int, seconds: float) -> None:
         """A snapshot that is being read lags by its own version until it is complete."""
-        ledger = self._index.ledger
+        ledger = self._index.state.ledger
         lag = self._lag(end.version - 1)
         self._last = Progress(
             covered=None if ledger is None else ledger.covered,

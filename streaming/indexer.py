@@ -83,13 +83,13 @@ class Indexer:
         began = time.perf_counter()
         self._index.refresh()
         log = LogState(self._table.head(), self._table.earliest, functools.cache(self._table.fingerprint))
-        plan = decide_batch(self._index.ledger, start, end, log)
+        plan = decide_batch(self._index.state.ledger, start, end, log)
         if plan.verdict is not Verdict.APPLY:
             return Outcome(plan.verdict, plan.first, end.stands_at)
         changes = self._changes(plan, end.stands_at)
         columns = self._columns(changes, end.stands_at)
         wanted, ids = self._wanted(changes, start, end), [c.column.id for c in columns]
-        works = plan_work(wanted, self._index.record, ids, plan.lineage)
+        works = plan_work(wanted, self._index.state.recorded.get, ids, plan.lineage)
         fault_point(Fault.BATCH_PLANNED)
         planned = time.perf_counter()
         template = BuildTask(
@@ -99,7 +99,7 @@ class Indexer:
             works=(),
             lineage=plan.lineage,
             version=end.stands_at,
-            dropped=frozenset(self._index.settings.dropped),
+            dropped=frozenset(self._index.state.settings.dropped),
             kinds=self._index.kinds,
         )
         results, skipped = self._build(works, template)
@@ -142,13 +142,14 @@ class Indexer:
             return
         yield from ((slice_.path, slice_) for slice_ in files)
         live = set(files.paths.to_pylist())
-        yield from ((record.path, None) for record in self._index.live_records() if record.path not in live)
+        recorded = self._index.state.recorded.live()
+        yield from ((record.path, None) for record in recorded if record.path not in live)
 
     def _columns(self, changes: Changes | None, target: Version) -> tuple[TaskColumn, ...]:
         """The indexed columns as they are at the target; one that is not there any more is left out."""
         schema = self._schema_at(changes, target)
         leaves = {column.id: column for column in schema.leaves()}
-        wanted = (leaves.get(column.id) for column in self._index.settings.columns)
+        wanted = (leaves.get(column.id) for column in self._index.state.settings.columns)
         return tuple(TaskColumn.of(column) for column in wanted if column is not None)
 
     def _schema_at(self, changes: Changes | None, target: Version) -> Schema:
@@ -213,7 +214,7 @@ class Indexer:
 
     def _recorded_as(self, end: Offset) -> bool:
         """Whether the ledger already says what this batch's would: a part of a snapshot, done before."""
-        ledger = self._index.ledger
+        ledger = self._index.state.ledger
         return (
             ledger is not None
             and end.in_snapshot
@@ -226,10 +227,10 @@ class Indexer:
         Those of today where a batch opens a snapshot or looks at all its files; else those that held before,
         so that the planner sees that other columns are still to be posted.
         """
-        ledger = self._index.ledger
+        ledger = self._index.state.ledger
         opens = ledger is None or ledger.round < end.round or not end.in_snapshot
         if ledger is None or (plan.first is None and opens):
-            return self._index.settings.version
+            return self._index.state.settings.version
         return ledger.settings_version
 
     def _commit(
@@ -241,13 +242,13 @@ class Indexer:
         records: Sequence[FileRecord],
         results: Sequence[TaskResult],
     ) -> None:
-        before = self._index.ledger
+        before, recorded = self._index.state.ledger, self._index.state.recorded
         ledger = next_ledger(
             before,
             end,
             fingerprint,
             plan.lineage,
-            uncounted_after(0 if before is None else before.uncounted, records, self._index.record),
+            uncounted_after(0 if before is None else before.uncounted, records, recorded.get),
             self._settings_version(plan, end),
             origin,
             time.time_ns() // 1_000_000,

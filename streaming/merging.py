@@ -49,7 +49,7 @@ class Merger:
         """
         if self._failed is not None:
             raise self._failed
-        for plan in merge_due(self._index, self._earliest_version()):
+        for plan in merge_due(self._index.state, self._earliest_version()):
             small = [group for group in plan.groups if self._bytes(group) <= self._inline_bytes]
             large = [group for group in plan.groups if self._bytes(group) > self._inline_bytes]
             if small:
@@ -63,7 +63,8 @@ class Merger:
             self._thread.join(seconds)
 
     def _bytes(self, group: MergeGroup) -> int:
-        return sum(self._index.files[path].size for path in group.inputs if path in self._index.files)
+        live = self._index.state.files
+        return sum(live[path].size for path in group.inputs if path in live)
 
     def _earliest_version(self) -> int:
         now = time.monotonic()

@@ -68,8 +68,8 @@ class Planner:
         """Where a query without a Spark checkpoint begins; asked twice, pinned once."""
         if self._initial is None:
             self._index.refresh()
-            settings_version = self._index.settings.version
-            self._initial = decide(self._index.ledger, None, self._log(), settings_version).offset
+            settings_version = self._index.state.settings.version
+            self._initial = decide(self._index.state.ledger, None, self._log(), settings_version).offset
         return self._initial
 
     def freeze(self) -> None:
@@ -143,7 +143,7 @@ class Planner:
             and self._agreed.stat == self._past(start)
         ):
             return self._agreed.resume.offset
-        resume = decide(self._index.ledger, start, self._log(), self._index.settings.version)
+        resume = decide(self._index.state.ledger, start, self._log(), self._index.state.settings.version)
         self._agreed = Agreement(start, resume, self._past(start))
         return resume.offset
 
@@ -164,7 +164,7 @@ class Planner:
         count = size = 0
         for number in range(base.file or 0, len(files)):
             slice_ = files[number]
-            record = self._index.record(slice_.path)
+            record = self._index.state.recorded.get(slice_.path)
             if record is not None and columns.issubset(record.columns):
                 continue
             count, size = count + 1, size + slice_.size
@@ -174,7 +174,7 @@ class Planner:
 
     def _columns(self, snapshot: Snapshot) -> set[str]:
         """Ids of the indexed columns that the table has."""
-        return {column.id for column in self._index.settings.columns} & {
+        return {column.id for column in self._index.state.settings.columns} & {
             leaf.id for leaf in snapshot.schema.leaves()
         }
 

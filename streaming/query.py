@@ -47,7 +47,7 @@ class Prepared:
     def name(self) -> str:
         """The query's name: the table's folder, and enough of the index id to tell two of one name apart."""
         folder = re.sub(r"\W", "_", PurePath(self.table.root).name)
-        return f"{folder}_{self.index.index_id[:6]}"
+        return f"{folder}_{self.index.state.index_id[:6]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class IndexedTable:
 
     def __repr__(self) -> str:
         """The table, and what was last seen of its index, in one line; looks at nothing."""
-        ledger = None if self._index is None else self._index.ledger
+        ledger = None if self._index is None else self._index.state.ledger
         seen = "damaged" if self.damage is not None else "absent" if self._index is None else self.index_path
         covered = None if ledger is None else ledger.covered
         return f"IndexedTable({self.path!r}, index={seen!r}, covered_version={covered})"
@@ -159,10 +159,10 @@ class IndexedTable:
         node: Node = Constant(True) if sql is None else bind(sql, schema, zone)
         damages = Damages() if self.damage is None else Damages(self.damage)
         selection = Selection(node, self._cover(snapshot), self._table.storage, schema, damages)
-        if self._index is None or self._index.ledger is None or not self._trusted():
+        if self._index is None or self._index.state.ledger is None or not self._trusted():
             return Answer(self.path, sql, selection)
-        recorded = RecordedCounts.now(self._index, self._index.ledger)
-        return Answer(self.path, sql, selection, self._index.ledger.covered, recorded)
+        recorded = RecordedCounts.now(self._index.state, self._index.state.ledger)
+        return Answer(self.path, sql, selection, self._index.state.ledger.covered, recorded)
 
     @property
     def state(self) -> str:
@@ -178,9 +178,9 @@ class IndexedTable:
         with self._lock:
             if self._index is None:
                 return "absent" if self.damage is None else "damaged"
-            if self._index.ledger is None:
+            if self._index.state.ledger is None:
                 return "empty"
-            return str(self._index.ledger.state) if self._trusted() else "other history"
+            return str(self._index.state.ledger.state) if self._trusted() else "other history"
 
     def verify(
         self, samples: int = 200, seed: int = 0, progress: Callable[[int, int], None] | None = None
@@ -211,7 +211,7 @@ class IndexedTable:
             return report
         snapshot = seen._covered_snapshot(state)
         return verify(
-            seen._index,
+            seen._index.state,
             seen._cover(snapshot),
             self._table.storage,
             state=state,
@@ -223,7 +223,7 @@ class IndexedTable:
 
     def _covered_snapshot(self, state: str) -> Snapshot:
         """The snapshot that the index speaks of; the head where it speaks of none that can be read."""
-        ledger = self._index.ledger if self._index is not None else None
+        ledger = self._index.state.ledger if self._index is not None else None
         if ledger is not None and state in ("complete", "building"):
             try:
                 return self._table.snapshot(ledger.version)
@@ -271,7 +271,7 @@ class IndexedTable:
         come, go = names("add", add), names("drop", drop)
         index, schema = self._apart()._needed(), self._table.snapshot().schema
         coming = [IndexedColumn.of(schema.resolve(name)) for name in come]
-        going = [_indexed_id(index.settings, schema, name) for name in go]
+        going = [_indexed_id(index.state.settings, schema, name) for name in go]
         both = [column.label for column in coming if column.id in going]
         if both:
             raise UsageError(reason=f"{', '.join(both)} is both added and dropped", hint="Name it once.")
@@ -284,7 +284,8 @@ class IndexedTable:
         {'carrier': 'carrier'}
         """
         names = {leaf.id: leaf.label for leaf in self._table.snapshot().schema.leaves()}
-        return {column.id: names.get(column.id, column.label) for column in self._needed().settings.columns}
+        indexed = self._needed().state.settings.columns
+        return {column.id: names.get(column.id, column.label) for column in indexed}
 
     def vacuum(self, older_than_hours: float = 1.0, dry_run: bool = False) -> list[str]:
         """Delete index files that no state of the index refers to; their paths.
@@ -355,7 +356,7 @@ class IndexedTable:
             return self._vouched()
 
     def _vouched(self) -> bool:
-        ledger = self._index.ledger if self._index is not None else None
+        ledger = self._index.state.ledger if self._index is not None else None
         if ledger is None or ledger.fingerprint is None:
             return False
         seen = (ledger.fingerprint, self._table.fingerprint_stat(ledger.fingerprint.version))
@@ -370,8 +371,9 @@ class IndexedTable:
     def _cover(self, snapshot: Snapshot) -> Coverage:
         """The snapshot divided by the index; kept while neither changes, extended where one does."""
         trusted, kept = self._trusted(), self._coverage
+        state = None if self._index is None else self._index.state
         if kept is None or self._stale or kept.snapshot is not snapshot or kept.trusted != trusted:
-            kept = self._coverage = cover(snapshot, self._table.storage, self._index, trusted, before=kept)
+            kept = self._coverage = cover(snapshot, self._table.storage, state, trusted, before=kept)
             self._stale = False
         return kept
 

@@ -9,6 +9,7 @@ from tailbit.api import open_indexed
 from tailbit.checkpoints.heartbeat import is_alive, read_heartbeat
 from tailbit.checkpoints.lag import Backlog
 from tailbit.errors import NoIndexError
+from tailbit.index.store.statistics import statistics_of
 from tailbit.tables.storage import open_storage
 
 _COMMITS = 10_000
@@ -31,13 +32,13 @@ def status_of(path: str, index: str | None = None) -> dict[str, Any]:
     opened = open_indexed(path, index)
     if opened._index is None:
         raise opened.damage or NoIndexError(path=opened.index_path)
-    found, ledger, state = opened._index, opened._index.ledger, opened.state
+    found, ledger, state = opened._index, opened._index.state.ledger, opened.state
     head = opened._table.head()
     covered = None if ledger is None or state == "other history" else ledger.covered
     lag = Backlog(opened._table, budget=_COMMITS).lag(-1 if covered is None else covered, head)
-    sizes = found.statistics()
+    sizes = statistics_of(found.version, found.state)
     names = opened.indexed()
-    unposted = found.recorded.unposted(names)
+    unposted = found.state.recorded.unposted(names)
     return {
         "table": opened._table.root,
         "index": opened.index_path,

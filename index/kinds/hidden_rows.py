@@ -99,7 +99,7 @@ def _distinct(rows: pa.Table, current: pa.Array | None, forgotten: set[str]) -> 
 class HiddenRows:
     """The rows hidden under each deletion vector identity that the index knows.
 
-    Not locked: `MetadataTable` lets one thread at a time ask.
+    Not locked: `IndexState` lets one thread at a time ask.
     """
 
     def __init__(self, view: View) -> None:

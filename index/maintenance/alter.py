@@ -52,7 +52,7 @@ def alter(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[str
 
 
 def _attempt(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[str]) -> Altered:
-    before = index.settings
+    before = index.state.settings
     known = {column.id for column in before.columns}
     going = tuple(column for column in before.columns if column.id in drop)
     coming = tuple({column.id: column for column in add if column.id not in known}.values())
@@ -74,7 +74,7 @@ def _attempt(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[
         columns=kept + coming,
         dropped=tuple(sorted({*before.dropped, *gone})),
     )
-    records = without_columns(index.recorded.table(), gone) if gone else []
+    records = without_columns(index.state.recorded.table(), gone) if gone else []
     index.commit(records, _uncounted(index, gone), _ledger(index, settings), settings=settings)
     return replace(altered, settings=settings)
 
@@ -82,9 +82,9 @@ def _attempt(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[
 def _uncounted(index: MetadataTable, gone: Sequence[str]) -> list[IndexFile]:
     """A file of value counts that takes back all that is counted of some columns."""
     tally = Tally()
-    for column in index.settings.columns:
+    for column in index.state.settings.columns:
         if column.id in gone:
-            for key_type, (keys, counts) in index.stored_counts(column.id):
+            for key_type, (keys, counts) in index.state.stored_counts(column.id):
                 tally.add(column.id, key_type, keys, np.negative(counts))
     written = write_value_counts(index.storage, tally)
     return [] if written is None else [written]
@@ -92,7 +92,7 @@ def _uncounted(index: MetadataTable, gone: Sequence[str]) -> list[IndexFile]:
 
 def _ledger(index: MetadataTable, settings: Settings) -> Ledger | None:
     """The ledger goes on under the new settings where nothing has to be posted for them."""
-    ledger, before = index.ledger, index.settings
+    ledger, before = index.state.ledger, index.state.settings
     came = {c.id for c in settings.columns} - {c.id for c in before.columns}
     if ledger is None or came or ledger.settings_version != before.version:
         return None

@@ -8,7 +8,7 @@ from itertools import pairwise
 from tailbit.index.kinds.kind import Problem
 from tailbit.index.model import FileRecord
 from tailbit.index.query.coverage import Coverage
-from tailbit.index.store.table import MetadataTable
+from tailbit.index.store.state import IndexState
 
 SHOWN = 20
 """Problems shown of one list of keys or files."""
@@ -17,7 +17,7 @@ Claims = Mapping[str, Sequence[FileRecord]]
 """Row space to the records that claim a range of it, by base."""
 
 
-def check_recorded(index: MetadataTable, coverage: Coverage, state: str) -> Iterator[Problem]:
+def check_recorded(index: IndexState, coverage: Coverage, state: str) -> Iterator[Problem]:
     """At the covered version, the files recorded as live are the files of the snapshot.
 
     Nothing is checked where the index is not `complete` or the snapshot is of another version.
@@ -26,16 +26,16 @@ def check_recorded(index: MetadataTable, coverage: Coverage, state: str) -> Iter
     if ledger is None or state != "complete" or ledger.covered != coverage.snapshot.version:
         return
     for number in coverage.uncovered.tolist():
-        record = index.record(files[number].path)
+        record = index.recorded.get(files[number].path)
         if record is None or record.left is not None or record.counted:
             yield Problem(f"file {files[number].path}", "it is live and not recorded as it is")
     live = files.paths.to_pylist()
-    gone = {r.path for r in index.live_records()}.difference(live)
+    gone = {r.path for r in index.recorded.live()}.difference(live)
     for path in sorted(gone)[:SHOWN]:
         yield Problem(f"file {path}", "it is recorded as live and is not in the table")
 
 
-def claims_of(index: MetadataTable) -> Claims:
+def claims_of(index: IndexState) -> Claims:
     """Every claim that is recorded. Cost: an object per file."""
     out: dict[str, list[FileRecord]] = {}
     for record in index.recorded.records():

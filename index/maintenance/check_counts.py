@@ -9,10 +9,10 @@ from tailbit.index.kinds.kind import Problem
 from tailbit.index.maintenance.check_claims import SHOWN
 from tailbit.index.maintenance.check_postings import Expected
 from tailbit.index.maintenance.report import Report
-from tailbit.index.store.table import MetadataTable
+from tailbit.index.store.state import IndexState
 
 
-def check_counts(index: MetadataTable, column: str, expected: Expected, report: Report) -> Iterator[Problem]:
+def check_counts(index: IndexState, column: str, expected: Expected, report: Report) -> Iterator[Problem]:
     """The counts of a column that are recorded are those `expected` by its postings."""
     where = f"value counts of {column}"
     if not expected.known:

@@ -21,7 +21,7 @@ from tailbit.index.kinds.kind import Problem
 from tailbit.index.maintenance.report import Report
 from tailbit.index.model import FileRecord
 from tailbit.index.query.row_space import claims
-from tailbit.index.store.table import MetadataTable
+from tailbit.index.store.state import IndexState
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Expected:
 
 
 def check_postings(
-    index: MetadataTable,
+    index: IndexState,
     space: str,
     column: str,
     records: Sequence[FileRecord],
@@ -114,7 +114,7 @@ def _unposted(where: str, posted: Sequence[FileRecord], union: BitMap) -> Iterat
             yield Problem(f"{where}, file {record.path}", f"{found} of {record.rows} rows are posted")
 
 
-def _hidden(index: MetadataTable, records: Sequence[FileRecord]) -> BitMap:
+def _hidden(index: IndexState, records: Sequence[FileRecord]) -> BitMap:
     """The hidden rows that counted records are counted under, in row space positions.
 
     Raises:

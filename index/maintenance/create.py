@@ -30,7 +30,7 @@ def prepare_index(table: Table, path: str, columns: Sequence[str] | None) -> Met
         index = _create(path, asked)
     assert index is not None
     if asked is not None:
-        _check_columns(path, index.settings.columns, asked)
+        _check_columns(path, index.state.settings.columns, asked)
     return index
 
 

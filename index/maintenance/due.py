@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tailbit.index.kinds.merging import MergeGroup
-from tailbit.index.store.table import MetadataTable
+from tailbit.index.store.state import IndexState
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class MergePlan:
     earliest: int | None
 
 
-def merge_due(index: MetadataTable, earliest_version: int | None = None) -> list[MergePlan]:
+def merge_due(index: IndexState, earliest_version: int | None = None) -> list[MergePlan]:
     """The merge that is due, as one plan or none.
 
     `earliest_version`: the earliest source version that a reader may still ask for; None keeps every file's
     bits. Cost: one pass over the live index files; where that version has moved, one vectorised pass over the
     records.
     """
-    groups = tuple(group for kind in index.kinds for group in kind.due(index.state, earliest_version))
+    groups = tuple(group for kind in index.kinds for group in kind.due(index, earliest_version))
     return [MergePlan(groups, earliest_version)] if groups else []

@@ -57,7 +57,7 @@ def merge_all(index: MetadataTable, earliest_version: int | None = None) -> int:
         CommitConflictError: an indexer committed again and again at the same moments; try again.
     """
     done = 0
-    while plans := merge_due(index, earliest_version):
+    while plans := merge_due(index.state, earliest_version):
         done += sum(run_merge(index, plan) for plan in plans)
     return done
 
@@ -79,7 +79,7 @@ def _commit(index: MetadataTable, plan: MergePlan, merged: Sequence[Merged]) -> 
 
 def _rebased(index: MetadataTable, moved: Sequence[NewClaim]) -> Iterator[FileRecord]:
     """The newest records with their new claims; a file that claims another range by now is left alone."""
-    now = {record.path: record for record in index.recorded.get_all(claim.path for claim in moved)}
+    now = {record.path: record for record in index.state.recorded.get_all(claim.path for claim in moved)}
     for claim in moved:
         record = now.get(claim.path)
         if record is not None and (record.space, record.base) == (claim.space, claim.base):

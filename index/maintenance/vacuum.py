@@ -50,7 +50,7 @@ def referenced(index: MetadataTable) -> set[str]:
     A removal is in the newest log checkpoint for as long as tombstones are kept, or in a commit after it.
     """
     first = index.log.earliest()
-    paths = {slice_.path for slice_ in index.log.snapshot(first).files} | set(index.files)
+    paths = {slice_.path for slice_ in index.log.snapshot(first).files} | set(index.state.files)
     for version in range(first + 1, index.log.head() + 1):
         # Commit by commit: over a range, a file that came and went would not be named.
         paths |= {c.path for c in index.log.changes(version, version).slices}

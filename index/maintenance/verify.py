@@ -22,7 +22,7 @@ from tailbit.index.maintenance.check_sample import check_sample
 from tailbit.index.maintenance.report import Report
 from tailbit.index.query.coverage import Coverage, HiddenRowsOf
 from tailbit.index.query.damages import Damages
-from tailbit.index.store.table import MetadataTable
+from tailbit.index.store.state import IndexState
 from tailbit.tables.model import Column
 from tailbit.tables.storage import Storage
 
@@ -32,7 +32,7 @@ Progress = Callable[[int, int], None]
 
 
 def verify(
-    index: MetadataTable,
+    index: IndexState,
     coverage: Coverage,
     storage: Storage,
     *,
@@ -78,7 +78,7 @@ def _source(coverage: Coverage, storage: Storage, at_head: bool) -> Source:
 
 
 def _check(
-    index: MetadataTable,
+    index: IndexState,
     coverage: Coverage,
     source: Source,
     report: Report,
@@ -90,7 +90,7 @@ def _check(
     columns = {column.id: column for column in coverage.snapshot.schema.leaves()}
     ids = [column.id for column in index.settings.columns]
     for kind in index.kinds:
-        yield from kind.check(index.state, source)
+        yield from kind.check(index, source)
     yield from check_recorded(index, coverage, report.state)
     claims = claims_of(index)
     report.files, report.spaces = len(index.recorded), len(claims)
@@ -108,7 +108,7 @@ def _check(
         progress(steps, steps)
 
 
-def _key_type(index: MetadataTable, column: str, now: Column | None) -> str:
+def _key_type(index: IndexState, column: str, now: Column | None) -> str:
     """The key type that counts are compared in: that of the column today, else of the settings."""
     stored = next(c.key_type for c in index.settings.columns if c.id == column)
     return key_type_of(now.type) if now is not None and widens(stored, now.type) else stored

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.files.rows import column_sets
+from tailbit.index.kinds.files.rows import QUERY_COLUMNS, column_sets
 from tailbit.index.query.damages import Damages
 from tailbit.index.query.row_space import FileNumbers, Ints, PartitionTexts, SpaceView
-from tailbit.index.store.table import MetadataTable
+from tailbit.index.store.state import IndexState
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
@@ -55,7 +55,7 @@ class Coverage:
 def cover(
     snapshot: Snapshot,
     storage: Storage,
-    index: MetadataTable | None,
+    index: IndexState | None,
     trusted: bool,
     before: Coverage | None = None,
 ) -> Coverage:
@@ -73,7 +73,7 @@ def cover(
     if index is None or index.ledger is None or not trusted or not len(everything):
         return nothing
     try:
-        recorded = index.files_table()
+        recorded = index.recorded.table().select(QUERY_COLUMNS)
     except CorruptIndexError as damage:
         damages.note(damage)
         return nothing
@@ -101,7 +101,7 @@ def _spaces(
     files: FileNumbers,
     mine: pa.Table,
     snapshot: Snapshot,
-    index: MetadataTable,
+    index: IndexState,
     hidden_of: Callable[[int], BitMap | None],
     known: Mapping[str, SpaceView],
 ) -> list[SpaceView]:
@@ -169,7 +169,7 @@ class HiddenRowsOf:
         self,
         snapshot: Snapshot,
         storage: Storage,
-        index: MetadataTable | None,
+        index: IndexState | None,
         damages: Damages,
     ) -> None:
         self._snapshot, self._storage, self._index, self._damages = snapshot, storage, index, damages

@@ -18,7 +18,7 @@ from tailbit.index.keys import MAX_KEY, is_textual
 from tailbit.index.model import Ledger
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.selection import Selection
-from tailbit.index.store.table import MetadataTable
+from tailbit.index.store.state import IndexState
 from tailbit.tables.model import Column
 
 Counts = tuple[pa.BinaryArray, npt.NDArray[np.int64]]
@@ -32,12 +32,12 @@ class RecordedCounts:
     `stand`: identity and number of the last change of the index; one built anew has another identity.
     """
 
-    index: MetadataTable
+    index: IndexState
     ledger: Ledger
     stand: tuple[str, int]
 
     @classmethod
-    def now(cls, index: MetadataTable, ledger: Ledger) -> RecordedCounts:
+    def now(cls, index: IndexState, ledger: Ledger) -> RecordedCounts:
         """Those of an index as it stands now, with the ledger that says what they count."""
         return cls(index, ledger, (index.index_id, index.seq))
 

@@ -1,24 +1,29 @@
-"""What one version of an index says, read from its live files when first asked and kept.
+"""What an index says, read from its live files when first asked and kept: the view of whoever only reads.
 
 Nothing here knows versions or commits: `MetadataTable` tells which files come and go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import pyarrow as pa
+from pyroaring import BitMap
 
 from tailbit.errors import ForeignIndexError
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.files.recorded import RecordedFiles
+from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
 from tailbit.index.kinds.kind import Kind, R
 from tailbit.index.kinds.ledger import LEDGER
 from tailbit.index.kinds.rows import kind_of
+from tailbit.index.kinds.schemas import Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_from_arrow
+from tailbit.index.kinds.value_counts import VALUE_COUNTS, Counts, stored_counts
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.tables.storage import Storage
 
@@ -28,14 +33,22 @@ _NO_SETTINGS = "it is a Delta table without the settings of an index"
 class IndexState:
     """The live files of an index and what has been read of them.
 
+    Threads may share it for questions: whoever needs several of its answers to be of one version holds `lock`
+    meanwhile; it moves only under that lock. `hidden_rows` and `value_counts` hold it themselves. `kinds`:
+    what the index is made of. `seq`: the number of the last change; each commit makes it one higher.
+
     Raises:
         ForeignIndexError: there are no settings among the files: the table is not an index.
         IndexFormatError: the settings are of another format.
     """
 
-    def __init__(self, storage: Storage, path: str, files: Iterable[IndexFile]) -> None:
+    def __init__(
+        self, storage: Storage, path: str, files: Iterable[IndexFile], kinds: Kinds, lock: threading.RLock
+    ) -> None:
         self.storage = storage
         self.path = path
+        self.kinds = kinds
+        self.lock = lock
         self.files: dict[str, IndexFile] = {file.path: file for file in files}
         self._readers: dict[Kind[Any], Any] = {}
         self.settings: Settings
@@ -59,6 +72,11 @@ class IndexState:
         return cast(R, self._readers[kind])
 
     @property
+    def index_id(self) -> str:
+        """The identity of this index, of which its app transaction is named."""
+        return self.settings.index_id
+
+    @property
     def recorded(self) -> RecordedFiles:
         """What is recorded of every source file."""
         return self.reader(FILES)
@@ -67,6 +85,25 @@ class IndexState:
     def spaces(self) -> Mapping[str, list[Segment]]:
         """Row space to its segments; a segment stays the same object, with its footer, while it is live."""
         return self.reader(BITMAP_INDEX).by_space
+
+    def segments_of(self, space: str) -> list[Segment]:
+        """The segments of one row space; their footers are read when asked."""
+        return self.spaces.get(space, [])
+
+    def hidden_rows(self, identity: str) -> BitMap | None:
+        """The rows hidden under a deletion vector identity; None where the index does not know it."""
+        with self.lock:
+            return self.reader(HIDDEN_ROWS).get(identity)
+
+    def value_counts(self, column: str, key_type: str | None = None) -> Counts:
+        """Keys of an indexed column, in its settings' key type or a wider one, and their visible rows."""
+        with self.lock:
+            key_type = key_type or next(c.key_type for c in self.settings.columns if c.id == column)
+            return self.reader(VALUE_COUNTS).of(column, key_type)
+
+    def stored_counts(self, column: str) -> Iterator[tuple[str, Counts]]:
+        """Per key type in which a column has been counted, its keys and visible rows as they are stored."""
+        return stored_counts(self.storage, self.paths_of(VALUE_COUNTS), column)
 
     def extend(self, added: Sequence[IndexFile], removed: Sequence[str]) -> None:
         """Files that another process has committed come and go. Cost: reads the records that came."""

@@ -1,4 +1,4 @@
-"""The index table: open it, look whether it has moved, ask what it records, commit a change.
+"""The index table: open it, look whether it has moved, commit a change. `IndexState` says what it records.
 
 One Delta table holds everything: what was indexed and the record of it become visible in one commit or not at
 all. Nothing here reads the source. Reading imports neither deltalake nor Spark.
@@ -7,12 +7,11 @@ all. Nothing here reads the source. Reading imports neither deltalake nor Spark.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyroaring import BitMap
 
 from tailbit.errors import (
     CommitConflictError,
@@ -22,45 +21,53 @@ from tailbit.errors import (
     NotATableError,
     UnsupportedFeatureError,
 )
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.files.kind import FILES
-from tailbit.index.kinds.files.recorded import RecordedFiles
-from tailbit.index.kinds.files.rows import QUERY_COLUMNS, files_to_arrow, stamped, stamped_rows
-from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
+from tailbit.index.kinds.files.rows import files_to_arrow, stamped, stamped_rows
 from tailbit.index.kinds.kind import Kind
 from tailbit.index.kinds.ledger import LEDGER, ledger_to_arrow
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_to_arrow
-from tailbit.index.kinds.value_counts import VALUE_COUNTS, Counts, stored_counts
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.index.store.commit_log import commit_log
 from tailbit.index.store.log_writer import LOG_CHECKPOINT_EVERY
 from tailbit.index.store.state import IndexState
-from tailbit.index.store.statistics import IndexStatistics, statistics_of
 from tailbit.tables import open_table
-from tailbit.tables.model import FileSlice
+from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage, open_storage
 from tailbit.tables.table import Table
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A version of an index as this process knows it; `seen` is the stat of that version's commit."""
+
+    version: Version
+    log: Table
+    state: IndexState
+    seen: object
+
+    @classmethod
+    def at(cls, version: Version, log: Table, state: IndexState) -> _Known:
+        return cls(version, log, state, log.fingerprint_stat(version))
 
 
 class MetadataTable:
     """One version of an index, as this process knows it.
 
     Invariant: after `commit` the state is what a fresh `open` would read; it is extended, never read again.
-    Threads may share it for questions: whoever needs several of its answers to be of one version, or lets it
-    move, holds `lock` meanwhile. `hidden_rows` and `value_counts` hold it themselves. Whoever commits has one
-    of its own.
+    Threads may share it for questions: it moves only under `lock`, which is that of its `state` too. A state
+    that was asked for before the index was found to be another goes on saying what it said. Whoever commits
+    has a table of its own.
     """
 
     def __init__(self, path: str, storage: Storage, log: Table, kinds: Kinds = KINDS) -> None:
         self.path = path
         self.storage = storage
-        self.log = log
         self.lock = threading.RLock()
         self.kinds = kinds
-        self._writer = commit_log(storage, path, kinds.table_schema())
-        self._load()
+        self._now: _Known
+        self._load(log)
 
     @classmethod
     def create(cls, path: str, settings: Settings, kinds: Kinds = KINDS) -> MetadataTable:
@@ -90,11 +97,7 @@ class MetadataTable:
             IndexFormatError: another release wrote it.
         """
         storage = open_storage(path)
-        try:
-            return cls(path, storage, open_table(path), kinds)
-        except NotATableError as nothing:
-            _refuse_foreign(path, storage)
-            raise NoIndexError(path=path) from nothing
+        return cls(path, storage, _opened(path, storage), kinds)
 
     def refresh(self) -> bool:
         """Take in what others have committed; say whether there was anything.
@@ -108,101 +111,38 @@ class MetadataTable:
             return self._refresh()
 
     def _refresh(self) -> bool:
-        if self.log.fingerprint_stat(self.version) != self._seen:
+        now = self._now
+        if now.log.fingerprint_stat(now.version) != now.seen:
             # Deleted, put back from a backup, built anew, or so far ahead that our commit was cleaned up.
-            fresh = MetadataTable.open(self.path, self.kinds)
-            self.__dict__.update(fresh.__dict__ | {"lock": self.lock})
+            self._load(_opened(self.path, self.storage))
             return True
-        head = self.log.head()
-        if head == self.version:
+        head = now.log.head()
+        if head == now.version:
             return False
         try:
-            changes = self.log.changes(self.version + 1, head)
+            changes = now.log.changes(now.version + 1, head)
         except CommitGapError:
-            self._load()
+            self._load(now.log)
             return True
         added = [_index_file(c.new) for c in changes.slices if c.new is not None]
-        self._state.extend(added, [c.path for c in changes.slices if c.new is None])
-        self._at(head)
+        now.state.extend(added, [c.path for c in changes.slices if c.new is None])
+        self._now = _Known.at(head, now.log, now.state)
         return True
 
     @property
     def state(self) -> IndexState:
-        """What this version says, to be read."""
-        return self._state
+        """What this version says, for whoever only reads."""
+        return self._now.state
 
     @property
-    def files(self) -> Mapping[str, IndexFile]:
-        """The live index files by path."""
-        return self._state.files
+    def version(self) -> Version:
+        """The version of the index's own log that this process knows."""
+        return self._now.version
 
     @property
-    def ledger(self) -> Ledger | None:
-        """How far the index is; None before the first batch."""
-        return self._state.ledger
-
-    @property
-    def settings(self) -> Settings:
-        """Columns and options."""
-        return self._state.settings
-
-    @property
-    def seq(self) -> int:
-        """The number of the last change; each commit makes it one higher."""
-        return self._state.seq
-
-    @property
-    def index_id(self) -> str:
-        """The identity of this index, of which its app transaction is named."""
-        return self.settings.index_id
-
-    @property
-    def recorded(self) -> RecordedFiles:
-        """What is recorded of every source file; read at the first use."""
-        return self._state.recorded
-
-    def files_of(self, kind: Kind[Any]) -> list[IndexFile]:
-        """The live index files of one kind."""
-        return self._state.files_of(kind)
-
-    def record(self, path: str) -> FileRecord | None:
-        """The newest record of a source file; None where there is none."""
-        return self.recorded.get(path)
-
-    def live_records(self) -> Iterator[FileRecord]:
-        """The newest records of the files that have not left the source."""
-        return (record for record in self.recorded.records() if record.left is None)
-
-    def files_table(self) -> pa.Table:
-        """The newest record per path, columnar, without a Python step per file."""
-        return self.recorded.table().select(QUERY_COLUMNS)
-
-    def spaces(self) -> Mapping[str, list[Segment]]:
-        """Row space to its segments."""
-        return self._state.spaces
-
-    def segments_of(self, space: str) -> list[Segment]:
-        """The segments of one row space; their footers are read when asked."""
-        return self._state.spaces.get(space, [])
-
-    def hidden_rows(self, identity: str) -> BitMap | None:
-        """The rows hidden under a deletion vector identity; None where the index does not know it."""
-        with self.lock:
-            return self._state.reader(HIDDEN_ROWS).get(identity)
-
-    def value_counts(self, column: str, key_type: str | None = None) -> Counts:
-        """Keys of an indexed column, in its settings' key type or a wider one, and their visible rows."""
-        with self.lock:
-            key_type = key_type or next(c.key_type for c in self.settings.columns if c.id == column)
-            return self._state.reader(VALUE_COUNTS).of(column, key_type)
-
-    def stored_counts(self, column: str) -> Iterator[tuple[str, Counts]]:
-        """Per key type in which a column has been counted, its keys and visible rows as they are stored."""
-        return stored_counts(self.storage, self._state.paths_of(VALUE_COUNTS), column)
-
-    def statistics(self) -> IndexStatistics:
-        """Sizes by the log alone: nothing is read."""
-        return statistics_of(self.version, self._state)
+    def log(self) -> Table:
+        """The index as a table: its own log."""
+        return self._now.log
 
     def commit(
         self,
@@ -224,28 +164,26 @@ class MetadataTable:
             CommitConflictError: another writer was first, or a file to remove is no longer live.
             StorageError: the storage refused; nothing is visible.
         """
-        if any(path not in self.files for path in removes):
+        state = self.state
+        if any(path not in state.files for path in removes):
             raise CommitConflictError(version=self.version + 1, path=self.path)
-        seq = self.seq + 1
-        ledger = ledger or self.ledger
+        seq = state.seq + 1
+        ledger = ledger or state.ledger
         ledger = None if ledger is None else replace(ledger, seq=seq)
         if ledger is None and settings is None:
-            settings = self.settings
+            settings = state.settings
         mine: Sequence[FileRecord] | pa.Table
         mine = stamped_rows(records, seq) if isinstance(records, pa.Table) else stamped(records, seq)
         heads, replaced = self._write_heads(ledger, settings, seq)
-        added = [*files, *self._write_files(mine), *heads]
-        gone = [*removes, *replaced]
-        self._writer.commit(
-            self.version,
-            self.index_id,
-            seq,
-            added,
-            [self.files[path] for path in gone],
-            data_change=data_change,
-        )
-        self._state.note(added, gone, mine, ledger, settings or self.settings, seq)
-        self._at(self.version + 1)
+        added, gone = [*files, *self._write_files(mine), *heads], [*removes, *replaced]
+        removed = [state.files[path] for path in gone]
+        self._writer.commit(self.version, state.index_id, seq, added, removed, data_change=data_change)
+        state.note(added, gone, mine, ledger, settings or state.settings, seq)
+        self._stand_at_next()
+
+    def _stand_at_next(self) -> None:
+        """Know the version just committed; now and then the log gets a checkpoint."""
+        self._now = _Known.at(self.version + 1, self.log, self.state)
         if self.version % LOG_CHECKPOINT_EVERY == 0:
             self._writer.checkpoint()
 
@@ -253,25 +191,24 @@ class MetadataTable:
         """Write a log checkpoint now and clean up older commits; `commit` does it by itself, now and then."""
         self._writer.checkpoint()
 
-    def _load(self) -> None:
-        try:
-            snapshot = self._snapshot()
-        except UnsupportedFeatureError as foreign:
-            raise ForeignIndexError(path=self.path, reason=str(foreign)) from foreign
-        self._state = IndexState(self.storage, self.path, map(_index_file, snapshot.files))
-        self._at(snapshot.version)
+    def _load(self, log: Table) -> None:
+        """Know the newest version of a log, by a new state and with a writer that has seen nothing yet."""
+        log, snapshot = self._newest(log)
+        files = map(_index_file, snapshot.files)
+        state = IndexState(self.storage, self.path, files, self.kinds, self.lock)
+        self._writer = commit_log(self.storage, self.path, self.kinds.table_schema())
+        self._now = _Known.at(snapshot.version, log, state)
 
-    def _snapshot(self) -> Snapshot:
+    def _newest(self, log: Table) -> tuple[Table, Snapshot]:
         """The newest snapshot; listed once more where a writer cleaned the log up between list and read."""
         try:
-            return self.log.snapshot()
-        except CommitGapError:
-            self.log = open_table(self.path)
-            return self.log.snapshot()
-
-    def _at(self, version: int) -> None:
-        self.version = version
-        self._seen = self.log.fingerprint_stat(version)
+            try:
+                return log, log.snapshot()
+            except CommitGapError:
+                log = open_table(self.path)
+                return log, log.snapshot()
+        except UnsupportedFeatureError as foreign:
+            raise ForeignIndexError(path=self.path, reason=str(foreign)) from foreign
 
     def _write_files(self, records: Sequence[FileRecord] | pa.Table) -> list[IndexFile]:
         if not len(records):
@@ -289,7 +226,21 @@ class MetadataTable:
         if settings is not None:
             rows[SETTINGS] = settings_to_arrow(settings, seq)
         written = [kind.write(self.storage, table) for kind, table in rows.items()]
-        return written, [file.path for kind in rows for file in self.files_of(kind)]
+        return written, [file.path for kind in rows for file in self.state.files_of(kind)]
+
+
+def _opened(path: str, storage: Storage) -> Table:
+    """The log of an index.
+
+    Raises:
+        NoIndexError: there is nothing at the path.
+        ForeignIndexError: the path holds something else.
+    """
+    try:
+        return open_table(path)
+    except NotATableError as nothing:
+        _refuse_foreign(path, storage)
+        raise NoIndexError(path=path) from nothing
 
 
 def _index_file(slice_: FileSlice) -> IndexFile:

@@ -82,7 +82,7 @@ class Counting:
         """
         if not column.partition or column.physical[0] not in record.partition:
             return False
-        segments = self._hidden.index.segments_of(record.space or "")
+        segments = self._hidden.state.segments_of(record.space or "")
         if any(s.columns.get(column.id, key_type) != key_type for s in segments):
             return False
         value = partition_array(column, record.partition[column.physical[0]], 1)
@@ -123,7 +123,7 @@ class Counting:
         wanted = bits.shift(record.base or 0)
         for column in columns:
             total = 0
-            for segment in self._hidden.index.segments_of(record.space or ""):
+            for segment in self._hidden.state.segments_of(record.space or ""):
                 if column not in segment.columns:
                     continue
                 for keys, postings in segment.postings(column):
@@ -141,7 +141,7 @@ class Counting:
             CorruptIndexError: they are lost.
         """
         index = self._hidden.index
-        now = index.record(record.path)
+        now = index.state.recorded.get(record.path)
         if now is None or (now.space, now.base) != (record.space, record.base):
             raise CommitConflictError(version=index.version, path=index.path)
         reason = f"its data file is gone, and postings of column {column} do not hold all its rows"

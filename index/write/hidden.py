@@ -9,6 +9,7 @@ from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.model import FileRecord
+from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import FileSlice
 from tailbit.tables.storage import Storage
@@ -33,6 +34,11 @@ class HiddenRowsReader:
         found.refresh()
         return found
 
+    @property
+    def state(self) -> IndexState:
+        """What the index says now."""
+        return self.index.state
+
     def of_slice(self, source: Storage, slice_: FileSlice) -> BitMap:
         """The rows hidden from a file slice; each description of them is read once."""
         if slice_.hidden is None:
@@ -50,7 +56,7 @@ class HiddenRowsReader:
         if not record.hidden:
             return BitMap()
         if record.hidden not in self._known:
-            found = self.index.hidden_rows(record.hidden)
+            found = self.state.hidden_rows(record.hidden)
             if found is None:
                 raise CorruptIndexError(file=record.path, reason=f"hidden rows {record.hidden} are lost")
             self._known[record.hidden] = found

@@ -84,7 +84,7 @@ def wait(what: Callable[[], Any], process: subprocess.Popen[str]) -> None:
 
 def covered(table: str) -> int | None:
     try:
-        ledger = MetadataTable.open(f"{table}/_tailbit").ledger
+        ledger = MetadataTable.open(f"{table}/_tailbit").state.ledger
     except NoIndexError:
         return None
     return None if ledger is None else ledger.covered

@@ -23,7 +23,7 @@ from tailbit.streaming.job import failure_of
 
 
 def covered(index: str) -> int | None:
-    ledger = MetadataTable.open(index).ledger
+    ledger = MetadataTable.open(index).state.ledger
     return None if ledger is None else ledger.covered
 
 

@@ -44,11 +44,11 @@ def steps(draw: st.DrawFn) -> list[tuple[str, object]]:
 
 def said(index: MetadataTable) -> Said:
     found: Said = {}
-    for item in index.recorded.records():
+    for item in index.state.recorded.records():
         if item.space is None or item.base is None:
             continue
         claim = BitMap(range(item.base, item.base + item.rows))
-        for part in index.segments_of(item.space):
+        for part in index.state.segments_of(item.space):
             for key in part.keys("c")[0].to_pylist():
                 rows = (part.lookup("c", key) or BitMap()) & claim
                 if rows:
@@ -72,7 +72,7 @@ def test_any_order_of_commits_and_merges_says_what_was_said(history: list[tuple[
                 merge_all(index, earliest_version=max(left.values(), default=0) - 3)
             elif model:
                 path = sorted(model)[int(str(detail)) % len(model)]
-                now = index.record(path)
+                now = index.state.recorded.get(path)
                 if now is not None and now.space is not None:
                     gone = what == "leave"
                     index.commit(
@@ -115,7 +115,7 @@ def _holds(
 ) -> None:
     found = said(index)
     for path, content in model.items():
-        now = index.record(path)
+        now = index.state.recorded.get(path)
         if path not in left:
             assert now is not None
             assert now.space is not None
@@ -124,7 +124,7 @@ def _holds(
             assert {at: rows for at, rows in found.items() if at[0] == path} == wanted
         else:
             assert not [at for at in found if at[0] == path]
-    stored, sums = index.value_counts("c")
+    stored, sums = index.state.value_counts("c")
     assert dict(zip(stored.to_pylist(), sums.tolist(), strict=True)) == visible
 
 
@@ -222,9 +222,9 @@ def test_merging_twice_is_merging_once() -> None:
                 [segment(index, f"{number:032x}", {"c": [b"x"]})],
                 ledger(number),
             )
-        [plan] = merge_due(index)
+        [plan] = merge_due(index.state)
         assert run_merge(index, plan)
-        files = dict(index.files)
-        assert merge_due(index) == []
+        files = dict(index.state.files)
+        assert merge_due(index.state) == []
         assert merge_all(index) == 0
-        assert index.files == files
+        assert index.state.files == files

@@ -57,10 +57,10 @@ class Built:
         wanted = [leaves[name] for name in columns or self.columns if name in leaves]
         index = MetadataTable.open(self.index)
         live = {slice_.path: slice_ for slice_ in snapshot.files}
-        gone = [record.path for record in index.live_records() if record.path not in live]
+        gone = [record.path for record in index.state.recorded.live() if record.path not in live]
         works = plan_work(
             [*live.items(), *((path, None) for path in gone)],
-            index.record,
+            index.state.recorded.get,
             [c.id for c in wanted],
             self.lineage,
         )

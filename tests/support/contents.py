@@ -23,13 +23,13 @@ class Contents:
 def contents_of(index_path: str) -> Contents:
     """Everything that the index claims about the files that are live at its covered version."""
     index = MetadataTable.open(index_path)
-    found = Contents(index.ledger.covered if index.ledger else None)
-    columns = [column.id for column in index.settings.columns]
-    for record in index.live_records():
+    found = Contents(index.state.ledger.covered if index.state.ledger else None)
+    columns = [column.id for column in index.state.settings.columns]
+    for record in index.state.recorded.live():
         if record.left is not None or record.space is None or record.base is None or record.rows is None:
             continue
         claim = BitMap(range(record.base, record.base + record.rows))
-        for segment in index.segments_of(record.space):
+        for segment in index.state.segments_of(record.space):
             for column in set(columns) & set(segment.columns):
                 for key in segment.keys(column)[0].to_pylist():
                     rows = (segment.lookup(column, key) or BitMap()) & claim
@@ -37,7 +37,7 @@ def contents_of(index_path: str) -> Contents:
                         at = (record.path, column, key)
                         found.postings[at] = found.postings.get(at, BitMap()) | rows.shift(-record.base)
     for column in columns:
-        keys, counts = index.value_counts(column)
+        keys, counts = index.state.value_counts(column)
         found.counts |= {
             (column, key): n for key, n in zip(keys.to_pylist(), counts.tolist(), strict=True) if n
         }

@@ -62,7 +62,7 @@ def main(table: str, index: str, columns: str) -> None:
 def apply(drive: Drive, start: Offset, end: Offset, log: Path) -> None:
     """One batch, and what merging is due after it."""
     drive.indexer.apply(start, end, Origin("process", 0))
-    for plan in merge_due(drive.index):
+    for plan in merge_due(drive.index.state):
         run_merge(drive.index, plan)
     note(log, "done")
 

@@ -112,7 +112,7 @@ def index_files(table: str | Path, kind: str | Kind[Any]) -> list[Path]:
     """The live files of one kind, or of the kind of a name, of a table's index."""
     index = MetadataTable.open(f"{table}/_tailbit")
     kind_ = index.kinds[kind] if isinstance(kind, str) else kind
-    return [Path(index.path, file.path) for file in index.files_of(kind_)]
+    return [Path(index.path, file.path) for file in index.state.files_of(kind_)]
 
 
 def gone(path: Path) -> None:
@@ -147,7 +147,7 @@ Change = Callable[[str, bytes | None, BitMap], BitMap]
 def tamper(table: str | Path, change: Change) -> None:
     """Commit segments whose bits are changed: every checksum is right, the bits are not."""
     index = MetadataTable.open(f"{table}/_tailbit")
-    segments = [s for found in index.spaces().values() for s in found]
+    segments = [s for found in index.state.spaces.values() for s in found]
     index.commit([], [_changed(index, s, change) for s in segments], None, removes=[s.path for s in segments])
 
 
@@ -165,7 +165,7 @@ def _changed(index: MetadataTable, segment: Segment, change: Change) -> IndexFil
 def break_bitmaps(table: str | Path) -> None:
     """Commit segments whose bitmaps do not decode, though every checksum is right: so they were written."""
     index = MetadataTable.open(f"{table}/_tailbit")
-    segments = [s for found in index.spaces().values() for s in found]
+    segments = [s for found in index.state.spaces.values() for s in found]
     index.commit([], [_broken(index, s) for s in segments], None, removes=[s.path for s in segments])
 
 
@@ -181,6 +181,6 @@ def _broken(index: MetadataTable, segment: Segment) -> IndexFile:
 def rewrite(table: str | Path, kind: Kind[Any], change: Callable[[pa.Table], pa.Table]) -> None:
     """Commit the records of a kind changed, all in one file."""
     index = MetadataTable.open(f"{table}/_tailbit")
-    paths = [file.path for file in index.files_of(kind)]
+    paths = [file.path for file in index.state.files_of(kind)]
     rows = pa.concat_tables([kind.read(index.storage, path) for path in paths])
     index.commit([], [kind.write(index.storage, change(rows))], None, removes=paths)

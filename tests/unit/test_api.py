@@ -279,9 +279,11 @@ def test_compacting_with_an_index_of_another_table_drops_nothing(path: str) -> N
     DeltaTable(elsewhere).create_checkpoint()
     for commit in sorted(Path(elsewhere, "_delta_log").glob("*.json"))[:-1]:
         commit.unlink()
-    before = sorted(r.path for r in MetadataTable.open(f"{path}/_tailbit").recorded.records() if r.space)
+    before = sorted(
+        r.path for r in MetadataTable.open(f"{path}/_tailbit").state.recorded.records() if r.space
+    )
     tailbit.open(elsewhere, index=f"{path}/_tailbit").compact()
-    after = sorted(r.path for r in MetadataTable.open(f"{path}/_tailbit").recorded.records() if r.space)
+    after = sorted(r.path for r in MetadataTable.open(f"{path}/_tailbit").state.recorded.records() if r.space)
     assert before == after
 
 

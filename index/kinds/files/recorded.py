@@ -53,6 +53,10 @@ class RecordedFiles:
         for start in range(0, len(table), 1 << 14):
             yield from files_from_arrow(table.slice(start, 1 << 14))
 
+    def live(self) -> Iterator[FileRecord]:
+        """The records of the files that have not left the source."""
+        return (record for record in self.records() if record.left is None)
+
     def table(self) -> pa.Table:
         """One row per path, all columns of kind `files`, one chunk.
 

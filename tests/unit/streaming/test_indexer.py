@@ -56,7 +56,7 @@ def checked(table: str, index: str) -> None:
         answer = opened.where(f"v = '{value}'")
         assert answer.count() == data["v"].to_pylist().count(value)
         assert answer.files_scanned == 0
-    ledger = MetadataTable.open(index).ledger
+    ledger = MetadataTable.open(index).state.ledger
     assert ledger is not None
     assert (ledger.state, ledger.covered) == ("complete", DeltaTable(table).version())
 
@@ -76,7 +76,7 @@ def test_the_snapshot_is_read_in_bounded_batches_and_covers_nothing_before_its_l
 ) -> None:
     drive = Drive(table, index, ["v"], StreamSettings(files=1))
     drive.step()
-    ledger = drive.index.ledger
+    ledger = drive.index.state.ledger
     assert ledger is not None
     assert (ledger.state, ledger.covered, ledger.version) == ("building", None, 2)
     drive.drain()
@@ -214,8 +214,8 @@ def test_a_table_re_created_at_the_same_place_is_another_lineage(table: str, ind
         write_deltalake(table, rows(first), mode="append")
     later = Drive(table, index, start=drive.start, ends=drive.ends)
     later.drain()
-    assert later.index.ledger is not None
-    assert later.index.ledger.lineage == 2
+    assert later.index.state.ledger is not None
+    assert later.index.state.ledger.lineage == 2
     checked(table, index)
 
 
@@ -249,7 +249,7 @@ def test_a_table_re_created_without_columns_is_followed_until_it_has_them(table:
     made = DeltaBuilder(table).create_without_columns()
     made.commit([made.data_file(rows(0))])
     drive.drain()
-    ledger = MetadataTable.open(index).ledger
+    ledger = MetadataTable.open(index).state.ledger
     assert ledger is not None
     assert ledger.version == 1
     made.commit([{"metaData": made.metadata_action(rows(0).schema, table_id=made.metadata["id"])}])
@@ -340,12 +340,12 @@ def test_a_file_that_is_gone_because_the_log_removes_it_later_is_skipped_by_reco
     outcome = drive.step()
     assert outcome is not None
     assert (outcome.target, outcome.skipped) == (3, 1)
-    ledger = drive.index.ledger
+    ledger = drive.index.state.ledger
     assert ledger is not None
     assert ledger.uncounted == 1
     drive.drain()
-    assert drive.index.ledger is not None
-    assert drive.index.ledger.uncounted == 0
+    assert drive.index.state.ledger is not None
+    assert drive.index.state.ledger.uncounted == 0
     checked(table, index)
 
 
@@ -471,7 +471,7 @@ def test_an_empty_table_is_covered_too(tmp_path: Path, index: str) -> None:
     DeltaTable.create(path, rows(0).schema)
     drive = Drive(path, index, ["v"])
     drive.drain()
-    ledger = drive.index.ledger
+    ledger = drive.index.state.ledger
     assert ledger is not None
     assert (ledger.state, ledger.covered) == ("complete", 0)
     write_deltalake(path, rows(0), mode="append")

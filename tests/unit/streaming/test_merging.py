@@ -37,7 +37,7 @@ def test_a_small_merge_of_broken_bitmaps_ends_the_batch_by_name(path: str) -> No
 
 def test_a_large_merge_of_broken_bitmaps_brings_the_named_error_from_the_worker(path: str) -> None:
     index = MetadataTable.open(f"{path}/_tailbit")
-    [plan] = merge_due(index)
+    [plan] = merge_due(index.state)
     found = _merged(index.path, index.kinds, plan)
     assert isinstance(found, CorruptIndexError)
     assert not found.retryable

@@ -78,7 +78,7 @@ def test_a_newer_release_goes_on_where_this_one_stopped_without_a_rebuild(
 ) -> None:
     index = f"{table.path}/_tailbit"
     before = {
-        path for path in MetadataTable.open(index).files if path.startswith(f"kind={BITMAP_INDEX.name}")
+        path for path in MetadataTable.open(index).state.files if path.startswith(f"kind={BITMAP_INDEX.name}")
     }
     program = (
         "import tailbit; from support.drive import Drive; from tailbit.tables.delta.log import protocol\n"
@@ -101,4 +101,4 @@ def test_a_newer_release_goes_on_where_this_one_stopped_without_a_rebuild(
     gate, *found = done.stdout.split()
     assert gate.startswith(str(tmp_path))
     assert found == ["2", "2", "0", "3", "True"], "two rows were indexed, and no others again"
-    assert before <= MetadataTable.open(index).files.keys()
+    assert before <= MetadataTable.open(index).state.files.keys()

@@ -99,7 +99,7 @@ class Grown:
     def verified(self) -> Report:
         index, snapshot = self.index, self.built.snapshot()
         source = LocalStorage(self.table.path)
-        return verify(index, cover(snapshot, source, index, True), source)
+        return verify(index.state, cover(snapshot, source, index.state, True), source)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def grown(tmp_path: Path) -> Grown:
 
 def test_a_kind_that_comes_is_written_in_the_commit_of_the_batch_and_read(grown: Grown) -> None:
     assert grown.index.state.reader(ROW_COUNTS) == {"f0": 1, "f1": 2, "f2": 3}
-    assert len(grown.index.files_of(ROW_COUNTS)) == 3
+    assert len(grown.index.state.files_of(ROW_COUNTS)) == 3
     grown.built.check()
 
 
@@ -133,7 +133,7 @@ def test_a_kind_that_comes_is_merged_with_the_others_in_one_commit(grown: Grown)
     index = grown.index
     assert merge_all(index, open_table(grown.table.path).head()) == 1
     for found in (index, grown.index):
-        assert len(found.files_of(ROW_COUNTS)) == len(found.files_of(BITMAP_INDEX)) == 1
+        assert len(found.state.files_of(ROW_COUNTS)) == len(found.state.files_of(BITMAP_INDEX)) == 1
         assert found.state.reader(ROW_COUNTS) == {f"f{n}": n + 1 for n in range(8) if n != 2}
     assert grown.verified().sound
     grown.built.check()
@@ -143,13 +143,13 @@ def test_verify_finds_what_is_wrong_in_a_kind_that_comes(grown: Grown) -> None:
     assert grown.verified().sound
     wrong = pa.table({"path": ["f1"], "rows": [7], "row_groups": [[7]]}, schema=ROW_COUNTS.schema)
     index = grown.index
-    old = [file.path for file in index.files_of(ROW_COUNTS)]
+    old = [file.path for file in index.state.files_of(ROW_COUNTS)]
     index.commit([], [ROW_COUNTS.write(index.storage, wrong)], None, removes=old)
     assert grown.verified().problems == [Problem("row count of f1", "7 rows")]
 
 
 def test_damage_of_a_kind_that_comes_is_named_by_verify(grown: Grown) -> None:
-    file = grown.index.files_of(ROW_COUNTS)[0]
+    file = grown.index.state.files_of(ROW_COUNTS)[0]
     Path(grown.built.index, file.path).write_bytes(b"PAR1")
     assert [problem.where for problem in grown.verified().problems] == [file.path]
 
@@ -157,7 +157,7 @@ def test_damage_of_a_kind_that_comes_is_named_by_verify(grown: Grown) -> None:
 def test_vacuum_deletes_of_a_kind_that_comes_what_no_commit_names(grown: Grown) -> None:
     index = grown.index
     orphan = ROW_COUNTS.write(index.storage, ROW_COUNTS.schema.empty_table())
-    live = {file.path for file in index.files_of(ROW_COUNTS)}
+    live = {file.path for file in index.state.files_of(ROW_COUNTS)}
     assert vacuum(index, older_than_hours=-1) == [orphan.path]
     assert {str(p.relative_to(index.path)) for p in Path(index.path).glob("kind=row_counts/*")} == live
 
@@ -166,10 +166,10 @@ def test_who_does_not_know_a_kind_reads_and_merges_the_others_and_leaves_it_alon
     for number in range(3, 8):
         grown.append(number)
     stranger = MetadataTable.open(grown.built.index)
-    before = grown.index.files_of(ROW_COUNTS)
+    before = grown.index.state.files_of(ROW_COUNTS)
     assert merge_all(stranger) == 1
     assert vacuum(stranger, older_than_hours=-1) == []
-    assert grown.index.files_of(ROW_COUNTS) == before
+    assert grown.index.state.files_of(ROW_COUNTS) == before
     grown.built.check()
 
 

@@ -40,11 +40,11 @@ def add_space(index: MetadataTable, space: str, files: Mapping[str, Values], col
 def said(index: MetadataTable) -> dict[tuple[str, str, bytes | None], BitMap]:
     """(path, column, key) to physical rows, as the claims and postings say."""
     found: dict[tuple[str, str, bytes | None], BitMap] = {}
-    for item in index.recorded.records():
+    for item in index.state.recorded.records():
         if item.space is None or item.base is None:
             continue
         claim = BitMap(range(item.base, item.base + item.rows))
-        for part in index.segments_of(item.space):
+        for part in index.state.segments_of(item.space):
             for column in set(item.columns) & set(part.columns):
                 for key in part.keys(column)[0].to_pylist():
                     rows = (part.lookup(column, key) or BitMap()) & claim
@@ -63,19 +63,19 @@ def test_eight_row_spaces_become_one_that_says_the_same(tmp_path: Path) -> None:
     for i in range(8):
         add_space(index, space(i), {f"a{i}": [b"x", None, b"y"], f"b{i}": [b"y", b"%d" % i]})
     before = said(index)
-    assert len(index.spaces()) == 8
+    assert len(index.state.spaces) == 8
     assert merge_all(index) == 1
-    assert len(index.spaces()) == 1
+    assert len(index.state.spaces) == 1
     for found in (index, MetadataTable.open(str(tmp_path))):
         assert said(found) == before
-        assert len(found.files_of(FILES)) <= 2
+        assert len(found.state.files_of(FILES)) <= 2
 
 
 def test_seven_files_of_a_class_are_left_alone(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     for i in range(7):
         add_space(index, space(i), {f"a{i}": [b"x"]})
-    assert merge_due(index) == []
+    assert merge_due(index.state) == []
 
 
 def test_a_merge_is_one_commit_that_changes_no_data(tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_a_merge_is_one_commit_that_changes_no_data(tmp_path: Path) -> None:
         add_space(index, space(i), {f"a{i}": [b"x"]})
         index.commit([], [counts(index, "c", {b"x": 1}), hidden(index, {f"u{i}": [i]})], ledger(i))
     version = index.version
-    before = index.ledger
-    [plan] = merge_due(index)
+    before = index.state.ledger
+    [plan] = merge_due(index.state)
     assert {group.kind for group in plan.groups} == {
         BITMAP_INDEX.name,
         FILES.name,
@@ -97,10 +97,10 @@ def test_a_merge_is_one_commit_that_changes_no_data(tmp_path: Path) -> None:
     commit = (tmp_path / f"_delta_log/{index.version:020}.json").read_text()
     assert '"dataChange":true' not in commit
     assert before is not None
-    assert index.ledger is not None
-    assert (index.ledger.version, index.ledger.seq) == (before.version, before.seq + 1)
-    assert index.value_counts("c")[1].tolist() == [8]
-    assert [index.hidden_rows(f"u{i}") for i in range(8)] == [BitMap([i]) for i in range(8)]
+    assert index.state.ledger is not None
+    assert (index.state.ledger.version, index.state.ledger.seq) == (before.version, before.seq + 1)
+    assert index.state.value_counts("c")[1].tolist() == [8]
+    assert [index.state.hidden_rows(f"u{i}") for i in range(8)] == [BitMap([i]) for i in range(8)]
 
 
 def test_what_no_retained_version_reaches_loses_bits_and_claim_in_one_commit(tmp_path: Path) -> None:
@@ -109,17 +109,17 @@ def test_what_no_retained_version_reaches_loses_bits_and_claim_in_one_commit(tmp
         add_space(index, space(i), {f"gone{i}": [b"x", b"g"], f"kept{i}": [b"x", b"k"], f"late{i}": [b"l"]})
     for i in range(8):
         for name, left in (("gone", 5), ("late", 9)):
-            now = index.record(f"{name}{i}")
+            now = index.state.recorded.get(f"{name}{i}")
             assert now is not None
             index.commit([_left(now, left)], [], ledger(9))
     kept = {at: rows for at, rows in said(index).items() if not at[0].startswith("gone")}
     merge_all(index, earliest_version=5)
     for found in (index, MetadataTable.open(str(tmp_path))):
         assert said(found) == kept
-        [only] = found.spaces()
-        assert sum(r.rows for r in found.recorded.claims(only)) == 8 * 3
-        assert found.segments_of(only)[0].lookup("c", b"g") is None
-        gone = found.record("gone3")
+        [only] = found.state.spaces
+        assert sum(r.rows for r in found.state.recorded.claims(only)) == 8 * 3
+        assert found.state.segments_of(only)[0].lookup("c", b"g") is None
+        gone = found.state.recorded.get("gone3")
         assert gone is None or (gone.space, gone.base, gone.columns) == (None, None, ())
 
 
@@ -132,11 +132,11 @@ def _left(record_: FileRecord, version: int) -> FileRecord:
 def test_a_record_that_says_nothing_goes_only_where_no_older_one_can_come_back(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     index.commit([record(f"big{i}" + "x" * 200) for i in range(3000)] + [record("a")], [], ledger(0))
-    assert size_class(index.files_of(FILES)[0].size) > 0
+    assert size_class(index.state.files_of(FILES)[0].size) > 0
     for i in range(8):
         index.commit([record("a", left=3, counted=False)], [], ledger(i))
     merge_all(index)
-    found = MetadataTable.open(str(tmp_path)).record("a")
+    found = MetadataTable.open(str(tmp_path)).state.recorded.get("a")
     assert found is not None
     assert found.left == 3
 
@@ -144,12 +144,12 @@ def test_a_record_that_says_nothing_goes_only_where_no_older_one_can_come_back(t
 def test_a_row_space_that_is_mostly_dead_is_written_anew_alone(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     add_space(index, space(1), {"a": [b"x"] * 5, "b": [b"x"] * 4})
-    now = index.record("a")
+    now = index.state.recorded.get("a")
     assert now is not None
     index.commit([_left(now, 3)], [], ledger(4))
-    assert merge_due(index, 2) == []
+    assert merge_due(index.state, 2) == []
     assert merge_all(index, 3) == 1
-    assert merge_due(index, 3) == []
+    assert merge_due(index.state, 3) == []
     assert said(MetadataTable.open(str(tmp_path))) == {("b", "c", b"x"): BitMap(range(4))}
 
 
@@ -158,7 +158,7 @@ def test_a_row_space_without_claims_vanishes(tmp_path: Path) -> None:
     add_space(index, space(1), {"a": [b"x"]})
     index.commit([record("a", 1)], [], ledger(1))
     assert merge_all(index) == 1
-    assert index.spaces() == {}
+    assert index.state.spaces == {}
 
 
 def test_bits_outside_the_claims_vanish(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_bits_outside_the_claims_vanish(tmp_path: Path) -> None:
     before = said(index)
     merge_all(index)
     assert said(index) == before
-    [only] = index.spaces().values()
+    [only] = index.state.spaces.values()
     assert only[0].keys("c")[0].to_pylist() == [b"x"]
     assert only[0].lookup("c", b"x") == BitMap(range(16))
 
@@ -188,7 +188,7 @@ def test_columns_posted_later_meet_the_others_in_one_segment(tmp_path: Path) -> 
     before = said(index)
     merge_all(index)
     assert said(MetadataTable.open(str(tmp_path))) == before
-    assert [set(s.columns) for s in next(iter(index.spaces().values()))] == [{"c", "d"}]
+    assert [set(s.columns) for s in next(iter(index.state.spaces.values()))] == [{"c", "d"}]
 
 
 def add_typed_space(index: MetadataTable, number: int, values: pa.Array, key_type: str) -> None:
@@ -207,7 +207,7 @@ def test_keys_of_a_widened_column_are_merged_in_the_widest_type(tmp_path: Path) 
         type_, key_type = (pa.int64(), "integer") if i % 2 else (pa.decimal128(10, 2), "decimal(2)")
         add_typed_space(index, i, pa.array([i, 7 + i], type_), key_type)
     merge_all(index)
-    [only] = next(iter(index.spaces().values()))
+    [only] = next(iter(index.state.spaces.values()))
     assert only.columns == {"c": "decimal(2)"}
     wanted = encode_array(pa.array(range(15), pa.decimal128(10, 2)), "decimal(2)").to_pylist()
     assert only.keys("c")[0].to_pylist() == wanted
@@ -223,7 +223,7 @@ def test_row_spaces_of_a_column_that_got_another_type_are_not_merged_with_each_o
     before = said(index)
     merge_all(index)
     assert said(MetadataTable.open(str(tmp_path))) == before
-    types = [s.columns["c"] for found in index.spaces().values() for s in found]
+    types = [s.columns["c"] for found in index.state.spaces.values() for s in found]
     assert sorted(types) == ["boolean", "boolean", "boolean", "integer"]
 
 
@@ -234,8 +234,8 @@ def test_hidden_rows_in_use_survive_every_merge_and_others_do_not(tmp_path: Path
         rows = {f"u{i}-{k}": noise.integers(0, 1 << 30, 400) for k in range(3)}
         index.commit([record(f"f{i}", hidden=f"u{i}-1")], [hidden(index, rows)], ledger(i))
         merge_all(index)
-    assert all(index.hidden_rows(f"u{i}-1") is not None for i in range(64))
-    assert sum(index.hidden_rows(f"u{i}-0") is not None for i in range(64)) < 32
+    assert all(index.state.hidden_rows(f"u{i}-1") is not None for i in range(64))
+    assert sum(index.state.hidden_rows(f"u{i}-0") is not None for i in range(64)) < 32
 
 
 def test_size_classes_grow_by_eight() -> None:
@@ -253,9 +253,9 @@ def test_many_small_commits_leave_few_files(tmp_path: Path) -> None:
         index.commit(claims, files, ledger(i))
         merge_all(index)
     fresh = MetadataTable.open(str(tmp_path))
-    assert len(fresh.files) < 40
+    assert len(fresh.state.files) < 40
     assert len(said(fresh)) == 400
-    assert sum(fresh.value_counts("c")[1].tolist()) == 400
+    assert sum(fresh.state.value_counts("c")[1].tolist()) == 400
 
 
 def test_a_merge_whose_inputs_another_has_merged_does_nothing(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_a_merge_whose_inputs_another_has_merged_does_nothing(tmp_path: Path) ->
     for i in range(8):
         add_space(index, space(i), {f"a{i}": [b"x"]})
     other = MetadataTable.open(str(tmp_path))
-    [plan] = merge_due(other)
+    [plan] = merge_due(other.state)
     merge_all(index)
     before = said(index)
     assert not run_merge(other, plan)
@@ -275,8 +275,8 @@ def test_a_merge_that_another_commit_overtakes_lands_on_top_of_it(tmp_path: Path
     for i in range(8):
         add_space(index, space(i), {f"a{i}": [b"x", b"y"]})
     other = MetadataTable.open(str(tmp_path))
-    [plan] = merge_due(other)
-    now = index.record("a3")
+    [plan] = merge_due(other.state)
+    now = index.state.recorded.get("a3")
     assert now is not None
     index.commit([_left(now, 9), record("new")], [], ledger(9))
     before = said(index)
@@ -284,23 +284,23 @@ def test_a_merge_that_another_commit_overtakes_lands_on_top_of_it(tmp_path: Path
     index.refresh()
     for found in (index, other, MetadataTable.open(str(tmp_path))):
         assert said(found) == before
-        assert found.record("a3").left == 9  # type: ignore[union-attr]
-        assert found.record("new") is not None
-        assert len(found.spaces()) == 1
+        assert found.state.recorded.get("a3").left == 9  # type: ignore[union-attr]
+        assert found.state.recorded.get("new") is not None
+        assert len(found.state.spaces) == 1
 
 
 def test_a_file_that_came_back_while_its_bits_were_dropped_stops_the_merge(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     for i in range(8):
         add_space(index, space(i), {f"a{i}": [b"x", b"y"]})
-    now = index.record("a3")
+    now = index.state.recorded.get("a3")
     assert now is not None
     index.commit([_left(now, 5)], [], ledger(9))
     other = MetadataTable.open(str(tmp_path))
-    [plan] = merge_due(other, 5)
+    [plan] = merge_due(other.state, 5)
     index.commit([now], [], ledger(10))
     assert not run_merge(other, plan)
-    assert MetadataTable.open(str(tmp_path)).record("a3").space == now.space  # type: ignore[union-attr]
+    assert MetadataTable.open(str(tmp_path)).state.recorded.get("a3").space == now.space  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("point", ["merge_written", "before_commit", "after_commit", "merge_committed"])
@@ -321,22 +321,22 @@ def test_a_merge_that_dies_changes_nothing_that_the_index_says(
     assert said(fresh) == before
     merge_all(fresh)
     assert said(fresh) == before
-    assert fresh.value_counts("c")[1].tolist() == [8]
+    assert fresh.state.value_counts("c")[1].tolist() == [8]
 
 
 def test_a_damaged_input_stops_the_merge_by_name_and_is_left_alone(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     for i in range(8):
         add_space(index, space(i), {f"a{i}": [b"x"]})
-    path = index.segments_of(space(3))[0].path
+    path = index.state.segments_of(space(3))[0].path
     data = bytearray((tmp_path / path).read_bytes())
     data[6] ^= 0xFF
     (tmp_path / path).write_bytes(data)
-    before = MetadataTable.open(str(tmp_path)).files
+    before = MetadataTable.open(str(tmp_path)).state.files
     with pytest.raises(CorruptIndexError) as caught:
         merge_all(MetadataTable.open(str(tmp_path)))
     assert path in str(caught.value)
-    assert MetadataTable.open(str(tmp_path)).files == before
+    assert MetadataTable.open(str(tmp_path)).state.files == before
 
 
 def broken(index: MetadataTable, number: int) -> str:
@@ -358,12 +358,12 @@ def broken(index: MetadataTable, number: int) -> str:
 def test_a_broken_bitmap_stops_the_merge_by_name_and_says_what_to_do(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     path, *_ = [broken(index, i) for i in range(8)]
-    before, files = index.version, set(index.files)
+    before, files = index.version, set(index.state.files)
     with pytest.raises(CorruptIndexError, match="a bitmap is damaged") as damage:
         merge_all(index)
     assert (damage.value.fields["file"], "rebuild it" in damage.value.hint) == (path, True)
     reloaded = MetadataTable.open(str(tmp_path))
-    assert (reloaded.version, set(reloaded.files)) == (before, files)
+    assert (reloaded.version, set(reloaded.state.files)) == (before, files)
 
 
 def test_one_position_whose_bitmap_is_broken_stops_the_merge_by_name(tmp_path: Path) -> None:
@@ -392,4 +392,4 @@ def test_two_processes_merging_at_once_merge_once(tmp_path: Path) -> None:
         assert worker.exitcode == 0
     found = MetadataTable.open(str(tmp_path))
     assert said(found) == before
-    assert len(found.spaces()) == 1
+    assert len(found.state.spaces) == 1

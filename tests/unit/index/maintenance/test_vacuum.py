@@ -47,9 +47,9 @@ def test_vacuum_deletes_what_nothing_refers_to_and_spares_the_rest(tmp_path: Pat
     before = on_disk(tmp_path)
     gone = vacuum(index, now_ms=later(2))
     assert gone
-    assert set(gone) == before - set(index.files)
-    assert on_disk(tmp_path) == set(index.files)
-    assert MetadataTable.open(str(tmp_path)).value_counts("c")[1].tolist() == [9]
+    assert set(gone) == before - set(index.state.files)
+    assert on_disk(tmp_path) == set(index.state.files)
+    assert MetadataTable.open(str(tmp_path)).state.value_counts("c")[1].tolist() == [9]
 
 
 def test_vacuum_spares_young_files(tmp_path: Path) -> None:
@@ -111,6 +111,6 @@ def test_a_vacuum_that_dies_half_way_leaves_a_whole_index(
         vacuum(index, now_ms=later(2))
     monkeypatch.delenv("TAILBIT_FAULT")
     found = MetadataTable.open(str(tmp_path))
-    assert len(list(found.live_records())) == 9
+    assert len(list(found.state.recorded.live())) == 9
     vacuum(found, now_ms=later(2))
-    assert on_disk(tmp_path) == set(found.files)
+    assert on_disk(tmp_path) == set(found.state.files)

@@ -136,7 +136,7 @@ def test_keys_out_of_order_and_cardinalities_of_other_bitmaps_are_named(
     path: str, backwards: bool, cardinalities: list[int], what: str
 ) -> None:
     index = MetadataTable.open(f"{path}/_tailbit")
-    (segment,) = next(iter(index.spaces().values()))
+    (segment,) = next(iter(index.state.spaces.values()))
     ((keys, bitmaps),) = segment.postings("v")
     data = pa.array([b.serialize() for b in bitmaps], pa.binary())
     if backwards:
@@ -150,14 +150,16 @@ def test_keys_out_of_order_and_cardinalities_of_other_bitmaps_are_named(
 def test_bits_outside_of_claims_are_nobodys_and_no_problem(path: str) -> None:
     index = MetadataTable.open(f"{path}/_tailbit")
     index.commit(
-        [replace(index.record("f1.parquet"), space=None, base=None, columns=(), counted=False)], [], None
+        [replace(index.state.recorded.get("f1.parquet"), space=None, base=None, columns=(), counted=False)],
+        [],
+        None,
     )
     assert not any("row space" in p for p in found(path))
 
 
 def test_claims_that_overlap_are_named(path: str) -> None:
     index = MetadataTable.open(f"{path}/_tailbit")
-    index.commit([replace(index.record("f1.parquet"), base=5)], [], None)
+    index.commit([replace(index.state.recorded.get("f1.parquet"), base=5)], [], None)
     assert any("claims of f0.parquet and f1.parquet overlap" in p for p in found(path))
 
 
@@ -195,7 +197,12 @@ def test_a_live_file_that_is_not_recorded_is_named(path: str) -> None:
 def test_a_file_recorded_as_live_that_is_not_in_the_table_is_named(path: str) -> None:
     index = MetadataTable.open(f"{path}/_tailbit")
     ghost = replace(
-        index.record("f1.parquet"), path="ghost.parquet", space=None, base=None, counted=False, columns=()
+        index.state.recorded.get("f1.parquet"),
+        path="ghost.parquet",
+        space=None,
+        base=None,
+        counted=False,
+        columns=(),
     )
     index.commit([ghost], [], None)
     assert found(path) == ["file ghost.parquet: it is recorded as live and is not in the table"]

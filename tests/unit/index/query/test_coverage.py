@@ -34,7 +34,9 @@ def rows(first: int, count: int = 10) -> pa.Table:
 
 def covered(path: str, version: int | None = None, before: Coverage | None = None) -> Coverage:
     table = open_table(path)
-    return cover(table.snapshot(version), table.storage, MetadataTable.open(f"{path}/_tailbit"), True, before)
+    return cover(
+        table.snapshot(version), table.storage, MetadataTable.open(f"{path}/_tailbit").state, True, before
+    )
 
 
 def divided(coverage: Coverage) -> list[int]:
@@ -65,7 +67,7 @@ def test_every_live_file_is_in_exactly_one_row_space_or_uncovered(path: str) -> 
 def test_an_index_that_is_not_trusted_covers_nothing(path: str) -> None:
     index_of(path, ["k"])
     table, index = open_table(path), MetadataTable.open(f"{path}/_tailbit")
-    found = cover(table.snapshot(), table.storage, index, trusted=False)
+    found = cover(table.snapshot(), table.storage, index.state, trusted=False)
     assert (len(found.spaces), found.uncovered.tolist()) == (0, [0, 1, 2])
 
 
@@ -75,7 +77,7 @@ def test_a_file_recorded_with_another_size_time_or_lineage_is_uncovered(
 ) -> None:
     index_of(path, ["k"])
     index = MetadataTable.open(f"{path}/_tailbit")
-    first = next(index.live_records())
+    first = next(index.state.recorded.live())
     index.commit([replace(first, **other)], [], None)
     found = covered(path)
     assert [found.snapshot.files[n].path for n in found.uncovered.tolist()] == [first.path]
@@ -88,7 +90,7 @@ def test_hidden_rows_and_bits_outside_claims_are_not_visible(tmp_path: Path) -> 
     (space,) = covered(path).spaces
     assert space.visible == BitMap(range(20)) - BitMap([0, 4])
     index = MetadataTable.open(f"{path}/_tailbit")
-    index.commit([replace(index.record("f1.parquet"), space=None, base=None)], [], None)
+    index.commit([replace(index.state.recorded.get("f1.parquet"), space=None, base=None)], [], None)
     (space,) = covered(path).spaces
     assert space.visible == BitMap(range(10)) - BitMap([0, 4])
 
@@ -129,7 +131,7 @@ def test_hidden_rows_of_another_number_than_the_descriptor_says_are_read_from_th
         builder.live["f0.parquet"]["deletionVector"]["offset"],
     )
     table = open_table(path)
-    found = cover(table.snapshot(), table.storage, MetadataTable.open(f"{path}/_tailbit"), True)
+    found = cover(table.snapshot(), table.storage, MetadataTable.open(f"{path}/_tailbit").state, True)
     assert found.hidden_of(0) == BitMap([0, 4])
     assert found.hidden_of(1) is None
 
@@ -141,8 +143,8 @@ def test_a_file_without_rows_does_not_take_the_positions_of_its_neighbour(tmp_pa
     builder.commit([builder.data_file(rows(10), "b.parquet")])
     index_of(path, ["k"])
     index = MetadataTable.open(f"{path}/_tailbit")
-    empty = index.record("z.parquet")
-    b = index.record("b.parquet")
+    empty = index.state.recorded.get("z.parquet")
+    b = index.state.recorded.get("b.parquet")
     index.commit([replace(empty, space=b.space, base=b.base)], [], None)
     assert {p: at.tolist() for p, at in tailbit.open(path).where("k IN (3, 12)").positions().items()} == {
         "a.parquet": [3],

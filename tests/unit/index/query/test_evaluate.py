@@ -125,7 +125,7 @@ def test_rows_of_a_file_that_lacks_a_column_in_its_row_space_are_open(table_path
         builder.commit([builder.data_file(rows, f"f{n}.parquet")])
     index_of(table_path, ["k", "v"])
     index = MetadataTable.open(f"{table_path}/_tailbit")
-    index.commit([replace(index.record("f1.parquet"), columns=("k",))], [], None)
+    index.commit([replace(index.state.recorded.get("f1.parquet"), columns=("k",))], [], None)
     answer = tailbit.open(table_path).where("v = 5 AND k >= 0")
     assert answer.positions() == {"f0.parquet": [0], "f1.parquet": [0]}
     assert answer.files_scanned == 1
@@ -161,7 +161,7 @@ def test_postings_of_a_type_that_does_not_widen_are_not_asked(table_path: str) -
     index_of(table_path)
     assert tailbit.open(table_path).where("v = 2").files_scanned == 0
     index = MetadataTable.open(f"{table_path}/_tailbit")
-    old, new = index.record("old.parquet"), index.record("new.parquet")
+    old, new = index.state.recorded.get("old.parquet"), index.state.recorded.get("new.parquet")
     index.commit([replace(new, space=old.space, base=old.base)], [], None)
     answer = tailbit.open(table_path).where("v = 2")
     assert (answer.count(), answer.files_scanned) == (1, 1)

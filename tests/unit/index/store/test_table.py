@@ -31,10 +31,10 @@ def test_a_fresh_index_remembers_its_settings_and_nothing_else(tmp_path: Path) -
     wanted = settings("c", "d")
     MetadataTable.create(str(tmp_path / "i"), wanted)
     found = MetadataTable.open(str(tmp_path / "i"))
-    assert (found.version, found.ledger, found.settings, found.seq) == (0, None, wanted, 0)
-    assert list(found.live_records()) == []
-    assert found.record("a") is None
-    assert len(found.files_table()) == 0
+    assert (found.version, found.state.ledger, found.state.settings, found.state.seq) == (0, None, wanted, 0)
+    assert list(found.state.recorded.live()) == []
+    assert found.state.recorded.get("a") is None
+    assert len(found.state.recorded.table()) == 0
 
 
 def test_what_was_committed_is_in_memory_what_a_fresh_open_reads(tmp_path: Path) -> None:
@@ -45,17 +45,17 @@ def test_what_was_committed_is_in_memory_what_a_fresh_open_reads(tmp_path: Path)
         index.commit([*claims, record("again", size=i)], [file, counts(index, "c", {b"x": 1})], ledger(i))
     fresh = MetadataTable.open(str(tmp_path))
     assert (
-        (fresh.version, fresh.seq, fresh.ledger)
-        == (index.version, index.seq, index.ledger)
-        == (12, 12, index.ledger)
+        (fresh.version, fresh.state.seq, fresh.state.ledger)
+        == (index.version, index.state.seq, index.state.ledger)
+        == (12, 12, index.state.ledger)
     )
-    assert fresh.files == index.files
-    by_path = {r.path: r for r in index.live_records()}
-    assert {r.path: r for r in fresh.live_records()} == by_path
+    assert fresh.state.files == index.state.files
+    by_path = {r.path: r for r in index.state.recorded.live()}
+    assert {r.path: r for r in fresh.state.recorded.live()} == by_path
     assert by_path["again"].size == 11
-    assert fresh.spaces().keys() == index.spaces().keys()
-    assert len(fresh.files_of(LEDGER)) == 1
-    assert len(fresh.files_of(SETTINGS)) == 1
+    assert fresh.state.spaces.keys() == index.state.spaces.keys()
+    assert len(fresh.state.files_of(LEDGER)) == 1
+    assert len(fresh.state.files_of(SETTINGS)) == 1
 
 
 def test_effect_and_record_of_effect_are_one_commit(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_effect_and_record_of_effect_are_one_commit(tmp_path: Path) -> None:
     index.commit([record("a")], [segment(index, "a" * 32, {"c": [b"x"]})], ledger(5))
     log = deltalake.DeltaTable(str(tmp_path))
     assert log.version() == 1
-    assert log.transaction_version(f"tailbit:{index.index_id}") == 1
+    assert log.transaction_version(f"tailbit:{index.state.index_id}") == 1
     at_0 = deltalake.DeltaTable(str(tmp_path), version=0)
     assert {uri.split("/")[-2] for uri in at_0.file_uris()} == {"kind=settings"}
     assert {uri.split("/")[-2] for uri in log.file_uris()} == {
@@ -85,15 +85,15 @@ def test_every_commit_says_when_in_its_transaction_so_that_spark_keeps_it(tmp_pa
 def test_refresh_takes_in_what_another_committed(tmp_path: Path) -> None:
     writer = new_index(str(tmp_path))
     reader = MetadataTable.open(str(tmp_path))
-    assert reader.record("a") is None
+    assert reader.state.recorded.get("a") is None
     assert not reader.refresh()
     writer.commit([record("a")], [], ledger(1))
     writer.commit([record("a", left=2), record("b")], [], ledger(2))
     assert reader.refresh()
     assert not reader.refresh()
-    assert reader.ledger == writer.ledger
-    assert [r.path for r in reader.live_records()] == ["b"]
-    assert reader.files == writer.files
+    assert reader.state.ledger == writer.state.ledger
+    assert [r.path for r in reader.state.recorded.live()] == ["b"]
+    assert reader.state.files == writer.state.files
 
 
 def test_an_index_opened_anew_at_the_same_path_is_noticed(tmp_path: Path) -> None:
@@ -108,8 +108,8 @@ def test_an_index_opened_anew_at_the_same_path_is_noticed(tmp_path: Path) -> Non
     other = new_index(str(tmp_path / "i"))
     other.commit([record("b")], [], ledger(1))
     assert reader.refresh()
-    assert [r.path for r in reader.live_records()] == ["b"]
-    assert reader.index_id == other.index_id
+    assert [r.path for r in reader.state.recorded.live()] == ["b"]
+    assert reader.state.index_id == other.state.index_id
 
 
 def test_of_two_writers_on_one_version_the_second_is_told(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_of_two_writers_on_one_version_the_second_is_told(tmp_path: Path) -> Non
     assert second.refresh()
     second.commit([record("b")], [], ledger(2))
     first.refresh()
-    assert {r.path for r in first.live_records()} == {"a", "b"}
-    assert first.seq == 2
+    assert {r.path for r in first.state.recorded.live()} == {"a", "b"}
+    assert first.state.seq == 2
 
 
 def test_of_two_processes_racing_for_one_version_exactly_one_wins(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_of_two_processes_racing_for_one_version_exactly_one_wins(tmp_path: Path
     assert sorted(won["a"] + won["b"]) == list(range(1, 26))
     found = MetadataTable.open(str(tmp_path))
     assert found.version == 25
-    assert {r.path for r in found.live_records()} == {
+    assert {r.path for r in found.state.recorded.live()} == {
         f"{n}{v}" for n, versions in won.items() for v in versions
     }
 
@@ -164,10 +164,10 @@ def test_a_process_that_slept_past_the_cleanup_of_the_log_does_not_win(tmp_path:
         (tmp_path / f"_delta_log/{version:020}.json").unlink()
     with pytest.raises(CommitConflictError):
         asleep.commit([record("b")], [], ledger(9))
-    assert [r.path for r in MetadataTable.open(str(tmp_path)).live_records()] == ["a"]
+    assert [r.path for r in MetadataTable.open(str(tmp_path)).state.recorded.live()] == ["a"]
     asleep.refresh()
     asleep.commit([record("b")], [], ledger(9))
-    assert {r.path for r in MetadataTable.open(str(tmp_path)).live_records()} == {"a", "b"}
+    assert {r.path for r in MetadataTable.open(str(tmp_path)).state.recorded.live()} == {"a", "b"}
 
 
 def test_a_commit_by_another_engine_is_noticed(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_commit_by_another_engine_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(CommitConflictError):
         index.commit([record("b")], [], ledger(2))
     assert index.refresh()
-    assert MetadataTable.open(str(tmp_path)).record("a") is None
+    assert MetadataTable.open(str(tmp_path)).state.recorded.get("a") is None
 
 
 @pytest.mark.parametrize("point", ["before_commit", "after_commit"])
@@ -192,14 +192,18 @@ def test_a_fault_around_the_commit_leaves_all_of_it_or_nothing(
     monkeypatch.delenv("TAILBIT_FAULT")
     found = MetadataTable.open(str(tmp_path))
     done = point == "after_commit"
-    assert (found.record("a") is not None, found.ledger is not None, bool(found.spaces())) == (
+    assert (
+        found.state.recorded.get("a") is not None,
+        found.state.ledger is not None,
+        bool(found.state.spaces),
+    ) == (
         done,
         done,
         done,
     )
     index.refresh()
     index.commit([record("b")], [], ledger(2))
-    assert MetadataTable.open(str(tmp_path)).record("b") is not None
+    assert MetadataTable.open(str(tmp_path)).state.recorded.get("b") is not None
 
 
 def test_a_path_without_an_index_says_so(tmp_path: Path) -> None:
@@ -228,7 +232,7 @@ def test_an_index_of_a_newer_format_is_refused_by_number(tmp_path: Path) -> None
     from dataclasses import replace
 
     index = new_index(str(tmp_path))
-    newer = replace(index.settings, format=7)
+    newer = replace(index.state.settings, format=7)
     index.commit([], [], ledger(1), settings=newer)
     with pytest.raises(IndexFormatError, match="format 7"):
         MetadataTable.open(str(tmp_path))
@@ -237,11 +241,11 @@ def test_an_index_of_a_newer_format_is_refused_by_number(tmp_path: Path) -> None
 def test_a_damaged_record_file_is_named_when_it_is_needed(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     index.commit([record("a")], [], ledger(1))
-    path = index.files_of(FILES)[0].path
+    path = index.state.files_of(FILES)[0].path
     os.truncate(tmp_path / path, 30)
     found = MetadataTable.open(str(tmp_path))
     with pytest.raises(CorruptIndexError) as caught:
-        found.files_table()
+        found.state.recorded.table()
     assert path in str(caught.value)
 
 
@@ -251,8 +255,8 @@ def test_hidden_rows_are_found_by_identity(tmp_path: Path) -> None:
         rows = {f"u{i}-{k}": [i, k, 70_000] for k in range(20)}
         index.commit([], [hidden(index, rows)], ledger(i))
     for found in (index, MetadataTable.open(str(tmp_path))):
-        assert found.hidden_rows("u3-7") == BitMap([3, 7, 70_000])
-        assert found.hidden_rows("u9-1") is None
+        assert found.state.hidden_rows("u3-7") == BitMap([3, 7, 70_000])
+        assert found.state.hidden_rows("u9-1") is None
 
 
 def test_value_counts_are_the_sum_of_all_deltas(tmp_path: Path) -> None:
@@ -263,11 +267,11 @@ def test_value_counts_are_the_sum_of_all_deltas(tmp_path: Path) -> None:
     for found in (index, MetadataTable.open(str(tmp_path))):
         assert _counts(found, "c") == {None: 4, b"y": 4}
         assert _counts(found, "d") == {b"z": 1}
-        assert found.value_counts("c")[0].to_pylist() == [None, b"y"]
+        assert found.state.value_counts("c")[0].to_pylist() == [None, b"y"]
 
 
 def _counts(index: MetadataTable, column: str) -> dict[bytes | None, int]:
-    keys, deltas = index.value_counts(column)
+    keys, deltas = index.state.value_counts(column)
     return dict(zip(keys.to_pylist(), deltas.tolist(), strict=True))
 
 
@@ -297,8 +301,8 @@ def test_a_query_process_imports_no_deltalake(tmp_path: Path) -> None:
     index.commit([record("a")], [counts(index, "c", {b"x": 1}), hidden(index, {"u": [1]})], ledger(1))
     code = (
         "import sys; from tailbit.index.store.table import MetadataTable;"
-        f"i = MetadataTable.open({str(tmp_path)!r}); i.files_table(); i.refresh(); i.statistics();"
-        "i.value_counts('c'); i.hidden_rows('u');"
+        f"i = MetadataTable.open({str(tmp_path)!r}); i.state.recorded.table(); i.refresh();"
+        "i.state.value_counts('c'); i.state.hidden_rows('u');"
         "print([m for m in ('deltalake', 'pyspark', 'pyarrow.dataset', 'sqlglot') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -315,7 +319,7 @@ def test_the_log_of_a_long_history_is_as_short_as_that_of_a_young_one(
         index.commit([], [], ledger(i))
     assert len(list((tmp_path / "_delta_log").glob("*.json"))) <= 3 * log_writer.LOG_CHECKPOINT_EVERY
     found = MetadataTable.open(str(tmp_path))
-    assert (found.version, found.seq, found.ledger) == (130, 130, index.ledger)
+    assert (found.version, found.state.seq, found.state.ledger) == (130, 130, index.state.ledger)
     newest = max((tmp_path / "_delta_log").glob("*.checkpoint.parquet"))
     assert pq.read_metadata(newest).num_rows < 50
 
@@ -327,12 +331,12 @@ def test_a_reader_that_slept_past_the_cleanup_of_the_log_finds_everything(
     writer = new_index(str(tmp_path))
     writer.commit([record("a")], [], ledger(0))
     reader = MetadataTable.open(str(tmp_path))
-    assert reader.record("a") is not None
+    assert reader.state.recorded.get("a") is not None
     for i in range(60):
         writer.commit([record(f"f{i}")], [], ledger(i))
     assert not (tmp_path / f"_delta_log/{reader.version + 1:020}.json").exists()
     assert reader.refresh()
-    assert {r.path for r in reader.live_records()} == {"a"} | {f"f{i}" for i in range(60)}
+    assert {r.path for r in reader.state.recorded.live()} == {"a"} | {f"f{i}" for i in range(60)}
 
 
 @pytest.mark.parametrize("commits", [20, 40])
@@ -349,7 +353,7 @@ def test_dying_between_a_log_checkpoint_and_its_cleanup_harms_nothing(
     monkeypatch.delenv("TAILBIT_FAULT")
     found = MetadataTable.open(str(tmp_path))
     assert found.version == index.version == commits
-    assert found.record("last") is not None
+    assert found.state.recorded.get("last") is not None
     index.commit([record("next")], [], ledger(commits))
     assert found.refresh()
-    assert found.record("next") is not None
+    assert found.state.recorded.get("next") is not None

@@ -176,7 +176,7 @@ def test_a_column_indexed_later_joins_the_row_space_of_its_files(table: DeltaBui
     second = built.run().records
     built.check()
     assert {(r.path, r.space, r.base) for r in second} == {(r.path, r.space, r.base) for r in first}
-    assert len(MetadataTable.open(built.index).segments_of(str(first[0].space))) == 2
+    assert len(MetadataTable.open(built.index).state.segments_of(str(first[0].space))) == 2
 
 
 def test_a_column_that_a_file_lacks_is_null_in_every_row(table: DeltaBuilder, tmp_path: Path) -> None:
@@ -365,12 +365,12 @@ def test_what_was_counted_in_a_column_is_taken_back_when_it_changes_its_place(
 def _move(built: Built, space: str) -> None:
     """What a merge does: the same postings in another row space, in one commit."""
     index = MetadataTable.open(built.index)
-    (segment,) = next(iter(index.spaces().values()))
+    (segment,) = next(iter(index.state.spaces.values()))
     parts: list[Any] = []
     for column, key_type in segment.columns.items():
         for keys, bitmaps in segment.postings(column):
             sizes = np.array([len(b) for b in bitmaps])
             parts.append(Postings(column, key_type, keys, sizes, pa.array([b.serialize() for b in bitmaps])))
     written = write_segment(index.storage, space, segment.rows, parts)
-    records = [replace(record, space=space) for record in index.live_records()]
+    records = [replace(record, space=space) for record in index.state.recorded.live()]
     index.commit(records, [written], None, removes=[segment.path])
