@@ -27,7 +27,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
+from tailbit.checkpoints.offset import Offset, log_start, short_fingerprint, snapshot_start
 from tailbit.index.model import Ledger
 from tailbit.tables.model import Fingerprint, Version
 
@@ -149,7 +149,7 @@ def _as_pinned(offset: Offset, log: LogState) -> bool:
     if not log.earliest() <= offset.version <= log.head:
         return False
     found = log.fingerprint(offset.version)
-    return (found.sha256[:16] if found else "") == offset.fp
+    return short_fingerprint(found) == offset.fp
 
 
 class Verdict(enum.Enum):
@@ -219,4 +219,4 @@ def _as_read(end: Offset, log: LogState) -> bool:
     if end.stands_at > log.head:
         return False
     found = log.fingerprint(end.stands_at)
-    return (found.sha256[:16] if found else "") == end.fp
+    return short_fingerprint(found) == end.fp

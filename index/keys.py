@@ -24,7 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.errors import ColumnTypeError
-from tailbit.tables.model import DataType
+from tailbit.tables.date_text import DAY_US
+from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import arrow_type
 
 MAX_KEY = 256
@@ -53,7 +54,6 @@ _KEY_TYPES = {
 _TEXTUAL = ("string", "binary")
 _SIGN = 1 << 63
 _DECIMAL = re.compile(r"decimal\((\d+)\)")
-_DAY = 86_400_000_000
 
 Ints = npt.NDArray[np.int64]
 
@@ -76,6 +76,19 @@ def key_type_of(type_: DataType) -> str:
         reason = "only plain values in byte order can be compared and indexed"
         raise ColumnTypeError(column="", type=str(type_), reason=reason)
     return found
+
+
+def key_type_of_column(column: Column, reason: str | None = None) -> str:
+    """The key type of a column's values; `reason`: what the error says instead of why there is none.
+
+    Raises:
+        ColumnTypeError: values of its type have no keys; it names the column.
+    """
+    try:
+        return key_type_of(column.type)
+    except ColumnTypeError as plain:
+        why = reason if reason is not None else plain.fields["reason"]
+        raise ColumnTypeError(column=column.label, type=str(column.type), reason=why) from plain
 
 
 def scale_of(key_type: str) -> int | None:
@@ -205,7 +218,7 @@ def widening_factor(from_type: str, to_type: str) -> int:
     if from_type == to_type or (from_type, to_type) == ("integer", "double"):
         return 1
     if from_type == "date" and to_type == "timestamp_ntz":
-        return _DAY
+        return DAY_US
     if from_type == "integer" and scale is not None:
         return int(10**scale)
     if source is not None and scale is not None and source <= scale:

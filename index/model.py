@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tailbit.errors import ColumnTypeError
-from tailbit.index.keys import key_type_of
+from tailbit.index.keys import key_type_of_column
 from tailbit.tables.model import Column, FileSlice, Fingerprint, Version
 
 ROWS_PER_SPACE = 1 << 26
@@ -46,11 +45,7 @@ class IndexedColumn:
         Raises:
             ColumnTypeError: values of its type have no keys.
         """
-        try:
-            key_type = key_type_of(column.type)
-        except ColumnTypeError as plain:
-            reason = plain.fields["reason"]
-            raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason) from plain
+        key_type = key_type_of_column(column)
         return cls(label=column.label, id=column.id, key_type=key_type, type=str(column.type))
 
 

@@ -13,7 +13,7 @@ from tailbit.arguments import names, path_text, text
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import StreamError, TailbitError
 from tailbit.index.maintenance.create import prepare_index
-from tailbit.index.store.table import MetadataTable
+from tailbit.index.store.table import MetadataTable, index_path
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings, milliseconds
 from tailbit.tables import open_table
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 Path = Union[str, "os.PathLike[str]"]
 
-INDEX_FOLDER = "_tailbit"
 CHECKPOINT_FOLDER = "_checkpoint"
 CONTINUOUS_MS = 1000
 """Up to this trigger the planner waits for the next commit itself, so that it is picked up at once."""
@@ -89,8 +88,7 @@ def prepare(
         for name, given in (("index", index), ("checkpoint", checkpoint))
     )
     table = open_table(path_text("path", path))
-    index_path = index or os.path.join(table.root, INDEX_FOLDER)
-    found = prepare_index(table, index_path, columns)
+    found = prepare_index(table, index_path(table.root, index or None), columns)
     settings = StreamSettings(wait_ms=trigger_ms if trigger_ms <= CONTINUOUS_MS else 0)
     return Prepared(
         table, found, checkpoint or os.path.join(found.path, CHECKPOINT_FOLDER), settings, trigger_ms

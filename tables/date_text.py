@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 
 _ARROW_DAYS = 11_000_000
 """Days from 1970, either way, up to which Arrow spells a date right, and some more."""
-_DAY_US = 86_400_000_000
+DAY_US = 86_400_000_000
+"""Microseconds of a day of 24 hours."""
+
 _LEAST = -(1 << 63)
 """What numpy takes for no time at all."""
 
@@ -27,7 +29,7 @@ def within_arrow(values: pa.Array | pa.ChunkedArray) -> bool:
     days = pa.types.is_date32(values.type)
     found = pc.min_max(values.cast(pa.int32() if days else pa.int64()))
     low, high = found["min"].as_py() or 0, found["max"].as_py() or 0
-    most = _ARROW_DAYS * (1 if days else _DAY_US)
+    most = _ARROW_DAYS * (1 if days else DAY_US)
     return -most <= low and high <= most
 
 

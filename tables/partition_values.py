@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from tailbit.errors import MalformedLogError
+from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.time_zones import to_instant
@@ -26,7 +27,6 @@ _TIME = re.compile(
     r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
     r"\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2}(?::\d{2})?)?"
 )
-_DAY_US = 86_400_000_000
 _WORDS = {"true": True, "false": False}
 
 
@@ -98,7 +98,7 @@ def parse_partition_text(type_: DataType, text: str, zone: str = "UTC") -> Any:
     if name == "decimal":
         return _decimal(text, type_.scale)
     if name == "date":
-        return parse_micros(text, None) // _DAY_US
+        return parse_micros(text, None) // DAY_US
     if name == "timestamp":
         return parse_micros(text, zone)
     if name == "timestamp_ntz":
@@ -140,7 +140,7 @@ def parse_micros(text: str, zone: str | None) -> int:
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(text)
     part = int((found.group(7) or "0").ljust(6, "0")[:6])
-    local = days_of(year, month, day) * _DAY_US + ((hour * 60 + minute) * 60 + second) * 1_000_000 + part
+    local = days_of(year, month, day) * DAY_US + ((hour * 60 + minute) * 60 + second) * 1_000_000 + part
     offset = found.group(8)
     if zone is None:
         return local if offset is None else _no(text)

@@ -32,7 +32,7 @@ from tailbit.index.query.damages import Damages
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind
-from tailbit.index.store.table import MetadataTable
+from tailbit.index.store.table import MetadataTable, index_path
 from tailbit.tables import open_table
 from tailbit.tables.partition_values import parse_micros
 from tailbit.tables.snapshot import Snapshot
@@ -44,13 +44,6 @@ if TYPE_CHECKING:
     from tailbit.index.maintenance.verify import Report
     from tailbit.index.model import Settings
     from tailbit.tables.schema import Schema
-
-INDEX_FOLDER = "_tailbit"
-
-
-def index_path(table: str, index: str | None) -> str:
-    """Where the index of a table is: as given, else `_tailbit` below the table."""
-    return index if index is not None else f"{table.rstrip('/')}/{INDEX_FOLDER}"
 
 
 def open_indexed(

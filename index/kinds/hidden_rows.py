@@ -21,9 +21,9 @@ from tailbit.index.kinds.kind import Kind, Problem, Source, View
 from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.kinds.rows import reading, row_groups
 from tailbit.index.model import IndexFile
-from tailbit.index.parquet.cache import Cache
 from tailbit.index.parquet.index_file import open_index_file
 from tailbit.index.parquet.sorted_rows import aligned, sort
+from tailbit.tables.cache import Cache
 from tailbit.tables.storage import Storage
 
 CACHE_BYTES = 64 << 20
@@ -105,7 +105,7 @@ class HiddenRows:
     def __init__(self, view: View) -> None:
         self._view = view
         self._footers: dict[str, pq.FileMetaData] = {}
-        self._groups = Cache(CACHE_BYTES)
+        self._groups: Cache[tuple[str, int], dict[str, bytes]] = Cache(CACHE_BYTES)
 
     def get(self, identity: str) -> BitMap | None:
         """A fresh bitmap of hidden positions; None where no file holds the identity.
@@ -124,9 +124,9 @@ class HiddenRows:
 
     def forget(self, paths: Iterable[str]) -> None:
         """Free what is cached of files that are no longer live."""
-        for path in paths:
-            if self._footers.pop(path, None) is not None:
-                self._groups.forget(path)
+        gone = {path for path in paths if self._footers.pop(path, None) is not None}
+        if gone:
+            self._groups.forget(lambda key: key[0] in gone)
 
     def _footer(self, path: str) -> pq.FileMetaData:
         footer = self._footers.get(path)

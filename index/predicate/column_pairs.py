@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.index.keys import encode_array, is_textual, key_type_of, scale_of
+from tailbit.index.predicate.membership import true_mask
 from tailbit.index.predicate.tree import Compare
 from tailbit.tables.model import Column
 
@@ -25,12 +26,12 @@ def compare_columns(left: pa.Array, right: pa.Array, node: Compare) -> Mask:
     same = pc.equal(a, b)
     if op in ("<=>", "IS DISTINCT FROM"):
         both_null = pc.and_(a.is_null(), b.is_null())
-        alike = _true(pc.or_(both_null, same.fill_null(False)))
+        alike = true_mask(pc.or_(both_null, same.fill_null(False)))
         return alike if op == "<=>" else ~alike
     if op == "=":
-        return _true(same)
+        return true_mask(same)
     compare = {"<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
-    return _true(compare[op](a, b))
+    return true_mask(compare[op](a, b))
 
 
 def _equally_long(values: pa.Array, column: Column, other: Column) -> pa.Array:
@@ -39,10 +40,6 @@ def _equally_long(values: pa.Array, column: Column, other: Column) -> pa.Array:
     if not 0 < length < wanted:
         return values
     return pc.utf8_rpad(pc.utf8_slice_codeunits(values, 0, wanted), wanted, " ")
-
-
-def _true(found: pa.Array) -> Mask:
-    return np.asarray(found.fill_null(False))
 
 
 def _keys(values: pa.Array, wanted: str) -> pa.Array:

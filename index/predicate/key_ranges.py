@@ -24,13 +24,11 @@ _HASHES = b"\xff" * 17
 class KeyRanges:
     """Ranges of stored keys: all values of `sure` keys are in the intervals of a set, of `maybe` keys may be.
 
-    The intervals are those of the set without its complement: `complement` and `nulls` are the set's own.
+    The intervals are those of the set without its complement; complement and NULL are the caller's to apply.
     """
 
     sure: list[KeyRange]
     maybe: list[KeyRange]
-    complement: bool
-    nulls: bool
 
 
 def key_ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
@@ -53,7 +51,7 @@ def key_ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
     for interval in intervals:
         if interval is not None:
             _add(interval, stored, sure, maybe)
-    return KeyRanges(sure, maybe, values.complement, values.nulls)
+    return KeyRanges(sure, maybe)
 
 
 def _add(interval: Interval, stored: str, sure: list[KeyRange], maybe: list[KeyRange]) -> None:

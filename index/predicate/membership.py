@@ -147,7 +147,7 @@ def _compared(values: pa.Array, texts: _Texts) -> Mask:
     if len(texts.points) > len(values):  # to make a hash table of all points would cost more than the rows
         out |= np.array([value in texts.known for value in values.to_pylist()], dtype=np.bool_)
     elif len(texts.points):
-        out |= _true(pc.is_in(values, value_set=texts.points))
+        out |= true_mask(pc.is_in(values, value_set=texts.points))
     if len(texts.wider) > _MANY:
         out |= _bisected(values, texts.wider)
         return out
@@ -163,7 +163,7 @@ _MANY = 8
 def _bisected(values: pa.Array, wider: list[Ends]) -> Mask:
     coded = values.dictionary_encode()
     found = [_is_within(value, wider) for value in coded.dictionary.to_pylist()]
-    return _true(pa.array(found, pa.bool_()).take(coded.indices))
+    return true_mask(pa.array(found, pa.bool_()).take(coded.indices))
 
 
 def _is_within(value: bytes, wider: list[Ends]) -> bool:
@@ -183,12 +183,13 @@ def _between(values: pa.Array, ends: Ends) -> Mask:
     inside = np.ones(len(values), dtype=np.bool_)
     if lo is not None:
         above = pc.greater_equal if lo_closed else pc.greater
-        inside &= _true(above(values, pa.scalar(lo, pa.binary())))
+        inside &= true_mask(above(values, pa.scalar(lo, pa.binary())))
     if hi is not None:
         below = pc.less_equal if hi_closed else pc.less
-        inside &= _true(below(values, pa.scalar(hi, pa.binary())))
+        inside &= true_mask(below(values, pa.scalar(hi, pa.binary())))
     return inside
 
 
-def _true(found: pa.Array) -> Mask:
+def true_mask(found: pa.Array) -> Mask:
+    """Where a comparison is TRUE: not where it is unknown."""
     return np.asarray(found.fill_null(False))

@@ -16,8 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from tailbit.errors import ColumnTypeError, CorruptIndexError
-from tailbit.index.keys import decode_keys, encode_array, is_textual, is_truncated, key_type_of, widen_keys
+from tailbit.errors import CorruptIndexError
+from tailbit.index.keys import (
+    decode_keys,
+    encode_array,
+    is_textual,
+    is_truncated,
+    key_type_of_column,
+    widen_keys,
+)
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.row_space import SpaceView
@@ -40,11 +47,7 @@ def facet_counts(selection: Selection, column: Column, recorded: RecordedCounts 
     Raises:
         ColumnTypeError: the column's type has no keys (struct, array, map ...).
     """
-    try:
-        key_type = key_type_of(column.type)
-    except ColumnTypeError as plain:
-        reason = str(plain.fields["reason"])
-        raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason) from plain
+    key_type = key_type_of_column(column)
     known = None if recorded is None else recorded.of(selection, column, key_type)
     if known is not None:
         counts = _tally(known[0], known[1].tolist())

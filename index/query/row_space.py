@@ -18,8 +18,6 @@ deletion vector of a hides its row 1. The view has the claims of a and b alone.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,6 +32,7 @@ from tailbit.index.keys import widens
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Leaf
 from tailbit.index.predicate.truth import partition_values_match
+from tailbit.tables.cache import Cache
 from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Column
 
@@ -65,30 +64,15 @@ class PartitionTexts:
         return self._known[physical]
 
 
+@dataclass(frozen=True, eq=False)
 class _Leaves:
-    """Conditions on a partition column and the claims where they are TRUE, least recently asked first.
+    """Conditions on a partition column and the claims where they are TRUE.
 
     They hold for just the `texts` of the files that they were found for. Safe to share between threads.
     """
 
-    def __init__(self, texts: pa.Array) -> None:
-        self.texts = texts
-        self._lock = threading.Lock()
-        self._held: OrderedDict[object, BitMap] = OrderedDict()
-
-    def get(self, key: Leaf) -> BitMap | None:
-        """What is held for a condition."""
-        with self._lock:
-            if key in self._held:
-                self._held.move_to_end(key)
-            return self._held.get(key)
-
-    def put(self, key: Leaf, found: BitMap) -> None:
-        """Hold it; of too many, the one that was not asked for longest goes."""
-        with self._lock:
-            self._held[key] = found
-            while len(self._held) > _LEAVES:
-                self._held.popitem(last=False)
+    texts: pa.Array
+    held: Cache[Leaf, BitMap] = field(default_factory=lambda: Cache(_LEAVES))
 
 
 @dataclass(eq=False)
@@ -191,18 +175,16 @@ class SpaceView:
 
         Cost: one judgement of the distinct texts of the row space, once per leaf.
         """
-        leaves = self._leaves_of(leaf.column.physical[0])
-        found = leaves.get(leaf)
-        if found is None:
-            codes, texts = self.partitions.of(leaf.column.physical[0])
-            mine = codes[self.files]
-            good = np.zeros(len(texts), dtype=bool)
-            used = np.unique(mine)
-            good[used] = partition_values_match(leaf, [texts[code] for code in used.tolist()])
-            keep = good[mine]
-            found = claims(self.bases[keep], self.rows[keep])
-            leaves.put(leaf, found)
-        return found
+        return self._leaves_of(leaf.column.physical[0]).held.get(leaf, lambda: (self._judged(leaf), 1))
+
+    def _judged(self, leaf: Leaf) -> BitMap:
+        codes, texts = self.partitions.of(leaf.column.physical[0])
+        mine = codes[self.files]
+        good = np.zeros(len(texts), dtype=bool)
+        used = np.unique(mine)
+        good[used] = partition_values_match(leaf, [texts[code] for code in used.tolist()])
+        keep = good[mine]
+        return claims(self.bases[keep], self.rows[keep])
 
     def _leaves_of(self, physical: str) -> _Leaves:
         """What is known of a column's conditions; of another version, where every file has the same value."""

@@ -13,13 +13,13 @@ from fractions import Fraction
 
 from tailbit.index.keys import Value
 from tailbit.index.sql.datetimes import (
-    DAY,
     parse_date,
     parse_timestamp,
     start_of_day,
     trimmed,
 )
 from tailbit.index.sql.literals import WHOLE, Literal, nearest_float32
+from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.time_zones import to_instant, to_local
 
@@ -188,9 +188,9 @@ def _to_date(literal: Literal, to: DataType, zone: str) -> Value:
         return _parsed(parse_date, text, to)
     assert isinstance(value, (int, float, bytes))
     if literal.type.name == "timestamp" and isinstance(value, int):
-        return to_local(value, zone) // DAY
+        return to_local(value, zone) // DAY_US
     if literal.type.name == "timestamp_ntz" and isinstance(value, int):
-        return value // DAY
+        return value // DAY_US
     raise _refused(literal, to)
 
 
@@ -210,7 +210,7 @@ def _to_timestamp_ntz(literal: Literal, to: DataType, zone: str) -> Value:
     if text is not None:
         return _parsed(lambda t: parse_timestamp(t, None), text, to)
     if literal.type.name == "date" and isinstance(value, int):
-        return value * DAY
+        return value * DAY_US
     if literal.type.name == "timestamp" and isinstance(value, int):
         return to_local(value, zone)
     raise _refused(literal, to)

@@ -17,8 +17,9 @@ from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, 
 from tailbit.index.sql.casts import cast, round_half_up
 from tailbit.index.sql.char_padding import where_compared, where_in
 from tailbit.index.sql.coercion import compared_type, membership_type
-from tailbit.index.sql.datetimes import DAY, start_of_day
+from tailbit.index.sql.datetimes import start_of_day
 from tailbit.index.sql.literals import WHOLE, Literal
+from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.time_zones import fixed_offset
 
@@ -165,7 +166,7 @@ def _conversion(type_: DataType, common: DataType, zone: str) -> Callable[[int],
         if common.name == "decimal":
             return _rescaled(source or 0, common.scale)
     if type_.name == "date" and common.name == "timestamp_ntz":
-        return lambda value: value * DAY
+        return lambda value: value * DAY_US
     if type_.name == "date" and common.name == "timestamp":
         return lambda value: start_of_day(value, zone)
     if type_.name == "timestamp_ntz" and common.name == "timestamp":

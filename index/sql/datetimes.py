@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 
+from tailbit.tables.date_text import DAY_US
 from tailbit.tables.partition_values import days_of
 from tailbit.tables.time_zones import check_zone, first_instant, to_instant
 
-DAY = 86_400_000_000
 _BLANK = "".join(map(chr, [*range(33), 127]))
 _DATE = re.compile(r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL | re.ASCII)
 _TIMESTAMP = re.compile(
@@ -55,7 +55,7 @@ def parse_timestamp(text: str, zone: str | None) -> int:
         raise ValueError(text)
     fraction = int((found.group(8) or "").ljust(6, "0")[:6])
     days = days_of(_signed(sign, year), int(month or 1), int(day or 1))
-    local = days * DAY + (hour * 3600 + minute * 60 + second) * 1_000_000 + fraction
+    local = days * DAY_US + (hour * 3600 + minute * 60 + second) * 1_000_000 + fraction
     named = found.group(9)
     own = None if named is None else named.strip(_BLANK[:-1])
     if own is not None:
@@ -72,4 +72,4 @@ def _signed(sign: str, year: str) -> int:
 
 def start_of_day(days: int, zone: str) -> int:
     """The first instant of a day in a zone: after the gap, where clocks jumped over midnight."""
-    return first_instant(days * DAY, zone)
+    return first_instant(days * DAY_US, zone)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NoReturn
 
-from tailbit.errors import ColumnTypeError
-from tailbit.index.keys import key_type_of
+from tailbit.index.keys import key_type_of_column
 from tailbit.index.sql import literals
 from tailbit.index.sql.casts import cast
 from tailbit.index.sql.literals import WHOLE, Literal
@@ -111,11 +110,7 @@ class OperandReader:
         Raises:
             ColumnTypeError: they cannot.
         """
-        reason = "it can only be asked for IS [NOT] NULL"
-        try:
-            key_type_of(column.type)
-        except ColumnTypeError as wrong:
-            raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason) from wrong
+        key_type_of_column(column, reason="it can only be asked for IS [NOT] NULL")
         return column
 
     def _unknown(self, node: Tree) -> NoReturn:

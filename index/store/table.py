@@ -37,6 +37,13 @@ from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage, open_storage
 from tailbit.tables.table import Table
 
+INDEX_FOLDER = "_tailbit"
+
+
+def index_path(table: str, index: str | None = None) -> str:
+    """Where the index of a table is: as given, else `_tailbit` below the table."""
+    return index if index is not None else f"{table.rstrip('/')}/{INDEX_FOLDER}"
+
 
 @dataclass(frozen=True)
 class _Known:

@@ -7,7 +7,6 @@ blocks of 65,536 positions become Roaring containers, and these become bitmaps.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +20,7 @@ from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.roaring.coding import CodedColumn, Coding
 from tailbit.index.roaring.containers import BLOCK, Block, containers
 from tailbit.index.roaring.serialize import bitmaps
+from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import DataFile, open_data_file, read_columns
 from tailbit.tables.partition_values import partition_array
@@ -48,7 +48,7 @@ class DataFiles:
     def __init__(self, storage: Storage, columns: Sequence[Column]) -> None:
         self._storage = storage
         self._coded = [c for c in columns if not c.partition]
-        self._open: OrderedDict[str, DataFile] = OrderedDict()
+        self._open: Cache[str, DataFile] = Cache(_OPEN_FILES, dropped=DataFile.close)
 
     def open(self, slice_: FileSlice) -> DataFile:
         """The data file of a slice.
@@ -56,13 +56,11 @@ class DataFiles:
         Raises:
             DataFileError: missing, of another size than the log says, or not Parquet.
         """
-        file = self._open.pop(slice_.path, None)
-        if file is None:
-            file = open_data_file(self._storage, slice_.path, slice_.size, self._coded)
-        self._open[slice_.path] = file
-        if len(self._open) > _OPEN_FILES:
-            self._open.popitem(last=False)[1].close()
-        return file
+
+        def opened() -> tuple[DataFile, int]:
+            return open_data_file(self._storage, slice_.path, slice_.size, self._coded), 1
+
+        return self._open.get(slice_.path, opened)
 
     def values(self, slice_: FileSlice, rows: int, column: Column) -> Iterator[pa.ChunkedArray]:
         """All values of a column in row order, about `_ROWS_AT_ONCE` at a time; strings may come as codes."""

@@ -19,12 +19,12 @@ import numpy as np
 import orjson
 
 from tailbit.errors import MalformedLogError
+from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType, FileBounds
 from tailbit.tables.partition_values import parse_micros
 
 _NUM_RECORDS = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d{1,18})\s*[,}]')
 
-_DAY_US = 86_400_000_000
 _DOUBLE_DIGITS = 15
 """A decimal of so many digits survives being written as a double."""
 
@@ -174,7 +174,7 @@ def _value(type_: DataType, found: Any) -> Any:
         if name == "decimal":
             return _decimal(type_, found)
         if name == "date" and isinstance(found, str):
-            return parse_micros(found, "UTC") // _DAY_US
+            return parse_micros(found, "UTC") // DAY_US
         if name in ("timestamp", "timestamp_ntz") and isinstance(found, str):
             return parse_micros(found, "UTC")
     except ValueError:

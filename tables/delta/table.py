@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Concatenate, ParamSpec, TypeVar
 
 from tailbit.errors import CommitGapError
+from tailbit.tables.cache import Cache
 from tailbit.tables.delta.changes import read_changes
 from tailbit.tables.delta.log.actions import Metadata
 from tailbit.tables.delta.log.commits import DeltaLog
@@ -58,10 +58,10 @@ class DeltaTable(Table):
     storage: Storage
     log: DeltaLog = field(init=False, repr=False)
     _clock: Clock = field(init=False, repr=False)
-    _snapshots: OrderedDict[Version, tuple[Stat | None, DeltaSnapshot]] = field(
-        default_factory=OrderedDict, repr=False
+    _snapshots: Cache[Version, tuple[Stat | None, DeltaSnapshot]] = field(
+        default_factory=lambda: Cache(_KEPT_SNAPSHOTS), repr=False
     )
-    _ids: OrderedDict[tuple[Version, str], str] = field(default_factory=OrderedDict, repr=False)
+    _ids: Cache[tuple[Version, str], str] = field(default_factory=lambda: Cache(_KEPT_IDS), repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -128,24 +128,22 @@ class DeltaTable(Table):
         return self._keep(replace(found, timestamp_ms=time))
 
     def _kept(self, version: Version) -> DeltaSnapshot | None:
-        if version not in self._snapshots:
+        kept = self._snapshots.held(version)
+        if kept is None:
             return None
-        stat, snapshot = self._snapshots[version]
+        stat, snapshot = kept
         if self._stat(version) != stat:
-            del self._snapshots[version]
+            self._snapshots.forget(lambda other: other == version)
             return None
-        self._snapshots.move_to_end(version)
         return snapshot
 
     def _keep(self, snapshot: DeltaSnapshot) -> DeltaSnapshot:
-        self._snapshots[snapshot.version] = (self._stat(snapshot.version), snapshot)
-        while len(self._snapshots) > _KEPT_SNAPSHOTS:
-            self._snapshots.popitem(last=False)
+        self._snapshots.hold(snapshot.version, (self._stat(snapshot.version), snapshot))
         return snapshot
 
     def _nearest(self, version: Version) -> DeltaSnapshot | None:
         """The snapshot of a version from a kept one shortly before it; None where that cannot be."""
-        near = [v for v in self._snapshots if version - _NEAR <= v < version]
+        near = [v for v, _ in self._snapshots.items() if version - _NEAR <= v < version]
         before = self._kept(max(near)) if near else None
         if before is None:
             return None
@@ -200,16 +198,12 @@ class DeltaTable(Table):
         digest = self.log.sha256(version)
         if digest is None:
             return None
-        key = (version, digest)
-        if key not in self._ids:
-            self._ids[key] = self._table_id(version)
-            while len(self._ids) > _KEPT_IDS:
-                self._ids.popitem(last=False)
-        return Fingerprint(version, digest, self._ids[key])
+        table_id = self._ids.get((version, digest), lambda: (self._table_id(version), 1))
+        return Fingerprint(version, digest, table_id)
 
     def _table_id(self, version: Version) -> str:
         """The metaData id at a version: from a near version whose id is known, else from the log."""
-        known = {v: s.table_id for v, (_, s) in self._snapshots.items()} | {
+        known = {v: snapshot.table_id for v, (_, snapshot) in self._snapshots.items()} | {
             v: i for (v, _), i in self._ids.items()
         }
         near = min(known, key=lambda v: abs(v - version), default=None)

@@ -77,18 +77,18 @@ def test_sets_intersect_unite_and_invert_as_their_members_do(case: tuple[ValueSe
         assert one.touches(None, value)
 
 
-def selected(ranges: KeyRanges, keys: list[bytes | None]) -> tuple[list[bool], list[bool]]:
+def selected(wanted: ValueSet, ranges: KeyRanges, keys: list[bytes | None]) -> tuple[list[bool], list[bool]]:
     """Where a set of values is sure and where it may be, of keys, as an index reads ranges."""
     within = [
         [key is not None and any(_in(r, key) for r in part) for key in keys]
         for part in (ranges.sure, ranges.maybe)
     ]
     sure, maybe = within[0], [a or b for a, b in zip(*within, strict=True)]
-    if ranges.complement:
+    if wanted.complement:
         sure, maybe = (
             [k is not None and not m for k, m in zip(keys, part, strict=True)] for part in (maybe, sure)
         )
-    null = [key is None and ranges.nulls for key in keys]
+    null = [key is None and wanted.nulls for key in keys]
     return [s or n for s, n in zip(sure, null, strict=True)], [
         m or n for m, n in zip(maybe, null, strict=True)
     ]
@@ -103,7 +103,7 @@ def _in(found: tuple[bytes | None, bool, bytes | None, bool], key: bytes) -> boo
 @given(st.lists(SOME_BYTES | st.none()), sets(SOME_BYTES))
 def test_ranges_of_keys_bound_the_rows_of_a_set(values: list[bytes | None], wanted: ValueSet) -> None:
     keys = encode_array(pa.array(values, pa.binary()), "binary").to_pylist()
-    sure, maybe = selected(key_ranges(wanted, "binary", "binary"), keys)
+    sure, maybe = selected(wanted, key_ranges(wanted, "binary", "binary"), keys)
     truth = [wanted.contains(v) for v in values]
     assert all(s <= t <= m for s, t, m in zip(sure, truth, maybe, strict=True))
     assert all(s == m for s, m, v in zip(sure, maybe, values, strict=True) if v is None or len(v) <= 256)
@@ -119,9 +119,9 @@ def test_ranges_of_narrower_keys_hold_the_rows_of_a_set(
         (hundredths, "decimal(2)", [v * 100 for v in values]),
     ):
         truth = [wanted.contains(v) for v in scaled]
-        assert selected(key_ranges(wanted, current, "integer"), keys.to_pylist()) == (truth, truth)
+        assert selected(wanted, key_ranges(wanted, current, "integer"), keys.to_pylist()) == (truth, truth)
         widened = widen_keys(keys, "integer", current).to_pylist()
-        assert selected(key_ranges(wanted, current, current), widened) == (truth, truth)
+        assert selected(wanted, key_ranges(wanted, current, current), widened) == (truth, truth)
 
 
 def delta_schema() -> Schema:

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,6 @@ from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.bitmap_index.row_group import KeyRange, RowGroup, read_bitmap
 from tailbit.index.kinds.bitmap_index.written import check_bitmaps
 from tailbit.index.model import IndexFile
-from tailbit.index.parquet.cache import Cache
 from tailbit.index.parquet.index_file import (
     open_index_file,
     reopen_index_file,
@@ -33,6 +32,7 @@ from tailbit.index.parquet.index_file import (
     write_parquet,
 )
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
+from tailbit.tables.cache import Cache
 from tailbit.tables.storage import Storage
 
 NAME = "bitmap_index"
@@ -138,7 +138,7 @@ class _Place(NamedTuple):
 CACHE_BYTES = 256 << 20
 """Bytes of postings that one process keeps, serialized and decoded ones taken together."""
 
-POSTINGS = Cache(CACHE_BYTES)
+POSTINGS: Cache[tuple[str, str | int], Any] = Cache(CACHE_BYTES)
 """What this process has read of segments."""
 
 
@@ -206,7 +206,10 @@ class Segment:
 
     def keys(self, column: str) -> tuple[pa.BinaryArray, npt.NDArray[np.int64]]:
         """Keys of a column (null, for NULL, first) and their cardinalities; no bitmap is read."""
-        return POSTINGS.get((self._name, column), lambda: self._read_keys(column))
+        keys: tuple[pa.BinaryArray, npt.NDArray[np.int64]] = POSTINGS.get(
+            (self._name, column), lambda: self._read_keys(column)
+        )
+        return keys
 
     def postings(self, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap]]]:
         """Keys of a column (null, for NULL, first) and their postings, a row group at a time, not cached."""
@@ -240,7 +243,8 @@ class Segment:
         return self._directory[1].get(column, ([], []))
 
     def _group(self, number: int) -> RowGroup:
-        return POSTINGS.get((self._name, number), lambda: self._read_group(number))
+        group: RowGroup = POSTINGS.get((self._name, number), lambda: self._read_group(number))
+        return group
 
     def _read_group(self, number: int) -> tuple[RowGroup, int]:
         group = RowGroup(self._read([number], _STORED), self.rows, self.path)

@@ -8,11 +8,11 @@ was dropped and re-created, or restored from a backup) everything known is forgo
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tailbit.errors import CommitGapError, MalformedLogError, NotATableError
+from tailbit.tables.cache import Cache
 from tailbit.tables.delta.log.actions import Actions, parse_actions
 from tailbit.tables.delta.log.listing import LOG, Listing, commit_name
 from tailbit.tables.delta.log.protocol import check_configuration, check_protocol
@@ -34,8 +34,8 @@ class DeltaLog:
     _listing: Listing | None = field(default=None, repr=False)
     _head: Version = -1
     _head_stat: Stat | None = None
-    _commits: OrderedDict[tuple[Version, Stat | None], Actions] = field(
-        default_factory=OrderedDict, repr=False
+    _commits: Cache[tuple[Version, Stat | None], Actions] = field(
+        default_factory=lambda: Cache(_KEPT_COMMITS), repr=False
     )
 
     def head(self) -> Version:
@@ -91,9 +91,9 @@ class DeltaLog:
             UnsupportedFeatureError: it demands a feature that is not understood.
         """
         key = (version, self._stat(version))
-        if key in self._commits:
-            self._commits.move_to_end(key)
-            return self._commits[key]
+        known = self._commits.held(key)
+        if known is not None:
+            return known
         data = self.commit_bytes(version)
         actions = parse_actions(data, commit_name(version))
         if actions.protocol is not None:
@@ -101,9 +101,7 @@ class DeltaLog:
         if actions.metadata is not None:
             check_configuration(actions.metadata.configuration, self.storage.root, version)
         if len(data) <= _KEPT_COMMIT_BYTES:
-            self._commits[key] = actions
-            while len(self._commits) > _KEPT_COMMITS:
-                self._commits.popitem(last=False)
+            self._commits.hold(key, actions)
         return actions
 
     def in_commit_timestamp(self, version: Version) -> int | None:
@@ -113,7 +111,7 @@ class DeltaLog:
             CommitGapError: the commit is not in the log.
             MalformedLogError: it cannot be parsed.
         """
-        if (version, self._stat(version)) not in self._commits:
+        if self._commits.held((version, self._stat(version))) is None:
             found = self._first_line(version)
             if found is not None and found.info:
                 return found.in_commit_timestamp

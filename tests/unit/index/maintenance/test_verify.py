@@ -235,7 +235,7 @@ def test_a_damaged_file_of_the_index_is_named(path: str, kind: str, harm: Callab
 def test_a_verification_does_not_fill_the_cache_that_questions_share(path: str) -> None:
     POSTINGS.clear()
     assert found(path) == []
-    assert not POSTINGS._held
+    assert not POSTINGS.items()
 
 
 def test_a_sample_is_repeatable(path: str) -> None:

@@ -1,0 +1,74 @@
+"""The least recently used goes first: what was read or opened, kept up to a limit; threads share it."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Cache(Generic[K, V]):
+    """Values by key, bounded by the sum of the sizes that are given with them; by default each counts one.
+
+    The last value stays, however large. `dropped` is told each value that makes room for others.
+    """
+
+    def __init__(self, limit: int, dropped: Callable[[V], object] | None = None) -> None:
+        self._limit, self._size = limit, 0
+        self._dropped = dropped
+        self._held: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: K, load: Callable[[], tuple[V, int]]) -> V:
+        """What is held under a key, else what `load` returns with its size; two threads may load one key."""
+        held = self.held(key)
+        if held is not None:
+            return held
+        value, size = load()
+        return self.hold(key, value, size)
+
+    def held(self, key: K) -> V | None:
+        """What is held under a key, which then counts as just used; else None."""
+        with self._lock:
+            held = self._held.get(key)
+            if held is None:
+                return None
+            self._held.move_to_end(key)
+            return held[0]
+
+    def hold(self, key: K, value: V, size: int = 1) -> V:
+        """Hold a value, unless another thread was first with this key; return `value`."""
+        gone: list[V] = []
+        with self._lock:
+            if key not in self._held:
+                self._held[key] = (value, size)
+                self._size += size
+            while self._size > self._limit and len(self._held) > 1:
+                _, (oldest, its) = self._held.popitem(last=False)
+                self._size -= its
+                gone.append(oldest)
+        if self._dropped is not None:
+            for oldest in gone:
+                self._dropped(oldest)
+        return value
+
+    def items(self) -> list[tuple[K, V]]:
+        """All that is held, the least recently used first; none of it counts as used by this."""
+        with self._lock:
+            return [(key, value) for key, (value, _) in self._held.items()]
+
+    def clear(self) -> None:
+        """Hold nothing: the next question reads again."""
+        with self._lock:
+            self._held.clear()
+            self._size = 0
+
+    def forget(self, keys: Callable[[K], bool]) -> None:
+        """Free what is held under the keys for which `keys` is true. Cost: a pass over all keys."""
+        with self._lock:
+            for key in [key for key in self._held if keys(key)]:
+                self._size -= self._held.pop(key)[1]
