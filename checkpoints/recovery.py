@@ -3,6 +3,9 @@
 One decision table for every start and every batch. The ledger in the index decides; the Spark checkpoint
 is only a cache of progress, and the source log the only fact.
 
+The index is derived. The source log is the only fact: deleting the index or the Spark checkpoint costs time,
+never data, and the source table is never written to.
+
 | situation | known by | the stream goes on |
 |---|---|---|
 | fresh | nothing recorded, nothing remembered | round 1 with a snapshot of the head |

@@ -2,6 +2,9 @@
 
 The one path for a first build, a tail, a replay, an overlap and a resync: recorded state against wanted
 state, the difference cut into tasks, one commit of effect and record of effect.
+
+Once and only once. Whatever is killed, replayed, duplicated or started twice, the index equals one built
+without the fault.
 """
 
 from __future__ import annotations

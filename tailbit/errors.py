@@ -1,5 +1,8 @@
 """Every error of tailbit: what was found, where, what was expected, and what to do.
 
+Refuse by name, never guess. A table feature, type, file or predicate that is not understood is a named error
+with a remedy, or a file or column that is scanned; it is never skipped in silence.
+
 All are raised with keyword fields that survive pickling, since they cross process boundaries
 (Spark planner and workers). `retryable` says whether doing the same thing again can help.
 """

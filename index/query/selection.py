@@ -4,6 +4,9 @@ Input: a bound predicate and a `Coverage`. A selection first evaluates the bitma
 then rechecks on the data the rows that the index leaves open, and scans the uncovered files with the same
 semantics. Count, facets, rows, explanations and outputs to other tools stand on it.
 
+Right at any lag. For every readable version of the table, every predicate and every state of the index
+(absent, half built, behind, complete), the answer is what Spark SQL returns at that version.
+
 Per file it yields what other tools need: the slice and the positions, beside the schema and the version.
 """
 

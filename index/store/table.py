@@ -163,6 +163,9 @@ class MetadataTable:
     ) -> None:
         """Make all of it visible in one commit, or nothing.
 
+        Effect and record of effect are one commit. Bitmaps, file records and the covered version become
+        visible together or not at all.
+
         `records` may be rows of kind `files`, where there are very many. `files` are written already;
         `ledger` None carries the present one forward. Every record and the ledger get the next `seq`,
         whatever they carry. The ledger is replaced, not piled up: one file of it is live.

@@ -1,4 +1,8 @@
-"""What is missing between the recorded state and the wanted one, and how it is cut into tasks. Pure."""
+"""What is missing between the recorded state and the wanted one, and how it is cut into tasks. Pure.
+
+Cost follows change. Indexing a commit costs what the commit changed; a question costs what it touches;
+neither grows with history.
+"""
 
 from __future__ import annotations
 

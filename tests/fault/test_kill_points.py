@@ -92,7 +92,7 @@ def run_indexer(table: str, index: str, fault: str = "") -> subprocess.Popen[str
     [(fault, 1) for fault in Fault if fault not in OF_SPARK] + [(fault, 4) for fault in LATER],
     ids=lambda at: at.value if isinstance(at, Fault) else str(at),
 )
-def test_an_index_killed_at_a_named_point_equals_one_built_without_the_fault(
+def test_once_and_only_once_an_index_killed_at_a_named_point_equals_one_built_without_the_fault(
     case: Case, tmp_path: Path, fault: Fault, passes: int
 ) -> None:
     index = str(tmp_path / "index")

@@ -27,7 +27,7 @@ PREPARED = ("hide rows", "folder copied to a backup", "log checkpoint", "append"
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_every_answer_about_any_history_is_right(seed: int) -> None:
+def test_right_at_any_lag_every_answer_about_any_history_is_right(seed: int) -> None:
     found = fuzz(seed, checks=150, each=75)
     assert found.findings == []
     assert (found.checks, found.histories) == (150, 2)

@@ -1,9 +1,15 @@
-"""docs/guarantees.md names tests that exist, and a run of the history fuzzer without a mismatch."""
+"""The six guarantees are the same words in README, page, code and tests; what the page names is there.
+
+A guarantee is a title and what it means. Both stand in README and in docs/guarantees.md and in one docstring;
+the title, in snake case, begins the name of the first test that the page lists under it.
+"""
 
 from __future__ import annotations
 
+import ast
 import datetime
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +20,53 @@ from support.fuzzer.record import BEGIN, END, Record, record
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "guarantees.md"
 NAMED = sorted(set(re.findall(r"`(tests/\S+\.py)::(test_\w+)`", PAGE.read_text(encoding="utf-8"))))
+
+
+FOLDERS = ("tailbit", "tables", "index", "checkpoints", "streaming")
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def on_the_page() -> list[tuple[str, str, str]]:
+    """Title, meaning and first named test of each guarantee."""
+    found = re.findall(
+        r"^## \d\. ([^\n]+)\n\n(.+?)\n\n- `tests/\S+::(test_\w+)`",
+        PAGE.read_text(encoding="utf-8"),
+        re.M | re.S,
+    )
+    return [(title, one_line(meaning), test) for title, meaning, test in found]
+
+
+GUARANTEES = on_the_page()
+
+
+def docstrings() -> Iterator[str]:
+    """Every docstring of the packages, each as one line."""
+    for folder in FOLDERS:
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+                    yield one_line(ast.get_docstring(node) or "")
+
+
+def test_readme_and_page_promise_the_same() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\d\. \*\*(.+?)\*\* (.+?)(?=\n\d\. |\n\n)", text, re.M | re.S)
+    assert [(title, one_line(meaning)) for title, meaning in listed] == [g[:2] for g in GUARANTEES]
+    assert len(GUARANTEES) == 6
+
+
+@pytest.mark.parametrize(("title", "meaning"), [g[:2] for g in GUARANTEES])
+def test_a_guarantee_stands_in_one_docstring(title: str, meaning: str) -> None:
+    assert sum(text.count(f"{title} {meaning}") for text in docstrings()) == 1
+
+
+@pytest.mark.parametrize(("title", "test"), [(title, test) for title, _, test in GUARANTEES])
+def test_a_guarantee_begins_the_name_of_a_test(title: str, test: str) -> None:
+    snake = re.sub(r"\W+", "_", title.lower()).strip("_")
+    assert re.fullmatch(rf"test_{snake}(_\w+)?", test)
 
 
 @pytest.mark.parametrize(("file", "test"), NAMED)

@@ -128,6 +128,24 @@ def test_a_file_added_and_removed_in_one_batch_is_never_read(table: str, index: 
     checked(table, index)
 
 
+def test_cost_follows_change_no_file_that_did_not_change_is_read(
+    table: str, index: str, tmp_path: Path
+) -> None:
+    drive = Drive(table, index, ["k", "v"])
+    drive.drain()
+    old = list(Path(table).glob("*.parquet"))
+    assert len(old) == 3
+    (tmp_path / "away").mkdir()
+    for file in old:
+        file.rename(tmp_path / "away" / file.name)
+    write_deltalake(table, rows(30), mode="append")
+    assert [(o.files, o.skipped) for o in drive.drain()] == [(1, 0)]
+    assert tailbit.open(table, index=index).where("v = 'v0' AND k >= 10").count() == 10
+    for file in old:
+        (tmp_path / "away" / file.name).rename(file)
+    checked(table, index)
+
+
 def test_a_lost_spark_checkpoint_goes_on_behind_the_covered_version(table: str, index: str) -> None:
     Drive(table, index, ["v"]).drain()
     write_deltalake(table, rows(30), mode="append")
@@ -164,6 +182,18 @@ def test_a_spark_checkpoint_of_another_table_does_no_harm(table: str, index: str
     foreign.drain()
     assert foreign.ends[0].round == 8
     checked(table, index)
+
+
+def test_the_index_is_derived_deleting_it_costs_time_never_data(table: str) -> None:
+    index = f"{table}/_tailbit"
+    before = {file: file.read_bytes() for file in Path(table).rglob("*") if file.is_file()}
+    for _ in range(2):
+        answer = tailbit.open(table).where("v = 'v1'")
+        assert (answer.count(), answer.files_scanned) == (10, 3)
+        Drive(table, index, ["k", "v"]).drain()
+        checked(table, index)
+        shutil.rmtree(index)
+    assert {file: file.read_bytes() for file in Path(table).rglob("*") if file.is_file()} == before
 
 
 def test_a_deleted_index_is_built_again_under_the_old_spark_checkpoint(table: str, index: str) -> None:

@@ -57,7 +57,9 @@ def newer_release(folder: Path) -> Path:
 
 
 @pytest.mark.supports("Table features", "a reader feature that is not known", "refused")
-def test_the_feature_the_version_and_the_remedy_are_named(table: DeltaBuilder) -> None:
+def test_refuse_by_name_never_guess_the_feature_the_version_and_the_remedy_are_named(
+    table: DeltaBuilder,
+) -> None:
     before = MetadataTable.open(f"{table.path}/_tailbit").version
     with pytest.raises(
         UnsupportedFeatureError, match=r"fromTheFuture.*version 2|version 2.*fromTheFuture"
