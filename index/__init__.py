@@ -1,4 +1,4 @@
-"""Bitmaps over record positions: build, store, ask. No Spark."""
+"""The index holds bitmaps over record positions; it is written, kept and asked here, without Spark."""
 
 if __name__ != "tailbit.index":
     raise ImportError("import tailbit.index, not index: the folder is the package tailbit.index")

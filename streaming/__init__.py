@@ -1,4 +1,4 @@
-"""The only composer of Spark: source, foreachBatch, job."""
+"""A Spark Structured Streaming query tails the log of a table and brings the index up to it."""
 
 from __future__ import annotations
 

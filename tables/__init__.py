@@ -1,4 +1,4 @@
-"""What a lakehouse table says: versions, file slices, changes between versions; a folder a format."""
+"""A lakehouse table says which versions it has, which file slices each holds, and what changed between."""
 
 if __name__ != "tailbit.tables":
     raise ImportError("import tailbit.tables, not tables: the folder is the package tailbit.tables")

@@ -1,4 +1,4 @@
-"""Row-level Roaring bitmap indexes for open lakehouse tables.
+"""tailbit keeps row-level Roaring bitmap indexes beside open lakehouse tables, and answers from them.
 
 `tailbit.open(table).where("carrier = 'UA'").count()` asks; `tailbit.streaming.start(spark, table,
 columns=[...])` keeps the index.

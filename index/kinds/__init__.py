@@ -1,1 +1,1 @@
-"""The record kinds of the index table: the rows of each, and how they are written, read and merged."""
+"""A record kind owns its name and schema, and says how its rows are written, read, merged and checked."""

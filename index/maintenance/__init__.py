@@ -1,1 +1,1 @@
-"""What keeps an index small and sound: verify, merge, vacuum, alter."""
+"""An index is made, altered, verified, merged and vacuumed."""

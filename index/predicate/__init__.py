@@ -1,1 +1,1 @@
-"""Where a predicate is TRUE, as sets of values: asked of keys, rows, statistics and partitions."""
+"""A predicate is a tree of value sets: where it is TRUE, asked of keys, rows, statistics and partitions."""

@@ -1,1 +1,1 @@
-"""A predicate meets one snapshot and the index: coverage, bounds, answers."""
+"""A predicate meets one snapshot and the index: what it selects is found, counted, explained and read."""

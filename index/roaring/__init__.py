@@ -1,1 +1,1 @@
-"""The build kernel: the codes of a column become portable Roaring bitmaps."""
+"""The codes of a column become portable Roaring bitmaps: this is the build kernel."""

@@ -1,1 +1,1 @@
-"""The index table as a whole: its live files, its state in memory, and its commits."""
+"""The metadata table is one Delta table: it is opened, held in memory and committed to here."""

@@ -1,1 +1,1 @@
-"""Delta tables: the log read as versions, changes and times; deletion vectors, statistics, schema."""
+"""The log of a Delta table is read as snapshots, changes and times, a deletion vector as hidden rows."""

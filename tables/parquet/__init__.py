@@ -1,1 +1,1 @@
-"""Data files of a table: footers, leaves, decoded columns, chosen rows."""
+"""A data file is opened if its footer agrees with itself; its columns are decoded as the table means them."""

@@ -1,1 +1,1 @@
-"""The command line: one command a question, and those that keep an index."""
+"""The command line has one command a question, and commands that keep an index."""

@@ -1,1 +1,1 @@
-"""The demo: a live table is written and indexed at once, the indexer is killed, Spark is the judge."""
+"""The demo writes and indexes a live table at once, kills the indexer, and lets Spark judge the answers."""

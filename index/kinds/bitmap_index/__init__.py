@@ -1,1 +1,1 @@
-"""Kind `bitmap_index`: postings of columns over a row space, in segments."""
+"""The kind `bitmap_index` keeps postings: where in a row space a column has which value."""

@@ -1,1 +1,1 @@
-"""Kind `files`: what the index has done with each data file of the source."""
+"""The kind `files` keeps what the index has done with each data file of the source."""

@@ -1,1 +1,1 @@
-"""What a Delta log says: its files by version, the actions of commits, log checkpoints, the protocol gate."""
+"""The files of a Delta log are listed, read and checked; what it demands of readers is met or refused."""
