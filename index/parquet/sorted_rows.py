@@ -1,4 +1,16 @@
-"""Sorted index files read side by side, so that what belongs to one key meets in one small table."""
+"""Sorted index files read side by side, so that what belongs to one key meets in one small table.
+
+Eight rows by hand, two files of two batches each:
+
+    file 1        A B D | E
+    file 2        A C | D F
+
+    heads         ends at      table
+    A B D, A C    C            A B A C      D stays: file 2 may still hold a D
+    D, D F        D            D D
+    E, F          E            E
+    F             F            F
+"""
 
 from __future__ import annotations
 

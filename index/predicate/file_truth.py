@@ -1,4 +1,23 @@
-"""What partition values and statistics alone say of many files at once: all rows, none, or some may match."""
+"""What partition values and statistics alone say of many files at once: all rows, none, or some may match.
+
+Eight files by hand; `region` is a partition column, and the log has the least and the greatest `x` of most:
+
+    file                    0      1      2      3      4      5      6      7
+    region                  EU     EU     EU     NULL   US     US     EU     US
+    x from, to              0, 5   11, 20 5, 15  0, 20  0, 5   11, 20 -      -
+
+    region = 'EU' AND x > 10
+      all_rows
+      no_row                                     x      x      x             x
+      can_match                    x      x                           x
+
+    region = 'EU' OR x > 10
+      all_rows              x      x      x                           x
+      no_row
+      can_match             x      x      x      x             x      x      x
+
+Bounds of `x` never make a predicate TRUE of a whole file; they leave out file 0 under AND, file 4 under OR.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,25 @@ Every container takes the smallest of its three forms (array, bitset, runs), as 
 but runs are not looked for in a sorted block where at most one position in 64 has a neighbour of its code.
 What is no container of runs is read by its cardinality alone: an array up to 4,096 positions, a bitset above.
 Sizes cannot tell the two apart, since an array of 4,096 has as many words as a bitset.
+
+A block of eight positions by hand, three codes:
+
+    position             0   1   2   3   4   5   6   7
+    code                 1   0   2   2   2   2   0   1
+
+    by comparing  bits of code 0    0 1 0 0 0 0 1 0      2 positions in 2 runs
+                          code 1    1 0 0 0 0 0 0 1      2 positions in 2 runs
+                          code 2    0 0 1 1 1 1 0 0      4 positions in 1 run
+
+    by sorting    codes             0  0  1  1  2  2  2  2
+                  positions         1  6  0  7  2  3  4  5
+                  apart             x  x  x  x  x               no neighbour of the one before
+                  first             0     2     4               where each container begins
+
+    both give     code      0        1        2
+                  counts    2        2        4
+                  runs      no       no       yes               three words of runs beat four of an array
+                  words     1 6      0 7      1 2 3             one run: from 2, and 3 more
 Source: https://github.com/RoaringBitmap/RoaringFormatSpec.
 """
 

@@ -5,6 +5,17 @@ of a run-optimised `BitMap`, laid out by code without a step per row or code: wh
 arithmetic.
 Memory: the containers (two bytes a row, some twenty a container) and `SLAB_BYTES` of output.
 
+The eight positions that `containers` works through by hand, as words (two bytes each):
+
+    code   cookie        containers   flags   number, count - 1   offset   container     bytes
+    0      12346 0       1 0                  0 1                 16 0     1 6           20
+    1      12346 0       1 0                  0 1                 16 0     0 7           20
+    2      12347 0                    1       0 3                          1 2 3         15
+
+Code 2 has a run container, so its second word is the number of containers less one, and the flags say which
+containers are of runs. They take one byte: a padding byte is laid out behind it and taken out at the end.
+A bitmap with runs has no offsets below four containers.
+
 Source: https://github.com/RoaringBitmap/RoaringFormatSpec.
 """
 

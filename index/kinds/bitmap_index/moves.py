@@ -2,6 +2,17 @@
 
 A claim is `[base, base + rows)` of a row space. Positions outside the kept claims vanish; neighbours that
 stay neighbours move together, so a row space without gaps costs one mask and one shift per bitmap.
+
+Eight rows by hand: a row space of files a, b and c, of which b is dropped, and then a row space of file d.
+
+    old position     0    1    2    3    4    5    6    7    |    0    1    2
+    file, row        a 0  a 1  a 2  b 0  b 1  b 2  c 0  c 1  |  d 0  d 1  d 2
+    starts, ends     [0, 3) and [6, 8)                       |  [0, 3)
+    targets          0 and 3                                 |  5
+    new position     0    1    2    -    -    -    3    4    |    5    6    7
+
+    posting of UA    {0 2 4 7} becomes {0 2 4}               |  {1} becomes {6}; united: {0 2 4 6}
+    posting of AA    {3} vanishes: a single position is moved as a number, with all others of its kind
 """
 
 from __future__ import annotations

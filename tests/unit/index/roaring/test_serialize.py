@@ -86,3 +86,12 @@ def test_more_codes_than_a_block_has_positions() -> None:
 def test_slabs_of_any_size_hold_the_same_bitmaps() -> None:
     codes = np.sort(random_codes(3 * BLOCK, 90))
     assert serialized(codes, 90, slab_bytes=1) == serialized(codes, 90, slab_bytes=1 << 30)
+
+
+def test_the_eight_positions_of_the_docstring_are_laid_out_as_it_says() -> None:
+    made = serialized(np.array([1, 0, 2, 2, 2, 2, 0, 1], dtype=np.uint32), 3)
+    words = [np.frombuffer(bitmap, "<u2").tolist() for bitmap in made[:2]]
+    assert words == [[12346, 0, 1, 0, 0, 1, 16, 0, 1, 6], [12346, 0, 1, 0, 0, 1, 16, 0, 0, 7]]
+    assert made[2][:5] == np.array([12347, 0], "<u2").tobytes() + b"\x01"
+    assert np.frombuffer(made[2][5:], "<u2").tolist() == [0, 3, 1, 2, 3]
+    assert len(made[2]) == 15

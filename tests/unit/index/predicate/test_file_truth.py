@@ -1,0 +1,55 @@
+"""The worked example of the module: eight files judged by their log alone."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tailbit.index.predicate.file_truth import FileTruths
+from tailbit.index.sql.bind import bind
+from tailbit.tables.delta.schema import parse_schema
+from tailbit.tables.delta.statistics import DeltaStatistics
+from tailbit.tables.model import FileSlice
+
+FIELDS = [
+    {"name": n, "type": t, "nullable": True, "metadata": {}}
+    for n, t in [("region", "string"), ("x", "integer")]
+]
+SCHEMA = parse_schema(json.dumps({"type": "struct", "fields": FIELDS}), ("region",), {}, "test")
+FILES = [
+    ("EU", (0, 5)),
+    ("EU", (11, 20)),
+    ("EU", (5, 15)),
+    (None, (0, 20)),
+    ("US", (0, 5)),
+    ("US", (11, 20)),
+    ("EU", None),
+    ("US", None),
+]
+
+
+def slice_of(region: str | None, bounds: tuple[int, int] | None) -> FileSlice:
+    stats = None
+    if bounds:
+        low, high = bounds
+        text = {"numRecords": 9, "minValues": {"x": low}, "maxValues": {"x": high}, "nullCount": {"x": 0}}
+        stats = DeltaStatistics(json.dumps(text))
+    return FileSlice("f", 1, 0, 9, {"region": region}, stats=stats)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "all_rows", "no_row", "can_match"),
+    [
+        ("region = 'EU' AND x > 10", [], [3, 4, 5, 7], [1, 2, 6]),
+        ("region = 'EU' OR x > 10", [0, 1, 2, 6], [], [0, 1, 2, 3, 5, 6, 7]),
+    ],
+)
+def test_the_eight_files_of_the_docstring_are_judged_as_it_says(
+    predicate: str, all_rows: list[int], no_row: list[int], can_match: list[int]
+) -> None:
+    truths = FileTruths(bind(predicate, SCHEMA), [slice_of(*file) for file in FILES])
+    assert np.flatnonzero(truths.all_rows).tolist() == all_rows
+    assert np.flatnonzero(truths.no_row).tolist() == no_row
+    assert np.flatnonzero(truths.can_match).tolist() == can_match
