@@ -1,4 +1,4 @@
-"""The door to the store: files of a table by relative name, whatever they lie on.
+"""Files by relative name are listed, read and written whole, wherever they lie.
 
 What stands above reads, writes, lists and deletes through `Storage` alone. A store of another kind is a
 module beside `local` and a line in `stores`.
