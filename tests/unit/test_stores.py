@@ -133,7 +133,7 @@ def test_an_index_in_memory_is_built_and_answers_as_duckdb_does(table: str, writ
     opened = check(table, written.path)
     assert opened.state == "complete"
     assert opened.where("v = 'v1'").files_scanned == 0
-    assert kind_files() >= set(MetadataTable.open(INDEX).files)
+    assert kind_files() >= set(MetadataTable.open(INDEX).state.files)
 
 
 def test_an_index_in_memory_is_merged_verified_and_vacuumed(
@@ -147,8 +147,8 @@ def test_an_index_in_memory_is_merged_verified_and_vacuumed(
     index = MetadataTable.open(INDEX)
     gone = vacuum(index, now_ms=later(2))
     assert gone
-    assert set(gone) >= before - set(index.files)
-    assert kind_files() == set(index.files)
+    assert set(gone) >= before - set(index.state.files)
+    assert kind_files() == set(index.state.files)
     assert check(table, written.path).verify().problems == []
 
 
@@ -180,9 +180,9 @@ def test_delta_rs_reads_the_log_that_was_written_through_the_store(
     assert judge.version() == index.version
     actions = pa.table(judge.get_add_actions(flatten=True)).to_pylist()
     assert {(a["path"], a["size_bytes"], a["num_records"]) for a in actions} == {
-        (f.path, f.size, f.rows) for f in index.files.values()
+        (f.path, f.size, f.rows) for f in index.state.files.values()
     }
-    assert judge.transaction_version(log_writer.app_transaction(index.index_id)) == index.seq
+    assert judge.transaction_version(log_writer.app_transaction(index.state.index_id)) == index.state.seq
     assert pa.schema(judge.schema().to_arrow()).names == index.kinds.table_schema().names
 
 
@@ -214,9 +214,9 @@ def test_a_commit_in_memory_by_one_who_slept_through_a_cleanup_is_a_conflict(
 def test_a_lower_transaction_is_never_committed_in_memory() -> None:
     index = new_index(INDEX)
     index.commit([], [], ledger(0))
-    log = StoredLog(index.storage, INDEX, index.kinds.table_schema())
+    log = StoredLog(open_storage(INDEX), INDEX, index.kinds.table_schema())
     with pytest.raises(CommitConflictError):
-        log.commit(index.version, index.index_id, index.seq, [], [], data_change=True)
+        log.commit(index.version, index.state.index_id, index.state.seq, [], [], data_change=True)
     assert MetadataTable.open(INDEX).version == index.version
 
 
@@ -225,10 +225,10 @@ def test_an_index_in_memory_is_made_once_and_where_nothing_else_is() -> None:
         MetadataTable.open(INDEX)
     index = new_index(INDEX)
     with pytest.raises(CommitConflictError):
-        MetadataTable.create(INDEX, index.settings)
+        MetadataTable.create(INDEX, index.state.settings)
     open_storage("memory://run/other").put("notes.txt", b"mine")
     with pytest.raises(ForeignIndexError, match=r"notes\.txt"):
-        MetadataTable.create("memory://run/other", index.settings)
+        MetadataTable.create("memory://run/other", index.state.settings)
 
 
 def test_a_heartbeat_in_memory_keeps_a_second_indexer_away() -> None:
