@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from tailbit.errors import ColumnTypeError
 from tailbit.tables.date_text import DAY_US
-from tailbit.tables.model import Column, DataType
+from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
 
 MAX_KEY = 256
@@ -76,19 +76,6 @@ def key_type_of(type_: DataType) -> str:
         reason = "only plain values in byte order can be compared and indexed"
         raise ColumnTypeError(column="", type=str(type_), reason=reason)
     return found
-
-
-def key_type_of_column(column: Column, reason: str | None = None) -> str:
-    """The key type of a column's values; `reason`: what the error says instead of why there is none.
-
-    Raises:
-        ColumnTypeError: values of its type have no keys; it names the column.
-    """
-    try:
-        return key_type_of(column.type)
-    except ColumnTypeError as plain:
-        why = reason if reason is not None else plain.fields["reason"]
-        raise ColumnTypeError(column=column.label, type=str(column.type), reason=why) from plain
 
 
 def scale_of(key_type: str) -> int | None:

@@ -10,11 +10,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tailbit.index.keys import key_type_of_column
+from tailbit.errors import ColumnTypeError
+from tailbit.index.keys import key_type_of
 from tailbit.tables.model import Column, FileSlice, Fingerprint, Version
 
 ROWS_PER_SPACE = 1 << 26
 """Most rows that a task or a merge lays into one row space; a larger file is alone."""
+
+
+def key_type_of_column(column: Column, reason: str | None = None) -> str:
+    """The key type of a column's values; `reason`: what the error says instead of why there is none.
+
+    Raises:
+        ColumnTypeError: values of its type have no keys; it names the column.
+    """
+    try:
+        return key_type_of(column.type)
+    except ColumnTypeError as plain:
+        why = reason if reason is not None else plain.fields["reason"]
+        raise ColumnTypeError(column=column.label, type=str(column.type), reason=why) from plain
 
 
 @dataclass(frozen=True, slots=True)

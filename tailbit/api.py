@@ -2,42 +2,35 @@
 
 `open_indexed` (as `tailbit.open`) pins nothing; each `where` binds an `Answer` to one version. Neither starts
 a JVM nor imports pyspark. The examples ask "flights", a table of eight flights, whose column `carrier` is
-indexed. The file is long since all that a table can be asked or told stands together, with its examples.
+indexed.
 """
 
 from __future__ import annotations
 
 import datetime
 import os
-import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tailbit.answer import Answer
-from tailbit.arguments import flag, function, names, number, path_text, text, whole, wrong_type
+from tailbit.arguments import flag, function, names, number, path_text, text, whole
 from tailbit.errors import (
-    CommitGapError,
-    CorruptIndexError,
-    MalformedLogError,
     NoIndexError,
     UnknownColumnError,
     UsageError,
-    VersionNotFoundError,
 )
+from tailbit.handle import Handle
 from tailbit.index.model import IndexedColumn
 from tailbit.index.predicate.tree import Constant, Node
-from tailbit.index.query.coverage import Coverage, cover
 from tailbit.index.query.damages import Damages
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind
-from tailbit.index.store.table import MetadataTable, index_path
+from tailbit.index.store.table import index_path
+from tailbit.moments import known_zone, to_millis
 from tailbit.tables import open_table
-from tailbit.tables.partition_values import parse_micros
-from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.table import Table
-from tailbit.tables.time_zones import check_zone
 
 if TYPE_CHECKING:
     from tailbit.index.maintenance.alter import Altered
@@ -73,7 +66,7 @@ def open_indexed(
 
 
 @dataclass(eq=False, repr=False)
-class IndexedTable:
+class IndexedTable(Handle):
     """A source table and what its index knows; both are looked at anew by each `where`.
 
     `index_path`: where the index is, or would be. `damage`: why an index that is there cannot be read. Cost
@@ -83,27 +76,6 @@ class IndexedTable:
     state of the index while no other does; the answers are then found side by side. Upkeep (`verify`,
     `compact`, `alter`, `vacuum`) looks at the index by itself and holds up nobody.
     """
-
-    _table: Table
-    index_path: str
-    _index: MetadataTable | None = None
-    damage: CorruptIndexError | None = None
-    _coverage: Coverage | None = field(default=None, repr=False)
-    _stale: bool = field(default=True, repr=False)
-    _trust: tuple[Any, bool] | None = field(default=None, repr=False)
-    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
-
-    def __repr__(self) -> str:
-        """The table, and what was last seen of its index, in one line; looks at nothing."""
-        ledger = None if self._index is None else self._index.state.ledger
-        seen = "damaged" if self.damage is not None else "absent" if self._index is None else self.index_path
-        covered = None if ledger is None else ledger.covered
-        return f"IndexedTable({self.path!r}, index={seen!r}, covered_version={covered})"
-
-    @property
-    def path(self) -> str:
-        """The absolute local path of the table."""
-        return self._table.root
 
     def where(
         self,
@@ -131,9 +103,9 @@ class IndexedTable:
         """
         if sql is not None:
             text("sql", sql)
-        written = zone = _known("zone", zone)
+        written = zone = known_zone("zone", zone)
         if partition_zone is not None:
-            written = _known("partition_zone", partition_zone)
+            written = known_zone("partition_zone", partition_zone)
         with self._lock:
             return self._bound(sql, version, as_of, zone, written)
 
@@ -156,24 +128,6 @@ class IndexedTable:
             return Answer(self.path, sql, selection)
         recorded = RecordedCounts.now(self._index.state, self._index.state.ledger)
         return Answer(self.path, sql, selection, self._index.state.ledger.covered, recorded)
-
-    @property
-    def state(self) -> str:
-        """What the index is now.
-
-        `absent`; `damaged`; `empty`: nothing is recorded yet; `building`: the first snapshot is being
-        indexed; `complete`; `other history`: the source log is not the one that was indexed, so questions
-        scan until the indexer has caught up.
-
-        >>> flights.state
-        'complete'
-        """
-        with self._lock:
-            if self._index is None:
-                return "absent" if self.damage is None else "damaged"
-            if self._index.state.ledger is None:
-                return "empty"
-            return str(self._index.state.ledger.state) if self._trusted() else "other history"
 
     def verify(
         self, samples: int = 200, seed: int = 0, progress: Callable[[int, int], None] | None = None
@@ -213,16 +167,6 @@ class IndexedTable:
             seed=seed,
             progress=progress,
         )
-
-    def _covered_snapshot(self, state: str) -> Snapshot:
-        """The snapshot that the index speaks of; the head where it speaks of none that can be read."""
-        ledger = self._index.state.ledger if self._index is not None else None
-        if ledger is not None and state in ("complete", "building"):
-            try:
-                return self._table.snapshot(ledger.version)
-            except (VersionNotFoundError, CommitGapError):
-                return self._table.snapshot()
-        return self._table.snapshot()
 
     def compact(self) -> int:
         """Merge small segments until none is due; the number of merges committed.
@@ -301,74 +245,12 @@ class IndexedTable:
         """The same table with an index of its own, for what takes long or commits."""
         return IndexedTable(self._table, self.index_path)
 
-    def _needed(self) -> MetadataTable:
-        with self._lock:
-            self._refresh()
-            if self._index is None:
-                raise self.damage or NoIndexError(path=self.index_path)
-            return self._index
-
     def _version(self, version: int | None, as_of: datetime.date | str | None, zone: str) -> int:
         if as_of is None:
             return self._table.head() if version is None else whole("version", version, negative=True)
         if version is not None:
             raise UsageError(reason="both a version and a time were given", hint="Give one of them.")
         return self._table.version_at(to_millis(as_of, zone))
-
-    def _refresh(self) -> None:
-        """Look at the index anew. One that cannot be read is left aside, with its `damage`, until it can.
-
-        Raises:
-            ForeignIndexError: the index path holds something else.
-            IndexFormatError: another release wrote the index.
-        """
-        with self._lock:
-            self._look()
-
-    def _look(self) -> None:
-        self.damage = None
-        try:
-            if self._index is None:
-                self._index, self._stale = MetadataTable.open(self.index_path), True
-            elif self._index.refresh():
-                self._stale = True
-        except NoIndexError:
-            self._index, self._stale = None, True
-        except CorruptIndexError as damage:
-            self._index, self._stale, self.damage = None, True, damage
-        except (MalformedLogError, CommitGapError, VersionNotFoundError) as damage:
-            self._index, self._stale = None, True
-            self.damage = CorruptIndexError(file=self.index_path, reason=str(damage))
-
-    def _trusted(self) -> bool:
-        """Whether the commit that the ledger vouches for is still in the source log as it was.
-
-        Where it is not (other history) or cannot be seen any more (cleaned up), nothing counts as covered.
-        """
-        with self._lock:
-            return self._vouched()
-
-    def _vouched(self) -> bool:
-        ledger = self._index.state.ledger if self._index is not None else None
-        if ledger is None or ledger.fingerprint is None:
-            return False
-        seen = (ledger.fingerprint, self._table.fingerprint_stat(ledger.fingerprint.version))
-        if self._trust is None or self._trust[0] != seen:
-            try:
-                found = self._table.fingerprint(ledger.fingerprint.version)
-            except (CommitGapError, VersionNotFoundError):
-                found = None
-            self._trust = (seen, found == ledger.fingerprint)
-        return self._trust[1]
-
-    def _cover(self, snapshot: Snapshot) -> Coverage:
-        """The snapshot divided by the index; kept while neither changes, extended where one does."""
-        trusted, kept = self._trusted(), self._coverage
-        state = None if self._index is None else self._index.state
-        if kept is None or self._stale or kept.snapshot is not snapshot or kept.trusted != trusted:
-            kept = self._coverage = cover(snapshot, self._table.storage, state, trusted, before=kept)
-            self._stale = False
-        return kept
 
 
 def _indexed_id(settings: Settings, schema: Schema, name: str) -> str:
@@ -386,43 +268,3 @@ def _indexed_id(settings: Settings, schema: Schema, name: str) -> str:
         indexed = ", ".join(column.label for column in settings.columns)
         hint = f"The index has {indexed}."
         raise UnknownColumnError(column=name, nearest=", nor in its index", hint=hint) from None
-
-
-def _known(name: str, zone: str) -> str:
-    """A time zone that there is.
-
-    Raises:
-        UsageError: there is no such zone, or it is no text.
-    """
-    try:
-        check_zone(text(name, zone))
-    except ValueError as unknown:
-        raise UsageError(
-            reason=f"there is no time zone {zone!r}", hint="Name it like UTC, +01:00 or Europe/Paris."
-        ) from unknown
-    return zone
-
-
-def to_millis(when: datetime.date | str, zone: str = "UTC") -> int:
-    """Milliseconds since 1970 of a time; text is ISO 8601, a date is its midnight.
-
-    Without an offset it is in `zone`.
-
-    >>> to_millis("1970-01-02"), to_millis("1970-01-01T01:00:00.5+01:00")
-    (86400000, 500)
-
-    Raises:
-        UsageError: the text is not a time, or there is no such zone.
-    """
-    _known("zone", zone)
-    if not isinstance(when, (datetime.date, str)):
-        raise wrong_type("as_of", when, "a datetime, a date or text like 2026-01-31T12:00:00")
-    try:
-        if isinstance(when, datetime.datetime) and when.tzinfo is not None:
-            return int(when.timestamp() * 1000)
-        when = when if isinstance(when, str) else when.isoformat()
-        return parse_micros(when, zone) // 1000
-    except ValueError as wrong:
-        raise UsageError(
-            reason=f"{when!r} is not a time", hint="Write it like 2026-01-31T12:00:00 or 2026-01-31."
-        ) from wrong

@@ -10,7 +10,9 @@ from tailbit.checkpoints.heartbeat import is_alive, read_heartbeat
 from tailbit.checkpoints.lag import Backlog
 from tailbit.errors import NoIndexError
 from tailbit.index.store.statistics import statistics_of
+from tailbit.tables.model import Version
 from tailbit.tables.storage import open_storage
+from tailbit.tables.table import Table
 
 _COMMITS = 10_000
 """Most commits read to say how many files and bytes are not covered."""
@@ -35,7 +37,6 @@ def status_of(path: str, index: str | None = None) -> dict[str, Any]:
     found, ledger, state = opened._index, opened._index.state.ledger, opened.state
     head = opened._table.head()
     covered = None if ledger is None or state == "other history" else ledger.covered
-    lag = Backlog(opened._table, budget=_COMMITS).lag(-1 if covered is None else covered, head)
     sizes = statistics_of(found.version, found.state)
     names = opened.indexed()
     unposted = found.state.recorded.unposted(names)
@@ -47,12 +48,7 @@ def status_of(path: str, index: str | None = None) -> dict[str, Any]:
         "state": state,
         "covered_version": covered,
         "head": head,
-        "lag": {
-            "versions": lag.versions,
-            "files": lag.files,
-            "bytes": lag.bytes,
-            "seconds": round(lag.seconds, 1),
-        },
+        "lag": _lag(opened._table, covered, head),
         "round": None if ledger is None else ledger.round,
         "uncounted_files": 0 if ledger is None else ledger.uncounted,
         "row_spaces": sizes.spaces,
@@ -60,6 +56,16 @@ def status_of(path: str, index: str | None = None) -> dict[str, Any]:
         "index_version": sizes.version,
         "index_bytes": dict(sizes.bytes),
         "indexer": running_indexer(found.path),
+    }
+
+
+def _lag(table: Table, covered: Version | None, head: Version) -> dict[str, Any]:
+    lag = Backlog(table, budget=_COMMITS).lag(-1 if covered is None else covered, head)
+    return {
+        "versions": lag.versions,
+        "files": lag.files,
+        "bytes": lag.bytes,
+        "seconds": round(lag.seconds, 1),
     }
 
 

@@ -8,6 +8,8 @@ its leaves two-valued.
 IS NULL asks where its condition is TRUE and where it is FALSE, so it holds the condition twice. The tree is
 therefore a graph: a node is negated and made two-valued once, and what stands in two places is one object
 there. Whoever walks a graph visits each object once (`shared_in` names those that have several parents).
+
+The file is long since the nodes and every rule that makes one of another belong together: each needs all.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ from tailbit.index.keys import (
     encode_array,
     is_textual,
     is_truncated,
-    key_type_of_column,
     widen_keys,
 )
 from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.model import key_type_of_column
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.row_space import SpaceView
 from tailbit.index.query.selection import Selection

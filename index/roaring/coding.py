@@ -20,18 +20,14 @@ In a wide range the keys are NULL, 10, 20, 30, and a table per chunk gives the c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.keys import encode_array, ordered_ints
-
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[Any]
-"""Unsigned integers, as narrow as the number of keys allows."""
+from tailbit.index.keys import encode_array
+from tailbit.index.roaring.collected import Codes, Ints, Keyed, Numbers, collected, distinct, narrowest
 
 _WIDEST = 1 << 24
 """The widest range of integers that gets a table of codes: 64 MB while a column is coded."""
@@ -40,40 +36,6 @@ _AS_IT_IS = 1 << 15
 """Up to this range the distance itself is the code: looking which values occur would cost more than a few
 keys too many.
 """
-
-_DIGITS = 18
-"""Decimal digits that 64 bits always hold."""
-
-_INTEGERS = (
-    pa.types.is_integer,
-    pa.types.is_date32,
-    pa.types.is_timestamp,
-    pa.types.is_floating,
-    pa.types.is_decimal128,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Collected:
-    """Rows from position `start` on, as they were collected; row i is NULL where `nulls[i]`."""
-
-    start: int
-    ids: Codes
-    nulls: npt.NDArray[np.bool_] | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Numbers(_Collected):
-    """Row i has the integer `base + ids[i]`."""
-
-    base: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Keyed(_Collected):
-    """Row i has the key `keys[ids[i]]`."""
-
-    keys: pa.BinaryArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +79,7 @@ class CodedColumn:
 
     def codes(self, start: int, end: int) -> Codes:
         """The codes of positions `start` to `end`, not included; `absent` where there is no row."""
-        out = np.full(end - start, self.absent, dtype=_narrowest(self.absent))
+        out = np.full(end - start, self.absent, dtype=narrowest(self.absent))
         for part in self.parts:
             a, b = max(start, part.start), min(end, part.start + len(part.ids))
             if a < b:
@@ -144,20 +106,20 @@ class Coding:
 
     def __init__(self, type_: pa.DataType, key_type: str) -> None:
         self._type, self._key_type = type_, key_type
-        self._parts: list[_Numbers | _Keyed] = []
+        self._parts: list[Numbers | Keyed] = []
 
     def add(self, start: int, values: pa.ChunkedArray) -> None:
         """Rows from position `start` on, in the column's Arrow type or dictionary-coded."""
         for chunk in values.chunks:
             if len(chunk):
-                self._parts.append(self._part(start, chunk))
+                self._parts.append(collected(start, chunk, self._key_type))
             start += len(chunk)
 
     def finish(self) -> CodedColumn:
         """The codes of all rows added. Cost: encodes and sorts the distinct values."""
         self._parts.sort(key=lambda part: part.start)
         some_null = int(any(part.nulls is not None for part in self._parts))
-        numbers = [part for part in self._parts if isinstance(part, _Numbers)]
+        numbers = [part for part in self._parts if isinstance(part, Numbers)]
         if numbers and len(numbers) == len(self._parts):
             self._parts.clear()
             keys, coded = self._by_distance(numbers, some_null) or self._by_number(numbers, some_null)
@@ -167,23 +129,7 @@ class Coding:
             keys = pa.concat_arrays([pa.nulls(1, pa.binary()), keys])
         return CodedColumn(keys, coded)
 
-    def _part(self, start: int, chunk: pa.Array) -> _Numbers | _Keyed:
-        if any(test(chunk.type) for test in _INTEGERS):
-            part = _distances(start, chunk)
-            if part is not None:
-                return part
-        return self._dictionary_part(start, chunk)
-
-    def _dictionary_part(self, start: int, chunk: pa.Array) -> _Keyed:
-        if pa.types.is_dictionary(chunk.type) and chunk.dictionary.null_count:
-            chunk = chunk.dictionary_decode()
-        nulls = np.asarray(chunk.is_null()) if chunk.null_count else None
-        coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        indices = coded.indices.fill_null(0) if nulls is not None else coded.indices
-        ids = np.asarray(indices).astype(_narrowest(len(coded.dictionary)))
-        return _Keyed(start, ids, nulls, encode_array(coded.dictionary, self._key_type))
-
-    def _by_distance(self, parts: list[_Numbers], first: int) -> _Coded | None:
+    def _by_distance(self, parts: list[Numbers], first: int) -> _Coded | None:
         """Each part with its window of one table over the whole range of integers; None for a wide range."""
         bases = [part.base for part in parts]
         widths = [int(part.ids.max()) + 1 for part in parts]
@@ -197,14 +143,14 @@ class Coding:
         present = np.zeros(span, dtype=np.bool_)
         for part in parts:
             present[part.base - low :][part.ids] = True
-        distinct = np.flatnonzero(present)
+        occurring = np.flatnonzero(present)
         table = np.cumsum(present, dtype=np.int32) + np.int32(first - 1)
-        table = table.astype(_narrowest(len(distinct) + first))
+        table = table.astype(narrowest(len(occurring) + first))
         windows = [table[base - low : base - low + width] for base, width in zip(bases, widths, strict=True)]
         coded = [CodedPart(p.start, p.ids, p.nulls, w) for p, w in zip(parts, windows, strict=True)]
-        return self._keys(distinct + low), coded
+        return self._keys(occurring + low), coded
 
-    def _by_number(self, parts: list[_Numbers], first: int) -> _Coded:
+    def _by_number(self, parts: list[Numbers], first: int) -> _Coded:
         """Each part with a table from its own distinct integers to their places among all integers.
 
         Memory: a part's distances are freed as soon as its places are known.
@@ -212,7 +158,7 @@ class Coding:
         own, placed = [], []
         while parts:
             part = parts.pop(0)
-            numbers, ids = _distinct(part)
+            numbers, ids = distinct(part)
             own.append(numbers)
             placed.append((part.start, ids, part.nulls))
             del part
@@ -224,7 +170,7 @@ class Coding:
             # Sorted, the numbers are found side by side; and each piece is freed once it is placed.
             numbers = own.pop(0)
             order = np.argsort(numbers)
-            table = np.empty(len(numbers), dtype=_narrowest(len(every) + first))
+            table = np.empty(len(numbers), dtype=narrowest(len(every) + first))
             table[order] = np.searchsorted(every, numbers[order]) + first
             coded.append(CodedPart(start, ids, nulls, table))
         return self._keys(every), coded
@@ -247,7 +193,7 @@ class Coding:
         every = coded.chunk(0).dictionary if coded.num_chunks else _NO_KEYS
         indices = np.concatenate([_NONE, *(np.asarray(chunk.indices) for chunk in coded.chunks)])
         order = sorted_order(every)
-        rank = np.empty(len(order), dtype=_narrowest(len(order) + first))
+        rank = np.empty(len(order), dtype=narrowest(len(order) + first))
         rank[order] = np.arange(first, len(order) + first)
         out, end = [], 0
         for part in parts:
@@ -258,20 +204,11 @@ class Coding:
             end += len(part.keys)
         return every.take(pa.array(order)), out
 
-    def _keyed(self, part: _Numbers | _Keyed) -> _Keyed:
-        if isinstance(part, _Keyed):
+    def _keyed(self, part: Numbers | Keyed) -> Keyed:
+        if isinstance(part, Keyed):
             return part
-        numbers, ids = _distinct(part)
-        return _Keyed(part.start, ids, part.nulls, self._keys(numbers))
-
-
-def _distinct(part: _Numbers) -> tuple[Ints, Codes]:
-    """The distinct integers of a part, and per row the place of its integer among them."""
-    coded = pa.array(part.ids).dictionary_encode()
-    # In 64 bits the sum is right even where a summand is not.
-    distances: Ints = np.asarray(coded.dictionary).astype(np.int64)
-    distances += np.int64(part.base)
-    return distances, np.asarray(coded.indices).astype(_narrowest(len(coded.dictionary)))
+        numbers, ids = distinct(part)
+        return Keyed(part.start, ids, part.nulls, self._keys(numbers))
 
 
 _NO_KEYS = pa.array([], pa.binary())
@@ -291,42 +228,3 @@ def sorted_order(keys: pa.BinaryArray) -> npt.NDArray[np.int64]:
     if width == 8 or (words[:, 0] == words[0, 0]).all():
         return np.argsort(words[:, -1])
     return np.lexsort((words[:, 1], words[:, 0]))
-
-
-def _distances(start: int, chunk: pa.Array) -> _Numbers | None:
-    """Integers as distances from the least one; None where they need more than 64 bits, or all are NULL."""
-    whole = _integers(chunk)
-    if whole is None:
-        return None
-    bounds = pc.min_max(whole)
-    low, high = bounds["min"].as_py(), bounds["max"].as_py()
-    if low is None:
-        return None
-    nulls = np.asarray(chunk.is_null()) if chunk.null_count else None
-    numbers = np.asarray(whole.fill_null(low) if nulls is not None else whole)
-    # However the subtraction wraps, the distance is right in as many bits as it needs.
-    ids = (numbers - numbers.dtype.type(low)).astype(_narrowest(high - low))
-    return _Numbers(start, ids, nulls, low)
-
-
-def _integers(chunk: pa.Array) -> pa.Array | None:
-    """Integers in the order of the values; None where 64 bits do not hold them."""
-    if pa.types.is_integer(chunk.type):
-        return chunk
-    nulls = np.asarray(chunk.is_null()) if chunk.null_count else None
-    if pa.types.is_floating(chunk.type):
-        return pa.array(ordered_ints(chunk, "double"), mask=nulls)
-    if not pa.types.is_decimal128(chunk.type):
-        return chunk.view(pa.int32() if chunk.type.bit_width == 32 else pa.int64())
-    words = np.frombuffer(chunk.buffers()[1], dtype=np.int64)
-    words = words[2 * chunk.offset : 2 * (chunk.offset + len(chunk))]
-    low, high = words[::2], words[1::2]
-    if chunk.type.precision > _DIGITS and not (high == low >> 63).all():
-        return None
-    return pa.array(low, mask=nulls)
-
-
-def _narrowest(most: int) -> np.dtype[Any]:
-    """The narrowest unsigned type that holds numbers up to `most`."""
-    widths = (np.uint8, np.uint16, np.uint32, np.uint64)
-    return np.dtype(next(width for width in widths if most <= np.iinfo(width).max))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NoReturn
 
-from tailbit.index.keys import key_type_of_column
+from tailbit.index.model import key_type_of_column
 from tailbit.index.sql import literals
 from tailbit.index.sql.casts import cast
 from tailbit.index.sql.literals import WHOLE, Literal

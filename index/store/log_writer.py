@@ -117,18 +117,12 @@ class LogWriter:
         """
         from deltalake import Schema
         from deltalake.exceptions import DeltaError
-        from deltalake.transaction import RemoveAction
 
-        handle = self._handle_at(based_on)
-        # A refreshed handle accepts a lower transaction version, so the check is on the handle that commits.
-        if (handle.transaction_version(app_transaction(index_id)) or 0) >= seq:
-            raise self._conflict(based_on + 1)
-        now = int(time.time() * 1000)
-        gone = [RemoveAction(f.path, data_change, now, f.size, {"kind": kind_of(f.path)}) for f in removes]
+        handle = self._handle_at(based_on, index_id, seq)
         fault_point(Fault.BEFORE_COMMIT)
         try:
             handle.create_write_transaction(
-                [*(_add(f, data_change) for f in adds), *gone],
+                [*(_add(f, data_change) for f in adds), *(_remove(f, data_change) for f in removes)],
                 "append",
                 Schema.from_arrow(self._schema),
                 partition_by=["kind"],
@@ -160,9 +154,13 @@ class LogWriter:
             self._handle = None
             raise StorageError(path=self._path, reason=str(wrong)) from wrong
 
-    def _handle_at(self, version: int) -> DeltaTable:
+    def _handle_at(self, version: int, index_id: str, seq: int) -> DeltaTable:
+        """The handle at a version, if that is the newest and no change of number `seq` is committed."""
         handle = self._opened()
         if handle.version() != version:
+            raise self._conflict(version + 1)
+        # A refreshed handle accepts a lower transaction version, so the check is on the handle that commits.
+        if (handle.transaction_version(app_transaction(index_id)) or 0) >= seq:
             raise self._conflict(version + 1)
         return handle
 
@@ -205,6 +203,13 @@ def _add(file: IndexFile, data_change: bool) -> Any:
     now = int(time.time() * 1000)
     stats = json.dumps({"numRecords": file.rows})
     return AddAction(file.path, file.size, {"kind": kind_of(file.path)}, now, data_change, stats)
+
+
+def _remove(file: IndexFile, data_change: bool) -> Any:
+    from deltalake.transaction import RemoveAction
+
+    now = int(time.time() * 1000)
+    return RemoveAction(file.path, data_change, now, file.size, {"kind": kind_of(file.path)})
 
 
 def _properties(index_id: str, seq: int) -> Any:

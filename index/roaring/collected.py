@@ -1,0 +1,121 @@
+"""A chunk of a column as it is collected: integers as distances from the least, all else by dictionary.
+
+No row is hashed that need not be, and a row takes as few bytes as its chunk allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.index.keys import encode_array, ordered_ints
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[Any]
+"""Unsigned integers, as narrow as the number of keys allows."""
+
+_DIGITS = 18
+"""Decimal digits that 64 bits always hold."""
+
+_INTEGERS = (
+    pa.types.is_integer,
+    pa.types.is_date32,
+    pa.types.is_timestamp,
+    pa.types.is_floating,
+    pa.types.is_decimal128,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """Rows from position `start` on, as they were collected; row i is NULL where `nulls[i]`."""
+
+    start: int
+    ids: Codes
+    nulls: npt.NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers(Collected):
+    """Row i has the integer `base + ids[i]`."""
+
+    base: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed(Collected):
+    """Row i has the key `keys[ids[i]]`."""
+
+    keys: pa.BinaryArray
+
+
+def collected(start: int, chunk: pa.Array, key_type: str) -> Numbers | Keyed:
+    """The rows of a chunk from position `start` on; it has one row or more."""
+    if any(test(chunk.type) for test in _INTEGERS):
+        part = _distances(start, chunk)
+        if part is not None:
+            return part
+    return _by_dictionary(start, chunk, key_type)
+
+
+def _by_dictionary(start: int, chunk: pa.Array, key_type: str) -> Keyed:
+    if pa.types.is_dictionary(chunk.type) and chunk.dictionary.null_count:
+        chunk = chunk.dictionary_decode()
+    nulls = np.asarray(chunk.is_null()) if chunk.null_count else None
+    coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+    indices = coded.indices.fill_null(0) if nulls is not None else coded.indices
+    ids = np.asarray(indices).astype(narrowest(len(coded.dictionary)))
+    return Keyed(start, ids, nulls, encode_array(coded.dictionary, key_type))
+
+
+def distinct(part: Numbers) -> tuple[Ints, Codes]:
+    """The distinct integers of a part, and per row the place of its integer among them."""
+    coded = pa.array(part.ids).dictionary_encode()
+    # In 64 bits the sum is right even where a summand is not.
+    distances: Ints = np.asarray(coded.dictionary).astype(np.int64)
+    distances += np.int64(part.base)
+    return distances, np.asarray(coded.indices).astype(narrowest(len(coded.dictionary)))
+
+
+def _distances(start: int, chunk: pa.Array) -> Numbers | None:
+    """Integers as distances from the least one; None where they need more than 64 bits, or all are NULL."""
+    whole = _integers(chunk)
+    if whole is None:
+        return None
+    bounds = pc.min_max(whole)
+    low, high = bounds["min"].as_py(), bounds["max"].as_py()
+    if low is None:
+        return None
+    nulls = np.asarray(chunk.is_null()) if chunk.null_count else None
+    numbers = np.asarray(whole.fill_null(low) if nulls is not None else whole)
+    # However the subtraction wraps, the distance is right in as many bits as it needs.
+    ids = (numbers - numbers.dtype.type(low)).astype(narrowest(high - low))
+    return Numbers(start, ids, nulls, low)
+
+
+def _integers(chunk: pa.Array) -> pa.Array | None:
+    """Integers in the order of the values; None where 64 bits do not hold them."""
+    if pa.types.is_integer(chunk.type):
+        return chunk
+    nulls = np.asarray(chunk.is_null()) if chunk.null_count else None
+    if pa.types.is_floating(chunk.type):
+        return pa.array(ordered_ints(chunk, "double"), mask=nulls)
+    if not pa.types.is_decimal128(chunk.type):
+        return chunk.view(pa.int32() if chunk.type.bit_width == 32 else pa.int64())
+    words = np.frombuffer(chunk.buffers()[1], dtype=np.int64)
+    words = words[2 * chunk.offset : 2 * (chunk.offset + len(chunk))]
+    low, high = words[::2], words[1::2]
+    if chunk.type.precision > _DIGITS and not (high == low >> 63).all():
+        return None
+    return pa.array(low, mask=nulls)
+
+
+def narrowest(most: int) -> np.dtype[Any]:
+    """The narrowest unsigned type that holds numbers up to `most`."""
+    widths = (np.uint8, np.uint16, np.uint32, np.uint64)
+    return np.dtype(next(width for width in widths if most <= np.iinfo(width).max))

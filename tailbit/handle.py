@@ -1,0 +1,138 @@
+"""A table with its index, looked at anew when asked: what is there, whether to trust it, what it covers."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from tailbit.errors import (
+    CommitGapError,
+    CorruptIndexError,
+    MalformedLogError,
+    NoIndexError,
+    VersionNotFoundError,
+)
+from tailbit.index.query.coverage import Coverage, cover
+from tailbit.index.store.table import MetadataTable
+from tailbit.tables.snapshot import Snapshot
+from tailbit.tables.table import Table
+
+
+@dataclass(eq=False, repr=False)
+class Handle:
+    """A source table and what its index knows, and how both are looked at; `IndexedTable` asks by it.
+
+    `index_path`: where the index is, or would be. `damage`: why an index that is there cannot be read.
+    """
+
+    _table: Table
+    index_path: str
+    _index: MetadataTable | None = None
+    damage: CorruptIndexError | None = None
+    _coverage: Coverage | None = field(default=None, repr=False)
+    _stale: bool = field(default=True, repr=False)
+    _trust: tuple[Any, bool] | None = field(default=None, repr=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        """The table, and what was last seen of its index, in one line; looks at nothing."""
+        ledger = None if self._index is None else self._index.state.ledger
+        seen = "damaged" if self.damage is not None else "absent" if self._index is None else self.index_path
+        covered = None if ledger is None else ledger.covered
+        return f"{type(self).__name__}({self.path!r}, index={seen!r}, covered_version={covered})"
+
+    @property
+    def path(self) -> str:
+        """The absolute local path of the table."""
+        return self._table.root
+
+    @property
+    def state(self) -> str:
+        """What the index is now.
+
+        `absent`; `damaged`; `empty`: nothing is recorded yet; `building`: the first snapshot is being
+        indexed; `complete`; `other history`: the source log is not the one that was indexed, so questions
+        scan until the indexer has caught up.
+
+        >>> flights.state
+        'complete'
+        """
+        with self._lock:
+            if self._index is None:
+                return "absent" if self.damage is None else "damaged"
+            if self._index.state.ledger is None:
+                return "empty"
+            return str(self._index.state.ledger.state) if self._trusted() else "other history"
+
+    def _covered_snapshot(self, state: str) -> Snapshot:
+        """The snapshot that the index speaks of; the head where it speaks of none that can be read."""
+        ledger = self._index.state.ledger if self._index is not None else None
+        if ledger is not None and state in ("complete", "building"):
+            try:
+                return self._table.snapshot(ledger.version)
+            except (VersionNotFoundError, CommitGapError):
+                return self._table.snapshot()
+        return self._table.snapshot()
+
+    def _needed(self) -> MetadataTable:
+        with self._lock:
+            self._refresh()
+            if self._index is None:
+                raise self.damage or NoIndexError(path=self.index_path)
+            return self._index
+
+    def _refresh(self) -> None:
+        """Look at the index anew. One that cannot be read is left aside, with its `damage`, until it can.
+
+        Raises:
+            ForeignIndexError: the index path holds something else.
+            IndexFormatError: another release wrote the index.
+        """
+        with self._lock:
+            self._look()
+
+    def _look(self) -> None:
+        self.damage = None
+        try:
+            if self._index is None:
+                self._index, self._stale = MetadataTable.open(self.index_path), True
+            elif self._index.refresh():
+                self._stale = True
+        except NoIndexError:
+            self._index, self._stale = None, True
+        except CorruptIndexError as damage:
+            self._index, self._stale, self.damage = None, True, damage
+        except (MalformedLogError, CommitGapError, VersionNotFoundError) as damage:
+            self._index, self._stale = None, True
+            self.damage = CorruptIndexError(file=self.index_path, reason=str(damage))
+
+    def _trusted(self) -> bool:
+        """Whether the commit that the ledger vouches for is still in the source log as it was.
+
+        Where it is not (other history) or cannot be seen any more (cleaned up), nothing counts as covered.
+        """
+        with self._lock:
+            return self._vouched()
+
+    def _vouched(self) -> bool:
+        ledger = self._index.state.ledger if self._index is not None else None
+        if ledger is None or ledger.fingerprint is None:
+            return False
+        seen = (ledger.fingerprint, self._table.fingerprint_stat(ledger.fingerprint.version))
+        if self._trust is None or self._trust[0] != seen:
+            try:
+                found = self._table.fingerprint(ledger.fingerprint.version)
+            except (CommitGapError, VersionNotFoundError):
+                found = None
+            self._trust = (seen, found == ledger.fingerprint)
+        return self._trust[1]
+
+    def _cover(self, snapshot: Snapshot) -> Coverage:
+        """The snapshot divided by the index; kept while neither changes, extended where one does."""
+        trusted, kept = self._trusted(), self._coverage
+        state = None if self._index is None else self._index.state
+        if kept is None or self._stale or kept.snapshot is not snapshot or kept.trusted != trusted:
+            kept = self._coverage = cover(snapshot, self._table.storage, state, trusted, before=kept)
+            self._stale = False
+        return kept

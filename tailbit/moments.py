@@ -1,0 +1,50 @@
+"""Times that a question names, as milliseconds, and the time zones that they are in."""
+
+from __future__ import annotations
+
+import datetime
+
+from tailbit.arguments import text, wrong_type
+from tailbit.errors import UsageError
+from tailbit.tables.partition_values import parse_micros
+from tailbit.tables.time_zones import check_zone
+
+
+def known_zone(name: str, zone: str) -> str:
+    """A time zone that there is.
+
+    Raises:
+        UsageError: there is no such zone, or it is no text.
+    """
+    try:
+        check_zone(text(name, zone))
+    except ValueError as unknown:
+        raise UsageError(
+            reason=f"there is no time zone {zone!r}", hint="Name it like UTC, +01:00 or Europe/Paris."
+        ) from unknown
+    return zone
+
+
+def to_millis(when: datetime.date | str, zone: str = "UTC") -> int:
+    """Milliseconds since 1970 of a time; text is ISO 8601, a date is its midnight.
+
+    Without an offset it is in `zone`.
+
+    >>> to_millis("1970-01-02"), to_millis("1970-01-01T01:00:00.5+01:00")
+    (86400000, 500)
+
+    Raises:
+        UsageError: the text is not a time, or there is no such zone.
+    """
+    known_zone("zone", zone)
+    if not isinstance(when, (datetime.date, str)):
+        raise wrong_type("as_of", when, "a datetime, a date or text like 2026-01-31T12:00:00")
+    try:
+        if isinstance(when, datetime.datetime) and when.tzinfo is not None:
+            return int(when.timestamp() * 1000)
+        when = when if isinstance(when, str) else when.isoformat()
+        return parse_micros(when, zone) // 1000
+    except ValueError as wrong:
+        raise UsageError(
+            reason=f"{when!r} is not a time", hint="Write it like 2026-01-31T12:00:00 or 2026-01-31."
+        ) from wrong
