@@ -21,6 +21,7 @@ import deltalake
 import pyarrow as pa
 
 from tailbit.errors import NoIndexError
+from tailbit.index.model import LedgerState
 from tailbit.index.store.table import MetadataTable
 
 ROWS = 100
@@ -82,7 +83,7 @@ def _await_index(path: pathlib.Path) -> MetadataTable:
     while time.perf_counter() - began < START_S:
         with contextlib.suppress(NoIndexError):
             index = MetadataTable.open(str(path))
-            if index.state.ledger is not None and index.state.ledger.state == "complete":
+            if index.state.ledger is not None and index.state.ledger.state is LedgerState.COMPLETE:
                 return index
         time.sleep(0.1)
     raise SystemExit(f"no index came up in {START_S} s")

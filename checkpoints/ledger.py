@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tailbit.checkpoints.offset import Offset
-from tailbit.index.model import FileRecord, Ledger
+from tailbit.index.model import FileRecord, Ledger, LedgerState
 from tailbit.tables.model import Fingerprint, Version
 
 
@@ -40,7 +40,7 @@ def next_ledger(
         round=end.round,
         lineage=lineage,
         version=end.stands_at,
-        state="building" if end.in_snapshot else "complete",
+        state=LedgerState.BUILDING if end.in_snapshot else LedgerState.COMPLETE,
         covered=covered,
         fingerprint=fingerprint,
         uncounted=uncounted,

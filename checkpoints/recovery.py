@@ -31,7 +31,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tailbit.checkpoints.offset import Offset, log_start, short_fingerprint, snapshot_start
-from tailbit.index.model import Ledger
+from tailbit.index.model import Ledger, LedgerState
 from tailbit.tables.model import Fingerprint, Version
 
 
@@ -97,7 +97,7 @@ def decide(ledger: Ledger | None, remembered: Offset | None, log: LogState, sett
         return Resume(why, _at_head(log, known_round + 1))
     if ledger.settings_version != settings_version:
         return Resume(Situation.SETTINGS_CHANGED, _at_head(log, known_round + 1))
-    if ledger.state == "building":
+    if ledger.state is LedgerState.BUILDING:
         return _building(ledger, remembered, log, known_round)
     return _covered(ledger, remembered, log, known_round)
 
@@ -193,7 +193,7 @@ def decide_batch(ledger: Ledger | None, start: Offset, end: Offset, log: LogStat
         return _opening(ledger, end, held)
     if not held:
         return BatchPlan(Verdict.SUPERSEDED)
-    if ledger.state == "building":
+    if ledger.state is LedgerState.BUILDING:
         same = _reads_snapshot(start, end) and end.stands_at == ledger.version
         return BatchPlan(Verdict.APPLY, ledger.lineage) if same else BatchPlan(Verdict.SUPERSEDED)
     if ledger.version >= end.stands_at:
@@ -212,7 +212,7 @@ def _opening(ledger: Ledger, end: Offset, held: bool) -> BatchPlan:
     """A round that the ledger does not know yet: a snapshot in any lineage, the log only in the same."""
     if end.in_snapshot:
         return BatchPlan(Verdict.APPLY, ledger.lineage if held else ledger.lineage + 1)
-    if held and ledger.state == "complete":
+    if held and ledger.state is LedgerState.COMPLETE:
         return BatchPlan(Verdict.APPLY, ledger.lineage, ledger.version + 1)
     return BatchPlan(Verdict.SUPERSEDED)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 from tailbit.errors import ColumnTypeError
@@ -120,12 +121,34 @@ class NewClaim(NamedTuple):
     new_base: int | None
 
 
+class LedgerState(str, Enum):
+    """How far the snapshot that a round began with is indexed; the words stand in the index."""
+
+    BUILDING = "building"
+    COMPLETE = "complete"
+
+
+class Standing(str, Enum):
+    """What an index is to its table; the words are those of `status`.
+
+    `ABSENT`: there is none. `DAMAGED`: it cannot be read. `EMPTY`: nothing is recorded yet. `BUILDING`,
+    `COMPLETE`: as its ledger says. `OTHER_HISTORY`: the source log is not the one that was indexed.
+    """
+
+    ABSENT = "absent"
+    DAMAGED = "damaged"
+    EMPTY = "empty"
+    BUILDING = "building"
+    COMPLETE = "complete"
+    OTHER_HISTORY = "other history"
+
+
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """How far the index is, written in the same commit as the effect it speaks of.
 
     `round` counts fresh starts, `lineage` those where the source is another table than before. `version`:
-    target of the last batch. `state`: `building` while a round's first snapshot is indexed, then `complete`.
+    target of the last batch. `state`: `BUILDING` while a round's first snapshot is indexed, then `COMPLETE`.
     `covered`: the version of which everything is recorded, None before the first. `fingerprint`: of
     the commit `version`. `uncounted`: live files whose rows are in no value count.
     """
@@ -133,7 +156,7 @@ class Ledger:
     round: int
     lineage: int
     version: Version
-    state: str
+    state: LedgerState
     covered: Version | None
     fingerprint: Fingerprint | None
     uncounted: int

@@ -151,17 +151,17 @@ class IndexedTable(Handle):
         seen._refresh()
         if seen._index is None and seen.damage is None:
             raise NoIndexError(path=self.index_path)
-        state = seen.state
+        standing = seen._standing()
         if seen._index is None:
-            report = Report(state=state)
+            report = Report(state=standing.value)
             report.note(Problem(f"index {self.index_path}", str(seen.damage)))
             return report
-        snapshot = seen._covered_snapshot(state)
+        snapshot = seen._covered_snapshot(standing)
         return verify(
             seen._index.state,
             seen._cover(snapshot),
             self._table.storage,
-            state=state,
+            standing=standing,
             at_head=snapshot.version == self._table.head(),
             samples=samples,
             seed=seed,

@@ -13,6 +13,7 @@ from tailbit.errors import (
     NoIndexError,
     VersionNotFoundError,
 )
+from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, cover
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.snapshot import Snapshot
@@ -58,17 +59,21 @@ class Handle:
         >>> flights.state
         'complete'
         """
+        return self._standing().value
+
+    def _standing(self) -> Standing:
         with self._lock:
             if self._index is None:
-                return "absent" if self.damage is None else "damaged"
-            if self._index.state.ledger is None:
-                return "empty"
-            return str(self._index.state.ledger.state) if self._trusted() else "other history"
+                return Standing.ABSENT if self.damage is None else Standing.DAMAGED
+            ledger = self._index.state.ledger
+            if ledger is None:
+                return Standing.EMPTY
+            return Standing(ledger.state.value) if self._trusted() else Standing.OTHER_HISTORY
 
-    def _covered_snapshot(self, state: str) -> Snapshot:
+    def _covered_snapshot(self, standing: Standing) -> Snapshot:
         """The snapshot that the index speaks of; the head where it speaks of none that can be read."""
         ledger = self._index.state.ledger if self._index is not None else None
-        if ledger is not None and state in ("complete", "building"):
+        if ledger is not None and standing in (Standing.COMPLETE, Standing.BUILDING):
             try:
                 return self._table.snapshot(ledger.version)
             except (VersionNotFoundError, CommitGapError):

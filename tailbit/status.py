@@ -9,6 +9,7 @@ from tailbit.api import open_indexed
 from tailbit.checkpoints.heartbeat import is_alive, read_heartbeat
 from tailbit.checkpoints.lag import Backlog
 from tailbit.errors import NoIndexError
+from tailbit.index.model import Standing
 from tailbit.index.store.statistics import statistics_of
 from tailbit.tables.model import Version
 from tailbit.tables.storage import open_storage
@@ -34,9 +35,9 @@ def status_of(path: str, index: str | None = None) -> dict[str, Any]:
     opened = open_indexed(path, index)
     if opened._index is None:
         raise opened.damage or NoIndexError(path=opened.index_path)
-    found, ledger, state = opened._index, opened._index.state.ledger, opened.state
+    found, ledger, standing = opened._index, opened._index.state.ledger, opened._standing()
     head = opened._table.head()
-    covered = None if ledger is None or state == "other history" else ledger.covered
+    covered = None if ledger is None or standing is Standing.OTHER_HISTORY else ledger.covered
     sizes = statistics_of(found.version, found.state)
     names = opened.indexed()
     unposted = found.state.recorded.unposted(names)
@@ -45,7 +46,7 @@ def status_of(path: str, index: str | None = None) -> dict[str, Any]:
         "index": opened.index_path,
         "columns": list(names.values()),
         "files_to_post": {names[column]: n for column, n in unposted.items() if n},
-        "state": state,
+        "state": standing.value,
         "covered_version": covered,
         "head": head,
         "lag": _lag(opened._table, covered, head),

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.kinds.merging import MergeGroup
 from tailbit.index.kinds.rows import no_rows
-from tailbit.index.model import Ledger
+from tailbit.index.model import Ledger, LedgerState
 from tailbit.tables.model import Fingerprint
 
 
@@ -57,6 +58,7 @@ def ledger_to_arrow(ledger: Ledger) -> pa.Table:
     row = asdict(ledger)
     proof = ledger.fingerprint
     del row["fingerprint"]
+    row["state"] = ledger.state.value
     row["fingerprint_version"] = None if proof is None else proof.version
     row["fingerprint_sha256"] = None if proof is None else proof.sha256
     row["fingerprint_table"] = None if proof is None else proof.table_id
@@ -70,4 +72,17 @@ def ledger_from_arrow(table: pa.Table) -> Ledger | None:
     row = max(table.to_pylist(), key=lambda r: int(r["seq"]))
     version, sha256, table_id = (row.pop(f"fingerprint_{n}") for n in ("version", "sha256", "table"))
     proof = None if version is None else Fingerprint(version, sha256, table_id)
-    return Ledger(**row, fingerprint=proof)
+    return Ledger(**row | {"state": _state(row["state"])}, fingerprint=proof)
+
+
+def _state(word: str) -> LedgerState:
+    """The state that a word of the index stands for.
+
+    Raises:
+        CorruptIndexError: there is no such state.
+    """
+    try:
+        return LedgerState(word)
+    except ValueError as unknown:
+        reason = f"the state of a ledger is {word!r}, neither building nor complete"
+        raise CorruptIndexError(file=f"kind={LEDGER.name}", reason=reason) from unknown

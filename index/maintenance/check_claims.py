@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from tailbit.index.kinds.kind import Problem
-from tailbit.index.model import FileRecord
+from tailbit.index.model import FileRecord, Standing
 from tailbit.index.query.coverage import Coverage
 from tailbit.index.store.state import IndexState
 
@@ -17,13 +17,13 @@ Claims = Mapping[str, Sequence[FileRecord]]
 """Row space to the records that claim a range of it, by base."""
 
 
-def check_recorded(index: IndexState, coverage: Coverage, state: str) -> Iterator[Problem]:
+def check_recorded(index: IndexState, coverage: Coverage, standing: Standing) -> Iterator[Problem]:
     """At the covered version, the files recorded as live are the files of the snapshot.
 
-    Nothing is checked where the index is not `complete` or the snapshot is of another version.
+    Nothing is checked where the index is not `COMPLETE` or the snapshot is of another version.
     """
     ledger, files = index.ledger, coverage.snapshot.files
-    if ledger is None or state != "complete" or ledger.covered != coverage.snapshot.version:
+    if ledger is None or standing is not Standing.COMPLETE or ledger.covered != coverage.snapshot.version:
         return
     for number in coverage.uncovered.tolist():
         record = index.recorded.get(files[number].path)

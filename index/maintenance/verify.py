@@ -20,6 +20,7 @@ from tailbit.index.maintenance.check_counts import check_counts
 from tailbit.index.maintenance.check_postings import Expected, check_postings
 from tailbit.index.maintenance.check_sample import check_sample
 from tailbit.index.maintenance.report import Report
+from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, HiddenRowsOf
 from tailbit.index.query.damages import Damages
 from tailbit.index.store.state import IndexState
@@ -36,7 +37,7 @@ def verify(
     coverage: Coverage,
     storage: Storage,
     *,
-    state: str = "complete",
+    standing: Standing = Standing.COMPLETE,
     at_head: bool = True,
     samples: int = 200,
     seed: int = 0,
@@ -44,12 +45,12 @@ def verify(
 ) -> Report:
     """Check the index against itself and against the snapshot that `coverage` divides.
 
-    `state`: of the index; the files recorded are compared with the snapshot where it is `complete` and the
+    `standing`: of the index; files recorded are compared with the snapshot where it is `COMPLETE` and the
     snapshot is of the covered version. `at_head`: the snapshot is the newest, so its files must be there.
     `samples`: number of (file, column, row) values read again; `seed`
     makes the sample repeatable. Cost: reads every posting once, and at most `samples` row groups of data.
     """
-    report = Report(version=coverage.snapshot.version, state=state)
+    report = Report(version=coverage.snapshot.version, state=standing.value)
     for damage in coverage.damages:
         report.note(_damaged(damage))
     source = _source(coverage, storage, at_head)
@@ -91,7 +92,7 @@ def _check(
     ids = [column.id for column in index.settings.columns]
     for kind in index.kinds:
         yield from kind.check(index, source)
-    yield from check_recorded(index, coverage, report.state)
+    yield from check_recorded(index, coverage, Standing(report.state))
     claims = claims_of(index)
     report.files, report.spaces = len(index.recorded), len(claims)
     yield from check_claims(claims)

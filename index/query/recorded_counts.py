@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from tailbit.errors import ColumnTypeError, CorruptIndexError
 from tailbit.index.keys import MAX_KEY, is_textual
-from tailbit.index.model import Ledger
+from tailbit.index.model import Ledger, LedgerState
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.selection import Selection
 from tailbit.index.store.state import IndexState
@@ -70,7 +70,8 @@ class RecordedCounts:
     def _speak_of(self, selection: Selection) -> bool:
         """Whether they are those of the version asked for, as a whole."""
         ledger = self.ledger
-        return ledger.state == "complete" and ledger.version == selection.version and not ledger.uncounted
+        complete = ledger.state is LedgerState.COMPLETE
+        return complete and ledger.version == selection.version and not ledger.uncounted
 
 
 def _whole_column(selection: Selection, column: Column) -> bool:

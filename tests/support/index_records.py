@@ -13,7 +13,7 @@ from pyroaring import BitMap
 from tailbit.index.kinds.bitmap_index.segment import NAME, SCHEMA, Postings, write_segment
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
-from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, Settings
+from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, LedgerState, Settings
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Fingerprint
@@ -33,7 +33,7 @@ def ledger(version: int = 0, state: str = "complete", **fields: Any) -> Ledger:
         "round": 1,
         "lineage": 1,
         "version": version,
-        "state": state,
+        "state": LedgerState(state),
         "covered": version if state == "complete" else None,
         "fingerprint": Fingerprint(version, "ab" * 32, "table"),
         "uncounted": 0,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
 from tailbit.checkpoints.recovery import LogState, Situation, Verdict, decide, decide_batch
-from tailbit.index.model import Ledger
+from tailbit.index.model import Ledger, LedgerState
 from tailbit.tables.model import Fingerprint
 
 
@@ -31,7 +31,7 @@ def ledger(
         round=round_,
         lineage=lineage,
         version=version,
-        state=state,
+        state=LedgerState(state),
         covered=version if state == "complete" else None,
         fingerprint=proof(version, history),
         uncounted=0,
@@ -157,7 +157,7 @@ def test_a_decision_that_is_followed_is_final(
             recorded or ledger(),
             round=first.round,
             version=first.stands_at,
-            state="building" if first.in_snapshot else "complete",
+            state=LedgerState.BUILDING if first.in_snapshot else LedgerState.COMPLETE,
             fingerprint=source.fingerprint(first.stands_at),
         )
     again = decide(after, first, source, 1)
