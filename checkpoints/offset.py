@@ -18,7 +18,7 @@ from tailbit.tables.model import Fingerprint, Version
 class Offset:
     """A position in one round; all before it is read, nothing from it on.
 
-    `version`: the pinned version while `file` is a number (so many files of its snapshot, in path order, are
+    `version`: the pinned version while `file` is a number (`file` files of its snapshot, in path order, are
     read), else the next version to read. `fp`: the short hash of the last commit that was read or pinned,
     empty where the log no longer has it. Offsets are ordered by round first, so a stream never goes back.
     """

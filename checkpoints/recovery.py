@@ -218,7 +218,7 @@ def _opening(ledger: Ledger, end: Offset, held: bool) -> BatchPlan:
 
 
 def _as_read(end: Offset, log: LogState) -> bool:
-    """Whether the last commit before an offset is the one that the planner read."""
+    """Whether the last commit before an offset still is the commit that the planner read."""
     if end.stands_at > log.head:
         return False
     found = log.fingerprint(end.stands_at)

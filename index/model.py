@@ -94,12 +94,12 @@ class FileRecord:
     seq: int = 0
 
     def is_of(self, slice_: FileSlice) -> bool:
-        """Whether it speaks of this file, as far as the log tells: size, time and partition values."""
+        """Whether the record is of this file, as far as the log tells: size, time and partition values."""
         same_values = _without_null(self.partition) == _without_null(slice_.partition)
         return same_values and self.is_as_written(slice_)
 
     def is_as_written(self, slice_: FileSlice) -> bool:
-        """Whether no file was written in its place since, by size and time."""
+        """Whether no other file has been written at this path since, by size and time."""
         return (self.size, self.mtime) == (slice_.size, slice_.mtime)
 
     def is_reachable(self, earliest: Version | None) -> bool:

@@ -74,7 +74,7 @@ class Batch:
             raise
 
     def latest(self) -> Progress | None:
-        """What the last batch told."""
+        """The progress of the last batch."""
         return self._last
 
     def _record(self, rows: DataFrame, batch_id: int) -> None:

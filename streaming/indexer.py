@@ -216,7 +216,7 @@ class Indexer:
         return named in (target.path, self._table.storage.resolve(target.path))
 
     def _recorded_as(self, end: Offset) -> bool:
-        """Whether the ledger already says what this batch's would: a part of a snapshot, done before."""
+        """Whether the ledger already says what this batch would record: a part of a snapshot, done before."""
         ledger = self._index.state.ledger
         return (
             ledger is not None
@@ -267,5 +267,5 @@ def _taken_back(work: FileWork) -> Iterator[FileWork]:
 
 
 def _identity(slice_: FileSlice) -> tuple[int, int, str]:
-    """What tells two states of one path apart."""
+    """The fields by which two states of one path differ."""
     return slice_.size, slice_.mtime, slice_.hidden_id

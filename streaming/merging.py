@@ -31,7 +31,7 @@ EARLIEST_EVERY_S = 60.0
 
 
 class Merger:
-    """Does what merging is due after a batch; at most one merge at a time runs on the workers."""
+    """Runs the merges that are due after a batch; at most one merge at a time runs on the workers."""
 
     def __init__(
         self, table: Table, index: MetadataTable, spark: SparkSession, inline_bytes: int = 1 << 20
@@ -42,7 +42,7 @@ class Merger:
         self._failed: TailbitError | None = None
 
     def after_batch(self) -> None:
-        """Merge what is small and due now, and see to it that what is large is merged.
+        """Merge small files that are due at once, and have a worker merge large ones.
 
         Raises:
             TailbitError: a merge that ran on a worker failed, other than by losing to another writer.
@@ -58,7 +58,7 @@ class Merger:
                 self._start(replace(plan, groups=(large[0],)))
 
     def wait(self, seconds: float) -> None:
-        """Give a merge that runs on a worker so long to finish."""
+        """Wait for a merge that runs on a worker, `seconds` at most."""
         if self._thread is not None:
             self._thread.join(seconds)
 

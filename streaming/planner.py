@@ -135,7 +135,7 @@ class Planner:
             return snapshot_start(start.round + 1, self._table.fingerprint(head), head)
 
     def _agree(self, start: Offset) -> Offset:
-        """Where to go on from: the ledger's word, asked anew when the offset, index or log's past changed."""
+        """Where the stream goes on; the ledger is asked anew if offset, index or the log's past changed."""
         if (
             not self._index.refresh()
             and self._agreed is not None

@@ -130,7 +130,7 @@ def launch(
 
 
 def _in_short(text: str) -> str:
-    """The first line, and of a Python traceback in it the line that says what was raised."""
+    """The first line of a message; if it holds a Python traceback, the line that says what was raised."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
     raised = [line for line in lines[1:] if re.match(r"[\w.]+(Error|Exception): ", line)]
     return lines[0] if not raised else f"{lines[0]} ({raised[0]})"

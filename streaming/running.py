@@ -16,10 +16,10 @@ class Ending(Protocol):
     """What runs, and ends once."""
 
     def failure(self) -> TailbitError | None:
-        """Why it ended, by name; None while it runs or where it ended well."""
+        """Why the job ended, as a named error; None while the job runs or if it ended well."""
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release what the job holds."""
 
 
 J = TypeVar("J", bound=Ending)

@@ -28,7 +28,7 @@ _TOGETHER_S = 0.3
 
 
 def warm_up(spark: SparkSession, workers: int = 2) -> None:
-    """Have so many Python workers started and the path of a batch compiled, in a thread of its own."""
+    """Start `workers` Python workers and have the path of a batch compiled, in a thread of its own."""
     threading.Thread(target=_warm, args=(spark, workers), name="tailbit-warm-up", daemon=True).start()
 
 

@@ -166,5 +166,5 @@ def write_hidden_rows(storage: Storage, found: Mapping[str, BitMap]) -> IndexFil
 
 
 def _one_by_one(table: pa.Table) -> Iterator[pa.Table]:
-    """Each row on its own: row groups are cut by what rows weigh together."""
+    """The rows one by one, since row groups are cut by the bytes of their rows."""
     return (table.slice(row, 1) for row in range(len(table)))

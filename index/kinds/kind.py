@@ -105,7 +105,7 @@ class Kind(ABC, Generic[R]):
         return None
 
     def build(self, entering: Sequence[Entering]) -> Iterator[pa.Table]:
-        """The rows about the data files of a task, by `sorted_by`; of a kind that is a function of each file.
+        """The rows about the data files of a task, by `sorted_by`, if each follows from one file alone.
 
         None by default: postings, counts and hidden rows come from one pass over the values, which the task
         makes itself. A file that was indexed before its kind came has no rows of it.

@@ -26,7 +26,7 @@ class MergeGroup:
 
 @dataclass(frozen=True)
 class Merged:
-    """What a written merge adds in the place of its inputs, how claims move, and what it has forgotten.
+    """What a written merge puts in the place of its inputs, how claims move, and what the merge dropped.
 
     `forgotten`: names, as the kind understands them, of what is in no file any more.
     """

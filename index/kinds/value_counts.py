@@ -44,11 +44,11 @@ class ValueCountsKind(Kind["ValueCounts"]):
     def renewed(
         self, reader: ValueCounts, view: View, added: Sequence[IndexFile], removed: Sequence[str]
     ) -> ValueCounts:
-        """The same reader: each sum remembers the files that it is of."""
+        """The same reader: each sum remembers which files it was taken over."""
         return reader
 
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
-        """One row a key that any row is left of."""
+        """Sum the rows of each key; a key whose sum is zero has no row."""
         inputs = [self.batches(view.storage, path) for path in group.inputs]
         sums = (add_up(rows).select(self.schema.names) for rows in aligned(inputs, self.sorted_by))
         return Merged(tuple(self.write_stream(view.storage, sums)))
@@ -161,7 +161,7 @@ def _deltas(storage: Storage, path: str, column: str, key_type: str) -> pa.Table
 def add_up(deltas: pa.Table) -> pa.Table:
     """Deltas summed per all other columns, zero sums dropped, sorted with null keys first.
 
-    By sorting, since what pyarrow has for it imports its dataset module: a second that a query cannot afford.
+    Sorts, since pyarrow's group_by imports its dataset module: a second that a query cannot afford.
     """
     if not len(deltas):
         return deltas

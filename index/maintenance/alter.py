@@ -33,7 +33,7 @@ class Altered:
 
 
 def alter(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[str]) -> Altered:
-    """Make columns indexed, and others (by id) no longer; what is so already is left as it is.
+    """Index the columns `add`, and stop indexing those whose ids are in `drop`; the rest stays as it is.
 
     Of two alterations at once one comes after the other, and both hold. Cost: for columns that come, one
     small commit; for columns that go, a record a file and a count a distinct value.

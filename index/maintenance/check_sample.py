@@ -48,7 +48,7 @@ def check_sample(
 def _check_value(
     space: SpaceView, order: int, column: Column, position: int, source: Source, report: Report
 ) -> Iterator[Problem]:
-    """Check one value; a file that is gone from behind the head, as after VACUUM, tells nothing."""
+    """Check one value; a file of an older version that is gone, as after VACUUM, is passed over."""
     slice_ = source.slices[int(space.files[order])]
     if not source.at_head and source.storage.stat(source.storage.resolve(slice_.path)) is None:
         return

@@ -36,7 +36,7 @@ from tailbit.tables.model import FileSlice
 Mask = npt.NDArray[np.bool_]
 
 _MANY = 16
-"""Alternatives from which on it pays to leave out, for a file, those that no row of it can meet."""
+"""From this many alternatives on, it pays to leave out, file by file, those that no row can meet."""
 
 
 class FileTruths:

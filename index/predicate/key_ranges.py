@@ -22,9 +22,11 @@ _HASHES = b"\xff" * 17
 
 @dataclass(frozen=True, slots=True)
 class KeyRanges:
-    """Ranges of stored keys: all values of `sure` keys are in the intervals of a set, of `maybe` keys may be.
+    """Ranges of stored keys, for the intervals of a set of values.
 
-    The intervals are those of the set without its complement; complement and NULL are the caller's to apply.
+    Every value stored under a `sure` key lies in the intervals. A `maybe` key was truncated: its values may
+    lie in them. The intervals are those of the set without its complement; the caller applies complement and
+    NULL.
     """
 
     sure: list[KeyRange]
@@ -95,7 +97,7 @@ _BEYOND = 1 << 200
 
 
 def _floor(bound: Value, factor: int) -> tuple[int, bool]:
-    """The greatest integer whose product with `factor` is not above a bound; whether it meets the bound."""
+    """The greatest integer whose product with `factor` is at most a bound, and whether it is the bound."""
     assert not isinstance(bound, bytes)
     if isinstance(bound, float) and not math.isfinite(bound):
         return (-_BEYOND if bound < 0 else _BEYOND), False

@@ -89,7 +89,7 @@ def _numbers(intervals: tuple[Interval, ...], key_type: str) -> tuple[Ints, Ints
 
 
 def _searched(numbers: Ints, bounds: tuple[Ints, Ints]) -> Mask:
-    """Rows within sorted disjoint intervals: only the one that begins last before a number is asked."""
+    """Rows within sorted disjoint intervals: each number is sought in the last one that begins before it."""
     low, high = bounds
     if not len(low):
         return np.zeros(len(numbers), dtype=np.bool_)
@@ -157,7 +157,7 @@ def _compared(values: pa.Array, texts: _Texts) -> Mask:
 
 
 _MANY = 8
-"""Wider intervals from which on each distinct value is sought among them."""
+"""From this many wider intervals on, each distinct value is sought among them by binary search."""
 
 
 def _bisected(values: pa.Array, wider: list[Ends]) -> Mask:
@@ -167,7 +167,7 @@ def _bisected(values: pa.Array, wider: list[Ends]) -> Mask:
 
 
 def _is_within(value: bytes, wider: list[Ends]) -> bool:
-    """Whether a key lies in one of sorted disjoint intervals: the last that does not begin behind it."""
+    """Whether a key lies in one of sorted disjoint intervals: the last that begins at or before the key."""
     at = bisect_right(wider, value, key=lambda ends: ends[0] or b"") - 1
     return any(_holds(wider[n], value) for n in (at - 1, at) if n >= 0)
 

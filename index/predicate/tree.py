@@ -271,7 +271,7 @@ def _merged(children: Iterable[Node], kind: type[And] | type[Or]) -> list[Node]:
 
 
 def _same(node: Node) -> object:
-    """What two nodes have in common that may be one; to look into ANDs and ORs would cost all they hold."""
+    """What two nodes share if they may be merged; ANDs and ORs are not compared, which would be dear."""
     if isinstance(node, Leaf):
         return node.column.id
     return id(node) if isinstance(node, (And, Or)) else node
@@ -300,7 +300,7 @@ def _cut(text: str) -> str:
 
 
 def _folded(sets: list[ValueSet], fold: Callable[[ValueSet, ValueSet], ValueSet]) -> ValueSet:
-    """All sets made one, in pairs, so that the cost is that of sorting them."""
+    """All sets united into one, pair by pair, so that it costs no more than to sort them."""
     while len(sets) > 1:
         pairs = [fold(a, b) for a, b in zip(sets[::2], sets[1::2], strict=False)]
         sets = pairs + sets[len(pairs) * 2 :]

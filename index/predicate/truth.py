@@ -38,7 +38,7 @@ def matches(node: Node, table: pa.Table, partition: Mapping[str, str | None]) ->
 
 
 _MANY = 16
-"""Alternatives from which on it pays to leave out those that no value of the rows can meet."""
+"""From this many alternatives on, it pays to leave out those that no value of the rows can meet."""
 
 
 class Guards(NamedTuple):

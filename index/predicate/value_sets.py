@@ -30,7 +30,11 @@ class Interval:
 
 Rank = int | bytes
 Cut = tuple[int, Rank, int]
-"""A place between values: below (side 0) or above (side 1) a rank's value; the ends are (-1 | 1, 0, 0)."""
+"""A point on the line of values.
+
+`(0, r, 0)` lies just below the value of rank r, `(0, r, 1)` just above it; `(-1, 0, 0)` and `(1, 0, 0)` are
+the two ends.
+"""
 
 _BOTTOM: Cut = (-1, 0, 0)
 _TOP: Cut = (1, 0, 0)
@@ -161,7 +165,7 @@ def _known(intervals: Iterable[Interval]) -> dict[Rank, Value]:
 
 
 def _united(spans: Iterable[Span]) -> list[Span]:
-    """Sorted spans, those that meet made one, empty ones dropped."""
+    """Sorted spans; spans that meet are united, empty ones are dropped."""
     out: list[Span] = []
     for lo, hi in spans:
         if lo >= hi:

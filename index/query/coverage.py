@@ -160,7 +160,7 @@ def _hidden_ids(snapshot: Snapshot) -> npt.NDArray[np.object_]:
 
 
 class HiddenRowsOf:
-    """Hidden rows of a live file by its number: from the index where it has them whole, else from the source.
+    """Hidden rows of a live file by its number: from the index if it has all of them, else from the source.
 
     What of the index cannot be read is noted in `damages`.
     """

@@ -45,7 +45,7 @@ from tailbit.index.query.row_space import SpaceView
 _EMPTY = BitMap()
 
 _FEW_KEYS = 8
-"""Up to so many postings, their union costs less than it spares the other leaves of a conjunction."""
+"""Up to this many postings of a leaf, their union costs less than it saves the other leaves of an AND."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -151,7 +151,7 @@ def render(node: Node) -> str:
 
 
 _LONGEST = 4000
-"""Characters, and pieces of text: what stands in several places is written in each of them."""
+"""Most characters, and most pieces of text: a condition that stands in two places is written twice."""
 
 
 def _texts(node: Node) -> Iterator[str]:

@@ -108,7 +108,7 @@ class Selection:
 
     @property
     def _evaluated(self) -> bool:
-        """Whether the bounds are known already; from then on nothing is quicker than to use them."""
+        """Whether the bounds are known already: to use them is then the quickest way to count."""
         return "bounds" in self.__dict__
 
     @cached_property

@@ -33,8 +33,8 @@ _WIDEST = 1 << 24
 """The widest range of integers that gets a table of codes: 64 MB while a column is coded."""
 
 _AS_IT_IS = 1 << 15
-"""Up to this range the distance itself is the code: looking which values occur would cost more than a few
-keys too many.
+"""Up to this range the distance itself is the code: to find out which values occur would cost more than some
+keys that no row has.
 """
 
 

@@ -42,7 +42,7 @@ BLOCK = 1 << 16
 """Positions of a block: the range of one Roaring container."""
 
 FEW_CODES = 16
-"""Up to so many codes, comparing a block with each of them beats sorting it: most containers are bitsets."""
+"""Up to this many codes, comparing a block with each code beats sorting it: most containers are bitsets."""
 
 _ARRAY_LIMIT = 4096
 _BITSET_WORDS = BLOCK // 16
@@ -132,7 +132,7 @@ def _block(
     runs: npt.NDArray[np.bool_],
     words: npt.NDArray[np.uint16],
 ) -> Block:
-    """A block that holds its numbers in half the bytes: a column of many keys has a container a row."""
+    """A block with its numbers as 32 bits: a column of many keys has about one container per row."""
     return Block(number, codes.astype(np.int32), counts.astype(np.int32), sizes.astype(np.int32), runs, words)
 
 

@@ -39,7 +39,7 @@ SLAB_CODES = 1 << 18
 
 _COOKIE, _COOKIE_WITH_RUNS = 12346, 12347
 _NO_OFFSETS_BELOW = 4
-"""A bitmap with runs has offsets only from so many containers on."""
+"""A bitmap with runs has offsets only if it has this many containers or more."""
 _RUN_FLAGS = 2
 """Words before the run flags."""
 _FEW_MOVES = 256

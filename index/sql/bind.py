@@ -56,7 +56,7 @@ _OPERATORS = {
 _SHOWN = 8
 """Constants of a list that a leaf's text shows."""
 _DEEPEST = 150
-"""Levels of AND and OR in what is bound: to walk them takes less of Python's stack than to parse them did."""
+"""Most levels of AND and OR in a bound tree: walking needs less of Python's stack than parsing did."""
 
 
 def bind(text: str, schema: Schema, zone: str = "UTC") -> Node:

@@ -34,7 +34,7 @@ _WORDS = dict.fromkeys(("t", "true", "y", "yes", "1"), True) | dict.fromkeys(
 )
 _FRACTIONAL = ("float", "double")
 _SHORT = 15
-"""Digits that Java and Python print a double with alike."""
+"""Up to this many digits, Java and Python print a double alike."""
 
 
 def cast(literal: Literal, to: DataType, zone: str) -> Literal:

@@ -64,7 +64,9 @@ def _equal(target: str, length: int) -> ValueSet:
 
 
 def _shorter(target: str, length: int) -> list[tuple[str, bool]]:
-    """Beginnings of the constant that sort before it, but not when they are filled up; whether they equal it.
+    """Prefixes of the constant that are smaller than it as bytes but not once padded with spaces.
+
+    With each prefix comes whether the padded prefix equals the constant.
 
     Raises:
         ValueError: there may be too many.

@@ -83,7 +83,7 @@ def _as_decimal(side: DataType | Literal) -> DataType:
 
 
 def _wider_decimal(a: DataType, b: DataType) -> DataType:
-    """Both digits before and after the point, the latter cut where 38 do not suffice."""
+    """A type with the digits of both, before and after the point; beyond 38, digits after it are cut."""
     scale = max(a.scale, b.scale)
     whole = max(a.precision - a.scale, b.precision - b.scale)
     over = max(whole + scale - MAX_DIGITS, 0)

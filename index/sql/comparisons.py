@@ -44,7 +44,7 @@ class Incomparable(Exception):
 
 
 def comparable_type(left: Column, right: Column) -> DataType:
-    """The type that Spark compares two columns in, where rows can be compared exactly so.
+    """The type that Spark compares two columns in, if rows can be compared in it exactly.
 
     Raises:
         Incomparable: Spark does not compare them, or only through a cast that is not done here.

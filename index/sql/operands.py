@@ -51,7 +51,7 @@ class OperandReader:
         refuse(self.parsed.text, reason, None if at is None else self.place(at), hint)
 
     def place(self, node: Tree) -> int | None:
-        """Where an expression begins in the text, as far as its parts know."""
+        """Where an expression begins in the text: the first place that a part of it has; None without one."""
         known = []
         for part in node.walk():
             if type(part).__name__ == "Literal" and (constant := self.constant(part)):

@@ -21,7 +21,16 @@ Token = Any
 _GAP = re.compile(
     r"(?:\s|--(?:[^\r\n\\]|\\(?![\r\n]))*(?=[\r\n]|$)|/\*(?!\+)(?:(?!/\*|\*/).)*\*/)*", re.DOTALL
 )
-"""What may stand between two tokens: blanks and comments that Spark and sqlglot end at the same place."""
+"""What may stand between two tokens: blanks and comments that Spark and sqlglot end at the same place.
+
+The three alternatives, any number of times in any order:
+
+- `\\s`: a blank;
+- `--`, then characters up to the end of the line: a line comment. A backslash must not be the last of them:
+  Spark then goes on with the comment on the next line, sqlglot does not;
+- `/*`, not followed by `+`, then characters up to `*/`: a block comment that is no hint. No `/*` may stand in
+  it: Spark nests comments, so that the comment would end elsewhere.
+"""
 
 _BEFORE_A_SIGN = frozenset("EQ NEQ LT LTE GT GTE NULLSAFE_EQ L_PAREN COMMA BETWEEN AND OR NOT DASH".split())
 

@@ -26,7 +26,7 @@ LOG_CHECKPOINT_EVERY = 20
 """Commits between two log checkpoints.
 
 deltalake looks at every commit since the last one, twice a commit: 4 ms with 20 of them, 17 ms with 100. A
-log checkpoint costs about 20 ms. Opening the index reads at most so many commits.
+log checkpoint costs about 20 ms. Opening the index reads at most this many commits.
 """
 
 LOG_RETENTION = "interval 30 seconds"
@@ -165,7 +165,7 @@ class LogWriter:
         return handle
 
     def _opened(self) -> DeltaTable:
-        """The handle, brought to the head of the log."""
+        """The handle of the table, brought up to the head of the log."""
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 

@@ -24,7 +24,7 @@ class IndexStatistics:
 
 
 def statistics_of(version: Version, state: IndexState) -> IndexStatistics:
-    """The sizes of an index that is at some version. Nothing is read."""
+    """The sizes of an index at a version of its own. No file is read."""
     files: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     for path, file in state.files.items():

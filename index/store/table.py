@@ -168,7 +168,7 @@ class MetadataTable:
 
         `records` may be rows of kind `files`, where there are very many. `files` are written already;
         `ledger` None carries the present one forward. Every record and the ledger get the next `seq`,
-        whatever they carry. The ledger is replaced, not piled up: one file of it is live.
+        whatever they carry. The ledger's file replaces the one before: one file of the ledger is live.
 
         Raises:
             CommitConflictError: another writer was first, or a file to remove is no longer live.
@@ -198,7 +198,7 @@ class MetadataTable:
             self._writer.checkpoint()
 
     def checkpoint_log(self) -> None:
-        """Write a log checkpoint now and clean up older commits; `commit` does it by itself, now and then."""
+        """Write a log checkpoint now and clean up older commits; every 20th commit does so by itself."""
         self._writer.checkpoint()
 
     def _load(self, log: Table) -> None:

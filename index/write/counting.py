@@ -51,9 +51,9 @@ class Counting:
     ) -> None:
         """Count the rows `among` (None: all) of a file but the `hidden` ones, in the wanted columns.
 
-        `sign`: +1 for rows that become visible, -1 for rows that are no longer. A wanted column that the
-        table no longer has is counted by its postings, as is an `overwritten` file, even by one of the same
-        footer.
+        `sign`: +1 for rows that become visible, -1 for rows that are no longer visible. Values come from
+        the data file. They come from the postings instead if the table no longer has the column, or if the
+        file was `overwritten` (even if old and new footer are equal).
 
         Raises:
             CorruptIndexError, CommitConflictError: the values are only in postings, and these are not there.
@@ -76,9 +76,10 @@ class Counting:
             self._add_from_postings(record, left, bits, sign)
 
     def _add_partition(self, record: FileRecord, column: Column, key_type: str, change: int) -> bool:
-        """Count by the file's partition value.
+        """Count by the partition value of the file.
 
-        Nothing and False where the file came when the column was no partition column, or of another type.
+        Count nothing and return False if the file came when the column was no partition column, or of
+        another type.
         """
         if not column.partition or column.physical[0] not in record.partition:
             return False
@@ -94,7 +95,7 @@ class Counting:
     def _add_from_data(
         self, record: FileRecord, columns: Sequence[tuple[Column, str]], bits: BitMap, sign: int
     ) -> bool:
-        """Count by the values in the data file; nothing and False where it is gone or is another file."""
+        """Count by the values in the data file; return False if the file is gone or another."""
         slice_ = FileSlice(record.path, record.size, record.mtime, record.rows, record.partition)
         at = np.frombuffer(bits.to_array(), dtype=np.uint32)
         found: list[tuple[str, str, pa.BinaryArray, npt.NDArray[np.int64]]] = []

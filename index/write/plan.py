@@ -34,7 +34,7 @@ def plan_work(
     columns: Sequence[str],
     lineage: int,
 ) -> list[FileWork]:
-    """What has to be done so that every wanted slice is what is recorded; nothing for what already is.
+    """The work after which every wanted slice is recorded; a slice that is recorded already needs none.
 
     `wanted`: path and slice, None for a file that is not live. The difference is taken state to state, so
     that a replay, an overlap or a full snapshot yield the same work as the log would, and a replay none.

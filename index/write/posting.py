@@ -104,7 +104,7 @@ def post(
 def _blocks(
     data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim], hidden: Mapping[str, BitMap]
 ) -> tuple[pa.BinaryArray, npt.NDArray[np.int64], list[Block]]:
-    """Keys, hidden rows per key below zero, and the containers of all rows; the codes are freed.
+    """The keys, the hidden rows per key as negative numbers, and the containers of all rows.
 
     Counting the pairs (ABSENT, v) of the visible rows is counting bits, less those of hidden rows.
     """

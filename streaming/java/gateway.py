@@ -32,7 +32,7 @@ class JavaErrors:
         threading.Thread(target=self._pass_on, name="tailbit-java-stderr", daemon=True).start()
 
     def hush(self) -> None:
-        """From now on everything is as it should be, whatever is said."""
+        """Stop passing on stderr: Spark is being shut down, and what it prints from now on is expected."""
         self._hushed = True
 
     def _pass_on(self) -> None:

@@ -140,7 +140,7 @@ def _stored(storage: Storage, vector: DeletionVector) -> bytes:
 
 
 def _decode(payload: bytes) -> BitMap:
-    """The rows of a payload, either form."""
+    """The rows that a payload of either form hides."""
     (magic,) = struct.unpack_from("<i", payload)
     if magic == PORTABLE_MAGIC:
         return _portable(payload)

@@ -26,10 +26,10 @@ from tailbit.tables.partition_values import parse_micros
 _NUM_RECORDS = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d{1,18})\s*[,}]')
 
 _DOUBLE_DIGITS = 15
-"""A decimal of so many digits survives being written as a double."""
+"""A decimal of this many digits, or fewer, survives being written as a double."""
 
 _DOUBLE_LOSS = Decimal("1e-14")
-"""More than a longer one loses, as a part of its value: deltalake computes such statistics in doubles."""
+"""A longer decimal loses less than this part of its value: deltalake computes such statistics in doubles."""
 
 _LONG_END = (1 << 63) - 1
 

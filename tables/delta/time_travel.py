@@ -90,7 +90,7 @@ class Clock:
     def _window(
         self, timestamp_ms: int, configuration: Mapping[str, str | None], first: Version, last: Version
     ) -> tuple[Version, Version, bool]:
-        """The versions to search, and whether by their own stamps: these and file times are never compared.
+        """The versions to search, and whether by in-commit timestamps, never compared with file times.
 
         Stamps count only while the head keeps them: those of an earlier time, since switched off, do not.
         """

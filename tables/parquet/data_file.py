@@ -187,7 +187,7 @@ def _find(tree: ParquetNode, column: Column, path: str) -> list[ParquetNode] | N
 def _picked(
     table: pa.Table, tree: ParquetNode, steps: list[ParquetNode], leaves: set[int]
 ) -> pa.ChunkedArray:
-    """A column of a table that holds only some leaves; NULL where a struct above it is."""
+    """A column out of a table that holds only some leaves; it is NULL where a struct above it is NULL."""
     out: pa.ChunkedArray | None = None
     at = tree
     for step in steps:

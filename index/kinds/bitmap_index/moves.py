@@ -143,7 +143,7 @@ def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
 
 
 def _singles(bitmaps: pa.LargeBinaryArray, likely: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Which of the likely bitmaps are of one position and as the format has them."""
+    """Which of the likely bitmaps hold one position and are spelled as the format demands."""
     rows = np.flatnonzero(likely & (_lengths(bitmaps) == SINGLE_BYTES))
     out = np.zeros(len(bitmaps), dtype=np.bool_)
     out[rows[single_heads(_read_singles(bitmaps, rows))]] = True

@@ -19,7 +19,7 @@ KeyRange = tuple["bytes | None", bool, "bytes | None", bool]
 """(low, low is included, high, high is included); None is unbounded. NULL is in no range."""
 
 _PER_KEY = 200
-"""Bytes that a decoded bitmap takes beside its containers."""
+"""A decoded bitmap takes this many bytes beside its containers."""
 
 _SEARCHES = 4
 """After this many look-ups the keys are copied to a list, which is searched faster."""
@@ -44,7 +44,7 @@ _COOKIE = 12346
 
 
 def single_heads(singles: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
-    """Which entries of dtype SINGLE are bitmaps of one position, in all but the position."""
+    """Which entries of dtype SINGLE are bitmaps of one position; the position itself is not checked."""
     head = (singles["cookie"] == _COOKIE) & (singles["containers"] == 1)
     found: npt.NDArray[np.bool_] = head & (singles["less"] == 0) & (singles["at"] == SINGLE_BYTES - 2)
     return found

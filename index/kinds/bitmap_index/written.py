@@ -16,7 +16,7 @@ from tailbit.errors import BrokenBitmapError, CorruptIndexError
 from tailbit.index.kinds.bitmap_index.row_group import SINGLE, SINGLE_BYTES, read_bitmap, single_heads
 
 WHOLE_BYTES = 4096
-"""Every bitmap of so many bytes is decoded: each container of 2,048 positions is in one of them."""
+"""Every bitmap of this many bytes or more is decoded, so each container of 2,048 positions or more is."""
 
 SAMPLE = 128
 """Smaller bitmaps that are decoded of those checked at once, evenly spaced."""

@@ -18,7 +18,7 @@ from tailbit.index.kinds.files.rows import column_sets, files_from_arrow, files_
 from tailbit.index.model import FileRecord
 
 _MANY = 256
-"""Newer rows from here on are folded into the base at once instead of becoming objects."""
+"""This many newer rows, or more, are folded into the base at once instead of becoming objects."""
 
 _SHARE = 4
 """The base is folded anew when a quarter as many records lie over it: amortised, a constant per record."""

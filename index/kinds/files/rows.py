@@ -79,7 +79,7 @@ def stamped(records: Iterable[FileRecord], seq: int) -> list[FileRecord]:
 
 
 def stamped_rows(rows: pa.Table, seq: int) -> pa.Table:
-    """The same for rows of kind `files`, without an object a row."""
+    """The rows of kind `files` as the change of that number makes them visible, without an object a row."""
     at = rows.column_names.index("seq")
     return rows.set_column(at, "seq", pa.repeat(pa.scalar(seq, pa.int64()), len(rows)))
 

@@ -131,7 +131,7 @@ def _read_sidecar(storage: Storage, path: str, manifest: str) -> _Part:
 
 @contextmanager
 def _readable(name: str) -> Iterator[None]:
-    """Whatever the Parquet reader says about damaged bytes, by name."""
+    """Turn what the Parquet reader says about damaged bytes into a named error."""
     try:
         yield
     except FileNotFoundError:
