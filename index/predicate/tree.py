@@ -15,7 +15,7 @@ The file is long since the nodes and every rule that makes one of another belong
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tailbit.index.predicate.key_ranges import KeyRange, KeyRanges, key_ranges
@@ -280,9 +280,9 @@ def _same(node: Node) -> object:
 def _one(leaves: list[Leaf], kind: type[And] | type[Or]) -> Leaf | None:
     if len(leaves) < 2:
         return leaves[0] if leaves else None
-    both, either = ValueSet.intersect, ValueSet.union
-    for_true, for_false = (both, either) if kind is And else (either, both)
-    true, false = _folded([n.true for n in leaves], for_true), _folded([n.false for n in leaves], for_false)
+    all_, any_ = ValueSet.intersection_of, ValueSet.union_of
+    for_true, for_false = (all_, any_) if kind is And else (any_, all_)
+    true, false = for_true([n.true for n in leaves]), for_false([n.false for n in leaves])
     parts = [_nested(text) for text in dict.fromkeys(leaf.text for leaf in leaves)]
     shown = parts[:_SHOWN] + ["..."] * (len(parts) > _SHOWN)
     return Leaf(leaves[0].column, true, false, _cut((" AND " if kind is And else " OR ").join(shown)))
@@ -297,14 +297,6 @@ _LONGEST = 400
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-
-
-def _folded(sets: list[ValueSet], fold: Callable[[ValueSet, ValueSet], ValueSet]) -> ValueSet:
-    """All sets united into one, pair by pair, so that it costs no more than to sort them."""
-    while len(sets) > 1:
-        pairs = [fold(a, b) for a, b in zip(sets[::2], sets[1::2], strict=False)]
-        sets = pairs + sets[len(pairs) * 2 :]
-    return sets[0]
 
 
 def _nested(text: str) -> str:

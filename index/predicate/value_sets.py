@@ -8,8 +8,9 @@ partition values, log statistics and rows are then asked the same question. Valu
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from tailbit.index.keys import Value, ordered_int
@@ -100,6 +101,18 @@ class ValueSet:
         """What belongs to either."""
         return self.inverse().intersect(other.inverse()).inverse()
 
+    @staticmethod
+    def union_of(sets: Sequence[ValueSet]) -> ValueSet:
+        """What belongs to one of many sets. Cost: a sort of the intervals, unless complements are many."""
+        listed = [s for s in sets if not s.complement]
+        found = ValueSet.of((i for s in listed for i in s.intervals), nulls=any(s.nulls for s in listed))
+        return reduce(ValueSet.union, _halved([s for s in sets if s.complement]), found)
+
+    @staticmethod
+    def intersection_of(sets: Sequence[ValueSet]) -> ValueSet:
+        """What belongs to all of many sets. Cost: as for the union of their inverses."""
+        return ValueSet.union_of([s.inverse() for s in sets]).inverse()
+
     def spans(self) -> list[Span]:
         """The non-null values of the set as sorted disjoint spans. Cost: that of the intervals, once."""
         known = self.prepared
@@ -121,6 +134,14 @@ class ValueSet:
         Cost: one binary search, once the spans are known.
         """
         return meets(self.spans(), closed(lo, hi))
+
+
+def _halved(sets: list[ValueSet]) -> list[ValueSet]:
+    """The union of sets, as one or none, made in pairs: no set is merged more often than need be."""
+    while len(sets) > 1:
+        pairs = [a.union(b) for a, b in zip(sets[::2], sets[1::2], strict=False)]
+        sets = pairs + sets[len(pairs) * 2 :]
+    return sets
 
 
 def closed(lo: Value | None, hi: Value | None) -> Span:

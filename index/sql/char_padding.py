@@ -47,10 +47,7 @@ def where_in(length: int, texts: Sequence[str]) -> ValueSet:
         ValueError: as `where_compared`.
     """
     width = max(map(len, texts), default=0)
-    found = ValueSet()
-    for text in texts:
-        found = found.union(where_compared(length, "=", text, width))
-    return found
+    return ValueSet.union_of([where_compared(length, "=", text, width) for text in texts])
 
 
 def _equal(target: str, length: int) -> ValueSet:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NoReturn
 
 from tailbit.index.model import key_type_of_column
@@ -34,7 +33,8 @@ _TYPES = {
     "TIMESTAMPNTZ": "timestamp_ntz",
 }
 _TYPED = ("date", "timestamp", "timestamp_ntz")
-_TYPE_BEFORE = re.compile(r"(?<![\w`.])(?:DATE|TIMESTAMP|TIMESTAMP_LTZ|TIMESTAMP_NTZ)\s*$", re.IGNORECASE)
+_PREFIXES = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
+_LONGEST = max(map(len, _PREFIXES))
 _SHOWN = 40
 
 
@@ -174,7 +174,7 @@ class OperandReader:
     def _is_typed_literal(self, node: Tree) -> bool:
         """Whether a constant stands right behind the name of its type."""
         constant = self.constant(node.this)
-        return constant is not None and bool(_TYPE_BEFORE.search(self.parsed.text[: constant.at]))
+        return constant is not None and word_before(self.parsed.text, constant.at).upper() in _PREFIXES
 
     def type_of(self, node: Tree) -> DataType:
         """The type that a cast names."""
@@ -188,3 +188,13 @@ class OperandReader:
         elif name in _TYPES and not sizes:
             return DataType(_TYPES[name])
         self.refuse(f"a cast to {name} is not read", node)
+
+
+def word_before(text: str, end: int) -> str:
+    """The word that ends before a place, blanks between them left out; cost: that of the blanks."""
+    while end and text[end - 1].isspace():
+        end -= 1
+    start = end
+    while start and end - start <= _LONGEST and (text[start - 1].isalnum() or text[start - 1] in "_`."):
+        start -= 1
+    return text[start:end]

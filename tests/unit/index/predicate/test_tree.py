@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+from functools import reduce
 
 import pytest
 
@@ -202,3 +204,28 @@ def test_a_thousand_leaves_of_one_column_merge_in_no_time() -> None:
     node = any_of(leaf(X, n) for n in range(0, 20_000, 2))
     assert isinstance(node, Leaf)
     assert len(node.true.intervals) == 10_000
+
+
+def random_set(rng: random.Random) -> ValueSet:
+    ends = [
+        sorted(rng.choices((None, *range(8)), k=2), key=lambda e: -1 if e is None else e) for _ in range(2)
+    ]
+    intervals = (Interval(low, rng.random() < 0.5, high, rng.random() < 0.5) for low, high in ends)
+    return ValueSet.of(intervals, rng.random() < 0.5, rng.random() < 0.3)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7])
+def test_the_union_and_the_intersection_of_many_sets_are_those_made_one_by_one(count: int) -> None:
+    rng = random.Random(count)
+    for _ in range(200):
+        sets = [random_set(rng) for _ in range(count)]
+        assert ValueSet.union_of(sets) == reduce(ValueSet.union, sets, ValueSet())
+        assert ValueSet.intersection_of(sets) == reduce(ValueSet.intersect, sets, ValueSet().inverse())
+
+
+def test_a_long_chain_of_one_column_is_merged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    merges = []
+    monkeypatch.setattr(ValueSet, "intersect", lambda *sets: merges.append(sets))
+    assert isinstance(any_of(leaf(X, n) for n in range(1000)), Leaf)
+    assert isinstance(all_of(negate(leaf(X, n)) for n in range(1000)), Leaf)
+    assert merges == []

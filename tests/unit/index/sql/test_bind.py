@@ -15,6 +15,7 @@ from tailbit.index.predicate.tree import Compare, Constant, Leaf, is_null, negat
 from tailbit.index.query.explain import render
 from tailbit.index.sql.bind import bind, parse_predicate
 from tailbit.index.sql.literals import hexadecimal, number, string
+from tailbit.index.sql.operands import word_before
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import Schema
@@ -388,3 +389,30 @@ def test_the_parser_is_imported_by_the_first_predicate_alone() -> None:
 
 def test_is_not_unknown_is_no_column_of_that_name() -> None:
     assert bind("x IS NOT UNKNOWN", SCHEMA) == bind("x IS NOT NULL", SCHEMA)
+
+
+def test_the_type_before_a_constant_is_sought_no_further_back_than_a_word() -> None:
+    class Counted(str):
+        read = 0
+
+        def __getitem__(self, at: Any) -> str:
+            found = super().__getitem__(at)
+            Counted.read += len(found)
+            return found
+
+    text = Counted("x = 1 OR " * 100_000 + "d = TIMESTAMP_NTZ  '2020-01-01'")
+    assert word_before(text, text.index("'")) == "TIMESTAMP_NTZ"
+    assert 0 < Counted.read < 100
+
+
+@pytest.mark.parametrize("before", ["x.DATE", "`DATE", "aDATE", "_DATE", "", "DATE("])
+def test_a_word_that_only_ends_like_a_type_is_no_type_before_a_constant(before: str) -> None:
+    assert word_before(f"{before} '1'", len(before) + 1) != "DATE"
+
+
+def test_a_long_list_of_dates_is_read() -> None:
+    days = [f"{1970 + n // 300}-{1 + n % 12:02}-{1 + n % 28:02}" for n in range(3000)]
+    typed, texts = (
+        leaf(f"date IN ({', '.join(form.format(d) for d in days)})") for form in ("DATE'{}'", "'{}'")
+    )
+    assert typed.true == texts.true
