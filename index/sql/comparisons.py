@@ -71,7 +71,7 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
         Incomparable: the types do not compare, or only by casting the column in a way that changes its order.
         ValueError: the literal is malformed for the column's type.
     """
-    if op in _ORDERED and type_.name in WHOLE and literal.type.name == "decimal" and literal.written:
+    if is_rounded(type_, op, literal):
         return _with_rounded(type_, op, literal, zone)
     common = compared_type(type_, literal)
     if common is None:
@@ -90,8 +90,14 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
     return true, true.others()
 
 
+def is_rounded(type_: DataType, op: str, literal: Literal) -> bool:
+    """Whether Spark rounds a constant to a whole number before it compares an integer with it."""
+    decimal = literal.type.name == "decimal" and literal.written
+    return decimal and op in _ORDERED and type_.name in WHOLE
+
+
 def _with_rounded(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
-    """An integer column against a decimal as written, which Spark rounds to a whole number first.
+    """An integer against a decimal as written, which Spark rounds to a whole number first.
 
     A decimal beyond every long makes the condition TRUE or FALSE outright, for NULL too.
     """

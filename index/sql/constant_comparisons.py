@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 from tailbit.index.sql.casts import cast
 from tailbit.index.sql.coercion import compared_type, membership_type
-from tailbit.index.sql.comparisons import Incomparable
+from tailbit.index.sql.comparisons import MIRRORED, Incomparable, comparison, is_rounded
 from tailbit.index.sql.literals import Literal
 
 
@@ -18,6 +18,10 @@ def compared_constants(left: Literal, op: str, right: Literal, zone: str) -> boo
         Incomparable: the types do not compare.
         ValueError: a malformed constant.
     """
+    if is_rounded(left.type, op, right):
+        return _by_sets(left, op, right, zone)
+    if is_rounded(right.type, MIRRORED[op], left):
+        return _by_sets(right, MIRRORED[op], left, zone)
     common = compared_type(left, right)
     if common is None:
         raise Incomparable(f"{left.type} does not compare with {right.type}")
@@ -35,6 +39,12 @@ def compared_constants(left: Literal, op: str, right: Literal, zone: str) -> boo
         ">": not below and not equal,
         ">=": not below,
     }[op]
+
+
+def _by_sets(value: Literal, op: str, literal: Literal, zone: str) -> bool | None:
+    """A constant compared like a value of a column of its type."""
+    true, false = comparison(value.type, op, literal, zone)
+    return True if true.contains(value.value) else False if false.contains(value.value) else None
 
 
 def constant_in(subject: Literal, listed: Sequence[Literal], zone: str) -> bool | None:

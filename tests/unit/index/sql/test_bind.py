@@ -416,3 +416,23 @@ def test_a_long_list_of_dates_is_read() -> None:
         leaf(f"date IN ({', '.join(form.format(d) for d in days)})") for form in ("DATE'{}'", "'{}'")
     )
     assert typed.true == texts.true
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        ("CAST(NULL AS BIGINT) < 9223372036854775808", True),
+        ("CAST(NULL AS BIGINT) >= 9223372036854775808", False),
+        ("-9223372036854775809.5 >= CAST(NULL AS TINYINT)", False),
+        ("-9223372036854775809.5 < CAST(NULL AS TINYINT)", True),
+        ("CAST(NULL AS INT) < 9223372036854775807.0", None),
+        ("CAST(NULL AS INT) = 9223372036854775808", None),
+        ("NULL < 9223372036854775808", None),
+        ("2 > 1.5", True),
+        ("1.5 >= 2", False),
+    ],
+)
+def test_a_null_integer_beside_a_decimal_beyond_every_long_is_what_a_column_of_nulls_is(
+    text: str, truth: bool | None
+) -> None:
+    assert bind(text, SCHEMA) == Constant(truth)
