@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.errors import MalformedLogError
+from tailbit.once import once
 from tailbit.tables.model import FileSlice, HiddenRows, Statistics
 
 LateStats = Callable[[], pa.ChunkedArray]
@@ -106,7 +106,7 @@ class FileList(Sequence[FileSlice], ABC):
         """The columns path, size, mtime and partition: all that needs no statistics."""
         return self._stored.select(["path", "size", "mtime", "partition"])
 
-    @cached_property
+    @once
     def stats(self) -> pa.ChunkedArray:
         """large_string per file: its statistics as the format's text, null where it has none.
 
@@ -118,17 +118,17 @@ class FileList(Sequence[FileSlice], ABC):
             return own
         return pc.coalesce(own, self._late().take(origin))
 
-    @cached_property
+    @once
     def paths(self) -> pa.StringArray:
         """Paths in order, as one array."""
         return pa.concat_arrays([pa.nulls(0, pa.string()), *self._stored["path"].chunks])
 
-    @cached_property
+    @once
     def with_hidden(self) -> npt.NDArray[np.int64]:
         """Row numbers of the files that have hidden rows."""
         return np.flatnonzero(np.asarray(pc.is_valid(self._stored["hidden"]), dtype=bool)).astype(np.int64)
 
-    @cached_property
+    @once
     def hidden_ids(self) -> pa.ChunkedArray:
         """String per file: the identity of its hidden rows, empty where none are hidden."""
         return pc.coalesce(self._hidden_ids(self._stored["hidden"]), pa.scalar(""))
@@ -160,7 +160,7 @@ class FileList(Sequence[FileSlice], ABC):
             for row in batch.to_pylist():
                 yield self._piece(row)
 
-    @cached_property
+    @once
     def _with_stats(self) -> pa.Table:
         out = self._stored.drop_columns(["origin"])
         return out.set_column(out.schema.get_field_index("stats"), "stats", self.stats)

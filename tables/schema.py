@@ -11,11 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 
 from tailbit.errors import ColumnTypeError, UnknownColumnError
+from tailbit.once import once
 from tailbit.tables.model import Column, DataType
 
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.]+?))\s*(\.|$)")
@@ -79,7 +79,7 @@ class Schema:
         """Every column that is not a struct, nested struct fields included, in schema order."""
         return self._leaves
 
-    @cached_property
+    @once
     def _leaves(self) -> tuple[Column, ...]:
         return tuple(leaf for column in self.columns for leaf in _leaves_of(column))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 
+from tailbit.once import once
 from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Version
 from tailbit.tables.schema import Schema
@@ -24,7 +24,7 @@ class Snapshot:
     files: FileList
     read_schema: Callable[[], Schema] = field(repr=False, compare=False)
 
-    @cached_property
+    @once
     def schema(self) -> Schema:
         """Columns with logical names and physical paths.
 

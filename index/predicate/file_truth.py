@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +30,7 @@ import numpy.typing as npt
 from tailbit.index.predicate.statistics import ColumnBounds, file_bounds
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, columns_of
 from tailbit.index.predicate.truth import partition_values_match
+from tailbit.once import once
 from tailbit.tables.model import FileSlice
 
 Mask = npt.NDArray[np.bool_]
@@ -50,17 +50,17 @@ class FileTruths:
         self._whole: dict[int, tuple[Mask, Mask]] = {}
         self._possible: dict[int, Mask] = {}
 
-    @cached_property
+    @once
     def all_rows(self) -> Mask:
         """Per file whether partition values alone make the predicate TRUE for every row."""
         return self._decided(self.node)[0]
 
-    @cached_property
+    @once
     def no_row(self) -> Mask:
         """Per file whether partition values alone make it TRUE for no row."""
         return self._decided(self.node)[1]
 
-    @cached_property
+    @once
     def can_match(self) -> Mask:
         """Per file whether a row of it may make the predicate TRUE; in doubt, it may.
 
@@ -77,7 +77,7 @@ class FileTruths:
         kept = tuple(self.node.children[n] for n in np.flatnonzero(alternatives[:, order]).tolist())
         return Or(kept) if kept else Constant(False)
 
-    @cached_property
+    @once
     def _alternatives(self) -> Mask | None:
         """Per alternative and file whether a row of the file can meet it."""
         if not isinstance(self.node, Or) or len(self.node.children) < _MANY:
@@ -128,7 +128,7 @@ class FileTruths:
         found[~self.no_row] = self._bounds[node.column.id].can_match(node)
         return found
 
-    @cached_property
+    @once
     def _bounds(self) -> dict[str, ColumnBounds]:
         """By column, the bounds in the files that partition values leave open."""
         left = [self.slices[n] for n in np.flatnonzero(~self.no_row).tolist()]

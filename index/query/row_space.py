@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +31,7 @@ from tailbit.index.keys import widens
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Leaf
 from tailbit.index.predicate.truth import partition_values_match
+from tailbit.once import once
 from tailbit.tables.cache import Cache
 from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Column
@@ -106,7 +106,7 @@ class SpaceView:
         if self.before is not None and self._same_claims(self.before):
             self._leaves_before = {**self.before._leaves_before, **self.before._leaves}
 
-    @cached_property
+    @once
     def visible(self) -> BitMap:
         """Positions that the snapshot shows.
 
@@ -148,7 +148,7 @@ class SpaceView:
             if hidden:
                 bits -= hidden.shift(int(self.bases[order]))
 
-    @cached_property
+    @once
     def extent(self) -> int:
         """Number of rows claimed."""
         return int(self.rows.sum())

@@ -15,7 +15,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from pyroaring import BitMap
@@ -28,6 +27,7 @@ from tailbit.index.query.damages import Damages
 from tailbit.index.query.evaluate import Bounds, count_true, evaluate
 from tailbit.index.query.row_space import SpaceView
 from tailbit.index.query.scan import scan
+from tailbit.once import once
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.parquet.rows import Positions, visible_positions
 from tailbit.tables.schema import Schema
@@ -95,7 +95,7 @@ class Selection:
         """Files of the index found damaged so far; the data was read instead, so the answer is right."""
         return list(Damages(*self.coverage.damages, *self.damages))
 
-    @cached_property
+    @once
     def bounds(self) -> Sequence[tuple[SpaceView, Bounds]]:
         """Bounds per row space; a row space with a damaged segment is left to the scan of its files."""
         out = []
@@ -111,14 +111,14 @@ class Selection:
         """Whether the bounds are known already: to use them is then the quickest way to count."""
         return "bounds" in self.__dict__
 
-    @cached_property
+    @once
     def _to_scan(self) -> list[int]:
         """Row numbers (in the snapshot) of the files that no bitmap serves."""
         served = {id(space) for space, _ in self.bounds}
         lost = [s.files for s in self.coverage.spaces if id(s) not in served]
         return [int(n) for part in (self.coverage.uncovered, *lost) for n in part.tolist()]
 
-    @cached_property
+    @once
     def read_hits(self) -> Sequence[FileHits]:
         """Hits that had to be found by reading data: rechecked rows and uncovered files."""
         hits = [h for space, bounds in self.bounds if not bounds.exact for h in self._recheck(space, bounds)]
@@ -169,7 +169,7 @@ class Selection:
         sure = sum(len(bounds.sure) for _, bounds in self.bounds)
         return sure + sum(len(h.positions) for h in self.read_hits)
 
-    @cached_property
+    @once
     def _counted_by_postings(self) -> int | None:
         """The count where it takes neither bounds nor the data of a file; None otherwise."""
         if len(self.coverage.uncovered):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from functools import cached_property
 
 from pyroaring import BitMap
 
@@ -11,6 +10,7 @@ from tailbit.errors import CorruptIndexError
 from tailbit.index.model import FileRecord
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
+from tailbit.once import once
 from tailbit.tables.model import FileSlice
 from tailbit.tables.storage import Storage
 
@@ -27,7 +27,7 @@ class HiddenRowsReader:
         self._path = index_path
         self._known: dict[str, BitMap] = {}
 
-    @cached_property
+    @once
     def index(self) -> MetadataTable:
         """The index as it is now; kept open between the tasks of a process."""
         found = _opened(self._path)

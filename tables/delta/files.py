@@ -6,13 +6,13 @@ Statistics stay text; the row count in it is taken out by one vectorised pass wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailbit.once import once
 from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.delta.statistics import DeltaStatistics, num_records
 from tailbit.tables.file_list import FileList, stored_columns, stored_schema
@@ -59,14 +59,14 @@ class DeltaFiles(FileList):
     def _rows(self, counted: int | None, stats: str | None) -> int | None:
         return counted if counted is not None else num_records(stats, self._file)
 
-    @cached_property
+    @once
     def table(self) -> pa.Table:
         """Columns path, size, mtime (ms), rows (null where unknown), partition, hidden, stats."""
         out = self._stored.drop_columns(["origin"])
         out = out.set_column(out.schema.get_field_index("counted"), "rows", self.rows)
         return out.set_column(out.schema.get_field_index("stats"), "stats", self.stats)
 
-    @cached_property
+    @once
     def rows(self) -> pa.ChunkedArray:
         """int64 physical rows per file, null where the log does not say.
 

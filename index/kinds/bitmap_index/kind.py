@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.model import IndexFile
+from tailbit.once import once
 
 
 class Segments:
@@ -24,7 +25,7 @@ class Segments:
     def __init__(self, segments: Sequence[Segment]) -> None:
         self._segments = segments
 
-    @cached_property
+    @once
     def by_space(self) -> Mapping[str, list[Segment]]:
         """Row space to its segments, by path."""
         spaces: dict[str, list[Segment]] = {}

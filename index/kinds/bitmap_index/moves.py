@@ -20,7 +20,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +30,7 @@ from pyroaring import BitMap
 from tailbit.index.kinds.bitmap_index.row_group import SINGLE, SINGLE_BYTES, read_bitmap, single_heads
 from tailbit.index.model import FileRecord, NewClaim
 from tailbit.index.parquet.sorted_rows import starts
+from tailbit.once import once
 
 Longs = npt.NDArray[np.int64]
 
@@ -48,7 +48,7 @@ class Moves:
     ends: Longs
     targets: Longs
 
-    @cached_property
+    @once
     def kept(self) -> BitMap:
         """The old positions that move; all others vanish."""
         bits = BitMap()

@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +31,7 @@ from tailbit.index.parquet.index_file import (
     write_parquet,
 )
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
+from tailbit.once import once
 from tailbit.tables.cache import Cache
 from tailbit.tables.storage import Storage
 
@@ -168,7 +168,7 @@ class Segment:
         """
         return self._directory[0]
 
-    @cached_property
+    @once
     def rows(self) -> int:
         """The extent of the row space that the file was written for."""
         found = (self._footer.metadata or {}).get(_ROWS.encode())
@@ -218,12 +218,12 @@ class Segment:
             rows = zip(part["bitmap"].to_pylist(), part["cardinality"].to_pylist(), strict=True)
             yield part["key"].combine_chunks(), [read_bitmap(d, n, self.rows, self.path) for d, n in rows]
 
-    @cached_property
+    @once
     def _footer(self) -> pq.FileMetaData:
         with open_index_file(self._storage, self.path) as file:
             return file.metadata
 
-    @cached_property
+    @once
     def _directory(self) -> tuple[dict[str, str], dict[str, tuple[list[_Place], list[bytes]]]]:
         """Per column its key type; its row groups in order of keys, and the highest key of each."""
         types: dict[str, str] = {}

@@ -8,7 +8,6 @@ per file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 
 from tailbit.index.kinds.files.rows import column_sets, files_from_arrow, files_to_arrow, newest_per_path
 from tailbit.index.model import FileRecord
+from tailbit.once import once
 
 _MANY = 256
 """This many newer rows, or more, are folded into the base at once instead of becoming objects."""
@@ -138,7 +138,7 @@ class RecordedFiles:
             self._spent = (earliest, set(spaces.dictionary.take(pa.array(spent)).to_pylist()))
         return self._spent[1]
 
-    @cached_property
+    @once
     def _rows(self) -> dict[str, int]:
         return dict(zip(self._base["path"].to_pylist(), range(len(self._base)), strict=True))
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyroaring import BitMap
 
 import tailbit
 from support.tables import eight_flights, flipped_pages, index_files, index_of
 from tailbit.answer import Answer
+from tailbit.index.kinds.bitmap_index.row_group import KeyRange
+from tailbit.index.kinds.bitmap_index.segment import POSTINGS, Segment
 from tailbit.index.query.selection import Selection, Source
 
 
@@ -136,3 +139,65 @@ def _plain(value: Any) -> Any:
 
 def _by_path(value: Any) -> bool:
     return isinstance(value, dict) and all(hasattr(at, "tolist") for at in value.values())
+
+
+class _Waiting(Segment):
+    """A segment that keeps the threads of one name waiting before they read it."""
+
+    def __init__(self, segment: Segment) -> None:
+        super().__init__(segment._storage, segment.path)
+        self.asked, self.go_on = threading.Event(), threading.Event()
+
+    def select(self, column: str, ranges: Sequence[KeyRange]) -> tuple[list[bytes], list[BitMap]]:
+        if threading.current_thread().name.startswith("waits"):
+            self.asked.set()
+            assert self.go_on.wait(60)
+        return super().select(column, ranges)
+
+
+def waiting(found: Selection) -> _Waiting:
+    """The only segment of a selection, made to wait."""
+    (space,) = found.coverage.spaces
+    space.segments = [_Waiting(space.segments[0])]
+    return space.segments[0]
+
+
+def test_an_answer_that_waits_for_its_index_keeps_no_other_waiting(table_path: str) -> None:
+    eight_flights(table_path)
+    tailbit.open(table_path).compact()
+    slow, quick = (selected(table_path, "carrier = 'UA'") for _ in range(2))
+    segment = waiting(slow)
+    with (
+        ThreadPoolExecutor(1, thread_name_prefix="waits") as first,
+        ThreadPoolExecutor(1, thread_name_prefix="asks") as second,
+    ):
+        begun = first.submit(slow.hits)
+        assert segment.asked.wait(60)
+        asked = second.submit(quick.hits)
+        try:
+            assert len(asked.result(20)) == 2
+        finally:
+            segment.go_on.set()
+        assert len(begun.result(60)) == 2
+
+
+def test_what_one_thread_finds_gone_changes_nothing_that_another_has_found(table_path: str) -> None:
+    eight_flights(table_path)
+    tailbit.open(table_path).compact()
+    found = selected(table_path, "carrier = 'UA'")
+    segment = waiting(found)
+    with (
+        ThreadPoolExecutor(1, thread_name_prefix="waits") as first,
+        ThreadPoolExecutor(1, thread_name_prefix="asks") as second,
+    ):
+        late = first.submit(found.hits)
+        assert segment.asked.wait(60)
+        try:
+            rows = second.submit(lambda: [hit.positions.tolist() for hit in found.hits()]).result(20)
+            for file in index_files(table_path, "bitmap_index"):
+                file.unlink()
+            POSTINGS.clear()
+        finally:
+            segment.go_on.set()
+        assert [hit.positions.tolist() for hit in late.result(60)] == rows == [[0, 2], [0, 3]]
+        assert found.count() == 4

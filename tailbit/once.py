@@ -1,0 +1,42 @@
+"""An attribute that is computed when it is first asked for, and is then the same for every thread.
+
+`functools.cached_property` will not do for what threads share. Up to Python 3.11 it holds one lock for all
+objects of a class, so that one slow answer keeps all others waiting. From 3.12 on it holds none, and of two
+threads the later one replaces what the earlier has already used: an index file that is deleted in between
+makes the two differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class once(Generic[T]):
+    """A method without arguments as an attribute, whose first value to be found is kept.
+
+    Invariant: every thread gets the same value. Threads that ask at the same time each compute one; none
+    waits for another. What raises is not kept. The object needs a `__dict__`.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> once[T]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type) -> once[T] | T:
+        if instance is None:
+            return self
+        # A value that is kept is found before this is called: it stands in the object itself.
+        kept: T = instance.__dict__.setdefault(self._name, self._compute(instance))
+        return kept
