@@ -1,4 +1,4 @@
-"""What does building postings cost beside merely decoding the columns?
+"""What does building postings cost beside merely decoding the columns, and their check beside building?
 
 One core, TPC-H lineitem, eight files.
 
@@ -19,6 +19,7 @@ from timing import medians
 
 from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.bitmap_index.segment import Postings
+from tailbit.index.kinds.bitmap_index.written import check_bitmaps
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.write.posting import Claim, DataFiles, post
 from tailbit.index.write.run import run_task
@@ -36,9 +37,10 @@ def main() -> None:
     snapshot = table.snapshot()
     slices = list(snapshot.files)
     claims = _claims(slices, frozenset(snapshot.schema.resolve(name).id for name in COLUMNS))
-    total = {"decode": 0.0, "build": 0.0}
+    total = {"decode": 0.0, "build": 0.0, "check": 0.0}
     for name in COLUMNS:
         column = snapshot.schema.resolve(name)
+        postings = _build(table.storage, claims, column)
         took = medians(
             {
                 "decode": lambda name=name: [
@@ -46,6 +48,7 @@ def main() -> None:
                     for slice_ in slices
                 ],
                 "build": lambda column=column: _build(table.storage, claims, column),
+                "check": lambda postings=postings: _check(claims, postings),
             },
             7,
         )
@@ -61,6 +64,13 @@ def main() -> None:
 def _build(storage: Storage, claims: list[Claim], column: Column) -> list[Postings]:
     """What a task does for a column of the files of its row space, but for writing the segment."""
     return list(post(DataFiles(storage, [column]), column, key_type_of(column.type), claims, {}, Tally()))
+
+
+def _check(claims: list[Claim], postings: list[Postings]) -> None:
+    """What writing a segment does before it writes: every bitmap that is checked at all."""
+    rows = sum(claim.rows for claim in claims)
+    for part in postings:
+        check_bitmaps(claims[0].space, part.column, part.cardinality, part.bitmaps, rows)
 
 
 def _task(root: str, slices: list[FileSlice], schema: Schema) -> TaskResult:
@@ -79,8 +89,11 @@ def _claims(slices: list[FileSlice], columns: frozenset[str]) -> list[Claim]:
 
 
 def _tell(name: str, took: dict[str, float]) -> None:
-    found = {"column": name} | {f"{k} ms": round(v * 1e3) for k, v in took.items()}
-    sys.stdout.write(json.dumps(found | {"ratio": round(took["build"] / took["decode"], 2)}) + "\n")
+    found: dict[str, object] = {"column": name} | {f"{k} ms": round(v * 1e3) for k, v in took.items()}
+    found["ratio"] = round(took["build"] / took["decode"], 2)
+    if "check" in took:
+        found["check / build"] = round(took["check"] / took["build"], 3)
+    sys.stdout.write(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":

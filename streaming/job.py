@@ -167,8 +167,8 @@ def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: On
                 break
             stop.wait(0.2) if not stop.is_set() else time.sleep(0.05)
             watch.look(time.monotonic())
-        failure = job.failure()
         job.batch.merger.wait(2.0 if stop.is_set() else 60.0)
+        failure = job.failure()
     except (OSError, Py4JError) as gone:
         reason = f"Spark's Java process is gone ({type(gone).__name__})"
         raise StreamError(reason=reason, checkpoint=prepared.checkpoint) from gone
@@ -211,6 +211,7 @@ def _close_when_ended(run_id: str, job: Job) -> None:
     try:
         while job.query.isActive:
             time.sleep(1.0)
+        job.batch.merger.wait(60.0)
         _RUNNING.end(run_id)
     except (OSError, Py4JError):
         _RUNNING.give_up(run_id)

@@ -31,7 +31,10 @@ EARLIEST_EVERY_S = 60.0
 
 
 class Merger:
-    """Runs the merges that are due after a batch; at most one merge at a time runs on the workers."""
+    """Runs the merges that are due after a batch; at most one merge at a time runs on the workers.
+
+    `failure`: why a merge on a worker failed, other than by losing to another writer; None where none has.
+    """
 
     def __init__(
         self, table: Table, index: MetadataTable, spark: SparkSession, inline_bytes: int = 1 << 20
@@ -39,7 +42,7 @@ class Merger:
         self._table, self._index, self._spark, self._inline_bytes = table, index, spark, inline_bytes
         self._earliest: tuple[float, int] | None = None
         self._thread: threading.Thread | None = None
-        self._failed: TailbitError | None = None
+        self.failure: TailbitError | None = None
 
     def after_batch(self) -> None:
         """Merge small files that are due at once, and have a worker merge large ones.
@@ -47,8 +50,8 @@ class Merger:
         Raises:
             TailbitError: a merge that ran on a worker failed, other than by losing to another writer.
         """
-        if self._failed is not None:
-            raise self._failed
+        if self.failure is not None:
+            raise self.failure
         for plan in merge_due(self._index.state, self._earliest_version()):
             small = [group for group in plan.groups if self._bytes(group) <= self._inline_bytes]
             large = [group for group in plan.groups if self._bytes(group) > self._inline_bytes]
@@ -58,7 +61,7 @@ class Merger:
                 self._start(replace(plan, groups=(large[0],)))
 
     def wait(self, seconds: float) -> None:
-        """Wait for a merge that runs on a worker, `seconds` at most."""
+        """Wait for a merge that runs on a worker, `seconds` at most; `failure` says what it failed with."""
         if self._thread is not None:
             self._thread.join(seconds)
 
@@ -92,7 +95,7 @@ class Merger:
             return
         result = pickle.loads(row.result)
         if isinstance(result, TailbitError) and not result.retryable:
-            self._failed = result
+            self.failure = result
 
 
 def _merge_task(

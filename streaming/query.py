@@ -65,8 +65,8 @@ class Job:
         self.control.remove()
 
     def failure(self) -> TailbitError | None:
-        """Why the query ended, by name; None where it ended well."""
-        named = self.batch.error or self.control.reported()
+        """Why the query ended, or a merge beside it failed, by name; None where all went well."""
+        named = self.batch.error or self.batch.merger.failure or self.control.reported()
         ended = self.query.exception()
         if named is not None or ended is None:
             return named

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 import tailbit
+from support.tables import break_bitmaps, index_of
 from support.waiting import HANG_S, wait_until
+from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import (
+    CorruptIndexError,
     DataFileError,
     IndexerRunningError,
     SettingsError,
@@ -19,7 +26,10 @@ from tailbit.errors import (
 )
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming import start
-from tailbit.streaming.job import failure_of
+from tailbit.streaming.job import _attend, failure_of
+from tailbit.streaming.query import launch, prepare
+from tailbit.streaming.settings import DEFAULT_TRIGGER
+from tailbit.tables.storage import Storage
 
 
 def covered(index: str) -> int | None:
@@ -215,3 +225,23 @@ def test_a_table_that_becomes_unreadable_ends_the_query_by_name_and_the_index_st
     assert "fromTheFuture" in str(failure)
     assert covered(f"{table}/_tailbit") == 1
     assert tailbit.open(table).where("k < 5", version=1).count() == 5
+
+
+def test_once_ends_by_the_name_of_what_a_merge_on_a_worker_failed_with(spark: Any, table_path: str) -> None:
+    numbers = np.random.default_rng(3)
+    for _ in range(8):
+        write_deltalake(table_path, pa.table({"k": numbers.integers(0, 1 << 60, 25_000)}), mode="append")
+        index_of(table_path, ["k"])
+    break_bitmaps(table_path)
+    write_deltalake(table_path, pa.table({"k": [1]}), mode="append")
+    prepared = prepare(table_path, None, None, None, DEFAULT_TRIGGER)
+    heartbeat = Heartbeat(Storage(prepared.index.path))
+    heartbeat.claim()
+    try:
+        job = launch(spark, prepared, heartbeat, once=True)
+        with pytest.raises(CorruptIndexError, match="a bitmap is damaged"):
+            _attend(job, prepared, threading.Event(), None)
+    finally:
+        heartbeat.release()
+    assert covered(prepared.index.path) == 8
+    assert job.query.exception() is None

@@ -2,8 +2,9 @@
 
 Input: postings as they go to a file. A bitmap of one position, the most frequent in columns of many keys, is
 18 known bytes, and all of them are compared at once. Every bitmap of `WHOLE_BYTES` or more is read back as a
-question would read it, and so is an even sample of the smaller ones. Cost: that of decoding the large
-bitmaps, a few hundredths of the kernel that made them.
+question would read it, and so is an even sample of the smaller ones; what is read back must be written again
+as the same bytes, since other readers of the format also go by its offsets and its end. Cost: that of
+decoding and encoding the large bitmaps; `benchmarks/build_kernel.py` measures it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ WHOLE_BYTES = 4096
 SAMPLE = 128
 """Smaller bitmaps that are decoded of those checked at once, evenly spaced."""
 
+_OTHER_BYTES = "it has offsets or bytes that the format does not give its positions"
+
 Longs = npt.NDArray[np.int64]
 
 
@@ -30,8 +33,8 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
     `cardinality`: int64, positions of each. `rows`: the extent. Cost: see the head of the file.
 
     Raises:
-        BrokenBitmapError: one does not decode, has other positions than its cardinality says, or does not
-            fit.
+        BrokenBitmapError: one does not decode, has other positions than its cardinality says, does not fit,
+            or has bytes that the format does not give it.
     """
     offsets = np.frombuffer(bitmaps.buffers()[1] or b"", dtype=np.int32)
     offsets = offsets[bitmaps.offset : bitmaps.offset + len(bitmaps) + 1].astype(np.int64)
@@ -44,12 +47,15 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
     if len(small):
         suspects.append(small[np.linspace(0, len(small) - 1, min(SAMPLE, len(small))).astype(np.int64)])
     for at in np.concatenate(suspects).tolist():
+        written = bitmaps[at].as_py()
         try:
-            read_bitmap(bitmaps[at].as_py(), int(cardinality[at]), rows, space)
+            found = read_bitmap(written, int(cardinality[at]), rows, space)
         except CorruptIndexError as broken:
             raise BrokenBitmapError(
                 space=space, column=column, number=at, reason=broken.fields["reason"]
             ) from broken
+        if found.serialize() != written:
+            raise BrokenBitmapError(space=space, column=column, number=at, reason=_OTHER_BYTES)
 
 
 def _sound_singles(data: npt.NDArray[np.uint8], starts: Longs, rows: int) -> npt.NDArray[np.bool_]:

@@ -42,6 +42,10 @@ def changed(data: bytes, at: int, value: int) -> bytes:
 
 SINGLE = BitMap([70]).serialize()
 SMALL = BitMap([1, 5, 9]).serialize()
+_TWO_RUNS = BitMap([*range(100), *range(200, 300)])
+_TWO_RUNS.run_optimize()
+RUNS = _TWO_RUNS.serialize()
+"""Its second run begins at 200: byte 15."""
 BROKEN = {
     "a bitset of as many positions as an array may have": (bits_as_array(), 4096),
     "another cardinality": (SMALL, 4),
@@ -53,6 +57,11 @@ BROKEN = {
     "an end that is cut off": (SMALL[:-1], 3),
     "positions that do not rise": (SMALL[:-2] + SMALL[-4:-2], 3),
     "no bytes": (b"", 0),
+    "a cardinality of its own that leaves a position over": (changed(SMALL, 10, 1), 2),
+    "bytes behind its end": (SMALL + b"\0\0", 3),
+    "an offset that leads elsewhere": (changed(SMALL, 12, 18), 3),
+    "runs that overlap": (changed(RUNS, 15, 50), 200),
+    "runs that touch": (changed(RUNS, 15, 100), 200),
 }
 
 
