@@ -30,12 +30,21 @@ def path_text(name: str, value: Any) -> str:
     """A path as text.
 
     Raises:
-        UsageError: neither text nor a path object, or it holds a NUL.
+        UsageError: neither text nor a path object, or it holds a NUL or what UTF-8 lacks.
     """
     found = os.fspath(value) if isinstance(value, os.PathLike) else value
-    if not isinstance(found, str) or "\0" in found:
-        raise wrong_type(name, value, "a text or a pathlib.Path without NUL")
+    if not isinstance(found, str) or "\0" in found or not _is_utf8(found):
+        raise wrong_type(name, value, "a text or a pathlib.Path without NUL, in UTF-8")
     return found
+
+
+def _is_utf8(value: str) -> bool:
+    """Whether UTF-8 can hold a text: it lacks halves of surrogate pairs."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def text(name: str, value: Any) -> str:
