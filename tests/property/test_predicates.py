@@ -204,7 +204,7 @@ def by_keys(node: Node, keys: dict[str, list[bytes | None]]) -> tuple[Any, Any]:
     assert not isinstance(node, Compare)
     assert isinstance(node, Leaf)
     key_type = key_type_of(node.column.type)
-    sure, maybe = selected(key_ranges(node.true, key_type, key_type), keys[node.column.id])
+    sure, maybe = selected(node.true, key_ranges(node.true, key_type, key_type), keys[node.column.id])
     return np.array(sure), np.array(maybe)
 
 
