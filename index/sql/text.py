@@ -3,6 +3,9 @@
 sqlglot reads the grammar; the constants are taken out of its hands: each becomes an index into a side table
 that holds the text as written, since escapes, suffixes and adjacent strings mean things to Spark that a
 general tree does not keep. Importing sqlglot costs 0.13 s, so it is imported by the first predicate.
+
+The file is long since one walk over the tokens tells names, constants and signs apart, each by what stands
+beside it: the rules need one another.
 """
 
 from __future__ import annotations
