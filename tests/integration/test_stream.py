@@ -29,7 +29,7 @@ from tailbit.streaming import start
 from tailbit.streaming.job import _attend, failure_of
 from tailbit.streaming.query import launch, prepare
 from tailbit.streaming.settings import DEFAULT_TRIGGER
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import LocalStorage
 
 
 def covered(index: str) -> int | None:
@@ -235,7 +235,7 @@ def test_once_ends_by_the_name_of_what_a_merge_on_a_worker_failed_with(spark: An
     break_bitmaps(table_path)
     write_deltalake(table_path, pa.table({"k": [1]}), mode="append")
     prepared = prepare(table_path, None, None, None, DEFAULT_TRIGGER)
-    heartbeat = Heartbeat(Storage(prepared.index.path))
+    heartbeat = Heartbeat(LocalStorage(prepared.index.path))
     heartbeat.claim()
     try:
         job = launch(spark, prepared, heartbeat, once=True)

@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Context, Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 _DIGITS = Context(prec=60)
@@ -35,4 +36,8 @@ def as_python(values: pa.ChunkedArray) -> list[Any]:
     """Values as Python objects; dates and times outside its calendar as text."""
     with suppress(OverflowError, ValueError):
         return list(values.to_pylist())
+    if pa.types.is_date32(values.type) and not values.null_count:
+        # Arrow has no text for years beyond 32767.
+        days = np.asarray(values.cast(pa.int32())).astype("datetime64[D]")
+        return [str(text) for text in np.datetime_as_string(days)]
     return list(values.cast(pa.string()).to_pylist())
