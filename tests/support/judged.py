@@ -138,7 +138,7 @@ class JudgedTable:
             ):
                 facets = opened.where(version=at).facets(column)
                 found = {repr(canonical(value)): count for value, count in facets.items()}
-                assert found == expected, f"facets of {column} at version {at}"
+                assert found == expected, (column, at, found.items() ^ expected.items())
 
     def _grouped(self, version: int, columns: Sequence[str]) -> dict[str, dict[str, int]]:
         """By column, how often each of its values occurs."""

@@ -36,8 +36,21 @@ def as_python(values: pa.ChunkedArray) -> list[Any]:
     """Values as Python objects; dates and times outside its calendar as text."""
     with suppress(OverflowError, ValueError):
         return list(values.to_pylist())
-    if pa.types.is_date32(values.type) and not values.null_count:
-        # Arrow has no text for years beyond 32767.
-        days = np.asarray(values.cast(pa.int32())).astype("datetime64[D]")
-        return [str(text) for text in np.datetime_as_string(days)]
+    # Arrow has no text for years beyond 32767.
+    if pa.types.is_date32(values.type):
+        return [
+            None if n is None else str(np.datetime64(n, "D")) for n in values.cast(pa.int32()).to_pylist()
+        ]
+    if pa.types.is_timestamp(values.type):
+        end = "" if values.type.tz is None else "Z"
+        return [None if n is None else _moment(n) + end for n in values.cast(pa.int64()).to_pylist()]
     return list(values.cast(pa.string()).to_pylist())
+
+
+def _moment(micros: int) -> str:
+    """Microseconds since 1970 as a day and a time of day."""
+    day, rest = divmod(micros, 86_400_000_000)
+    seconds, fraction = divmod(rest, 1_000_000)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{np.datetime64(day, 'D')} {hour:02}:{minute:02}:{second:02}.{fraction:06}"
