@@ -18,6 +18,7 @@ from tailbit.index.query.facets import facet_counts
 from tailbit.index.query.read import stream
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
+from tailbit.outputs.arrow import reader
 from tailbit.tables.parquet.rows import Positions
 
 _SHOWN = 200
@@ -151,6 +152,20 @@ class Answer:
         (['flight'], [[1, 3], [5, 8]])
         """
         return stream(self._selection, *_wanted(columns, limit))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows of `stream` to any library that takes Arrow streams: each call gives a new stream.
+
+        So `polars.DataFrame(answer)`, `pyarrow.table(answer)` and `duckdb.sql("FROM answer")` read it.
+
+        >>> pa.table(flights.where("carrier = 'DL'")).to_pylist()
+        [{'flight': 6, 'carrier': 'DL', 'dest': 'SFO', 'dep_delay': 12}]
+        """
+        return reader(*self.stream()).__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema of `stream` to any library that takes Arrow schemas. Cost: no data is read."""
+        return self.stream(limit=0)[0].__arrow_c_schema__()
 
     def explain(self) -> Mapping[str, Any]:
         """Per file: covered or not, kept or pruned and by what, rows; segments and bytes touched.
