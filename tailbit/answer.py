@@ -19,6 +19,7 @@ from tailbit.index.query.read import stream
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.outputs.arrow import reader
+from tailbit.outputs.facets import facet_table
 from tailbit.tables.parquet.rows import Positions
 
 _SHOWN = 200
@@ -107,6 +108,21 @@ class Answer:
         """
         resolved = self._selection.schema.resolve(text("column", column))
         return facet_counts(self._selection, resolved, self._recorded)
+
+    def facet_table(self, column: str) -> pa.Table:
+        """The facets of a column as a table: the values in the column's own type, and `count`.
+
+        Raises:
+            UnknownColumnError: no such column.
+            ColumnTypeError: the column's type has no keys (struct, array, map ...).
+
+        >>> flights.where("dest = 'LAX'").facet_table("carrier").to_pydict()
+        {'carrier': ['UA', 'AA'], 'count': [2, 1]}
+        """
+        counts = self.facets(column)
+        return facet_table(
+            list(self._selection.schema.arrow([self._selection.schema.resolve(column)])), counts
+        )
 
     def positions(self) -> dict[str, Positions]:
         """Path (as the log names it, decoded) to ascending 0-based physical row positions, uint64.

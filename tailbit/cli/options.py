@@ -36,6 +36,27 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for a program to read.")(function)
 
 
+def format_options(function: F) -> F:
+    """`--format` and `--output`."""
+    chosen = click.Choice(["table", "json", "csv", "parquet", "arrow"])
+    form = click.option("--format", "form", type=chosen, default="table", show_default=True)
+    return form(
+        click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of the terminal.")(
+            function
+        )
+    )
+
+
+def to_rows(form: str, output: str | None) -> None:
+    """Pass if rows can be written in a format: bytes are for files and pipes, Parquet is for files alone.
+
+    Raises:
+        UsageError: they cannot (click's).
+    """
+    if output is None and (form == "parquet" or (form == "arrow" and sys.stdout.isatty())):
+        raise click.UsageError(f"--format {form} needs -o FILE")
+
+
 def query_options(function: F) -> F:
     """The options of every question."""
     for option in (
