@@ -5,13 +5,14 @@ An answer is the public face of a `Selection`: each method hands the question on
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from tailbit.arguments import names, text, whole
+from tailbit.arguments import names, path_text, text, whole
 from tailbit.errors import CorruptIndexError
 from tailbit.index.query.explain import explain
 from tailbit.index.query.facets import facet_counts
@@ -182,6 +183,27 @@ class Answer:
     def __arrow_c_schema__(self) -> object:
         """The schema of `stream` to any library that takes Arrow schemas. Cost: no data is read."""
         return self.stream(limit=0)[0].__arrow_c_schema__()
+
+    def to_delta(self, path: str | os.PathLike[str]) -> str:
+        """Write the rows as a Delta table that copies no data; its absolute path.
+
+        The table names the same data files, and deletion vectors hide all other rows: Spark and deltalake
+        open it. Schema, nullability and partition columns are the table's. It stays readable until VACUUM of
+        the table deletes data files of this version, which later versions no longer name.
+
+        Raises:
+            ViewExistsError: there is something at `path`.
+            UsageError: `path` lies in the table itself, or the table is of another format than Delta.
+            DataFileError: a data file of the answer is gone.
+
+        >>> import deltalake
+        >>> path = flights.where("carrier = 'UA'").to_delta("united")
+        >>> len(deltalake.DeltaTable(path).scan().read_all())
+        4
+        """
+        from tailbit.outputs.delta_view import write_view
+
+        return write_view(self._selection, path_text("path", path))
 
     def explain(self) -> Mapping[str, Any]:
         """Per file: covered or not, kept or pruned and by what, rows; segments and bytes touched.

@@ -161,6 +161,13 @@ class IndexStateError(TailbitError):
     """The index is absent, foreign or damaged."""
 
 
+class ViewExistsError(UsageError):
+    """There is something where a view was to be written."""
+
+    template = "there is something at {path} already"
+    hint = "Give a path that does not exist: a view is written once, and never over something."
+
+
 class NoIndexError(IndexStateError, UsageError):
     """There is no index at the path."""
 
