@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -22,6 +22,9 @@ from tailbit.index.query.selection import Selection
 from tailbit.outputs.arrow import reader
 from tailbit.outputs.facets import facet_table
 from tailbit.tables.parquet.rows import Positions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 _SHOWN = 200
 """Most characters of a predicate that a `repr` shows."""
@@ -40,6 +43,7 @@ class Answer:
     _selection: Selection
     _covered: int | None = None
     _recorded: RecordedCounts | None = None
+    _zone: str = "UTC"
 
     def __repr__(self) -> str:
         """Table, version and predicate in one line."""
@@ -61,6 +65,18 @@ class Answer:
     def covered_version(self) -> int | None:
         """The last version that the index held as a whole; None where there is none."""
         return self._covered
+
+    @property
+    def indexed_share(self) -> float:
+        """The share of the table's files that the index covers, 0 to 1; the rest is pruned or scanned.
+
+        Cost: nothing is computed for it.
+
+        >>> flights.where("carrier = 'UA'").indexed_share
+        1.0
+        """
+        files = self.files_in_table
+        return 1.0 - len(self._selection.coverage.uncovered) / files if files else 1.0
 
     @property
     def files_scanned(self) -> int:
@@ -204,6 +220,24 @@ class Answer:
         from tailbit.outputs.delta_view import write_view
 
         return write_view(self._selection, path_text("path", path))
+
+    def dataframe(self, spark: SparkSession) -> DataFrame:
+        """The rows as a DataFrame of a Spark session with Delta, in the table's schema and nullability.
+
+        Spark reads the table's own files, of which the index has named those that may match: nothing is
+        written, so nothing is left to be cleaned up. The DataFrame stays at the answer's version. Its rows
+        come in Spark's order.
+
+        Raises:
+            UsageError: the table is of another format than Delta, or a session of Spark Connect has another
+                time zone or other rules of SQL than the answer.
+
+        >>> flights.where("carrier = 'UA'").dataframe(spark).count()  # doctest: +SKIP
+        4
+        """
+        from tailbit.outputs.spark_frame import data_frame
+
+        return data_frame(self._selection, self._text, self._zone, spark)
 
     def explain(self) -> Mapping[str, Any]:
         """Per file: covered or not, kept or pruned and by what, rows; segments and bytes touched.

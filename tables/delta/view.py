@@ -23,7 +23,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from tailbit.tables.date_text import date_texts
-from tailbit.tables.delta.deletion_vectors import PORTABLE_MAGIC, Z85
+from tailbit.tables.delta.deletion_vectors import PORTABLE_MAGIC, Z85, DeletionVector
 from tailbit.tables.delta.log.protocol import Protocol
 from tailbit.tables.delta.snapshot import DeltaSnapshot
 from tailbit.tables.delta.statistics import DeltaStatistics
@@ -96,6 +96,50 @@ def view_log(
     return "".join(json.dumps(action) + "\n" for action in actions).encode(), vectors
 
 
+def plain_add(slice_: FileSlice, storage: Storage) -> Action:
+    """An add action of a file as the source's log has it, its statistics left out."""
+    hidden = slice_.hidden
+    return {
+        "path": _uri(storage, slice_),
+        "partitionValues": dict(slice_.partition),
+        "size": slice_.size,
+        "modificationTime": slice_.mtime,
+        "dataChange": False,
+        "deletionVector": _descriptor(hidden) if isinstance(hidden, DeletionVector) else None,
+    }
+
+
+def inline_add(file: ShownFile, schema: Schema, storage: Storage) -> Action:
+    """An add action of a file that shows chosen rows alone: its deletion vector stands in it."""
+    payload = _payload(_hidden(file))
+    vector = {
+        "storageType": "i",
+        "pathOrInlineDv": encode_z85(payload + b"\0" * (-len(payload) % 4)),
+        "sizeInBytes": len(payload),
+        "cardinality": file.rows - len(file.positions),
+    }
+    return {
+        **plain_add(file.slice_, storage),
+        "partitionValues": _partition_values(file.slice_, schema),
+        "stats": json.dumps({"numRecords": file.rows, "tightBounds": False}),
+        "deletionVector": vector if len(file.positions) < file.rows else None,
+    }
+
+
+def _descriptor(vector: DeletionVector) -> Action:
+    found: Action = {
+        "storageType": vector.storage_type,
+        "pathOrInlineDv": vector.path_or_inline,
+        "sizeInBytes": vector.size,
+        "cardinality": vector.cardinality,
+    }
+    return found if vector.offset is None else {**found, "offset": vector.offset}
+
+
+def _uri(storage: Storage, slice_: FileSlice) -> str:
+    return "file://" + quote(storage.resolve(slice_.path))
+
+
 def encode_z85(data: bytes) -> str:
     """Z85 text of bytes, whose number is a multiple of four: five digits for every four."""
     out = bytearray()
@@ -118,7 +162,7 @@ def _hidden(file: ShownFile) -> BitMap:
 def _add(file: ShownFile, schema: Schema, storage: Storage, vectors: Vectors) -> Action:
     slice_ = file.slice_
     add: Action = {
-        "path": "file://" + quote(storage.resolve(slice_.path)),
+        "path": _uri(storage, slice_),
         "partitionValues": _partition_values(slice_, schema),
         "size": slice_.size,
         "modificationTime": slice_.mtime,
@@ -156,13 +200,15 @@ def _protocol(source: Protocol, schema: Schema, configuration: Mapping[str, str]
     readers = set(source.reader_features) | {"deletionVectors"}
     if configuration.get("delta.columnMapping.mode", "none") != "none":
         readers.add("columnMapping")
+    if any(leaf.type.name == "timestamp_ntz" for leaf in schema.leaves()):
+        readers.add("timestampNtz")
     readers.discard("vacuumProtocolCheck")
-    invariants = set() if all(column.nullable for column in schema.columns) else {"invariants"}
     return {
         "minReaderVersion": 3,
         "minWriterVersion": 7,
         "readerFeatures": sorted(readers),
-        "writerFeatures": sorted(readers | invariants),
+        # A column that is not nullable is one of their features.
+        "writerFeatures": sorted(readers | {"invariants"}),
     }
 
 

@@ -141,7 +141,6 @@ def or_dash(value: Any) -> Any:
 
 def split_columns(text: str | None) -> list[str] | None:
     """The names in a comma-separated list; a name in backticks may hold a comma."""
-    if text is None:
-        return None
-    names = [n.strip() for n in re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text)]
-    return [n for n in names if n]
+    from tailbit.arguments import split_names
+
+    return None if text is None else split_names(text)

@@ -39,12 +39,17 @@ def write_view(selection: Selection, target: str) -> str:
         raise UsageError(reason=f"the view {target} would lie in the table {snapshot.root}", hint=hint)
     if storage.exists("") or storage.contents() is None:
         raise ViewExistsError(path=storage.root)
-    log, vectors = view_log(snapshot, selection.schema, selection.storage, _shown(selection))
+    log, vectors = view_log(snapshot, selection.schema, selection.storage, shown_files(selection))
     _write(storage, vectors.name, bytes(vectors.data), log)
     return storage.root
 
 
-def _shown(selection: Selection) -> Iterator[ShownFile]:
+def shown_files(selection: Selection) -> Iterator[ShownFile]:
+    """The files of an answer and which of their rows are shown.
+
+    Raises:
+        DataFileError: a data file is gone.
+    """
     for hit in selection.hits():
         slice_, storage = hit.slice_, selection.storage
         if storage.stat(storage.resolve(slice_.path)) is None:

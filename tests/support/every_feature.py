@@ -13,20 +13,26 @@ import pyarrow as pa
 from support.delta_builder import DeltaBuilder, field_json
 from support.tables import EVERY_TYPE, index_of
 
-FEATURES: dict[str, Any] = {
-    "features": ["deletionVectors", "columnMapping", "timestampNtz"],
-    "configuration": {
-        "delta.enableDeletionVectors": "true",
-        "delta.columnMapping.mode": "name",
-        "delta.columnMapping.maxColumnId": "99",
-    },
+PROTOCOL: dict[str, Any] = {
+    "minReaderVersion": 3,
+    "minWriterVersion": 7,
+    "readerFeatures": ["columnMapping", "deletionVectors", "timestampNtz"],
+    "writerFeatures": ["columnMapping", "deletionVectors", "invariants", "timestampNtz"],
+}
+CONFIGURATION = {
+    "delta.enableDeletionVectors": "true",
+    "delta.columnMapping.mode": "name",
+    "delta.columnMapping.maxColumnId": "99",
 }
 HIDDEN = (1, 4)
 
 
 def every_feature(path: str) -> DeltaBuilder:
     """Write the table and an index of its columns `id` and `name`."""
-    builder = DeltaBuilder(path).create(_schema(), ["part"], **FEATURES)
+    builder = DeltaBuilder(path)
+    builder.commit(
+        [{"protocol": PROTOCOL}, {"metaData": builder.metadata_action(_schema(), ["part"], CONFIGURATION)}]
+    )
     rows = EVERY_TYPE.set_column(0, "id", pa.array(range(6, 12), pa.int64()))
     for n, (table, part) in enumerate(((EVERY_TYPE, "a b"), (rows, None))):
         stored = _stored(table)

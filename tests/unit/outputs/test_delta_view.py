@@ -129,7 +129,8 @@ def test_what_is_for_writers_alone_is_not_demanded_by_the_view(tmp_path: Path) -
     protocol = next(action["protocol"] for action in made if "protocol" in action)
     assert metadata["configuration"] == {"delta.enableDeletionVectors": "true"}
     assert "generationExpression" not in metadata["schemaString"]
-    assert protocol["writerFeatures"] == protocol["readerFeatures"] == ["deletionVectors"]
+    assert protocol["readerFeatures"] == ["deletionVectors"]
+    assert protocol["writerFeatures"] == ["deletionVectors", "invariants"]
 
 
 @pytest.mark.parametrize("there", ["a folder", "a file", "a table"])
