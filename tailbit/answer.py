@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tailbit.arguments import names, path_text, text, whole
+from tailbit.arguments import names, path_text, text, whole, wrong_type
 from tailbit.errors import CorruptIndexError
 from tailbit.index.query.explain import explain
 from tailbit.index.query.facets import facet_counts
@@ -229,14 +229,17 @@ class Answer:
         come in Spark's order.
 
         Raises:
-            UsageError: the table is of another format than Delta, or a session of Spark Connect has another
-                time zone or other rules of SQL than the answer.
+            UsageError: `spark` is no session, or one of Spark Connect with another time zone or other rules
+                of SQL than the answer; or the table is of another format than Delta.
 
-        >>> flights.where("carrier = 'UA'").dataframe(spark).count()  # doctest: +SKIP
-        4
+        >>> flights.where("carrier = 'UA'").dataframe("local[2]")
+        Traceback (most recent call last):
+        tailbit.errors.UsageError: spark is 'local[2]', of type str
         """
         from tailbit.outputs.spark_frame import data_frame
 
+        if not (hasattr(spark, "read") and hasattr(spark, "conf")):
+            raise wrong_type("spark", spark, "a SparkSession")
         return data_frame(self._selection, self._text, self._zone, spark)
 
     def explain(self) -> Mapping[str, Any]:
