@@ -20,6 +20,7 @@ from tailbit.index.query.read import stream
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.outputs.arrow import reader
+from tailbit.outputs.display import SHOWN_ROWS, Explanation, Facets, answer_html
 from tailbit.outputs.facets import facet_table
 from tailbit.tables.parquet.rows import Positions
 
@@ -50,6 +51,10 @@ class Answer:
         asked = self.predicate
         where = "" if asked is None else f", where={asked[:_SHOWN]!r}{'...' if len(asked) > _SHOWN else ''}"
         return f"Answer({self._path!r}, version={self.version}{where})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the line of `repr`, the number of rows, and the first of them."""
+        return answer_html(repr(self), self.count(), self.read(limit=SHOWN_ROWS))
 
     @property
     def predicate(self) -> str | None:
@@ -124,7 +129,7 @@ class Answer:
         {'UA': 4, 'AA': 2, None: 1, 'DL': 1}
         """
         resolved = self._selection.schema.resolve(text("column", column))
-        return facet_counts(self._selection, resolved, self._recorded)
+        return Facets(facet_counts(self._selection, resolved, self._recorded))
 
     def facet_table(self, column: str) -> pa.Table:
         """The facets of a column as a table: the values in the column's own type, and `count`.
@@ -249,7 +254,7 @@ class Answer:
         >>> [(file["path"], file["outcome"], file["by"], file["matching"]) for file in account["files"]]
         [('a.parquet', 'pruned', "carrier = 'DL'", 0), ('b.parquet', 'kept', None, 1)]
         """
-        return explain(self._selection, self._covered)
+        return Explanation(explain(self._selection, self._covered))
 
 
 def _wanted(columns: Any, limit: Any) -> tuple[list[str] | None, int | None]:

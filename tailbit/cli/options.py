@@ -123,7 +123,7 @@ def ask(table: str, predicate: str | None, options: dict[str, Any]) -> Answer:
 
 def emit(value: Any) -> None:
     """Print a value as a line of JSON."""
-    from tailbit.cli.plain_values import json_value
+    from tailbit.outputs.plain_values import json_value
 
     click.echo(json.dumps(json_value(value), ensure_ascii=False))
 

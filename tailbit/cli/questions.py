@@ -110,7 +110,7 @@ def facets(
             }
         )
         return
-    from tailbit.cli.plain_values import cell, json_value
+    from tailbit.outputs.plain_values import cell, json_value
     from tailbit.cli.render import print_table
 
     header = [f"`{column}`" if column.lower() == "count" else column, "count"]

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from tailbit.cli.plain_values import cell, csv_column, plain_rows
+from tailbit.outputs.plain_values import cell, csv_column, plain_rows
 from tailbit.errors import StorageError
 from tailbit.outputs.arrow import BATCH_ROWS
 

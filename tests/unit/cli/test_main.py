@@ -580,7 +580,7 @@ def opened_by_its_reader(pipe: Path, reader: subprocess.Popen[str]) -> int:
 
 
 def test_nan_is_the_only_float_that_is_not_itself() -> None:
-    from tailbit.cli.plain_values import json_value
+    from tailbit.outputs.plain_values import json_value
 
     assert json_value([math.nan, math.inf, {"a": -math.inf}, 1.5]) == [
         "NaN",
