@@ -110,8 +110,8 @@ def facets(
             }
         )
         return
-    from tailbit.outputs.plain_values import cell, json_value
     from tailbit.cli.render import print_table
+    from tailbit.outputs.plain_values import cell, json_value
 
     header = [f"`{column}`" if column.lower() == "count" else column, "count"]
     print_table(header, [[cell(json_value(v)), n] for v, n in items])

@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from tailbit.outputs.plain_values import cell, csv_column, plain_rows
 from tailbit.errors import StorageError
 from tailbit.outputs.arrow import BATCH_ROWS
+from tailbit.outputs.plain_values import cell, csv_column, plain_rows
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
