@@ -68,19 +68,20 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
 
 
 def _dense(data: npt.NDArray[np.uint8], starts: Longs, sizes: Longs) -> npt.NDArray[np.bool_]:
-    """Which bitmaps have a container of `DENSE` positions by their heads, or heads that do not fit into them."""
+    """Which bitmaps say that they have a container of `DENSE` positions, or say what cannot be."""
     first = data[starts[:, None] + np.arange(_HEAD_BYTES)].view("<u2")
     runs = first[:, 0] == _COOKIE_WITH_RUNS
-    many = np.where(runs, first[:, 1].astype(np.int64) + 1, first[:, 2] + (first[:, 3].astype(np.int64) << 16))
+    words = first.astype(np.int64)
+    many = np.where(runs, words[:, 1] + 1, words[:, 2] + (words[:, 3] << 16))
     heads = np.where(runs, 4 + (many + 7) // 8, _HEAD_BYTES)
-    out = heads + 4 * many > sizes
+    out: npt.NDArray[np.bool_] = heads + 4 * many > sizes
     many[out] = 0
     owner = np.repeat(np.arange(len(many)), many)
     before = np.repeat(np.cumsum(many) - many, many)
     at = (starts + heads)[owner] + 4 * (np.arange(len(owner)) - before) + 2
     less = data[at] + (data[at + 1].astype(np.uint16) << 8)
     out[owner[less >= DENSE - 1]] = True
-    return np.asarray(out, dtype=np.bool_)
+    return out
 
 
 def _sound_singles(data: npt.NDArray[np.uint8], starts: Longs, rows: int) -> npt.NDArray[np.bool_]:
