@@ -46,7 +46,7 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
     offsets = np.frombuffer(bitmaps.buffers()[1] or b"", dtype=np.int32)
     offsets = offsets[bitmaps.offset : bitmaps.offset + len(bitmaps) + 1].astype(np.int64)
     data = np.frombuffer(bitmaps.buffers()[2] or b"", dtype=np.uint8)
-    sizes = np.diff(offsets)
+    sizes: Longs = np.diff(offsets)
     single = (cardinality == 1) & (sizes == SINGLE_BYTES)
     sound = _sound_singles(data, offsets[:-1][single], rows)
     large = np.flatnonzero(sizes >= _DENSE_BYTES)
