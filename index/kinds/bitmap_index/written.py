@@ -43,8 +43,8 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
         BrokenBitmapError: one does not decode, has other positions than its cardinality says, does not fit,
             or has bytes that the format does not give it.
     """
-    offsets = np.frombuffer(bitmaps.buffers()[1] or b"", dtype=np.int32)
-    offsets = offsets[bitmaps.offset : bitmaps.offset + len(bitmaps) + 1].astype(np.int64)
+    ends = np.frombuffer(bitmaps.buffers()[1] or b"", dtype=np.int32)
+    offsets: Longs = ends[bitmaps.offset : bitmaps.offset + len(bitmaps) + 1].astype(np.int64)
     data = np.frombuffer(bitmaps.buffers()[2] or b"", dtype=np.uint8)
     sizes: Longs = np.diff(offsets)
     single = (cardinality == 1) & (sizes == SINGLE_BYTES)
