@@ -41,7 +41,7 @@ large as the other's: when it is full, nothing is compiled any more. One thread 
 
 
 def quick_java() -> None:
-    """Let every JVM that a test starts from now on start and compile quickly, in whatever process it starts."""
+    """Let every JVM that a test starts from now on start and compile quickly, in whatever process."""
     os.environ["SPARK_SUBMIT_OPTS"] = f"{JAVA} {use_archive()}"
     os.environ["SPARK_LAUNCHER_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
