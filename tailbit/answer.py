@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from tailbit.arguments import names, text, whole
 from tailbit.errors import CorruptIndexError
+from tailbit.index.analytics.facets import facet_counts
 from tailbit.index.query.explain import explain
-from tailbit.index.query.facets import facet_counts
 from tailbit.index.query.read import stream
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
