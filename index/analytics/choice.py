@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -100,11 +100,27 @@ def choose(
     look_up = _LOOK_UP * len(bits) + _CODE * sum(s.weight(column.id)[0] for s in segments)
     found = {
         Way.INTERSECTIONS: sum(_intersections(s, column, len(bits), among) for s in segments),
-        Way.CODES: look_up if held else look_up + sum(_making(s, column) for s in segments),
+        Way.CODES: look_up if held else look_up + sum(_making(s, column.id) for s in segments),
         Way.DATA: _reading(space, bits),
     }
     way = min(found, key=lambda way: found[way])
     if way is not Way.CODES and _is_due("|".join(s.name for s in segments), column.id, found, way):
+        way = Way.CODES
+    return Choice(space.space, len(bits), way, found)
+
+
+def choose_codes(space: SpaceView, serving: Mapping[str, Sequence[Segment]], bits: BitMap) -> Choice:
+    """Codes by position or the data: the cheaper way to tell the keys of several columns of some rows.
+
+    `serving`: the segments of each column, by its id.
+    """
+    found = {Way.CODES: 0.0, Way.DATA: _reading(space, bits) * len(serving)}
+    for column, segments in serving.items():
+        found[Way.CODES] += _LOOK_UP * len(bits)
+        found[Way.CODES] += sum(_making(s, column) for s in segments if held_codes(s, column) is None)
+    names = "|".join(segment.name for segments in serving.values() for segment in segments)
+    way = min(found, key=lambda way: found[way])
+    if way is Way.DATA and _is_due(names, ",".join(serving), found, way):
         way = Way.CODES
     return Choice(space.space, len(bits), way, found)
 
@@ -162,8 +178,8 @@ def _steps(some: float, others: float) -> float:
     return few * math.log2(many + 2) if few * _GALLOP < many else few + many
 
 
-def _making(segment: Segment, column: Column) -> float:
-    keys, size = segment.weight(column.id)
+def _making(segment: Segment, column: str) -> float:
+    keys, size = segment.weight(column)
     shape = _Shape.of(segment.rows, keys, size)
     if shape.positions > _ARRAY_LIMIT:
         return _READ_BYTE * size + _CODED_BIT * shape.containers * _BLOCK

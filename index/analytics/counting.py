@@ -70,6 +70,11 @@ class KeyCounts:
     values: Callable[[], list[Any]]
     steps: Sequence[Step] = field(default=())
 
+    @property
+    def nulls(self) -> int:
+        """Rows that are NULL."""
+        return int(self.counts[0]) if len(self.keys) and not self.keys[0].is_valid else 0
+
     def most_frequent_first(self) -> Ints:
         """Places of the keys by falling count, ties in the order of the keys."""
         return np.argsort(-self.counts, kind="stable")

@@ -77,22 +77,26 @@ def of_segments(segments: Sequence[Segment], column: str, key_type: str) -> Dict
 
 
 def united(inputs: Sequence[pa.BinaryArray]) -> Dictionary:
-    """The dictionary of inputs, each of distinct keys. Cost: a sort, unless there is one sorted input."""
+    """The dictionary of inputs, each of distinct keys in order. Cost: a sort, unless there is but one."""
     if len(inputs) == 1:
         return Dictionary(inputs[0], [np.arange(len(inputs[0]))])
-    coded = pa.chunked_array([_NO_KEYS, *inputs]).combine_chunks().dictionary_encode(null_encoding="encode")
-    keys, indices = coded.dictionary, np.asarray(coded.indices, dtype=np.int64)
-    order = _order(keys)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
+    keys, places = _distinct(pa.concat_arrays([_NO_KEYS, *inputs]))
     ends = np.cumsum([len(part) for part in inputs])[:-1]
-    return Dictionary(keys.take(pa.array(order)), np.split(rank[indices], ends))
+    return Dictionary(keys, np.split(places, ends))
 
 
 def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryArray, Ints]:
-    """The distinct whole keys of values, in no order, and per value the place of its key."""
-    found = full_keys(values, key_type).dictionary_encode(null_encoding="encode")
-    return found.dictionary, np.asarray(found.indices, dtype=np.int64)
+    """The distinct whole keys of values, in order, and per value the place of its key."""
+    return _distinct(full_keys(values, key_type))
+
+
+def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Ints]:
+    """Distinct keys in order, null first, and per key its place among them."""
+    found = keys.dictionary_encode(null_encoding="encode")
+    order = _order(found.dictionary)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return found.dictionary.take(pa.array(order)), rank[np.asarray(found.indices, dtype=np.int64)]
 
 
 def full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
