@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex, cast
 
 from tailbit.arguments import names, text, whole
 from tailbit.errors import UsageError
-from tailbit.index.analytics.aggregates import mean, total
+from tailbit.index.analytics.aggregates import Summary, extremes, mean, summary, total
 from tailbit.index.analytics.counting import KeyCounts, key_counts
 from tailbit.index.analytics.facets import Crosstab, as_facets, count_distinct, crosstab, group_facets
 from tailbit.index.analytics.histogram import Bin, by_part, histogram
@@ -31,7 +31,7 @@ class Analysis:
     _selection: Selection
     _recorded: RecordedCounts | None
 
-    def facets(self, *columns: str) -> dict[Any, int]:
+    def facets(self, column: str, *more: str) -> dict[Any, int]:
         """Matching rows per value of a column, the most frequent first; None stands for NULL.
 
         Of several columns, a value is a tuple. Served from the recorded value counts when all rows are asked
@@ -45,9 +45,9 @@ class Analysis:
         >>> flights.where("dest <> 'ORD'").facets("carrier", "dest")
         {('UA', 'LAX'): 2, ('UA', 'SFO'): 2, ('AA', 'LAX'): 1, ('DL', 'SFO'): 1}
         """
-        if len(columns) == 1:
-            return as_facets(self._counts(columns[0]))
-        return group_facets(self._selection, self._resolved(columns))
+        if not more:
+            return as_facets(self._counts(column))
+        return group_facets(self._selection, self._resolved([column, *more]))
 
     def top(self, column: str, n: int = 10) -> dict[Any, int]:
         """The `n` most frequent values of a column and their rows; of equal counts the lesser value is first.
@@ -69,16 +69,16 @@ class Analysis:
         """
         return list(dict.fromkeys(self._counts(column).values()))
 
-    def count_distinct(self, *columns: str) -> int:
+    def count_distinct(self, column: str, *more: str) -> int:
         """The number of distinct values, or of combinations of values, NULL left out, as COUNT(DISTINCT ...).
 
         >>> flights.where().count_distinct("carrier"), flights.where().count_distinct("carrier", "dest")
         (3, 5)
         """
-        if len(columns) == 1:
-            found = self._counts(columns[0])
+        if not more:
+            found = self._counts(column)
             return len(found.keys) - (found.nulls > 0)
-        return count_distinct(self._selection, self._resolved(columns))
+        return count_distinct(self._selection, self._resolved([column, *more]))
 
     def min(self, column: str) -> Any:
         """The least value of a column; None where there is none. NaN is greater than every number.
@@ -86,9 +86,7 @@ class Analysis:
         >>> flights.where("carrier = 'UA'").min("dep_delay"), flights.where("carrier = 'UA'").max("dep_delay")
         (-4, 61)
         """
-        found = self._counts(column)
-        values = found.values()[int(found.nulls > 0) :]
-        return values[0] if values else None
+        return extremes(self._counts(column))[0]
 
     def max(self, column: str) -> Any:
         """The greatest value of a column; None where there is none. NaN is greater than every number.
@@ -96,9 +94,7 @@ class Analysis:
         >>> flights.where().max("carrier"), flights.where("carrier = 'ZZ'").max("carrier")
         ('UA', None)
         """
-        found = self._counts(column)
-        values = found.values()[int(found.nulls > 0) :]
-        return values[-1] if values else None
+        return extremes(self._counts(column))[1]
 
     def sum(self, column: str) -> int | float | Decimal | None:
         """The exact sum of a column, in the type that Spark gives it; None where all rows are NULL.
@@ -126,6 +122,19 @@ class Analysis:
         15.5
         """
         return mean(self._counts(column))
+
+    def summary(self, column: str) -> Summary:
+        """Rows, NULLs, distinct values, extremes, sum and average of a column, for the cost of one of them.
+
+        Sum and average are None where the column is no number.
+
+        Raises:
+            AggregateError: the sum or the average is beyond its type.
+
+        >>> flights.where("carrier = 'UA'").summary("dep_delay")
+        Summary(rows=4, nulls=0, distinct=4, min=-4, max=61, sum=62, avg=15.5)
+        """
+        return summary(self._counts(column))
 
     def histogram(self, column: str, bins: int | Iterable[Any] = 10) -> list[Bin]:
         """Matching rows in bins of a column: between rising edges, or in a number of bins of one width.
@@ -171,17 +180,19 @@ class Analysis:
         return key_counts(self._selection, resolved, self._recorded)
 
     def _resolved(self, columns: Iterable[str]) -> list[Column]:
-        wanted = names("columns", columns)
-        if not wanted:
-            raise UsageError(reason="no columns are named", hint="Name one or more.")
-        return [self._selection.schema.resolve(name) for name in wanted]
+        return [self._selection.schema.resolve(name) for name in names("columns", columns)]
 
 
 def _bins(bins: int | Iterable[Any]) -> int | list[Any]:
-    if isinstance(bins, Iterable) and not isinstance(bins, (str, bytes)):
-        return list(bins)
+    """A number of bins, or their edges."""
     try:
         return operator.index(cast(SupportsIndex, bins))
     except TypeError:
-        hint = "Give a whole number, or the edges of the bins."
-        raise UsageError(reason=f"bins is {bins!r}", hint=hint) from None
+        pass
+    try:
+        if not isinstance(bins, (str, bytes)):
+            return list(cast(Iterable[Any], bins))
+    except TypeError:
+        pass
+    hint = "Give a whole number, or the edges of the bins."
+    raise UsageError(reason=f"bins is {bins!r}", hint=hint)

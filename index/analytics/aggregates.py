@@ -1,4 +1,4 @@
-"""Sums and averages from counts by key, exact, in Spark's result types.
+"""Extremes, sums and averages from counts by key, exact, in Spark's result types.
 
 An integer's sum is a long and a decimal's has ten more digits: beyond that Spark raises, and so do we. Spark
 adds row by row, so it may raise for a sum on the way that ends within bounds, and rounds doubles at each
@@ -9,8 +9,10 @@ Source: Spark 4.2, Sum.scala, Average.scala and DecimalAggregates of Optimizer.s
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,7 @@ import pyarrow as pa
 
 from tailbit.errors import AggregateError, ColumnTypeError
 from tailbit.index.analytics.counting import KeyCounts
+from tailbit.index.analytics.dictionary import python_values
 from tailbit.index.keys import decode_keys
 from tailbit.tables.model import DataType
 
@@ -25,6 +28,7 @@ Ints = npt.NDArray[np.int64]
 
 _INTEGERS = ("byte", "short", "integer", "long")
 _FLOATS = ("float", "double")
+_NUMBERS = (*_INTEGERS, *_FLOATS, "decimal")
 _LONG = 1 << 63
 _MOST_DIGITS = 38
 _EXACT = 1 << 53
@@ -32,6 +36,48 @@ _EXACT = 1 << 53
 
 _BY_DOUBLE = 11
 """Spark averages decimals of up to this many digits as doubles."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is told of a column in some rows; `sum` and `avg` are None where it is no number."""
+
+    rows: int
+    nulls: int
+    distinct: int
+    min: Any
+    max: Any
+    sum: int | float | Decimal | None
+    avg: float | Decimal | None
+
+
+def summary(found: KeyCounts) -> Summary:
+    """All that counts by key tell.
+
+    Raises:
+        AggregateError: the sum or the average is beyond its type.
+    """
+    number = found.column.type.name in _NUMBERS
+    least, most = extremes(found)
+    return Summary(
+        rows=int(found.counts.sum()),
+        nulls=found.nulls,
+        distinct=len(found.keys) - (found.nulls > 0),
+        min=least,
+        max=most,
+        sum=total(found) if number else None,
+        avg=mean(found) if number else None,
+    )
+
+
+def extremes(found: KeyCounts) -> tuple[Any, Any]:
+    """The least and the greatest value; None where there is none. Cost: two values are decoded."""
+    first = int(found.nulls > 0)
+    if len(found.keys) <= first:
+        return None, None
+    ends = found.keys.take(pa.array([first, len(found.keys) - 1]))
+    least, most = python_values(ends, found.key_type, found.column)
+    return least, most
 
 
 def total(found: KeyCounts) -> int | float | Decimal | None:
@@ -99,7 +145,7 @@ _WIDE = Context(prec=200)
 
 def _numeric(found: KeyCounts, function: str) -> DataType:
     type_ = found.column.type
-    if type_.name in (*_INTEGERS, *_FLOATS, "decimal"):
+    if type_.name in _NUMBERS:
         return type_
     reason = f"{function} takes integers, floats and decimals"
     raise ColumnTypeError(
