@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tailbit.arguments import names, text, whole
+from tailbit.analysis import Analysis
+from tailbit.arguments import names, whole
 from tailbit.errors import CorruptIndexError
 from tailbit.index.query.explain import explain
-from tailbit.index.query.facets import facet_counts
 from tailbit.index.query.read import stream
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
@@ -25,7 +25,7 @@ _SHOWN = 200
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Answer:
+class Answer(Analysis):
     """The rows of one version of a table where a predicate is TRUE; nothing is computed unasked.
 
     It stays as it is while the table and the index move on. Threads may share it. It comes from
@@ -87,25 +87,6 @@ class Answer:
         4
         """
         return self._selection.count()
-
-    def facets(self, column: str) -> dict[Any, int]:
-        """Matching rows per value of a column, the most frequent first; None stands for NULL.
-
-        Served from the recorded value counts when all rows are asked for at the covered version, from the
-        postings for covered files otherwise, and from the data for the rest. A date or time outside of
-        Python's calendar is text.
-
-        Raises:
-            UnknownColumnError: no such column.
-            ColumnTypeError: the column's type has no keys (struct, array, map ...).
-
-        >>> flights.where("dep_delay >= 0").facets("carrier")
-        {'UA': 3, 'AA': 1, 'DL': 1}
-        >>> flights.where().facets("carrier")
-        {'UA': 4, 'AA': 2, None: 1, 'DL': 1}
-        """
-        resolved = self._selection.schema.resolve(text("column", column))
-        return facet_counts(self._selection, resolved, self._recorded)
 
     def positions(self) -> dict[str, Positions]:
         """Path (as the log names it, decoded) to ascending 0-based physical row positions, uint64.

@@ -70,16 +70,18 @@ def count(table: str, predicate: str | None, as_json: bool, **options: Any) -> N
 def facets(
     table: str, column: str, where: str | None, top: int | None, as_json: bool, **options: Any
 ) -> None:
-    r"""Count the rows of TABLE per value of COLUMN, the most frequent first.
+    r"""Count the rows of TABLE per value of COLUMN, the most frequent first; of A,B per pair of values.
 
     \b
     tailbit facets flights carrier --where "origin = 'JFK'" --top 10
+    tailbit facets flights origin,dest --top 10
 
     With --json: {"column", "version", "facets": [{"value", "count"}, ...]}; a value that JSON lacks (a date,
-    a decimal, NaN) is text, bytes are hex digits, NULL is null.
+    a decimal, NaN) is text, bytes are hex digits, NULL is null. Of several columns, a value is a list.
     """
     answer = ask(table, where, options)
-    items = list(answer.facets(column).items())[:top]
+    columns = split_columns(column) or [column]
+    items = list(answer.facets(*columns).items())[:top]
     warn(answer)
     if as_json:
         emit(
@@ -93,8 +95,10 @@ def facets(
     from tailbit.cli.plain_values import cell, json_value
     from tailbit.cli.render import print_table
 
-    header = [f"`{column}`" if column.lower() == "count" else column, "count"]
-    print_table(header, [[cell(json_value(v)), n] for v, n in items])
+    header = [f"`{name}`" if name.lower() == "count" else name for name in columns]
+    rows = [value if len(columns) > 1 else (value,) for value, _ in items]
+    cells = [[cell(json_value(v)) for v in row] + [n] for row, (_, n) in zip(rows, items, strict=True)]
+    print_table([*header, "count"], cells)
 
 
 @click.command(cls=Question)
