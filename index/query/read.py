@@ -8,16 +8,16 @@ import pyarrow as pa
 
 from tailbit.errors import UsageError
 from tailbit.index.query.selection import Selection
-from tailbit.tables.model import Column
-from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.rows import Positions, fetch_files
 
 
 def stream(
     selection: Selection, columns: Sequence[str] | None = None, limit: int | None = None
 ) -> tuple[pa.Schema, Iterator[pa.Table]]:
-    """The schema and the matching rows, a table per row group; `columns` and `limit` as in `Answer.read`.
+    """The schema and the matching rows, batch by batch; `columns` and `limit` as in `Answer.read`.
 
-    Memory: a row group and all positions.
+    Memory: a batch for each core and all positions.
 
     Raises:
         UnknownColumnError: no such column.
@@ -38,13 +38,17 @@ def stream(
 
 
 def _rows(selection: Selection, columns: Sequence[Column], limit: int | None) -> Iterator[pa.Table]:
-    """Matching rows per row group, columns named by id."""
+    """Matching rows in batches, columns named by id."""
     if limit == 0:
         return
+    yield from fetch_files(selection.storage, _wanted(selection, limit), columns)
+
+
+def _wanted(selection: Selection, limit: int | None) -> Iterator[tuple[FileSlice, Positions]]:
     left = limit
     for hit in selection.hits():
         at = hit.positions if left is None else hit.positions[:left]
-        yield from fetch(selection.storage, hit.slice_, columns, at)
+        yield hit.slice_, at
         left = None if left is None else left - len(at)
         if left == 0:
             return
