@@ -77,8 +77,10 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "facets", answer.facets, {"column": "v"}
     yield "positions", answer.positions, {}
     yield "files", answer.files, {}
-    yield "read", answer.read, {"columns": ["v"], "limit": 1}
-    yield "stream", answer.stream, {"columns": ["v"], "limit": 1}
+    rows: dict[str, Any] = {"columns": ["v"], "limit": 1, "order_by": ["v"], "offset": 0}
+    yield "read", answer.read, rows
+    yield "stream", answer.stream, rows
+    yield "reader", answer.reader, rows
     yield "explain", answer.explain, {}
     yield "status", status_of, {"path": path, "index": None}
     yield "to_millis", to_millis, {"when": "2026-01-01", "zone": "UTC"}
@@ -101,7 +103,7 @@ def test_every_public_name_is_one_that_is_meant(path: str) -> None:
     }
     assert public(opened.where()) == {
         *("predicate", "version", "covered_version", "files_scanned", "files_in_table", "damaged"),
-        *("count", "facets", "positions", "files", "read", "stream", "explain"),
+        *("count", "facets", "positions", "files", "read", "stream", "reader", "explain"),
     }
     assert public(tailbit) == {"open", "IndexedTable", "Answer"}
     assert set(tailbit.__all__) == {"open", "IndexedTable", "Answer"}
