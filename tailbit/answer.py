@@ -104,34 +104,78 @@ class Answer(Analysis):
         """
         return [hit.slice_.path for hit in self._selection.hits()]
 
-    def read(self, columns: Iterable[str] | None = None, limit: int | None = None) -> pa.Table:
+    def read(
+        self,
+        columns: Iterable[str] | None = None,
+        limit: int | None = None,
+        *,
+        order_by: Iterable[str] | None = None,
+        offset: int = 0,
+    ) -> pa.Table:
         """The matching rows, in the order of path and position, in the table's logical schema.
 
         `columns`: names, nested ones as "address.city"; each is given once, in the order of first mention.
         No two have one name in the table: where a field s.a and a column named "s.a" are both read, that
-        column is named "`s.a`", in backticks, as one asks for it.
+        column is named "`s.a`", in backticks, as one asks for it. `order_by`: names, each with DESC and NULLS
+        FIRST or LAST where wanted; as in Spark, NULL is least and NaN greatest, and ties stay in the order of
+        path and position. `offset`: the first so many rows are left out.
 
         Raises:
             UnknownColumnError: no such column.
-            UsageError: `limit` is no whole number of 0 or more, or `columns` names none or is no list.
+            ColumnTypeError: a column to order by whose type has no order.
+            UsageError: `limit` or `offset` is no whole number of 0 or more, or `columns` names none or is no
+            list.
             DataFileError: a data file is gone or is not Parquet.
 
         >>> flights.where("carrier = 'UA'").read(["flight", "dest"], limit=2).to_pylist()
         [{'flight': 1, 'dest': 'SFO'}, {'flight': 3, 'dest': 'LAX'}]
+        >>> flights.where("carrier = 'UA'").read(["flight"], limit=2, order_by=["flight DESC"]).to_pylist()
+        [{'flight': 8}, {'flight': 5}]
         """
-        schema, tables = self.stream(columns, limit)
+        schema, tables = self.stream(columns, limit, order_by=order_by, offset=offset)
         return pa.concat_tables(list(tables) or [schema.empty_table()])
 
     def stream(
-        self, columns: Iterable[str] | None = None, limit: int | None = None
+        self,
+        columns: Iterable[str] | None = None,
+        limit: int | None = None,
+        *,
+        order_by: Iterable[str] | None = None,
+        offset: int = 0,
     ) -> tuple[pa.Schema, Iterator[pa.Table]]:
-        """The schema and the rows of `read`, a table per row group. Memory: a row group and all positions.
+        """The schema and the rows of `read`, batch by batch.
+
+        Memory: a batch for each core and all positions; with `order_by` also the columns to order by, of all
+        matching rows or of some `offset + limit` of them.
 
         >>> schema, tables = flights.where("carrier = 'UA'").stream(["flight"])
         >>> schema.names, [table["flight"].to_pylist() for table in tables]
         (['flight'], [[1, 3], [5, 8]])
         """
-        return stream(self._selection, *_wanted(columns, limit))
+        return stream(
+            self._selection,
+            None if columns is None else names("columns", columns),
+            None if limit is None else whole("limit", limit),
+            None if order_by is None else names("order_by", order_by),
+            whole("offset", offset),
+        )
+
+    def reader(
+        self,
+        columns: Iterable[str] | None = None,
+        limit: int | None = None,
+        *,
+        order_by: Iterable[str] | None = None,
+        offset: int = 0,
+    ) -> pa.RecordBatchReader:
+        """The rows of `stream` as a reader of Arrow record batches.
+
+        >>> flights.where("carrier = 'UA'").reader(["flight"], offset=3).read_all().to_pylist()
+        [{'flight': 8}]
+        """
+        schema, tables = self.stream(columns, limit, order_by=order_by, offset=offset)
+        batches = (batch for table in tables for batch in table.to_batches())
+        return pa.RecordBatchReader.from_batches(schema, batches)
 
     def explain(self) -> Mapping[str, Any]:
         """Per file: covered or not, kept or pruned and by what, rows; segments and bytes touched.
@@ -141,10 +185,3 @@ class Answer(Analysis):
         [('a.parquet', 'pruned', "carrier = 'DL'", 0), ('b.parquet', 'kept', None, 1)]
         """
         return explain(self._selection, self._covered)
-
-
-def _wanted(columns: Any, limit: Any) -> tuple[list[str] | None, int | None]:
-    return (
-        None if columns is None else names("columns", columns),
-        None if limit is None else whole("limit", limit),
-    )

@@ -108,6 +108,10 @@ def facets(
 @click.option(
     "--limit", type=click.IntRange(min=0), help="At most N rows.  [default: 20 on a terminal table, else all]"
 )
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out the first N rows.")
+@click.option(
+    "--order-by", metavar="A,B", help="Order by these columns, e.g. 'dep_delay DESC NULLS LAST,flight'."
+)
 @click.option(
     "--format",
     "form",
@@ -122,6 +126,8 @@ def read(
     predicate: str | None,
     columns: str | None,
     limit: int | None,
+    offset: int,
+    order_by: str | None,
     form: str,
     output: str | None,
     **options: Any,
@@ -130,8 +136,12 @@ def read(
 
     \b
     tailbit read flights "carrier = 'UA'" --columns flight,dest --limit 5
+    tailbit read flights "carrier = 'UA'" --order-by "dep_delay DESC" --limit 5
     tailbit read flights "dest = 'HNL'" --format parquet -o honolulu.parquet
     tailbit read flights --format csv --columns "carrier,`air time`" > flights.csv
+
+    Rows come in the order of file and position, unless --order-by says else: NULL is least there, NaN
+    greatest.
 
     JSON is a line per row. A map is a JSON object; where its keys are structs, arrays or maps, it is a list
     of {"key", "value"}. In CSV, NULL is an empty field and an empty string is "". No two columns have one
@@ -144,7 +154,8 @@ def read(
     if limit is None and form == "table":
         limit = 20
     answer = ask(table, predicate, options)
-    schema, tables = answer.stream(split_columns(columns), limit)
+    order = split_columns(order_by)
+    schema, tables = answer.stream(split_columns(columns), limit, order_by=order, offset=offset)
     write_rows(schema, tables, form, output)
     warn(answer)
 

@@ -92,8 +92,10 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "transitions", opened.transitions, {"column": "v", "from_version": 0, "to_version": 0}
     yield "positions", answer.positions, {}
     yield "files", answer.files, {}
-    yield "read", answer.read, {"columns": ["v"], "limit": 1}
-    yield "stream", answer.stream, {"columns": ["v"], "limit": 1}
+    rows: dict[str, Any] = {"columns": ["v"], "limit": 1, "order_by": ["v"], "offset": 0}
+    yield "read", answer.read, rows
+    yield "stream", answer.stream, rows
+    yield "reader", answer.reader, rows
     yield "explain", answer.explain, {}
     yield "status", status_of, {"path": path, "index": None}
     yield "to_millis", to_millis, {"when": "2026-01-01", "zone": "UTC"}
@@ -116,7 +118,7 @@ def test_every_public_name_is_one_that_is_meant(path: str) -> None:
     }
     assert public(opened.where()) == {
         *("predicate", "version", "covered_version", "files_scanned", "files_in_table", "damaged"),
-        *("count", "facets", "positions", "files", "read", "stream", "explain"),
+        *("count", "facets", "positions", "files", "read", "stream", "reader", "explain"),
         *("top", "distinct", "count_distinct", "min", "max", "sum", "avg", "summary"),
         *("histogram", "date_histogram", "crosstab"),
     }
