@@ -5,20 +5,26 @@ An answer is the public face of a `Selection`: each method hands the question on
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tailbit.analysis import Analysis
-from tailbit.arguments import names, whole
+from tailbit.arguments import names, path_text, whole, wrong_type
 from tailbit.errors import CorruptIndexError
 from tailbit.index.query.explain import explain
 from tailbit.index.query.read import stream
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
+from tailbit.outputs.arrow import batch_reader
+from tailbit.outputs.display import SHOWN_ROWS, Explanation, answer_html
 from tailbit.tables.parquet.rows import Positions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 _SHOWN = 200
 """Most characters of a predicate that a `repr` shows."""
@@ -37,12 +43,17 @@ class Answer(Analysis):
     _selection: Selection
     _covered: int | None = None
     _recorded: RecordedCounts | None = None
+    _zone: str = "UTC"
 
     def __repr__(self) -> str:
         """Table, version and predicate in one line."""
         asked = self.predicate
         where = "" if asked is None else f", where={asked[:_SHOWN]!r}{'...' if len(asked) > _SHOWN else ''}"
         return f"Answer({self._path!r}, version={self.version}{where})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the line of `repr`, the number of rows, and the first of them."""
+        return answer_html(repr(self), self.count(), self.read(limit=SHOWN_ROWS))
 
     @property
     def predicate(self) -> str | None:
@@ -58,6 +69,18 @@ class Answer(Analysis):
     def covered_version(self) -> int | None:
         """The last version that the index held as a whole; None where there is none."""
         return self._covered
+
+    @property
+    def indexed_share(self) -> float:
+        """The share of the table's files that the index covers, 0 to 1; the rest is pruned or scanned.
+
+        Cost: nothing is computed for it.
+
+        >>> flights.where("carrier = 'UA'").indexed_share
+        1.0
+        """
+        files = self.files_in_table
+        return 1.0 - len(self._selection.coverage.uncovered) / files if files else 1.0
 
     @property
     def files_scanned(self) -> int:
@@ -173,9 +196,63 @@ class Answer(Analysis):
         >>> flights.where("carrier = 'UA'").reader(["flight"], offset=3).read_all().to_pylist()
         [{'flight': 8}]
         """
-        schema, tables = self.stream(columns, limit, order_by=order_by, offset=offset)
-        batches = (batch for table in tables for batch in table.to_batches())
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        return batch_reader(*self.stream(columns, limit, order_by=order_by, offset=offset))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows of `stream` to any library that takes Arrow streams: each call gives a new stream.
+
+        So `polars.DataFrame(answer)`, `pyarrow.table(answer)` and `duckdb.sql("FROM answer")` read it.
+
+        >>> pa.table(flights.where("carrier = 'DL'")).to_pylist()
+        [{'flight': 6, 'carrier': 'DL', 'dest': 'SFO', 'dep_delay': 12}]
+        """
+        return self.reader().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema of `stream` to any library that takes Arrow schemas. Cost: no data is read."""
+        return self.stream(limit=0)[0].__arrow_c_schema__()
+
+    def to_delta(self, path: str | os.PathLike[str]) -> str:
+        """Write the rows as a Delta table that copies no data; its absolute path.
+
+        The table names the same data files, and deletion vectors hide all other rows: Spark and deltalake
+        open it. Schema, nullability and partition columns are the table's. It stays readable until VACUUM of
+        the table deletes data files of this version, which later versions no longer name.
+
+        Raises:
+            ViewExistsError: there is something at `path`.
+            UsageError: `path` lies in the table itself, or the table is of another format than Delta.
+            DataFileError: a data file of the answer is gone.
+
+        >>> import deltalake
+        >>> path = flights.where("carrier = 'UA'").to_delta("united")
+        >>> len(deltalake.DeltaTable(path).scan().read_all())
+        4
+        """
+        from tailbit.outputs.delta_view import write_view
+
+        return write_view(self._selection, path_text("path", path))
+
+    def dataframe(self, spark: SparkSession) -> DataFrame:
+        """The rows as a DataFrame of a Spark session with Delta, in the table's schema and nullability.
+
+        Spark reads the table's own files, of which the index has named those that may match: nothing is
+        written, so nothing is left to be cleaned up. The DataFrame stays at the answer's version. Its rows
+        come in Spark's order.
+
+        Raises:
+            UsageError: `spark` is no session, or one of Spark Connect with another time zone or other rules
+                of SQL than the answer; or the table is of another format than Delta.
+
+        >>> flights.where("carrier = 'UA'").dataframe("local[2]")
+        Traceback (most recent call last):
+        tailbit.errors.UsageError: spark is 'local[2]', of type str
+        """
+        from tailbit.outputs.spark_frame import data_frame
+
+        if not (hasattr(spark, "read") and hasattr(spark, "conf")):
+            raise wrong_type("spark", spark, "a SparkSession")
+        return data_frame(self._selection, self._text, self._zone, spark)
 
     def explain(self) -> Mapping[str, Any]:
         """Per file: covered or not, kept or pruned and by what, rows; segments and bytes touched.
@@ -184,4 +261,4 @@ class Answer(Analysis):
         >>> [(file["path"], file["outcome"], file["by"], file["matching"]) for file in account["files"]]
         [('a.parquet', 'pruned', "carrier = 'DL'", 0), ('b.parquet', 'kept', None, 1)]
         """
-        return explain(self._selection, self._covered)
+        return Explanation(explain(self._selection, self._covered))

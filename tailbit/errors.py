@@ -168,6 +168,21 @@ class IndexStateError(TailbitError):
     """The index is absent, foreign or damaged."""
 
 
+class StaleIndexError(IndexStateError):
+    """The index does not cover what the caller demands that it cover."""
+
+    template = "the index of {path} covers {covered}; asked for {wanted}"
+    hint = "Wait with wait_for, see with `tailbit status` whether an indexer runs, or ask for less."
+    retryable = True
+
+
+class ViewExistsError(UsageError):
+    """There is something where a view was to be written."""
+
+    template = "there is something at {path} already"
+    hint = "Give a path that does not exist: a view is written once, and never over something."
+
+
 class NoIndexError(IndexStateError, UsageError):
     """There is no index at the path."""
 
