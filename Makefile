@@ -26,7 +26,9 @@ help:
 	@echo "make constraints      pin the newest versions that fit pyproject.toml (needs uv)"
 	@echo "make clean            remove what the other targets made"
 
+# Spark's classes are archived beside the tests that come first, which need no Spark.
 test: lint java
+	@cd tests && nice $(BIN)/python -m support.shared_classes >/dev/null & \
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -q $(PYTEST_ARGS)
 
 # mypy and import-linter need the packages under their import names: a copied tree gives them that.

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tailbit.arguments import names, path_text, text, whole, wrong_type
+from tailbit.analysis import Analysis
+from tailbit.arguments import names, path_text, whole, wrong_type
 from tailbit.errors import CorruptIndexError
 from tailbit.index.query.explain import explain
-from tailbit.index.query.facets import facet_counts
 from tailbit.index.query.read import stream
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
-from tailbit.outputs.arrow import reader
-from tailbit.outputs.display import SHOWN_ROWS, Explanation, Facets, answer_html
-from tailbit.outputs.facets import facet_table
+from tailbit.outputs.arrow import batch_reader
+from tailbit.outputs.display import SHOWN_ROWS, Explanation, answer_html
 from tailbit.tables.parquet.rows import Positions
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ _SHOWN = 200
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Answer:
+class Answer(Analysis):
     """The rows of one version of a table where a predicate is TRUE; nothing is computed unasked.
 
     It stays as it is while the table and the index move on. Threads may share it. It comes from
@@ -112,40 +111,6 @@ class Answer:
         """
         return self._selection.count()
 
-    def facets(self, column: str) -> dict[Any, int]:
-        """Matching rows per value of a column, the most frequent first; None stands for NULL.
-
-        Served from the recorded value counts when all rows are asked for at the covered version, from the
-        postings for covered files otherwise, and from the data for the rest. A date or time outside of
-        Python's calendar is text.
-
-        Raises:
-            UnknownColumnError: no such column.
-            ColumnTypeError: the column's type has no keys (struct, array, map ...).
-
-        >>> flights.where("dep_delay >= 0").facets("carrier")
-        {'UA': 3, 'AA': 1, 'DL': 1}
-        >>> flights.where().facets("carrier")
-        {'UA': 4, 'AA': 2, None: 1, 'DL': 1}
-        """
-        resolved = self._selection.schema.resolve(text("column", column))
-        return Facets(facet_counts(self._selection, resolved, self._recorded))
-
-    def facet_table(self, column: str) -> pa.Table:
-        """The facets of a column as a table: the values in the column's own type, and `count`.
-
-        Raises:
-            UnknownColumnError: no such column.
-            ColumnTypeError: the column's type has no keys (struct, array, map ...).
-
-        >>> flights.where("dest = 'LAX'").facet_table("carrier").to_pydict()
-        {'carrier': ['UA', 'AA'], 'count': [2, 1]}
-        """
-        counts = self.facets(column)
-        return facet_table(
-            list(self._selection.schema.arrow([self._selection.schema.resolve(column)])), counts
-        )
-
     def positions(self) -> dict[str, Positions]:
         """Path (as the log names it, decoded) to ascending 0-based physical row positions, uint64.
 
@@ -162,34 +127,76 @@ class Answer:
         """
         return [hit.slice_.path for hit in self._selection.hits()]
 
-    def read(self, columns: Iterable[str] | None = None, limit: int | None = None) -> pa.Table:
+    def read(
+        self,
+        columns: Iterable[str] | None = None,
+        limit: int | None = None,
+        *,
+        order_by: Iterable[str] | None = None,
+        offset: int = 0,
+    ) -> pa.Table:
         """The matching rows, in the order of path and position, in the table's logical schema.
 
         `columns`: names, nested ones as "address.city"; each is given once, in the order of first mention.
         No two have one name in the table: where a field s.a and a column named "s.a" are both read, that
-        column is named "`s.a`", in backticks, as one asks for it.
+        column is named "`s.a`", in backticks, as one asks for it. `order_by`: names, each with DESC and NULLS
+        FIRST or LAST where wanted; as in Spark, NULL is least and NaN greatest, and ties stay in the order of
+        path and position. `offset`: the first so many rows are left out.
 
         Raises:
             UnknownColumnError: no such column.
-            UsageError: `limit` is no whole number of 0 or more, or `columns` names none or is no list.
+            ColumnTypeError: a column to order by whose type has no order.
+            UsageError: `limit` or `offset` is no whole number of 0 or more, or `columns` names none or is no
+            list.
             DataFileError: a data file is gone or is not Parquet.
 
         >>> flights.where("carrier = 'UA'").read(["flight", "dest"], limit=2).to_pylist()
         [{'flight': 1, 'dest': 'SFO'}, {'flight': 3, 'dest': 'LAX'}]
+        >>> flights.where("carrier = 'UA'").read(["flight"], limit=2, order_by=["flight DESC"]).to_pylist()
+        [{'flight': 8}, {'flight': 5}]
         """
-        schema, tables = self.stream(columns, limit)
+        schema, tables = self.stream(columns, limit, order_by=order_by, offset=offset)
         return pa.concat_tables(list(tables) or [schema.empty_table()])
 
     def stream(
-        self, columns: Iterable[str] | None = None, limit: int | None = None
+        self,
+        columns: Iterable[str] | None = None,
+        limit: int | None = None,
+        *,
+        order_by: Iterable[str] | None = None,
+        offset: int = 0,
     ) -> tuple[pa.Schema, Iterator[pa.Table]]:
-        """The schema and the rows of `read`, a table per row group. Memory: a row group and all positions.
+        """The schema and the rows of `read`, batch by batch.
+
+        Memory: a batch for each core and all positions; with `order_by` also the columns to order by, of all
+        matching rows or of some `offset + limit` of them.
 
         >>> schema, tables = flights.where("carrier = 'UA'").stream(["flight"])
         >>> schema.names, [table["flight"].to_pylist() for table in tables]
         (['flight'], [[1, 3], [5, 8]])
         """
-        return stream(self._selection, *_wanted(columns, limit))
+        return stream(
+            self._selection,
+            None if columns is None else names("columns", columns),
+            None if limit is None else whole("limit", limit),
+            None if order_by is None else names("order_by", order_by),
+            whole("offset", offset),
+        )
+
+    def reader(
+        self,
+        columns: Iterable[str] | None = None,
+        limit: int | None = None,
+        *,
+        order_by: Iterable[str] | None = None,
+        offset: int = 0,
+    ) -> pa.RecordBatchReader:
+        """The rows of `stream` as a reader of Arrow record batches.
+
+        >>> flights.where("carrier = 'UA'").reader(["flight"], offset=3).read_all().to_pylist()
+        [{'flight': 8}]
+        """
+        return batch_reader(*self.stream(columns, limit, order_by=order_by, offset=offset))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows of `stream` to any library that takes Arrow streams: each call gives a new stream.
@@ -199,7 +206,7 @@ class Answer:
         >>> pa.table(flights.where("carrier = 'DL'")).to_pylist()
         [{'flight': 6, 'carrier': 'DL', 'dest': 'SFO', 'dep_delay': 12}]
         """
-        return reader(*self.stream()).__arrow_c_stream__(requested_schema)
+        return self.reader().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
         """The schema of `stream` to any library that takes Arrow schemas. Cost: no data is read."""
@@ -255,10 +262,3 @@ class Answer:
         [('a.parquet', 'pruned', "carrier = 'DL'", 0), ('b.parquet', 'kept', None, 1)]
         """
         return Explanation(explain(self._selection, self._covered))
-
-
-def _wanted(columns: Any, limit: Any) -> tuple[list[str] | None, int | None]:
-    return (
-        None if columns is None else names("columns", columns),
-        None if limit is None else whole("limit", limit),
-    )

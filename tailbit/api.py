@@ -11,7 +11,7 @@ import datetime
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tailbit.answer import Answer
 from tailbit.arguments import flag, function, names, number, path_text, text, whole
@@ -34,6 +34,7 @@ from tailbit.tables import open_table
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
+    from tailbit.index.analytics.transitions import Transition
     from tailbit.index.maintenance.alter import Altered
     from tailbit.index.maintenance.verify import Report
     from tailbit.index.model import Settings
@@ -138,6 +139,25 @@ class IndexedTable(Handle):
             return Answer(self.path, sql, selection, _zone=zone)
         recorded = RecordedCounts.now(self._index.state, self._index.state.ledger)
         return Answer(self.path, sql, selection, self._index.state.ledger.covered, recorded, zone)
+
+    def transitions(self, column: str, from_version: int, to_version: int) -> dict[Any, Transition]:
+        """Per value of a column, rows that left and came between two versions; the most moved first.
+
+        A row is known by its file and position: one that was rewritten to another file has left and come.
+
+        Raises:
+            UnknownColumnError: the later of the two versions has no such column.
+            VersionNotFoundError: a version is gone or not yet there.
+
+        >>> flights.transitions("carrier", 1, 2)
+        {'UA': Transition(left=0, came=2), 'AA': Transition(left=0, came=1), 'DL': Transition(left=0, came=1)}
+        """
+        from tailbit.index.analytics.transitions import transitions
+
+        before = self.where(version=whole("from_version", from_version))._selection
+        after = self.where(version=whole("to_version", to_version))._selection
+        later = max(before, after, key=lambda selection: selection.version)
+        return transitions(before, after, later.schema.resolve(text("column", column)))
 
     def verify(
         self, samples: int = 200, seed: int = 0, progress: Callable[[int, int], None] | None = None

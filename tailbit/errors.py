@@ -157,6 +157,13 @@ class PredicateError(UsageError):
     hint = "Spark SQL text over columns and literals: = <> < <= > >= <=> IN BETWEEN IS NULL AND OR NOT."
 
 
+class AggregateError(UsageError):
+    """A sum or an average is beyond its type; Spark raises ARITHMETIC_OVERFLOW or the like."""
+
+    template = "{function} of column {column} overflows, as in Spark's ANSI mode: {reason}"
+    hint = "Ask for the facets and add their products, or narrow the predicate."
+
+
 class IndexStateError(TailbitError):
     """The index is absent, foreign or damaged."""
 

@@ -114,7 +114,7 @@ def _spaces(
     rows = np.asarray(mine["rows"], dtype=np.int64)
     numbers, lists = column_sets(mine["columns"])
     sets, posted_codes = list(map(frozenset, lists)), np.asarray(numbers, dtype=np.int64)
-    hidden_ids = _hidden_ids(snapshot)
+    hidden = hidden_ids(snapshot)
     partitions = PartitionTexts(snapshot.files)
     views = []
     for part in _by_space(codes, bases, rows):
@@ -128,7 +128,7 @@ def _spaces(
                 rows=rows[part],
                 posted=posted_codes[part],
                 column_sets=sets,
-                hidden_ids=hidden_ids[files[part]],
+                hidden_ids=hidden[files[part]],
                 hidden_of=hidden_of,
                 segments=index.segments_of(space),
                 partitions=partitions,
@@ -150,7 +150,7 @@ def _by_space(codes: Ints, bases: Ints, rows: Ints) -> list[Ints]:
     return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
 
 
-def _hidden_ids(snapshot: Snapshot) -> npt.NDArray[np.object_]:
+def hidden_ids(snapshot: Snapshot) -> npt.NDArray[np.object_]:
     """Per file the identity of its hidden rows; empty where none are hidden."""
     out = np.full(len(snapshot.files), "", dtype=object)
     vectors = snapshot.files.with_hidden

@@ -211,7 +211,7 @@ class Coding:
         return Keyed(part.start, ids, part.nulls, self._keys(numbers))
 
 
-_NO_KEYS = pa.array([], pa.binary())
+_NO_KEYS = pa.nulls(0, pa.binary())
 _NONE = np.zeros(0, dtype=np.int32)
 
 

@@ -13,12 +13,16 @@ from typing import Any
 
 import click
 
+from tailbit.cli.analytics import histogram, summary, transitions
 from tailbit.cli.options import INTERRUPTED, PROBLEM, WRONG_USE, NoPandas
 from tailbit.cli.questions import count, explain, facets, positions, read
 from tailbit.cli.upkeep import alter, compact, demo, run, status, vacuum, verify
 from tailbit.errors import TailbitError, UsageError
 
-COMMANDS = (count, facets, read, positions, explain, status, verify, alter, compact, vacuum, run, demo)
+COMMANDS = (
+    *(count, facets, summary, histogram, transitions, read, positions, explain),
+    *(status, verify, alter, compact, vacuum, run, demo),
+)
 
 
 def main() -> None:

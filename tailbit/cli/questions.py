@@ -83,23 +83,26 @@ def facets(
     as_json: bool,
     **options: Any,
 ) -> None:
-    r"""Count the rows of TABLE per value of COLUMN, the most frequent first.
+    r"""Count the rows of TABLE per value of COLUMN, the most frequent first; of A,B per pair of values.
 
     \b
     tailbit facets flights carrier --where "origin = 'JFK'" --top 10
+    tailbit facets flights origin,dest --top 10
     tailbit facets flights carrier --format csv -o carriers.csv
 
     With --json: {"column", "version", "facets": [{"value", "count"}, ...]}; a value that JSON lacks (a date,
-    a decimal, NaN) is text, bytes are hex digits, NULL is null. With --format json, a line per value.
+    a decimal, NaN) is text, bytes are hex digits, NULL is null. Of several columns, a value is a list. With
+    --format json, a line per value.
     """
     to_rows(form, output)
     if as_json and (form, output) != ("table", None):
         raise click.UsageError("--json has no FILE and no other format")
     answer = ask(table, where, options)
+    columns = split_columns(column) or [column]
     if (form, output) != ("table", None):
-        _write_facets(answer, column, top, form, output)
+        _write_facets(answer, columns, top, form, output)
         return
-    items = list(answer.facets(column).items())[:top]
+    items = list(answer.facets(*columns).items())[:top]
     warn(answer)
     if as_json:
         emit(
@@ -113,14 +116,16 @@ def facets(
     from tailbit.cli.render import print_table
     from tailbit.outputs.plain_values import cell, json_value
 
-    header = [f"`{column}`" if column.lower() == "count" else column, "count"]
-    print_table(header, [[cell(json_value(v)), n] for v, n in items])
+    header = [f"`{name}`" if name.lower() == "count" else name for name in columns]
+    rows = [value if len(columns) > 1 else (value,) for value, _ in items]
+    cells = [[cell(json_value(v)) for v in row] + [n] for row, (_, n) in zip(rows, items, strict=True)]
+    print_table([*header, "count"], cells)
 
 
-def _write_facets(answer: Answer, column: str, top: int | None, form: str, output: str | None) -> None:
+def _write_facets(answer: Answer, columns: list[str], top: int | None, form: str, output: str | None) -> None:
     from tailbit.cli.render import write_rows
 
-    found = answer.facet_table(column).slice(0, top)
+    found = answer.facet_table(*columns).slice(0, top)
     write_rows(found.schema, [found], form, output)
     warn(answer)
 
@@ -132,6 +137,10 @@ def _write_facets(answer: Answer, column: str, top: int | None, form: str, outpu
 @click.option(
     "--limit", type=click.IntRange(min=0), help="At most N rows.  [default: 20 on a terminal table, else all]"
 )
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out the first N rows.")
+@click.option(
+    "--order-by", metavar="A,B", help="Order by these columns, e.g. 'dep_delay DESC NULLS LAST,flight'."
+)
 @format_options
 @query_options
 def read(
@@ -139,6 +148,8 @@ def read(
     predicate: str | None,
     columns: str | None,
     limit: int | None,
+    offset: int,
+    order_by: str | None,
     form: str,
     output: str | None,
     **options: Any,
@@ -147,8 +158,12 @@ def read(
 
     \b
     tailbit read flights "carrier = 'UA'" --columns flight,dest --limit 5
+    tailbit read flights "carrier = 'UA'" --order-by "dep_delay DESC" --limit 5
     tailbit read flights "dest = 'HNL'" --format parquet -o honolulu.parquet
     tailbit read flights --format csv --columns "carrier,`air time`" > flights.csv
+
+    Rows come in the order of file and position, unless --order-by says else: NULL is least there, NaN
+    greatest.
 
     JSON is a line per row. A map is a JSON object; where its keys are structs, arrays or maps, it is a list
     of {"key", "value"}. In CSV, NULL is an empty field and an empty string is "". Arrow is the IPC file
@@ -161,7 +176,8 @@ def read(
     if limit is None and form == "table":
         limit = 20
     answer = ask(table, predicate, options)
-    schema, tables = answer.stream(split_columns(columns), limit)
+    order = split_columns(order_by)
+    schema, tables = answer.stream(split_columns(columns), limit, order_by=order, offset=offset)
     write_rows(schema, tables, form, output)
     warn(answer)
 

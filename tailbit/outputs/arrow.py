@@ -13,7 +13,7 @@ BATCH_ROWS = 131_072
 """Most rows of a batch: consumers hold a batch or two at a time, so that memory is theirs to bound."""
 
 
-def reader(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.RecordBatchReader:
+def batch_reader(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.RecordBatchReader:
     """A stream of the rows of tables; a table is asked for when its rows are.
 
     What a table raises on its way ends the stream: a reader in Python gets the error itself, one behind the

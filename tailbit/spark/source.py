@@ -24,7 +24,7 @@ from tailbit.answer import Answer
 from tailbit.api import open_indexed
 from tailbit.arguments import split_names
 from tailbit.errors import UsageError
-from tailbit.outputs.arrow import reader
+from tailbit.outputs.arrow import batch_reader
 from tailbit.spark.schema import spark_schema
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import fetch
@@ -139,4 +139,4 @@ class TailbitReader(DataSourceReader):
                 np.frombuffer(BitMap.deserialize(bits).to_array(), np.uint32).astype(np.uint64),
             )
         )
-        yield from reader(schema, tables)
+        yield from batch_reader(schema, tables)

@@ -142,6 +142,16 @@ POSTINGS: Cache[tuple[str, str | int], Any] = Cache(CACHE_BYTES)
 """What this process has read of segments."""
 
 
+SERIALIZED_BYTES = 128 << 20
+"""Bytes of serialized bitmaps that are read at once."""
+
+
+def _overlaps(place: _Place, wanted: KeyRange) -> bool:
+    low, _, high, _ = wanted
+    above = low is None or (place.high or b"") >= low
+    return above and (high is None or (place.low or b"") <= high)
+
+
 class Segment:
     """A segment file, opened when first asked. Its bitmaps are shared from a cache and must not be changed.
 
@@ -153,6 +163,11 @@ class Segment:
         self.bytes_read = 0
         self._storage = storage
         self._name = f"{storage.root}/{path}"
+
+    @property
+    def name(self) -> str:
+        """The file, named apart from those of other indexes: what is derived from it is kept under this."""
+        return self._name
 
     @property
     def space(self) -> str:
@@ -217,6 +232,29 @@ class Segment:
             part = self._read([place.number], _STORED)
             rows = zip(part["bitmap"].to_pylist(), part["cardinality"].to_pylist(), strict=True)
             yield part["key"].combine_chunks(), [read_bitmap(d, n, self.rows, self.path) for d, n in rows]
+
+    def serialized(self, column: str) -> Iterator[pa.Table]:
+        """Cardinalities and serialized bitmaps by rising key, SERIALIZED_BYTES a table; not decoded."""
+        numbers = [place.number for place in self._places(column)[0]]
+        sizes = [self._footer.row_group(n).column(5).total_uncompressed_size for n in numbers]
+        ends = np.cumsum(np.array([0, *sizes])) // SERIALIZED_BYTES
+        cuts = (np.flatnonzero(np.diff(ends[:-1])) + 1).tolist()
+        for low, high in zip([0, *cuts], [*cuts, len(numbers)], strict=True):
+            if low < high:
+                yield self._read(numbers[low:high], _STORED[1:])
+
+    def weight(self, column: str, ranges: Sequence[KeyRange] | None = None) -> tuple[int, int]:
+        """Keys of a column and bytes of their bitmaps, of the row groups that meet `ranges`. Cost: none."""
+        places = self._places(column)[0]
+        if ranges is not None:
+            places = [p for p in places if p.low is not None and any(_overlaps(p, r) for r in ranges)]
+        groups = [self._footer.row_group(place.number) for place in places]
+        return sum(g.num_rows for g in groups), sum(g.column(5).total_uncompressed_size for g in groups)
+
+    def is_held(self, column: str) -> bool:
+        """Whether the postings of a column have been read and kept; one row group speaks for all."""
+        places = self._places(column)[0]
+        return bool(places) and POSTINGS.held((self._name, places[-1].number)) is not None
 
     @once
     def _footer(self) -> pq.FileMetaData:

@@ -15,7 +15,7 @@ from support.every_feature import HIDDEN, every_feature
 from support.rows import canonical
 from support.tables import EVERY_TYPE
 from tailbit.errors import DataFileError
-from tailbit.outputs.arrow import BATCH_ROWS, reader
+from tailbit.outputs.arrow import BATCH_ROWS, batch_reader
 
 CASES = {
     "all": (None, None),
@@ -96,12 +96,12 @@ def test_a_data_file_that_is_gone_is_named_by_whoever_reads_the_stream(table: st
     with pytest.raises(pa.ArrowInvalid, match=r"f1\.parquet"):
         pa.table(answer)
     with pytest.raises(DataFileError, match=r"f1\.parquet"):
-        reader(*answer.stream()).read_all()
+        batch_reader(*answer.stream()).read_all()
 
 
 def test_no_batch_of_a_stream_is_longer_than_the_bound() -> None:
     rows = pa.table({"k": pa.array(range(BATCH_ROWS + 1), pa.int32())})
-    assert [len(batch) for batch in reader(rows.schema, [rows])] == [BATCH_ROWS, 1]
+    assert [len(batch) for batch in batch_reader(rows.schema, [rows])] == [BATCH_ROWS, 1]
 
 
 def test_a_table_of_the_stream_is_asked_for_when_its_rows_are() -> None:
@@ -112,7 +112,7 @@ def test_a_table_of_the_stream_is_asked_for_when_its_rows_are() -> None:
             asked.append(n)
             yield rows
 
-    stream = reader(rows.schema, tables())
+    stream = batch_reader(rows.schema, tables())
     assert asked == []
     stream.read_next_batch()
     assert asked == [0]

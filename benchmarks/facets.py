@@ -1,0 +1,102 @@
+"""How quick are facets with and without WHERE, cold and warm, beside GROUP BY of DuckDB and Polars?
+
+Usage: python benchmarks/facets.py [--json] [--repeats N]. Needs an index of lineitem; builds it (without
+Spark) on first use. Warm: the question has been asked before. Cold: a fresh handle, with nothing of the index
+kept by the process; the operating system's file cache is warm for all.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import polars as pl
+from index_of import index_without_spark
+from lineitem import COLUMNS, lineitem
+from timing import same
+
+import tailbit
+from tailbit.index.analytics.choice import SPENT
+from tailbit.index.analytics.codes import CODES
+from tailbit.index.analytics.dictionary import DICTIONARIES
+from tailbit.index.kinds.bitmap_index.segment import POSTINGS
+
+WHERE = {
+    "all rows": None,
+    "1,480,000 rows": "l_returnflag = 'R'",
+    "160,000 rows": "l_shipmode = 'AIR' AND l_suppkey BETWEEN 1000 AND 2866",
+    "2,500 rows": "l_shipdate = DATE'1995-03-15'",
+    "587 rows": "l_suppkey = 77",
+}
+FACETS = ("l_shipmode", "l_shipdate", "l_suppkey", "l_returnflag, l_shipmode", "l_shipmode, l_shipdate")
+
+
+def forget() -> None:
+    """Make the process forget what it has read of indexes."""
+    for cache in (POSTINGS, CODES, DICTIONARIES, SPENT):
+        cache.clear()
+
+
+def rounds(calls: dict[str, tuple[Callable[[], Any], Callable[[], Any]]], repeats: int) -> dict[str, float]:
+    """Median ms of each call, in turns; the first of a pair is done before, without being timed."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, (before, call) in calls.items():
+            before()
+            start = time.perf_counter()
+            call()
+            times[name].append((time.perf_counter() - start) * 1e3)
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def main() -> None:
+    table = lineitem()
+    index_without_spark(table, COLUMNS)
+    files = str(table / "*.parquet")
+    con = duckdb.connect()
+    polar = pl.SQLContext(lineitem=pl.scan_parquet(files))
+    opened = tailbit.open(str(table))
+    repeats = int(sys.argv[sys.argv.index("--repeats") + 1]) if "--repeats" in sys.argv else 7
+    for columns in FACETS:
+        names = columns.split(", ")
+        for title, where in WHERE.items():
+            clause = f" WHERE {where}" if where else ""
+            sql = f"SELECT {columns}, count(*) AS n FROM {{}}{clause} GROUP BY {columns}"
+
+            def ours(handle: Any = None, where: str | None = where, names: list[str] = names) -> Any:
+                return (handle or opened).where(where).facets(*names)
+
+            def duck(sql: str = sql) -> Any:
+                return con.sql(sql.format(f"'{files}'")).fetchall()
+
+            def polars(sql: str = sql) -> Any:
+                return polar.execute(sql.format("lineitem"), eager=True).rows()
+
+            def fresh(ours: Callable[..., Any] = ours) -> Any:
+                return ours(tailbit.open(str(table)))
+
+            groups = same({"tailbit": len(ours()), "duckdb": len(duck()), "polars": len(polars())})
+            rows = [(*((key,) if len(names) == 1 else key), n) for key, n in ours().items()]
+            same({"tailbit": sorted(rows), "duckdb": sorted(duck())})
+            calls = {
+                "cold": (forget, fresh),
+                "warm": (ours, ours),
+                "duckdb": (duck, duck),
+                "polars": (polars, polars),
+            }
+            took = rounds(calls, repeats)
+            quicker = min(took["duckdb"], took["polars"])
+            row = {"facets": columns, "where": title, "groups": groups}
+            row |= {f"{name} ms": round(ms, 1) for name, ms in took.items()}
+            row |= {"quicker/cold": round(quicker / took["cold"], 2)}
+            row |= {"quicker/warm": round(quicker / took["warm"], 2)}
+            print(json.dumps(row) if "--json" in sys.argv else "  ".join(f"{k} {v}" for k, v in row.items()))
+
+
+if __name__ == "__main__":
+    main()

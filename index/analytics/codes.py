@@ -1,0 +1,81 @@
+"""The postings of a column turned once into a code per position, kept in a bounded cache.
+
+With codes at hand, rows are grouped by looking up one small number each, whatever the number of keys; and
+since codes rise with the keys, a range of keys is a range of codes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.errors import CorruptIndexError
+from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.roaring.collected import narrowest
+from tailbit.index.roaring.decode import place_codes
+from tailbit.tables.cache import Cache
+
+Ints = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.uint32]
+
+CODES_BYTES = 256 << 20
+"""Bytes of codes by position that one process keeps."""
+
+CODES: Cache[tuple[str, str], SegmentCodes] = Cache(CODES_BYTES)
+"""The codes that this process has made, by segment and column."""
+
+_CHUNK = 1 << 17
+"""Positions looked up at once, so that what comes between stays in a cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentCodes:
+    """One column of one segment: `codes[p]` is 1 + the place in `keys` of the key at position p, else 0.
+
+    `keys`: as stored, ascending, null (NULL) first. `codes`: unsigned, as narrow as the keys allow.
+    """
+
+    keys: pa.BinaryArray
+    codes: npt.NDArray[Any]
+
+    def counts(self, positions: Positions) -> Ints:
+        """Rows per code among some positions, the code 0 included. Cost: one look-up a position."""
+        out = np.zeros(len(self.keys) + 1, dtype=np.int64)
+        for start in range(0, len(positions), _CHUNK):
+            found = self.codes.take(positions[start : start + _CHUNK])
+            out += np.bincount(found, minlength=len(out))
+        return out
+
+
+def held_codes(segment: Segment, column: str) -> SegmentCodes | None:
+    """The codes of a column where they have been made and kept."""
+    return CODES.held((segment.name, column))
+
+
+def codes_of(segment: Segment, column: str) -> SegmentCodes:
+    """The codes of a column of a segment. Cost, once: some twenty nanoseconds a row; then a look-up.
+
+    Raises:
+        CorruptIndexError: the segment is damaged, or two of its postings share a position.
+    """
+    return CODES.get((segment.name, column), lambda: _made(segment, column))
+
+
+def _made(segment: Segment, column: str) -> tuple[SegmentCodes, int]:
+    keys, cardinality = segment.keys(column)
+    codes = np.zeros(segment.rows, dtype=narrowest(len(keys)))
+    first = 1
+    try:
+        for part in segment.serialized(column):
+            positions = np.asarray(part["cardinality"], dtype=np.int64)
+            place_codes(part["bitmap"].combine_chunks(), positions, first, codes)
+            first += len(part)
+    except ValueError as damage:
+        raise CorruptIndexError(file=segment.path, reason=str(damage)) from damage
+    if np.count_nonzero(codes) != int(cardinality.sum()):
+        raise CorruptIndexError(file=segment.path, reason=f"postings of {column} share positions")
+    return SegmentCodes(keys, codes), codes.nbytes + keys.nbytes

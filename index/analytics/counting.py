@@ -1,0 +1,311 @@
+"""Matching rows per key of one column.
+
+Recorded value counts serve the question without WHERE at the covered version; postings serve covered files,
+each row space in the way that `choice` finds cheapest; the data serves the rest. All meet as canonical keys,
+so that NaN, -0.0 and types widened since count as Spark groups them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from tailbit.errors import CorruptIndexError
+from tailbit.index.analytics.choice import Choice, Way, choose
+from tailbit.index.analytics.codes import Positions, codes_of
+from tailbit.index.analytics.dictionary import (
+    Dictionary,
+    coded,
+    of_segments,
+    python_values,
+    truncated,
+    united,
+)
+from tailbit.index.analytics.rows import Read, Rows
+from tailbit.index.keys import key_type_of
+from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.model import key_type_of_column
+from tailbit.index.predicate.key_ranges import KeyRange, key_ranges
+from tailbit.index.predicate.value_sets import ValueSet
+from tailbit.index.query.recorded_counts import RecordedCounts
+from tailbit.index.query.row_space import SpaceView
+from tailbit.index.query.selection import Selection
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.partition_values import partition_array
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a count, for `explain`: what was chosen, and the ms it took; `rows` None for all."""
+
+    way: Way
+    rows: int | None
+    took: float
+    choice: Choice | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class KeyCounts:
+    """Distinct whole keys of a column in order, null (NULL) first, and how many rows have each; none is zero.
+
+    `steps`: how they were counted.
+    """
+
+    column: Column
+    key_type: str
+    keys: pa.BinaryArray
+    counts: Ints
+    values: Callable[[], list[Any]]
+    steps: Sequence[Step] = field(default=())
+
+    @property
+    def nulls(self) -> int:
+        """Rows that are NULL."""
+        return int(self.counts[0]) if len(self.keys) and not self.keys[0].is_valid else 0
+
+    def most_frequent_first(self) -> Ints:
+        """Places of the keys by falling count, ties in the order of the keys."""
+        return np.argsort(-self.counts, kind="stable")
+
+
+def key_counts(selection: Selection, column: Column, recorded: RecordedCounts | None) -> KeyCounts:
+    """The rows of a selection per key of a column.
+
+    `recorded`: the value counts of the index, where it speaks of this source.
+
+    Raises:
+        ColumnTypeError: the column's type has no keys (struct, array, map ...).
+    """
+    key_type = key_type_of_column(column)
+    begun = time.perf_counter()
+    known = None if recorded is None else recorded.of(selection, column, key_type)
+    if known is None:
+        return count_keys(Rows.of(selection), column)
+    keys, counts = known
+    took = (time.perf_counter() - begun) * 1e3
+    return KeyCounts(
+        column,
+        key_type,
+        keys,
+        counts,
+        lambda: python_values(keys, key_type, column),
+        [Step(Way.RECORDED, None, took)],
+    )
+
+
+def count_keys(rows: Rows, column: Column, way: Way | None = None) -> KeyCounts:
+    """Rows per key of a column; `way`: what is done where postings serve, else the cheapest.
+
+    Raises:
+        ColumnTypeError: the column's type has no keys.
+    """
+    key_type = key_type_of_column(column)
+    counting = _Counting(rows, column, key_type, way)
+    parts = counting.partition() if column.partition else counting.column_parts()
+    return counting.result(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Distinct keys of some rows and their counts; `of`: the dictionary of segments that they are by."""
+
+    keys: pa.BinaryArray
+    counts: Ints
+    of: Dictionary | None = None
+
+
+class _Counting:
+    """The rows of one question, counted by one column."""
+
+    def __init__(self, rows: Rows, column: Column, key_type: str, way: Way | None) -> None:
+        self.rows, self.column, self.key_type, self.way = rows, column, key_type, way
+        self.steps: list[Step] = []
+
+    def result(self, parts: Sequence[Part]) -> KeyCounts:
+        """Parts brought together; where all are of segments, their dictionary's values are used again."""
+        made = parts[0].of if len(parts) == 1 else None
+        if made is None:
+            made = united([part.keys for part in parts] or [_NO_KEYS])
+            sums = np.zeros(len(made.keys), dtype=np.int64)
+            for part, places in zip(parts, made.places, strict=False):
+                sums[places] += part.counts
+        else:
+            sums = parts[0].counts
+        some = np.flatnonzero(sums)
+        keys = made.keys if len(some) == len(sums) else made.keys.take(pa.array(some))
+        if parts and made is parts[0].of:
+            known = made.values(self.column, self.key_type) if len(some) * 4 > len(sums) else None
+            return self._counts(keys, sums[some], None if known is None else (known, some))
+        return self._counts(keys, sums[some], None)
+
+    def _counts(self, keys: pa.BinaryArray, counts: Ints, known: tuple[list[Any], Ints] | None) -> KeyCounts:
+        def values() -> list[Any]:
+            if known is None:
+                return python_values(keys, self.key_type, self.column)
+            listed, some = known
+            return listed if len(some) == len(listed) else [listed[i] for i in some.tolist()]
+
+        return KeyCounts(self.column, self.key_type, keys, counts, values, self.steps)
+
+    def partition(self) -> list[Part]:
+        """Rows per value of a partition column: the log says it of whole files; no data is read."""
+        physical, begun = self.column.physical[0], time.perf_counter()
+        per_text: Counter[str | None] = Counter()
+        for space, bits in self.rows.spaces:
+            codes, texts = space.partitions.of(physical)
+            used, at = np.unique(codes[space.files], return_inverse=True)
+            sums = np.bincount(at, weights=space.counts_by_file(bits), minlength=len(used))
+            per_text.update({texts[c]: int(n) for c, n in zip(used.tolist(), sums.tolist(), strict=True)})
+        for slice_, positions in self.rows.loose:
+            per_text[slice_.partition.get(physical)] += len(positions)
+        found = [(text, n) for text, n in per_text.items() if n]
+        values = [partition_array(self.column, text, 1) for text, _ in found]
+        self._note(Way.PARTITION, sum(n for _, n in found), begun)
+        if not found:
+            return []
+        # Two texts may be one value.
+        keys, at = coded(pa.concat_arrays(values), self.key_type)
+        return [Part(keys, np.bincount(at, weights=[n for _, n in found]).astype(np.int64))]
+
+    def column_parts(self) -> list[Part]:
+        """Rows per key of each row space, together where postings serve; and of the rows left to the data."""
+        served: list[tuple[SpaceView, list[Segment], Ints]] = []
+        left: list[Read] = list(self.rows.loose)
+        for space, bits in self.rows.spaces:
+            try:
+                found, rest = self._in_space(space, bits)
+                served += found
+            except CorruptIndexError as damage:
+                self.rows.damages.note(damage)
+                rest = bits
+            left += self.rows.by_slice(space, rest)
+        parts = [self._of_segments(served)] if served else []
+        return parts + list(self._in_data(left))
+
+    def _of_segments(self, served: Sequence[tuple[SpaceView, list[Segment], Ints]]) -> Part:
+        """Counts of several row spaces, by stored key and segment, brought to one dictionary."""
+        segments = [segment for _, some, _ in served for segment in some]
+        made = of_segments(segments, self.column.id, self.key_type)
+        sums = np.zeros(len(made.keys), dtype=np.int64)
+        stored = np.concatenate([counts for _, _, counts in served])
+        np.add.at(sums, np.concatenate(made.places), stored)
+        return Part(made.keys, sums, made)
+
+    def _in_space(
+        self, space: SpaceView, bits: BitMap
+    ) -> tuple[list[tuple[SpaceView, list[Segment], Ints]], BitMap]:
+        """Counts by stored key, and the positions that postings cannot serve.
+
+        Raises:
+            CorruptIndexError: a segment is damaged: the row space is read as a whole.
+        """
+        segments = space.serving(self.column)
+        if not segments or not bits:
+            return [], bits
+        unposted = space.unposted(self.column.id)
+        left = BitMap() if unposted is None else bits & unposted
+        wanted = bits - left if left else bits
+        if not wanted:
+            return [], left
+        among = self.rows.values_of(self.column)
+        choice = choose(space, segments, self.column, wanted, among)
+        if self.way is not None:
+            choice = replace(choice, way=self.way)
+        if choice.way is Way.DATA:
+            return [], bits
+        begun = time.perf_counter()
+        counts = _COUNT[choice.way](segments, self.column, wanted, among)
+        if sum(int(c.sum()) for c in counts) != len(wanted):
+            reason = f"postings of {self.column.id} do not hold all rows of row space {space.space}"
+            raise CorruptIndexError(file=segments[0].path, reason=reason)
+        for segment, mine in zip(segments, counts, strict=True):
+            left |= _shortened(segment, self.column, mine, wanted)
+        self._note(choice.way, choice.rows, begun, choice)
+        return [(space, segments, np.concatenate(counts))], left
+
+    def _in_data(self, reads: Sequence[Read]) -> Iterator[Part]:
+        """Keys of some rows of files, read from their data."""
+        begun = time.perf_counter()
+        for slice_, positions in reads:
+            for table in fetch(self.rows.storage, slice_, [self.column], positions):
+                keys, at = coded(table[self.column.id], self.key_type)
+                yield Part(keys, np.bincount(at, minlength=len(keys)))
+        if reads:
+            self._note(Way.DATA, sum(len(positions) for _, positions in reads), begun)
+
+    def _note(self, way: Way, rows: int, begun: float, choice: Choice | None = None) -> None:
+        self.steps.append(Step(way, rows, (time.perf_counter() - begun) * 1e3, choice))
+
+
+def _shortened(segment: Segment, column: Column, counts: Ints, bits: BitMap) -> BitMap:
+    """The positions whose keys do not hold their value; their counts are made zero."""
+    keys = segment.keys(column.id)[0]
+    short = truncated(keys, segment.columns[column.id])
+    if short is None or not counts[short].any():
+        return BitMap()
+    places = np.flatnonzero(short & (counts > 0))
+    counts[places] = 0
+    found = [segment.lookup(column.id, key) for key in keys.take(pa.array(places)).to_pylist()]
+    return bits & BitMap.union(*(posting for posting in found if posting is not None))
+
+
+def _by_cardinality(
+    segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
+) -> list[Ints]:
+    return [segment.keys(column.id)[1].copy() for segment in segments]
+
+
+def _by_codes(
+    segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
+) -> list[Ints]:
+    """Counts by stored key, looked up row by row in vectors."""
+    positions: Positions = np.frombuffer(bits.to_array(), dtype=np.uint32)
+    return [codes_of(segment, column.id).counts(positions)[1:] for segment in segments]
+
+
+def _by_intersections(
+    segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
+) -> list[Ints]:
+    """Counts by stored key, each the cardinality of an intersection; of the keys of `among` where given."""
+    return [_intersected(segment, column, bits, among) for segment in segments]
+
+
+def _intersected(segment: Segment, column: Column, bits: BitMap, among: ValueSet | None) -> Ints:
+    stored = segment.keys(column.id)[0]
+    out = np.zeros(len(stored), dtype=np.int64)
+    ranges: list[KeyRange] = [(None, False, None, False)]
+    if among is not None:
+        wanted = key_ranges(among, key_type_of(column.type), segment.columns[column.id])
+        ranges = [*wanted.sure, *wanted.maybe]
+    keys, postings = segment.select(column.id, ranges)
+    found = [bits.intersection_cardinality(posting) for posting in postings]
+    first = len(stored) and not stored[0].is_valid
+    if among is None:
+        out[int(first) :] = found
+    elif keys:
+        places = pc.index_in(pa.array(keys, pa.binary()), value_set=stored)
+        out[np.asarray(places)] = found
+    if first and (among is None or among.nulls):
+        null = segment.lookup(column.id, None)
+        out[0] = 0 if null is None else bits.intersection_cardinality(null)
+    return out
+
+
+_COUNT = {
+    Way.CARDINALITIES: _by_cardinality,
+    Way.CODES: _by_codes,
+    Way.INTERSECTIONS: _by_intersections,
+}
+_NO_KEYS = pa.nulls(0, pa.binary())

@@ -1,0 +1,143 @@
+"""The keys of several segments and of data that was read, as one sorted dictionary of a column.
+
+Counts are arrays beside it. What was made of segments alone, which never change, is kept: a question that
+comes again sorts no keys and makes no Python values.
+
+Two segments by hand, the second without NULL:
+
+    keys of segment 1     NULL  a     c
+    keys of segment 2           a  b
+    dictionary            NULL  a  b  c
+    places                0  1  3  |  1  2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.index.keys import MAX_KEY, decode_keys, encode_array, is_textual, widen_keys
+from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.roaring.coding import sorted_order
+from tailbit.tables.cache import Cache
+from tailbit.tables.date_text import date_texts
+from tailbit.tables.model import Column
+
+Ints = npt.NDArray[np.int64]
+
+_KEPT_BYTES = 64 << 20
+
+DICTIONARIES: Cache[tuple[str, str, tuple[str, ...]], Dictionary] = Cache(_KEPT_BYTES)
+"""Dictionaries of segments, by column, key type and segments."""
+
+_PER_VALUE = 120
+"""Bytes of a key and of its Python value, roughly."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dictionary:
+    """Distinct keys in order, null (NULL) first, of one key type.
+
+    `places`: per input that it was made of, int64, the place of each of its keys. Keys hold whole values,
+    except in a dictionary of segments, where those of `truncated` are shortened ones.
+    """
+
+    keys: pa.BinaryArray
+    places: Sequence[Ints]
+    _values: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
+
+    def values(self, column: Column, key_type: str) -> list[Any]:
+        """The value of each key, as Python's; a date or time outside of its calendar is text."""
+        name = key_type, str(column.type)
+        if name not in self._values:
+            self._values[name] = python_values(self.keys, key_type, column)
+        return self._values[name]
+
+
+def of_segments(segments: Sequence[Segment], column: str, key_type: str) -> Dictionary:
+    """The dictionary of a column of some segments, widened to a key type.
+
+    Raises:
+        CorruptIndexError: a segment is damaged.
+    """
+    names = tuple(segment.name for segment in segments)
+
+    def made() -> tuple[Dictionary, int]:
+        stored = [widen_keys(s.keys(column)[0], s.columns[column], key_type) for s in segments]
+        found = united(stored)
+        return found, found.keys.nbytes + _PER_VALUE * len(found.keys)
+
+    return DICTIONARIES.get((column, key_type, names), made)
+
+
+def united(inputs: Sequence[pa.BinaryArray]) -> Dictionary:
+    """The dictionary of inputs, each of distinct keys in order. Cost: a sort, unless there is but one."""
+    if len(inputs) == 1:
+        return Dictionary(inputs[0], [np.arange(len(inputs[0]))])
+    keys, places = _distinct(pa.concat_arrays([_NO_KEYS, *inputs]))
+    ends = np.cumsum([len(part) for part in inputs])[:-1]
+    return Dictionary(keys, np.split(places, ends))
+
+
+def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryArray, Ints]:
+    """The distinct whole keys of values, in order, and per value the place of its key."""
+    return _distinct(full_keys(values, key_type))
+
+
+def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Ints]:
+    """Distinct keys in order, null first, and per key its place among them."""
+    found = keys.dictionary_encode(null_encoding="encode")
+    order = _order(found.dictionary)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return found.dictionary.take(pa.array(order)), rank[np.asarray(found.indices, dtype=np.int64)]
+
+
+def full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
+    """Keys of values, never truncated."""
+    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if isinstance(whole, pa.ChunkedArray):
+        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.cast(whole.type.value_type)
+    return whole.cast(pa.binary()) if is_textual(key_type) else encode_array(whole, key_type)
+
+
+def truncated(keys: pa.BinaryArray, key_type: str) -> npt.NDArray[np.bool_] | None:
+    """Which keys hold only the beginning of their value; None where none does."""
+    if not is_textual(key_type) or (pc.max(pc.binary_length(keys)).as_py() or 0) <= MAX_KEY:
+        return None
+    return np.asarray(pc.fill_null(pc.greater(pc.binary_length(keys), MAX_KEY), False), dtype=bool)
+
+
+def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[Any]:
+    """The value of each whole key; text that is not UTF-8 is shown with replacement characters."""
+    if key_type == "binary":
+        found: list[Any] = keys.to_pylist()
+        return found
+    if is_textual(key_type):
+        return [None if key is None else key.decode("utf-8", "replace") for key in keys.to_pylist()]
+    values = decode_keys(keys, key_type, column.type)
+    try:
+        found = values.to_pylist()
+    except (OverflowError, ValueError):
+        found = date_texts(values)
+    return found
+
+
+def _order(keys: pa.BinaryArray) -> Ints:
+    """The places of distinct keys in ascending order, null first."""
+    if not keys.null_count:
+        return sorted_order(keys)
+    null = int(np.flatnonzero(np.asarray(keys.is_null()))[0])
+    rest = np.delete(np.arange(len(keys)), null)
+    return np.concatenate([[null], rest[sorted_order(keys.take(pa.array(rest)))]])
+
+
+_NO_KEYS = pa.nulls(0, pa.binary())

@@ -1,0 +1,101 @@
+"""Matching rows per value of one column or of several, as Python values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tailbit.errors import UsageError
+from tailbit.index.analytics.counting import KeyCounts
+from tailbit.index.analytics.groups import count_groups
+from tailbit.index.analytics.rows import Rows
+from tailbit.index.keys import is_textual
+from tailbit.index.query.selection import Selection
+from tailbit.tables.model import Column
+
+
+def as_facets(found: KeyCounts) -> dict[Any, int]:
+    """Counts by value, the most frequent first; texts that look the same are one."""
+    order = found.most_frequent_first()
+    listed, counts = found.values(), found.counts[order].tolist()
+    values = [listed[place] for place in order.tolist()]
+    if not is_textual(found.key_type) or found.key_type == "binary":
+        return dict(zip(values, counts, strict=True))
+    out: dict[Any, int] = {}
+    for text, n in zip(values, counts, strict=True):
+        out[text] = out.get(text, 0) + n
+    return out
+
+
+def group_facets(selection: Selection, columns: Sequence[Column]) -> dict[tuple[Any, ...], int]:
+    """Tuple of values to number of matching rows, most frequent first, ties by key order, column by column.
+
+    Raises:
+        ColumnTypeError: a column's type has no keys (struct, array, map ...).
+    """
+    found = count_groups(Rows.of(selection), columns)
+    order = np.argsort(-found.counts, kind="stable")
+    listed = [
+        [values[code] for code in codes[order].tolist()]
+        for values, codes in zip(found.values(), found.codes, strict=True)
+    ]
+    out: dict[tuple[Any, ...], int] = {}
+    for values, n in zip(zip(*listed, strict=True), found.counts[order].tolist(), strict=True):
+        out[values] = out.get(values, 0) + n
+    return out
+
+
+def count_distinct(selection: Selection, columns: Sequence[Column]) -> int:
+    """The number of distinct combinations of values, of which none is NULL.
+
+    Raises:
+        ColumnTypeError: a column's type has no keys (struct, array, map ...).
+    """
+    found = count_groups(Rows.of(selection), columns)
+    present = np.ones(len(found.counts), dtype=np.bool_)
+    for keys, codes in zip(found.keys, found.codes, strict=True):
+        if keys.null_count:
+            present &= codes != 0
+    return int(np.count_nonzero(present))
+
+
+@dataclass(frozen=True, eq=False)
+class Crosstab:
+    """Rows by the values of two columns: `counts[i, j]` of `rows[i]` and `columns[j]`.
+
+    Either's values are in order; None stands for NULL, and is first.
+    """
+
+    rows: list[Any]
+    columns: list[Any]
+    counts: npt.NDArray[np.int64]
+
+
+def crosstab(selection: Selection, rows: Column, columns: Column) -> Crosstab:
+    """The matching rows by the values of two columns.
+
+    Raises:
+        ColumnTypeError: a column's type has no keys (struct, array, map ...).
+        UsageError: there would be more than MOST_CELLS cells.
+    """
+    found = count_groups(Rows.of(selection), [rows, columns])
+    (row_values, column_values), (at_row, at_column) = found.values(), found.codes
+    rows_at, columns_at = np.unique(at_row), np.unique(at_column)
+    if len(rows_at) * len(columns_at) > MOST_CELLS:
+        reason = f"the cross-tab has {len(rows_at):,} rows and {len(columns_at):,} columns"
+        raise UsageError(reason=reason, hint="Narrow the predicate, or ask for facets of both columns.")
+    counts = np.zeros((len(rows_at), len(columns_at)), dtype=np.int64)
+    counts[np.searchsorted(rows_at, at_row), np.searchsorted(columns_at, at_column)] = found.counts
+    return Crosstab(
+        [row_values[at] for at in rows_at.tolist()],
+        [column_values[at] for at in columns_at.tolist()],
+        counts,
+    )
+
+
+MOST_CELLS = 10_000_000
+"""Cells of the largest cross-tab that is made."""

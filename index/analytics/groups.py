@@ -1,0 +1,309 @@
+"""Matching rows per combination of keys of several columns.
+
+Each row gets a code per column, whatever tells it: codes by position for covered files, the log for partition
+columns, the data for the rest. The codes of a row are folded into one number, and equal numbers are counted.
+
+Four rows by hand:
+
+    carrier           UA   AA   UA   UA      keys AA UA          codes  1 0 1 1
+    dest              SFO  LAX  SFO  LAX     keys LAX SFO        codes  1 0 1 0
+    folded            3    0    3    2       code 1 * 2 + code 2
+    counted           (AA, LAX) 1   (UA, LAX) 1   (UA, SFO) 2
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tailbit.errors import CorruptIndexError
+from tailbit.index.analytics.choice import Way, choose_codes
+from tailbit.index.analytics.codes import Positions, codes_of
+from tailbit.index.analytics.counting import Step
+from tailbit.index.analytics.dictionary import coded, python_values, truncated, united
+from tailbit.index.analytics.rows import Read, Rows
+from tailbit.index.keys import widen_keys
+from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.model import key_type_of_column
+from tailbit.index.query.row_space import SpaceView
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.partition_values import partition_array
+
+Ints = npt.NDArray[np.int64]
+
+_FEW = 1 << 17
+"""Up to this many combinations, each has a place of its own while rows are counted."""
+
+_CHUNK = 1 << 17
+"""Positions worked on at once, so that what comes between stays in a cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """One column of some rows: distinct `keys`, and per row the place of its key."""
+
+    keys: pa.BinaryArray
+    codes: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """One column of a row space: distinct `keys`, and by positions 1 + the place of its key, 0 for none."""
+
+    keys: pa.BinaryArray
+    codes: Callable[[Positions], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Combinations that some rows have: per column keys and codes by combination; `counts`: rows of each."""
+
+    columns: Sequence[Coded]
+    counts: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCounts:
+    """Combinations of whole keys in the order of the columns' keys, and rows of each; none has no row.
+
+    `keys`: per column, in order, null (NULL) first. `codes`: per column the place of each combination's key.
+    `steps`: how they were counted.
+    """
+
+    columns: Sequence[Column]
+    keys: Sequence[pa.BinaryArray]
+    codes: Sequence[Ints]
+    counts: Ints
+    steps: Sequence[Step] = field(default=())
+
+    def values(self) -> list[list[Any]]:
+        """Per column the value of each key, as Python's."""
+        pairs = zip(self.keys, self.columns, strict=True)
+        return [python_values(keys, key_type_of_column(column), column) for keys, column in pairs]
+
+
+def count_groups(rows: Rows, columns: Sequence[Column]) -> GroupCounts:
+    """The rows per combination of keys of some columns.
+
+    Raises:
+        ColumnTypeError: a column's type has no keys (struct, array, map ...).
+    """
+    key_types = [key_type_of_column(column) for column in columns]
+    grouping = _Grouping(rows, columns, key_types)
+    parts = list(grouping.parts())
+    merged = [united([part.columns[n].keys for part in parts] or [_NO_KEYS]) for n in range(len(columns))]
+    lists = [
+        [made.places[order][part.columns[n].codes] for order, part in enumerate(parts)]
+        for n, made in enumerate(merged)
+    ]
+    codes = [np.concatenate([_NONE, *some]) for some in lists]
+    counts = np.concatenate([_NONE, *(part.counts for part in parts)])
+    codes, counts = _folded(codes, [len(made.keys) for made in merged], counts)
+    return GroupCounts(columns, [made.keys for made in merged], codes, counts, grouping.steps)
+
+
+def _folded(codes: Sequence[Ints], sizes: Sequence[int], counts: Ints | None) -> tuple[list[Ints], Ints]:
+    """The distinct combinations of codes, in order, and how many rows each has; a row counts one by default.
+
+    Cost: a pass where combinations are few beside the rows, otherwise a sort.
+    """
+    if math.prod(max(1, size) for size in sizes) >= 1 << 62:
+        found, at = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+        return [found[:, n] for n in range(len(sizes))], _sums(at.ravel(), counts, len(found))
+    folded = np.zeros(len(codes[0]), dtype=np.int64)
+    for part, size in zip(codes, sizes, strict=True):
+        folded *= size
+        folded += part
+    numbers, sums = _counted(folded, math.prod(sizes), counts)
+    return _unfolded(numbers, sizes), sums
+
+
+def _counted(folded: Ints, size: int, counts: Ints | None = None) -> tuple[Ints, Ints]:
+    """The distinct numbers below `size`, in order, and how many rows each has."""
+    if size <= max(_FEW, 4 * len(folded)):
+        sums = _sums(folded, counts, size)
+        some = np.flatnonzero(sums)
+        return some, sums[some]
+    numbers, at = np.unique(folded, return_inverse=True)
+    return numbers, _sums(at, counts, len(numbers))
+
+
+def _unfolded(numbers: Ints, sizes: Sequence[int]) -> list[Ints]:
+    """The codes of which numbers were folded."""
+    out = []
+    for size in reversed(sizes):
+        numbers, code = np.divmod(numbers, max(1, size))
+        out.append(code)
+    return out[::-1]
+
+
+def _sums(at: Ints, counts: Ints | None, size: int) -> Ints:
+    if counts is None:
+        return np.bincount(at, minlength=size)
+    out = np.zeros(size, dtype=np.int64)
+    np.add.at(out, at, counts)
+    return out
+
+
+class _Grouping:
+    """The rows of one question, grouped by some columns."""
+
+    def __init__(self, rows: Rows, columns: Sequence[Column], key_types: Sequence[str]) -> None:
+        self.rows, self.columns, self.key_types = rows, columns, key_types
+        self.steps: list[Step] = []
+
+    def parts(self) -> Iterator[Part]:
+        """The rows of each row space, and those that are left to the data."""
+        left: list[Read] = list(self.rows.loose)
+        for space, bits in self.rows.spaces:
+            try:
+                part, rest = self._in_space(space, bits)
+            except CorruptIndexError as damage:
+                self.rows.damages.note(damage)
+                part, rest = None, bits
+            if part is not None:
+                yield part
+            left += self.rows.by_slice(space, rest)
+        yield from self._in_data(left)
+
+    def _in_space(self, space: SpaceView, bits: BitMap) -> tuple[Part | None, BitMap]:
+        """The rows that codes can serve, grouped, and the positions of the others.
+
+        Raises:
+            CorruptIndexError: a segment is damaged: the row space is read as a whole.
+        """
+        stored = [column for column in self.columns if not column.partition]
+        serving = {column.id: space.serving(column) for column in stored}
+        if not bits or not all(serving.values()):
+            return None, bits
+        left = BitMap()
+        for column in stored:
+            left |= bits & (space.unposted(column.id) or left)
+        wanted = bits - left
+        choice = choose_codes(space, serving, wanted)
+        if choice.way is Way.DATA:
+            return None, bits
+        begun = time.perf_counter()
+        columns = [self._lookup(space, serving, column) for column in self.columns]
+        part, short = _looked_up(columns, self.key_types, wanted)
+        if (part.counts.sum() if part else 0) + len(short) != len(wanted):
+            reason = f"postings do not hold all rows of row space {space.space}"
+            raise CorruptIndexError(file=next(iter(serving.values()))[0].path, reason=reason)
+        took = (time.perf_counter() - begun) * 1e3
+        self.steps.append(Step(Way.CODES, len(wanted), took, choice))
+        return part, left | short
+
+    def _lookup(self, space: SpaceView, serving: dict[str, list[Segment]], column: Column) -> Lookup:
+        """How the codes of a column of a row space are found."""
+        key_type = self.key_types[self.columns.index(column)]
+        if column.partition:
+            return _of_files(space, column, key_type)
+        found = [codes_of(segment, column.id) for segment in serving[column.id]]
+        types = [segment.columns[column.id] for segment in serving[column.id]]
+        if len(found) == 1:
+            return Lookup(widen_keys(found[0].keys, types[0], key_type), found[0].codes.take)
+        made = united([widen_keys(f.keys, t, key_type) for f, t in zip(found, types, strict=True)])
+        tables = [np.concatenate([[0], places + 1]) for places in made.places]
+
+        def codes(positions: Positions) -> Ints:
+            # A position has its key in one segment at most: elsewhere its code is 0.
+            parts = [table[f.codes.take(positions)] for f, table in zip(found, tables, strict=True)]
+            found_here: Ints = np.sum(parts, axis=0, dtype=np.int64)
+            return found_here
+
+        return Lookup(made.keys, codes)
+
+    def _in_data(self, reads: Sequence[Read]) -> Iterator[Part]:
+        """Some rows of files, read from their data."""
+        begun = time.perf_counter()
+        for slice_, positions in reads:
+            for table in fetch(self.rows.storage, slice_, self.columns, positions):
+                pairs = zip(self.columns, self.key_types, strict=True)
+                yield _grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
+        if reads:
+            took = (time.perf_counter() - begun) * 1e3
+            self.steps.append(Step(Way.DATA, sum(len(positions) for _, positions in reads), took))
+
+
+def _looked_up(
+    columns: Sequence[Lookup], key_types: Sequence[str], bits: BitMap
+) -> tuple[Part | None, BitMap]:
+    """Positions grouped by their codes, and those of a shortened key; positions without a code are left out.
+
+    Rows are worked on in chunks that stay in a cache; where combinations are few, so are their sums.
+    """
+    shorts = [truncated(column.keys, key_type) for column, key_type in zip(columns, key_types, strict=True)]
+    sizes = [len(column.keys) + 1 for column in columns]
+    size, short = math.prod(sizes), BitMap()
+    if size >= 1 << 62:
+        return None, bits
+    sums, folds = np.zeros(size if size <= _FEW else 0, dtype=np.int64), []
+    positions: Positions = np.frombuffer(bits.to_array(), dtype=np.uint32)
+    for start in range(0, len(positions), _CHUNK):
+        chunk = positions[start : start + _CHUNK]
+        folded, keep = _chunk(columns, shorts, sizes, chunk)
+        if keep is not None:
+            short |= BitMap(chunk[~keep & (folded > 0)])
+            folded = folded[keep]
+        if size <= _FEW:
+            sums += np.bincount(folded, minlength=size)
+        else:
+            folds.append(folded)
+    numbers, counts = np.flatnonzero(sums), sums[sums > 0]
+    if folds:
+        numbers, counts = _counted(np.concatenate(folds), size)
+    codes = _unfolded(numbers, sizes)
+    there = np.logical_and.reduce([code > 0 for code in codes])
+    parts = [Coded(column.keys, code[there] - 1) for column, code in zip(columns, codes, strict=True)]
+    return Part(parts, counts[there]), short
+
+
+def _chunk(
+    columns: Sequence[Lookup],
+    shorts: Sequence[npt.NDArray[np.bool_] | None],
+    sizes: Sequence[int],
+    positions: Positions,
+) -> tuple[Ints, npt.NDArray[np.bool_] | None]:
+    """The codes of some positions folded into a number each; which have no shortened key (None: all)."""
+    folded, keep = np.zeros(len(positions), dtype=np.int64), None
+    for column, short, size in zip(columns, shorts, sizes, strict=True):
+        codes = column.codes(positions)
+        if short is not None:
+            mine = ~np.append(False, short)[codes]
+            keep = mine if keep is None else keep & mine
+        folded *= size
+        folded += codes
+    return folded, keep
+
+
+def _grouped(parts: Sequence[Coded]) -> Part:
+    codes, counts = _folded([part.codes for part in parts], [len(part.keys) for part in parts], None)
+    return Part([Coded(p.keys, some) for p, some in zip(parts, codes, strict=True)], counts)
+
+
+def _of_files(space: SpaceView, column: Column, key_type: str) -> Lookup:
+    """A partition column: the log says its value of whole files."""
+    texts_of, texts = space.partitions.of(column.physical[0])
+    numbers, at = np.unique(texts_of[space.files], return_inverse=True)
+    values = [partition_array(column, texts[number], 1) for number in numbers.tolist()]
+    keys, places = coded(pa.concat_arrays(values), key_type)
+    by_file = places[at] + 1
+
+    def codes(positions: Positions) -> Ints:
+        found: Ints = by_file[np.searchsorted(space.bases, positions, side="right") - 1]
+        return found
+
+    return Lookup(keys, codes)
+
+
+_NO_KEYS = pa.nulls(0, pa.binary())
+_NONE = np.zeros(0, dtype=np.int64)

@@ -1,0 +1,185 @@
+"""Rows counted in bins of a column's values, and by parts of its dates and times."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.errors import ColumnTypeError, UsageError
+from tailbit.index.analytics.counting import KeyCounts
+from tailbit.index.keys import decode_keys
+from tailbit.tables.date_text import date_texts
+from tailbit.tables.time_zones import first_instant, fixed_offset, to_instant, to_local
+
+Ints = npt.NDArray[np.int64]
+
+MOST_BINS = 100_000
+
+_DAY = 86_400_000_000
+_UNITS = {"year": "Y", "month": "M", "day": "D", "hour": "h", "minute": "m", "second": "s"}
+PARTS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+"""The units that dates and times are cut to; dates only to days."""
+
+_NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
+
+
+@dataclass(frozen=True)
+class Bin:
+    """The rows from `low` on, below `high`; in the last bin `high` belongs too."""
+
+    low: Any
+    high: Any
+    count: int
+
+
+def histogram(found: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
+    """Counted rows in bins between rising edges, or in a number of bins of one width from least to greatest.
+
+    NULL, NaN and what lies beyond the edges are in no bin. Cost: a binary search an edge.
+
+    Raises:
+        UsageError: edges that do not rise or cannot be compared with the values, or too many or no bins.
+        ColumnTypeError: bins of one width of a column that is no number.
+    """
+    values, counts = _ordered(found)
+    edges = _even(found, values, bins) if isinstance(bins, int) else list(bins)
+    if not edges:
+        return []
+    try:
+        rising = all(low < high for low, high in itertools.pairwise(edges))
+        at = [bisect_left(values, edge) for edge in edges[:-1]] + [bisect_right(values, edges[-1])]
+    except TypeError as unlike:
+        hint = f"Give edges of the column's type, {found.column.type}."
+        raise UsageError(reason=f"edges and values do not compare: {unlike}", hint=hint) from unlike
+    if len(edges) < 2 or not rising:
+        raise UsageError(reason="the edges of the bins do not rise", hint="Give two or more rising edges.")
+    sums = np.concatenate([[0], np.cumsum(counts)])
+    return [
+        Bin(low, high, int(sums[b] - sums[a]))
+        for low, high, a, b in zip(edges[:-1], edges[1:], at[:-1], at[1:], strict=True)
+    ]
+
+
+def _ordered(found: KeyCounts) -> tuple[list[Any], Ints]:
+    """Values in order and their counts, without NULL and NaN."""
+    values, counts = found.values(), found.counts
+    first = int(found.nulls > 0)
+    last = len(values) - int(bool(values) and isinstance(values[-1], float) and math.isnan(values[-1]))
+    return values[first:last], counts[first:last]
+
+
+def _even(found: KeyCounts, values: list[Any], bins: int) -> list[Any]:
+    """The edges of bins of one width; the first and the last are the least and the greatest value."""
+    if not 0 < bins <= MOST_BINS or isinstance(bins, bool):
+        raise UsageError(reason=f"{bins} bins", hint=f"Ask for 1 to {MOST_BINS:,} bins.")
+    if found.column.type.name not in _NUMBERS:
+        reason = "bins of one width are made of numbers"
+        hint = "Give the edges of the bins, or ask for the parts of the dates."
+        raise ColumnTypeError(
+            column=found.column.label, type=str(found.column.type), reason=reason, hint=hint
+        )
+    finite = [value for value in (values[:2] + values[-2:]) if math.isfinite(value)]
+    if not finite:
+        return []
+    low, high = min(finite), max(finite)
+    if low == high:
+        return [low, low + 1]
+    inner = [_between(low, high, Fraction(n, bins)) for n in range(1, bins)]
+    return [low, *inner, high]
+
+
+def _between(low: Any, high: Any, share: Fraction) -> Any:
+    """A number between two others, as a float; of two floats, too."""
+    return float(Fraction(low) + (Fraction(high) - Fraction(low)) * share)
+
+
+def by_part(found: KeyCounts, part: str, zone: str) -> dict[Any, int]:
+    """Counted rows by the year, month, ... of a date or time: its beginning to rows, in order; NULL is first.
+
+    Weeks begin on Monday, as Spark's date_trunc has them. Times are cut in `zone`. Cost: vectors over the
+    distinct values; in a zone whose clocks change, a step a value.
+
+    Raises:
+        ColumnTypeError: the column is no date or time, or a date is to be cut to less than a day.
+        UsageError: no such part.
+    """
+    name = found.column.type.name
+    if part not in PARTS:
+        raise UsageError(reason=f"no part of a date is named {part!r}", hint=f"Parts: {', '.join(PARTS)}.")
+    within = name in ("timestamp", "timestamp_ntz") or (name == "date" and part in PARTS[:5])
+    if not within:
+        reason = "only dates and times have such parts"
+        raise ColumnTypeError(column=found.column.label, type=str(found.column.type), reason=reason)
+    first = int(found.nulls > 0)
+    values = decode_keys(found.keys.slice(first), found.key_type, found.column.type)
+    numbers = np.asarray(values.cast(pa.int32() if name == "date" else pa.int64())).astype(np.int64)
+    local = _locals(numbers, zone) if name == "timestamp" else numbers
+    begins = _begins(local, part, days=name == "date")
+    if name == "timestamp":
+        begins = _instants(numbers, local, begins, part, zone)
+    places, at = np.unique(begins, return_inverse=True)
+    counts = np.bincount(at, weights=found.counts[first:], minlength=len(places)).astype(np.int64)
+    out: dict[Any, int] = {None: found.nulls} if found.nulls else {}
+    width = pa.array(places).cast(pa.int32()) if name == "date" else pa.array(places)
+    return out | dict(zip(_python(width.cast(values.type)), counts.tolist(), strict=True))
+
+
+def _begins(local: Ints, part: str, days: bool) -> Ints:
+    """The beginning of the part that each day or microsecond since 1970 is in."""
+    unit = "D" if days else "us"
+    if part == "week":
+        # 1 January 1970 was a Thursday.
+        whole = local if days else local // _DAY
+        monday = whole - (whole + 3) % 7
+        return monday if days else monday * _DAY
+    moments = local.view(f"datetime64[{unit}]")
+    if part == "quarter":
+        months = moments.astype("datetime64[M]").astype(np.int64)
+        cut = (months - months % 3).view("datetime64[M]")
+    else:
+        cut = moments.astype(f"datetime64[{_UNITS[part]}]")
+    found: Ints = cut.astype(f"datetime64[{unit}]").astype(np.int64)
+    return found
+
+
+def _locals(instants: Ints, zone: str) -> Ints:
+    offset = fixed_offset(zone)
+    if offset is not None:
+        return instants + offset
+    return np.array([to_local(instant, zone) for instant in instants.tolist()], dtype=np.int64)
+
+
+def _instants(instants: Ints, local: Ints, begins: Ints, part: str, zone: str) -> Ints:
+    """The instants of local beginnings.
+
+    A day begins when its clocks first show it; within a day, the offset of the time itself is kept where the
+    clocks went back. Source: Java 17, LocalDate.atStartOfDay and ZonedDateTime.truncatedTo.
+    """
+    kept = instants - (local - begins)
+    if fixed_offset(zone) is not None:
+        return kept
+    days = part in PARTS[:5]
+    found = [
+        first_instant(begin, zone)
+        if days
+        else (near if to_local(near, zone) == begin else to_instant(begin, zone))
+        for begin, near in zip(begins.tolist(), kept.tolist(), strict=True)
+    ]
+    return np.array(found, dtype=np.int64)
+
+
+def _python(values: pa.Array) -> list[Any]:
+    try:
+        found: list[Any] = values.to_pylist()
+    except (OverflowError, ValueError):
+        found = date_texts(values)
+    return found

@@ -1,0 +1,56 @@
+"""Rows to be grouped: positions of row spaces, and rows of files that no bitmap tells of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pyroaring import BitMap
+
+from tailbit.index.predicate.tree import And, Constant, Leaf, Node
+from tailbit.index.predicate.value_sets import ValueSet
+from tailbit.index.query.damages import Damages
+from tailbit.index.query.row_space import SpaceView
+from tailbit.index.query.selection import Selection
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.rows import Positions
+from tailbit.tables.snapshot import Snapshot
+from tailbit.tables.storage import Storage
+
+Read = tuple[FileSlice, Positions]
+"""A file and ascending positions of rows in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of one snapshot, each once: positions in `spaces`, and those of `loose` files.
+
+    `node`: a condition that all of them meet. `damages`: where a damaged file of the index is noted.
+    """
+
+    snapshot: Snapshot
+    storage: Storage
+    spaces: Sequence[tuple[SpaceView, BitMap]]
+    loose: Sequence[Read]
+    damages: Damages
+    node: Node = field(default=Constant(True))
+
+    @classmethod
+    def of(cls, selection: Selection) -> Rows:
+        """The rows of a selection. Cost: finds them, where that has not been done."""
+        spaces = [(space, bounds.sure) for space, bounds in selection.bounds]
+        loose = [(hit.slice_, hit.positions) for hit in selection.read_hits if len(hit.positions)]
+        return cls(selection.snapshot, selection.storage, spaces, loose, selection.damages, selection.node)
+
+    def by_slice(self, space: SpaceView, bits: BitMap) -> Iterator[Read]:
+        """Positions of a row space, as positions in each of its files that has any."""
+        for number, at in space.split(bits):
+            yield self.snapshot.files[number], at
+
+    def values_of(self, column: Column) -> ValueSet | None:
+        """A set that the column's value in every row belongs to, where the condition names one."""
+        parts = self.node.children if isinstance(self.node, And) else (self.node,)
+        for part in parts:
+            if isinstance(part, Leaf) and part.column.id == column.id and not part.true.complement:
+                return part.true
+        return None

@@ -1,0 +1,136 @@
+"""Between two versions of a table: how many rows of each value left, and how many came.
+
+From state to state, by record position: a row that is rewritten to another file leaves and comes, and one
+that was deleted and restored in between has done neither. Files that both versions show alike are not looked
+at.
+
+Six rows by hand; version 2 hides row 1 of a.parquet and has c.parquet instead of b.parquet:
+
+    version 1     a: UA AA DL    b: UA UA
+    version 2     a: UA    DL    c: UA AA AA
+    left          AA 1, UA 2
+    came          UA 1, AA 2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from tailbit.index.analytics.counting import count_keys
+from tailbit.index.analytics.dictionary import united
+from tailbit.index.analytics.rows import Read, Rows
+from tailbit.index.predicate.tree import Constant
+from tailbit.index.query.coverage import Coverage, hidden_ids
+from tailbit.index.query.row_space import SpaceView, claims
+from tailbit.index.query.scan import scan
+from tailbit.index.query.selection import Selection
+from tailbit.tables.model import Column
+from tailbit.tables.snapshot import Snapshot
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Transition(NamedTuple):
+    """Rows of one value: how many left the table, and how many came."""
+
+    left: int
+    came: int
+
+
+def transitions(before: Selection, after: Selection, column: Column) -> dict[Any, Transition]:
+    """Value to rows that left and came from one version to another; the most moved first.
+
+    Args:
+        before: every row of the one version.
+        after: every row of the other.
+        column: of the later of the two versions; rows older than the column have NULL.
+
+    Cost: a join of the two lists of files; then that of counting the rows that differ.
+
+    Raises:
+        ColumnTypeError: the column's type has no keys (struct, array, map ...).
+    """
+    left = count_keys(_only_in(before, after), column)
+    came = count_keys(_only_in(after, before), column)
+    made = united([left.keys, came.keys])
+    moved = np.zeros((2, len(made.keys)), dtype=np.int64)
+    moved[0, made.places[0]], moved[1, made.places[1]] = left.counts, came.counts
+    values = made.values(column, left.key_type)
+    out: dict[Any, Transition] = {}
+    for place in np.argsort(-moved.sum(axis=0), kind="stable").tolist():
+        known = out.get(values[place], Transition(0, 0))
+        here = moved[:, place].tolist()
+        out[values[place]] = Transition(known.left + here[0], known.came + here[1])
+    return out
+
+
+def _only_in(mine: Selection, other: Selection) -> Rows:
+    """The rows that one version shows and the other does not."""
+    difference = _Difference(mine.coverage, other.coverage)
+    spaces = [(space, difference.in_space(space)) for space in mine.coverage.spaces]
+    loose = list(difference.uncovered(mine))
+    return Rows(mine.snapshot, mine.storage, [(s, bits) for s, bits in spaces if bits], loose, mine.damages)
+
+
+class _Difference:
+    """What one version shows and the other does not: whole files, and files with other hidden rows.
+
+    Per file of `mine`: `whole`, whether the other lacks it; `partly`, whether it has other hidden rows there;
+    `theirs`, its number there.
+    """
+
+    def __init__(self, mine: Coverage, other: Coverage) -> None:
+        self.mine, self.other = mine, other
+        at = pc.index_in(mine.snapshot.files.core["path"], value_set=_one(other.snapshot, "path"))
+        known = np.asarray(pc.is_valid(at), dtype=bool)
+        self.theirs: Ints = np.asarray(pc.fill_null(at, 0)).astype(np.int64)
+        alike = known.copy()
+        for name in ("size", "mtime"):
+            values = np.asarray(_one(mine.snapshot, name))
+            alike[known] &= values[known] == np.asarray(_one(other.snapshot, name))[self.theirs[known]]
+        self.whole: Mask = ~alike
+        same = np.zeros(len(alike), dtype=bool)
+        same[alike] = hidden_ids(mine.snapshot)[alike] == hidden_ids(other.snapshot)[self.theirs[alike]]
+        self.partly: Mask = alike & ~same
+
+    def in_space(self, space: SpaceView) -> BitMap:
+        """Positions of a row space that only `mine` shows."""
+        whole = self.whole[space.files]
+        bits = claims(space.bases[whole], space.rows[whole]) & space.visible if whole.any() else BitMap()
+        for order in np.flatnonzero(self.partly[space.files]).tolist():
+            bits |= self._hidden_there(int(space.files[order])).shift(int(space.bases[order]))
+        return bits
+
+    def uncovered(self, selection: Selection) -> Iterator[Read]:
+        """Rows of uncovered files that only `mine` shows. Cost: the footers of files without a row count."""
+        for number in self.mine.uncovered.tolist():
+            slice_ = self.mine.snapshot.files[number]
+            if self.partly[number]:
+                gone = self._hidden_there(number)
+                if gone:
+                    yield slice_, np.frombuffer(gone.to_array(), dtype=np.uint32).astype(np.uint64)
+            elif self.whole[number]:
+                found = scan(selection.storage, slice_, Constant(True), self.mine.hidden_of(number))
+                if len(found):
+                    yield slice_, found
+
+    def _hidden_there(self, number: int) -> BitMap:
+        """Rows of a file that `other` hides and `mine` shows."""
+        theirs = self.other.hidden_of(int(self.theirs[number]))
+        if theirs is None:
+            return BitMap()
+        own = self.mine.hidden_of(number)
+        return theirs if own is None else theirs - own
+
+
+def _one(snapshot: Snapshot, name: str) -> pa.Array:
+    found = snapshot.files.core[name]
+    return pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, found.type)

@@ -1,0 +1,235 @@
+"""From serialized Roaring bitmaps to codes by position: the kernel read backwards.
+
+Each of many bitmaps stands for a code, and its positions get that code in one array over the row space. All
+containers of all bitmaps are found at once by their headers; array and run containers become positions in
+vectors, whatever bitmap they belong to. Only a bitset, which holds more than 4,096 positions, is worked on by
+itself.
+
+Two bitmaps of one container each by hand, over eight positions; code 7 stands for no row:
+
+    bitmap 0      array      1 6
+    bitmap 1      one run    2, and 3 more
+    codes         7 0 1 1 1 1 0 7
+Source: https://github.com/RoaringBitmap/RoaringFormatSpec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.index.roaring.containers import BLOCK, ranges
+
+Array = npt.NDArray[Any]
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+
+_PLAIN, _WITH_RUNS = 12346, 12347
+_ARRAY_LIMIT = 4096
+_BITSET_BYTES = BLOCK // 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Containers:
+    """All containers of some bitmaps.
+
+    Per container: `owner`, int32, the number of its bitmap; `block`, uint16, which range of positions it is
+    for; `count`, int32, its positions; `at`, int64, where its bytes begin; `runs`, whether it is a run
+    container.
+    """
+
+    owner: Array
+    block: Array
+    count: Array
+    at: Array
+    runs: Array
+
+    def only(self, which: Array) -> _Containers:
+        """Some containers: those of a mask, or the numbered ones."""
+        parts = (self.owner, self.block, self.count, self.at, self.runs)
+        return _Containers(*(part[which] for part in parts))
+
+
+def place_codes(bitmaps: pa.BinaryArray, cardinality: Longs, first: int, out: Array) -> None:
+    """Write the code `first + i` to all positions of bitmap i in `out`, which holds 0 there.
+
+    `cardinality`: int64, the positions that each bitmap must have. Cost: some vector operations a container
+    and a position, in blocks that fit a cache. Memory: a few times that of the bitmaps.
+
+    Raises:
+        ValueError: a bitmap is no portable Roaring bitmap, or has other positions than are recorded, or one
+            beyond the end of `out`; some codes may be written then. Whether two bitmaps share a position is
+            not looked at: fewer codes are then written than positions are recorded.
+    """
+    offsets = np.frombuffer(bitmaps.buffers()[1] or b"\0\0\0\0", dtype=np.int32).astype(np.int64)
+    offsets = offsets[bitmaps.offset : bitmaps.offset + len(bitmaps) + 1]
+    data = np.frombuffer(bitmaps.buffers()[2] or b"", dtype=np.uint8)
+    if not len(bitmaps):
+        return
+    try:
+        found = _containers(data, offsets[:-1], offsets[1:], cardinality)
+    except IndexError as beyond:
+        raise ValueError("a bitmap ends before its containers do") from beyond
+    for block in _by_block(found):
+        start = int(block.block[0]) * BLOCK
+        _place_block(data, block, first, out[start : start + BLOCK])
+
+
+def _by_block(found: _Containers) -> Iterator[_Containers]:
+    """Containers of the same range of positions: what is written at random then stays in a cache."""
+    order = np.argsort(found.block, kind="stable")
+    block = found.block[order]
+    cuts = np.flatnonzero(block[1:] != block[:-1]) + 1
+    for low, high in pairwise([0, *cuts.tolist(), len(order)]):
+        if low < high:
+            yield found.only(order[low:high])
+
+
+def _place_block(data: Bytes, found: _Containers, first: int, out: Array) -> None:
+    """Write the codes of the containers of one block; `out` is what the row space has of it.
+
+    Raises:
+        ValueError: a position is beyond the end of `out`, or a container is not as its header says.
+    """
+    arrays = ~found.runs & (found.count <= _ARRAY_LIMIT)
+    if not arrays.all():
+        _place_runs(data, found.only(found.runs), first, out)
+        _place_bitsets(data, found.only(~found.runs & ~arrays), first, out)
+        found = found.only(arrays)
+    if len(found.at):
+        _write(_array_words(data, found), found, first, out)
+
+
+def _words(data: Bytes, at: Longs, width: str) -> Longs:
+    """Little-endian unsigned numbers at any byte."""
+    size = np.dtype(width).itemsize
+    found: Array = data[at[:, None] + np.arange(size)].view(width)[:, 0]
+    return found.astype(np.int64)
+
+
+def _containers(data: Bytes, starts: Longs, ends: Longs, cardinality: Longs) -> _Containers:
+    """The containers of bitmaps that begin at `starts` and end at `ends`.
+
+    Raises:
+        ValueError: a cookie is not known, the containers do not fill the bytes of their bitmap, or do not
+            have its positions.
+        IndexError: a header is cut off.
+    """
+    cookie = _words(data, starts, "<u4")
+    runny = (cookie & 0xFFFF) == _WITH_RUNS
+    if not (runny | (cookie == _PLAIN)).all():
+        raise ValueError("a bitmap has no cookie that the format knows")
+    sizes = (cookie >> 16) + 1
+    sizes[~runny] = _words(data, starts[~runny] + 4, "<u4")
+    if (sizes > BLOCK).any() or not sizes.all():
+        raise ValueError("a bitmap has more containers than the format allows, or none")
+    flags = starts + 4
+    heads = np.where(runny, flags + (sizes + 7) // 8, starts + 8)
+    block, less = _pairs(data, heads, sizes)
+    count = less.astype(np.int32) + np.int32(1)
+    first = np.cumsum(sizes) - sizes
+    if not np.array_equal(np.add.reduceat(count, first, dtype=np.int64), cardinality):
+        raise ValueError("a bitmap has other positions than are recorded")
+    runs = np.zeros(len(count), dtype=np.bool_)
+    if runny.any():
+        some = sizes[runny]
+        nth = ranges(np.zeros_like(some), some)
+        bits = data[np.repeat(flags[runny], some) + nth // 8] >> (nth % 8).astype(np.uint8)
+        runs[np.repeat(runny, sizes)] = bits & 1
+    bodies = heads + 4 * sizes + np.where(~runny | (sizes >= 4), 4 * sizes, 0)
+    at, end = _bodies(data, bodies, sizes, count, runs, runny)
+    if not np.array_equal(end, ends):
+        raise ValueError("the containers of a bitmap do not fill its bytes")
+    return _Containers(np.repeat(np.arange(len(starts), dtype=np.int32), sizes), block, count, at, runs)
+
+
+def _pairs(data: Bytes, heads: Longs, sizes: Longs) -> tuple[Array, Array]:
+    """The block of each container and its positions less one, out of the headers."""
+    if (heads & 1).any():
+        found = _words(data, ranges(heads, sizes, step=4), "<u4")
+        return (found & 0xFFFF).astype(np.uint16), (found >> 16).astype(np.uint16)
+    words = data[: len(data) // 2 * 2].view("<u2")
+    pairs = words[ranges(heads >> 1, 2 * sizes)].reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _bodies(
+    data: Bytes,
+    bodies: Longs,
+    sizes: Longs,
+    count: Array,
+    runs: npt.NDArray[np.bool_],
+    runny: npt.NDArray[np.bool_],
+) -> tuple[Longs, Longs]:
+    """Where the bytes of each container begin, and where those of each bitmap end.
+
+    A run container tells its length where it begins: bitmaps that may have some are followed container by
+    container, all of them side by side.
+    """
+    length = np.minimum(2 * count, _BITSET_BYTES)
+    last = np.cumsum(sizes)
+    first = last - sizes
+    before = np.concatenate([[0], np.cumsum(length, dtype=np.int64)])
+    at = np.repeat(bodies - before[first], sizes) + before[:-1]
+    end = bodies + before[last] - before[first]
+    going = np.flatnonzero(runny)
+    here = bodies[going]
+    nth = 0
+    while len(going):
+        mine = first[going] + nth
+        at[mine] = here
+        as_runs = runs[mine]
+        length[mine[as_runs]] = 2 + 4 * _words(data, here[as_runs], "<u2")
+        here = here + length[mine]
+        end[going] = here
+        nth += 1
+        more = sizes[going] > nth
+        going, here = going[more], here[more]
+    return at, end
+
+
+def _array_words(data: Bytes, found: _Containers) -> Array:
+    """The words of array containers, which begin at even or at odd bytes, one container after the other."""
+    odd = (found.at & 1).astype(np.bool_)
+    if odd.any() and not odd.all():
+        at = ranges(found.at, found.count, step=2)
+        low, high = data[at].astype(np.uint16), data[at + 1].astype(np.uint16)
+        both: Array = low | (high << np.uint16(8))
+        return both
+    start = int(odd[0])
+    words: Array = data[start : start + (len(data) - start) // 2 * 2].view("<u2")
+    picked: Array = words[ranges(found.at >> 1, found.count)]
+    return picked
+
+
+def _place_runs(data: Bytes, found: _Containers, first: int, out: Array) -> None:
+    """Positions of run containers: pairs of a first position and how many more follow."""
+    if not len(found.at):
+        return
+    many = _words(data, found.at, "<u2")
+    pairs = _words(data, ranges(found.at + 2, many, step=4), "<u4")
+    lengths = (pairs >> 16) + 1
+    if not many.all() or not np.array_equal(np.add.reduceat(lengths, np.cumsum(many) - many), found.count):
+        raise ValueError("a run container has other positions than its header says")
+    _write(ranges(pairs & 0xFFFF, lengths), found, first, out)
+
+
+def _place_bitsets(data: Bytes, found: _Containers, first: int, out: Array) -> None:
+    """Positions of bitsets; to write where a mask is set would cost fifty times as much as OR."""
+    for owner, count, at in zip(found.owner.tolist(), found.count.tolist(), found.at.tolist(), strict=True):
+        bits = np.unpackbits(data[at : at + _BITSET_BYTES], bitorder="little")
+        if np.count_nonzero(bits) != count or bits[len(out) :].any():
+            raise ValueError("a bitset has other positions than its header says")
+        out |= bits[: len(out)] * out.dtype.type(first + owner)
+
+
+def _write(positions: npt.NDArray[Any], found: _Containers, first: int, out: Array) -> None:
+    if int(positions.max()) >= len(out):
+        raise ValueError("a position is beyond the end of the row space")
+    out[positions] = np.repeat((found.owner + first).astype(out.dtype), found.count)

@@ -1,0 +1,211 @@
+"""What an answer says of the values of its rows: groups, extremes, sums, histograms.
+
+All of it comes from counts by key: from the index where it covers the rows, from the data where it does not.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, SupportsIndex, cast
+
+import pyarrow as pa
+
+from tailbit.arguments import names, text, whole
+from tailbit.errors import UsageError
+from tailbit.index.analytics.aggregates import Summary, extremes, mean, summary, total
+from tailbit.index.analytics.counting import KeyCounts, key_counts
+from tailbit.index.analytics.facets import Crosstab, as_facets, count_distinct, crosstab, group_facets
+from tailbit.index.analytics.histogram import Bin, by_part, histogram
+from tailbit.index.query.recorded_counts import RecordedCounts
+from tailbit.index.query.selection import Selection
+from tailbit.moments import known_zone
+from tailbit.outputs.display import Facets
+from tailbit.outputs.facets import facet_table
+from tailbit.tables.model import Column
+
+
+class Analysis:
+    """The part of an answer that groups and sums its rows. Every method may raise UnknownColumnError.
+
+    A column whose type has no keys (struct, array, map ...) is a ColumnTypeError.
+    """
+
+    _selection: Selection
+    _recorded: RecordedCounts | None
+
+    def facets(self, column: str, *more: str) -> dict[Any, int]:
+        """Matching rows per value of a column, the most frequent first; None stands for NULL.
+
+        Of several columns, a value is a tuple. Served from the recorded value counts when all rows are asked
+        for at the covered version, from the postings for covered files otherwise, and from the data for the
+        rest. A date or time outside of Python's calendar is text.
+
+        >>> flights.where("dep_delay >= 0").facets("carrier")
+        {'UA': 3, 'AA': 1, 'DL': 1}
+        >>> flights.where().facets("carrier")
+        {'UA': 4, 'AA': 2, None: 1, 'DL': 1}
+        >>> flights.where("dest <> 'ORD'").facets("carrier", "dest")
+        {('UA', 'LAX'): 2, ('UA', 'SFO'): 2, ('AA', 'LAX'): 1, ('DL', 'SFO'): 1}
+        """
+        if not more:
+            return Facets(as_facets(self._counts(column)))
+        return Facets(group_facets(self._selection, self._resolved([column, *more])))
+
+    def facet_table(self, column: str, *more: str) -> pa.Table:
+        """The facets as a table: the values in the columns' own types, and `count`.
+
+        >>> flights.where("dest = 'LAX'").facet_table("carrier").to_pydict()
+        {'carrier': ['UA', 'AA'], 'count': [2, 1]}
+        """
+        fields = self._selection.schema.arrow(self._resolved([column, *more]))
+        return facet_table(list(fields), self.facets(column, *more))
+
+    def top(self, column: str, n: int = 10) -> dict[Any, int]:
+        """The `n` most frequent values of a column and their rows; of equal counts the lesser value is first.
+
+        Raises:
+            UsageError: `n` is below zero.
+
+        >>> flights.where().top("carrier", 2)
+        {'UA': 4, 'AA': 2}
+        """
+        n = whole("n", n)
+        return dict(list(self.facets(text("column", column)).items())[:n])
+
+    def distinct(self, column: str) -> list[Any]:
+        """The values of a column in the matching rows, each once, in order; None (NULL) is first.
+
+        >>> flights.where().distinct("carrier")
+        [None, 'AA', 'DL', 'UA']
+        """
+        return list(dict.fromkeys(self._counts(column).values()))
+
+    def count_distinct(self, column: str, *more: str) -> int:
+        """The number of distinct values, or of combinations of values, NULL left out, as COUNT(DISTINCT ...).
+
+        >>> flights.where().count_distinct("carrier"), flights.where().count_distinct("carrier", "dest")
+        (3, 5)
+        """
+        if not more:
+            found = self._counts(column)
+            return len(found.keys) - (found.nulls > 0)
+        return count_distinct(self._selection, self._resolved([column, *more]))
+
+    def min(self, column: str) -> Any:
+        """The least value of a column; None where there is none. NaN is greater than every number.
+
+        >>> flights.where("carrier = 'UA'").min("dep_delay"), flights.where("carrier = 'UA'").max("dep_delay")
+        (-4, 61)
+        """
+        return extremes(self._counts(column))[0]
+
+    def max(self, column: str) -> Any:
+        """The greatest value of a column; None where there is none. NaN is greater than every number.
+
+        >>> flights.where().max("carrier"), flights.where("carrier = 'ZZ'").max("carrier")
+        ('UA', None)
+        """
+        return extremes(self._counts(column))[1]
+
+    def sum(self, column: str) -> int | float | Decimal | None:
+        """The exact sum of a column, in the type that Spark gives it; None where all rows are NULL.
+
+        A double is the exact sum, rounded once: Spark rounds at each step, so its last digits depend on the
+        order of the rows.
+
+        Raises:
+            AggregateError: it is beyond that type, where Spark's ANSI mode raises too.
+            ColumnTypeError: the column is no number.
+
+        >>> flights.where().sum("dep_delay"), flights.where().avg("dep_delay")
+        (167, 23.857142857142858)
+        """
+        return total(self._counts(column))
+
+    def avg(self, column: str) -> float | Decimal | None:
+        """The average of a column, in the type that Spark gives it; None where all rows are NULL.
+
+        Raises:
+            AggregateError: it, or the sum, is beyond its type, where Spark's ANSI mode raises too.
+            ColumnTypeError: the column is no number.
+
+        >>> flights.where("carrier = 'UA'").avg("dep_delay")
+        15.5
+        """
+        return mean(self._counts(column))
+
+    def summary(self, column: str) -> Summary:
+        """Rows, NULLs, distinct values, extremes, sum and average of a column, for the cost of one of them.
+
+        Sum and average are None where the column is no number.
+
+        Raises:
+            AggregateError: the sum or the average is beyond its type.
+
+        >>> flights.where("carrier = 'UA'").summary("dep_delay")
+        Summary(rows=4, nulls=0, distinct=4, min=-4, max=61, sum=62, avg=15.5)
+        """
+        return summary(self._counts(column))
+
+    def histogram(self, column: str, bins: int | Iterable[Any] = 10) -> list[Bin]:
+        """Matching rows in bins of a column: between rising edges, or in a number of bins of one width.
+
+        A bin holds its lower edge; the last holds both. NULL, NaN and what lies beyond the edges are in none.
+
+        Raises:
+            UsageError: edges that do not rise or cannot be compared with the values; too many bins, or none.
+            ColumnTypeError: a number of bins for a column that is no number.
+
+        >>> bins = flights.where().histogram("dep_delay", [-5, 0, 60, 120])
+        >>> [(bin.low, bin.high, bin.count) for bin in bins]
+        [(-5, 0, 2), (0, 60, 3), (60, 120, 2)]
+        """
+        return histogram(self._counts(column), _bins(bins))
+
+    def date_histogram(self, column: str, part: str, zone: str = "UTC") -> dict[Any, int]:
+        """Matching rows by the year, quarter, month, week, day, hour, minute or second of a date or time.
+
+        In order of time; None (NULL) is first. A key is the part's beginning, as Spark's date_trunc has it in
+        the session time zone `zone`. Parts without rows are left out.
+
+        Raises:
+            UsageError: no such part or time zone.
+            ColumnTypeError: the column is no date or time, or a date is to be cut to less than a day.
+        """
+        return by_part(self._counts(column), text("part", part), known_zone("zone", zone))
+
+    def crosstab(self, rows: str, columns: str) -> Crosstab:
+        """Matching rows by the values of two columns, as a matrix with the values of either in order.
+
+        Raises:
+            UsageError: the matrix would have more than ten million cells.
+
+        >>> table = flights.where("carrier <> 'DL'").crosstab("carrier", "dest")
+        >>> table.rows, table.columns, table.counts.tolist()
+        (['AA', 'UA'], ['LAX', 'ORD', 'SFO'], [[1, 1, 0], [2, 0, 2]])
+        """
+        return crosstab(self._selection, *self._resolved([rows, columns]))
+
+    def _counts(self, column: str) -> KeyCounts:
+        resolved = self._selection.schema.resolve(text("column", column))
+        return key_counts(self._selection, resolved, self._recorded)
+
+    def _resolved(self, columns: Iterable[str]) -> list[Column]:
+        return [self._selection.schema.resolve(name) for name in names("columns", columns)]
+
+
+def _bins(bins: int | Iterable[Any]) -> int | list[Any]:
+    """A number of bins, or their edges."""
+    try:
+        return operator.index(cast(SupportsIndex, bins))
+    except TypeError:
+        pass
+    try:
+        if not isinstance(bins, (str, bytes)):
+            return list(cast(Iterable[Any], bins))
+    except TypeError:
+        pass
+    hint = "Give a whole number, or the edges of the bins."
+    raise UsageError(reason=f"bins is {bins!r}", hint=hint)

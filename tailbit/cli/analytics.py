@@ -1,0 +1,110 @@
+"""The commands that sum up a column: summary, histogram, transitions."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tailbit.cli.options import Question, ask, emit, json_option, open_for_question, query_options, warn
+
+if TYPE_CHECKING:
+    from tailbit.answer import Answer
+
+
+@click.command(cls=Question)
+@click.argument("table")
+@click.argument("column")
+@click.option("--where", metavar="PREDICATE", help="Only rows where this is true.")
+@query_options
+@json_option
+def summary(table: str, column: str, where: str | None, as_json: bool, **options: Any) -> None:
+    r"""Print rows, NULLs, distinct values, least and greatest value, sum and average of COLUMN.
+
+    \b
+    tailbit summary flights dep_delay --where "origin = 'JFK'"
+
+    With --json: {"column", "version", "rows", "nulls", "distinct", "min", "max", "sum", "avg"}. Sum and
+    average are of the types that Spark gives them; of a column that is no number they are null.
+    """
+    answer = ask(table, where, options)
+    found = dataclasses.asdict(answer.summary(column))
+    warn(answer)
+    if as_json:
+        emit({"column": column, "version": answer.version, **found})
+        return
+    from tailbit.cli.render import print_table
+    from tailbit.outputs.plain_values import cell, json_value
+
+    print_table([column, "value"], [[name, cell(json_value(value))] for name, value in found.items()])
+
+
+@click.command(cls=Question)
+@click.argument("table")
+@click.argument("column")
+@click.option("--bins", type=click.IntRange(min=1), default=10, show_default=True, help="Bins of one width.")
+@click.option("--by", metavar="PART", help="Parts of a date or time: year, quarter, month ...")
+@click.option("--where", metavar="PREDICATE", help="Only rows where this is true.")
+@query_options
+@json_option
+def histogram(
+    table: str, column: str, bins: int, by: str | None, where: str | None, as_json: bool, **options: Any
+) -> None:
+    r"""Count the rows of TABLE in bins of COLUMN's values, or by parts of its dates and times.
+
+    \b
+    tailbit histogram flights dep_delay --bins 20
+    tailbit histogram flights day --by month --where "carrier = 'UA'"
+
+    A bin holds its lower edge; the last holds both. NULL and NaN are in none. With --json: {"column",
+    "version", "bins": [{"low", "high", "count"}, ...]}, or with --by {"column", "version", "by", "parts":
+    [{"begin", "count"}, ...]}. Times are cut in --time-zone.
+    """
+    answer = ask(table, where, options)
+    names, rows = ["low", "high"], [[b.low, b.high, b.count] for b in _bins(answer, column, bins, by)]
+    if by is not None:
+        names = ["begin"]
+        rows = [[v, n] for v, n in answer.date_histogram(column, by, options["time_zone"]).items()]
+    warn(answer)
+    if as_json:
+        kind = {"by": by} if by is not None else {}
+        listed = [dict(zip([*names, "count"], row, strict=True)) for row in rows]
+        emit({"column": column, "version": answer.version, **kind, "parts" if by else "bins": listed})
+        return
+    from tailbit.cli.render import print_table
+    from tailbit.outputs.plain_values import cell, json_value
+
+    print_table([*names, "count"], [[cell(json_value(value)) for value in row] for row in rows])
+
+
+def _bins(answer: Answer, column: str, bins: int, by: str | None) -> list[Any]:
+    return [] if by is not None else answer.histogram(column, bins)
+
+
+@click.command(cls=Question)
+@click.argument("table")
+@click.argument("column")
+@click.option("--from", "before", type=click.IntRange(min=0), required=True, help="The version before.")
+@click.option("--to", "after", type=click.IntRange(min=0), required=True, help="The version after.")
+@click.option("--index", metavar="PATH", help="Where the index is.  [default: TABLE/_tailbit]")
+@json_option
+def transitions(table: str, column: str, before: int, after: int, index: str | None, as_json: bool) -> None:
+    r"""Count per value of COLUMN the rows that left TABLE and that came between two versions.
+
+    \b
+    tailbit transitions flights carrier --from 7 --to 8
+
+    A row is known by its file and position: one that was rewritten has left and come. With --json:
+    {"column", "from", "to", "transitions": [{"value", "left", "came"}, ...]}.
+    """
+    found = open_for_question(table, index).transitions(column, before, after)
+    if as_json:
+        listed = [{"value": value, **moved._asdict()} for value, moved in found.items()]
+        emit({"column": column, "from": before, "to": after, "transitions": listed})
+        return
+    from tailbit.cli.render import print_table
+    from tailbit.outputs.plain_values import cell, json_value
+
+    rows = [[cell(json_value(value)), moved.left, moved.came] for value, moved in found.items()]
+    print_table([column, "left", "came"], rows)

@@ -1,0 +1,97 @@
+"""Rows are counted by key in several ways, and every way counts the same."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+import tailbit
+from support.tables import DAMAGES, LONG, index_files, index_of, with_vectors
+from tailbit.index.analytics import codes
+from tailbit.index.analytics.choice import SPENT, Way
+from tailbit.index.analytics.counting import KeyCounts, count_keys
+from tailbit.index.analytics.facets import as_facets
+from tailbit.index.analytics.rows import Rows
+from tailbit.index.kinds.bitmap_index.segment import POSTINGS
+
+WAYS = [Way.CODES, Way.INTERSECTIONS, Way.DATA]
+
+
+def counted(path: str, where: str | None, column: str, way: Way | None = None) -> KeyCounts:
+    selection = tailbit.open(path).where(where)._selection
+    return count_keys(Rows.of(selection), selection.schema.resolve(column), way)
+
+
+@pytest.fixture(scope="module")
+def many_values(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two row spaces: of 3,000 numbers, texts of which some are long, and few colours."""
+    path = str(tmp_path_factory.mktemp("values") / "t")
+    rng = np.random.default_rng(5)
+    for _ in range(2):
+        numbers = rng.integers(0, 3000, 20_000)
+        texts = [None if n % 7 == 0 else (LONG if n % 50 == 0 else "t") + str(n % 211) for n in numbers]
+        colours = [("red", "green", "blue", None)[n % 4] for n in numbers]
+        rows = pa.table({"k": np.arange(20_000), "n": numbers, "t": texts, "c": colours})
+        write_deltalake(path, rows, mode="append")
+        index_of(path, ["k", "n", "t", "c"])
+    return path
+
+
+@pytest.mark.parametrize("where", ["k < 40", "c = 'red'", "n < 100", "n = 7 OR k > 19990", "t IS NULL"])
+def test_every_way_counts_the_same(many_values: str, where: str) -> None:
+    answer = tailbit.open(many_values).where(where)
+    for column in ("n", "t", "c"):
+        expected = Counter(answer.read([column])[column].to_pylist())
+        for way in WAYS:
+            found = counted(many_values, where, column, way)
+            assert as_facets(found) == dict(expected), (column, way)
+            assert found.steps[0].way is way
+
+
+def test_all_rows_of_a_row_space_are_counted_by_cardinalities(many_values: str) -> None:
+    found = counted(many_values, None, "n")
+    assert {step.way for step in found.steps} == {Way.CARDINALITIES}
+    assert as_facets(found) == dict(Counter(tailbit.open(many_values).where().read(["n"])["n"].to_pylist()))
+
+
+def test_codes_are_made_once_other_ways_have_cost_their_part(many_values: str) -> None:
+    for cache in (POSTINGS, codes.CODES, SPENT):
+        cache.clear()
+    ways = [counted(many_values, "c = 'red'", "n").steps[0].way for _ in range(30)]
+    assert ways[-1] is Way.CODES
+    made = ways.index(Way.CODES)
+    assert set(ways[made:]) == {Way.CODES}
+
+
+def test_a_predicate_on_the_column_itself_asks_only_its_keys(many_values: str) -> None:
+    for cache in (POSTINGS, codes.CODES, SPENT):
+        cache.clear()
+    found = counted(many_values, "n = 77 AND k > 3", "n")
+    assert {step.way for step in found.steps} == {Way.INTERSECTIONS}
+    assert list(as_facets(found)) == [77]
+
+
+@pytest.mark.parametrize("harm", DAMAGES)
+def test_codes_of_a_damaged_segment_are_read_from_the_data_instead(tmp_path: Path, harm: object) -> None:
+    path = str(tmp_path / "t")
+    with_vectors(path)
+    for file in index_files(path, "bitmap_index"):
+        harm(file)  # type: ignore[operator]
+    for way in WAYS:
+        assert as_facets(counted(path, "k < 100", "v", way)) == {"v0": 6, "v1": 6, "v2": 6}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hidden_rows_are_never_counted_by_codes(tmp_path: Path, seed: int) -> None:
+    path = str(tmp_path / "t")
+    with_vectors(path)
+    low = random.Random(seed).randrange(15)
+    expected = Counter(tailbit.open(path).where(f"k > {low}").read(["v"])["v"].to_pylist())
+    for way in WAYS:
+        assert as_facets(counted(path, f"k > {low}", "v", way)) == dict(expected)
