@@ -23,7 +23,9 @@ from tailbit.index.query.selection import Selection
 from tailbit.moments import known_zone
 from tailbit.outputs.display import Facets
 from tailbit.outputs.facets import facet_table
-from tailbit.tables.model import Column
+from tailbit.tables.model import Column, Version
+from tailbit.tables.table import Table
+from tailbit.vacuumed import tells_vacuumed
 
 
 class Analysis:
@@ -34,7 +36,14 @@ class Analysis:
 
     _selection: Selection
     _recorded: RecordedCounts | None
+    _table: Table | None
 
+    @property
+    def version(self) -> Version:
+        """The version of the table that is answered for."""
+        return self._selection.version
+
+    @tells_vacuumed
     def facets(self, column: str, *more: str) -> dict[Any, int]:
         """Matching rows per value of a column, the most frequent first; None stands for NULL.
 
@@ -82,6 +91,7 @@ class Analysis:
         """
         return list(dict.fromkeys(self._counts(column).values()))
 
+    @tells_vacuumed
     def count_distinct(self, column: str, *more: str) -> int:
         """The number of distinct values, or of combinations of values, NULL left out, as COUNT(DISTINCT ...).
 
@@ -176,6 +186,7 @@ class Analysis:
         """
         return by_part(self._counts(column), text("part", part), known_zone("zone", zone))
 
+    @tells_vacuumed
     def crosstab(self, rows: str, columns: str) -> Crosstab:
         """Matching rows by the values of two columns, as a matrix with the values of either in order.
 
@@ -188,6 +199,7 @@ class Analysis:
         """
         return crosstab(self._selection, *self._resolved([rows, columns]))
 
+    @tells_vacuumed
     def _counts(self, column: str) -> KeyCounts:
         resolved = self._selection.schema.resolve(text("column", column))
         return key_counts(self._selection, resolved, self._recorded)

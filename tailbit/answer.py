@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tailbit.analysis import Analysis
-from tailbit.arguments import names, path_text, whole, wrong_type
+from tailbit.arguments import names, path_text, whole
 from tailbit.errors import CorruptIndexError
 from tailbit.index.query.explain import explain
 from tailbit.index.query.read import stream
@@ -22,6 +22,8 @@ from tailbit.index.query.selection import Selection
 from tailbit.outputs.arrow import batch_reader
 from tailbit.outputs.display import SHOWN_ROWS, Explanation, answer_html
 from tailbit.tables.parquet.rows import Positions
+from tailbit.tables.table import Table
+from tailbit.vacuumed import tells_vacuumed, told_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,6 +46,7 @@ class Answer(Analysis):
     _covered: int | None = None
     _recorded: RecordedCounts | None = None
     _zone: str = "UTC"
+    _table: Table | None = None
 
     def __repr__(self) -> str:
         """Table, version and predicate in one line."""
@@ -59,11 +62,6 @@ class Answer(Analysis):
     def predicate(self) -> str | None:
         """The condition as it was given; None where every row was asked for."""
         return self._text
-
-    @property
-    def version(self) -> int:
-        """The version of the table that is answered for."""
-        return self._selection.version
 
     @property
     def covered_version(self) -> int | None:
@@ -83,6 +81,7 @@ class Answer(Analysis):
         return 1.0 - len(self._selection.coverage.uncovered) / files if files else 1.0
 
     @property
+    @tells_vacuumed
     def files_scanned(self) -> int:
         """Files whose data had to be read to find the rows; they are found first, where they are not yet.
 
@@ -101,6 +100,7 @@ class Answer(Analysis):
         """Files of the index found damaged so far; the data was read instead, so the answer is right."""
         return self._selection.damaged
 
+    @tells_vacuumed
     def count(self) -> int:
         """Number of rows where the predicate is TRUE.
 
@@ -111,6 +111,7 @@ class Answer(Analysis):
         """
         return self._selection.count()
 
+    @tells_vacuumed
     def positions(self) -> dict[str, Positions]:
         """Path (as the log names it, decoded) to ascending 0-based physical row positions, uint64.
 
@@ -119,6 +120,7 @@ class Answer(Analysis):
         """
         return {hit.slice_.path: hit.positions for hit in self._selection.hits()}
 
+    @tells_vacuumed
     def files(self) -> list[str]:
         """Paths of the files that hold at least one matching row, in path order.
 
@@ -175,13 +177,14 @@ class Answer(Analysis):
         >>> schema.names, [table["flight"].to_pylist() for table in tables]
         (['flight'], [[1, 3], [5, 8]])
         """
-        return stream(
+        schema, tables = stream(
             self._selection,
             None if columns is None else names("columns", columns),
             None if limit is None else whole("limit", limit),
             None if order_by is None else names("order_by", order_by),
             whole("offset", offset),
         )
+        return schema, told_rows(self, tables)
 
     def reader(
         self,
@@ -212,6 +215,7 @@ class Answer(Analysis):
         """The schema of `stream` to any library that takes Arrow schemas. Cost: no data is read."""
         return self.stream(limit=0)[0].__arrow_c_schema__()
 
+    @tells_vacuumed
     def to_delta(self, path: str | os.PathLike[str]) -> str:
         """Write the rows as a Delta table that copies no data; its absolute path.
 
@@ -241,8 +245,8 @@ class Answer(Analysis):
         come in Spark's order.
 
         Raises:
-            UsageError: `spark` is no session, or one of Spark Connect with another time zone or other rules
-                of SQL than the answer; or the table is of another format than Delta.
+            UsageError: `spark` is no session with a JVM (in Spark Connect, read format "tailbit" instead),
+                or the table is of another format than Delta.
 
         >>> flights.where("carrier = 'UA'").dataframe("local[2]")
         Traceback (most recent call last):
@@ -250,10 +254,9 @@ class Answer(Analysis):
         """
         from tailbit.outputs.spark_frame import data_frame
 
-        if not (hasattr(spark, "read") and hasattr(spark, "conf")):
-            raise wrong_type("spark", spark, "a SparkSession")
         return data_frame(self._selection, self._text, self._zone, spark)
 
+    @tells_vacuumed
     def explain(self) -> Mapping[str, Any]:
         """Per file: covered or not, kept or pruned and by what, rows; segments and bytes touched.
 

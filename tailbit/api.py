@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailbit.answer import Answer
 from tailbit.arguments import flag, function, names, number, path_text, text, whole
-from tailbit.errors import (
-    NoIndexError,
-    UnknownColumnError,
-    UsageError,
-)
+from tailbit.errors import NoIndexError, UnknownColumnError, UsageError
 from tailbit.freshness import Freshness
 from tailbit.handle import Handle
 from tailbit.index.model import IndexedColumn
@@ -136,9 +132,10 @@ class IndexedTable(Handle):
         damages = Damages() if self.damage is None else Damages(self.damage)
         selection = Selection(node, self._cover(snapshot), self._table.storage, schema, damages)
         if self._index is None or self._index.state.ledger is None or not self._trusted():
-            return Answer(self.path, sql, selection, _zone=zone)
+            return Answer(self.path, sql, selection, _zone=zone, _table=self._table)
         recorded = RecordedCounts.now(self._index.state, self._index.state.ledger)
-        return Answer(self.path, sql, selection, self._index.state.ledger.covered, recorded, zone)
+        covered = self._index.state.ledger.covered
+        return Answer(self.path, sql, selection, covered, recorded, zone, self._table)
 
     def transitions(self, column: str, from_version: int, to_version: int) -> dict[Any, Transition]:
         """Per value of a column, rows that left and came between two versions; the most moved first.

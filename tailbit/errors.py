@@ -108,6 +108,16 @@ class DataFileError(SourceError):
     hint = "Restore the file, or take it out of the table (FSCK REPAIR TABLE, or RESTORE to before it)."
 
 
+class VacuumedFileError(DataFileError):
+    """A data file of an older version that has been deleted since the table ceased to name it."""
+
+    template = (
+        "data file {file} of version {version} is gone: from version {left} on the table does not name it,"
+        " and VACUUM deletes such files"
+    )
+    hint = "Ask for version {head}, the newest: its files are kept."
+
+
 class LegacyCalendarError(DataFileError):
     """Dates or times that Spark wrote in its hybrid calendar, from the part where it differs from ours."""
 

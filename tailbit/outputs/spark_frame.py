@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from tailbit.arguments import wrong_type
 from tailbit.errors import UsageError
 from tailbit.index.query.candidates import candidates
 from tailbit.index.query.selection import Selection
@@ -44,23 +45,22 @@ def data_frame(selection: Selection, predicate: str | None, zone: str, spark: Sp
     """The rows of a selection in a session; `predicate` is its text, `zone` its session time zone.
 
     Raises:
-        UsageError: the source is no Delta table, or the session is one of Spark Connect with other rules.
+        UsageError: the source is no Delta table, or `spark` is no session with a JVM beside this process.
     """
+    if not hasattr(spark, "_jsparkSession"):
+        wanted = 'a SparkSession that has a JVM; in Spark Connect, read format("tailbit") instead'
+        raise wrong_type("spark", spark, wanted)
     snapshot = selection.snapshot
     if not isinstance(snapshot, DeltaSnapshot):
         raise UsageError(
             reason=f"Spark has no reader for the files of {snapshot.root}",
             hint='Read it with spark.read.format("tailbit").',
         )
-    same = _means_the_same(selection, zone, spark)
-    if not hasattr(spark, "_jsparkSession") and not same:
-        hint = f"Set spark.sql.session.timeZone to {zone} and ANSI mode on, or use Answer.to_delta."
-        raise UsageError(reason="this session's rules of SQL are not those of the answer", hint=hint)
-    if not same:
+    if not _means_the_same(selection, zone, spark):
         adds = [inline_add(file, selection.schema, selection.storage) for file in shown_files(selection)]
         return _of_files(snapshot, adds, spark)
-    files = candidates(selection) if hasattr(spark, "_jsparkSession") else None
-    if files is None or sum(file.size for file in files) > MOST_BYTES * _bytes(snapshot):
+    files = candidates(selection)
+    if sum(file.size for file in files) > MOST_BYTES * _bytes(snapshot):
         reader = spark.read.format("delta").option("versionAsOf", snapshot.version)
         frame = reader.load(snapshot.root)
     else:

@@ -1,0 +1,91 @@
+"""`Answer.dataframe` beside Spark's own filtered read: a table of 200 files, of which few, some or all match.
+
+Each contestant gets a fresh DataFrame and reads four columns of the rows, so that planning counts too. Spark
+and Delta are warm. Prints a row per predicate; misses are marked.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from typing import Any
+
+import deltalake
+import numpy as np
+import pyarrow as pa
+from index_of import Upkeep
+from lineitem import folder
+from timing import medians, same
+
+import tailbit
+from tailbit.streaming.java.session import build_session
+
+FILES, ROWS = 200, 30_000
+PREDICATES = {
+    "name = 'rare'": ("15 of 200 files match", 0.5),
+    "day = 77": ("1 of 200 files matches, sorted", 1.1),
+    "key BETWEEN 1000 AND 20000": ("a fifth of the rows, in all files", 1.1),
+    "name <> 'a'": ("nearly all rows", 1.1),
+}
+"""Predicate to what it selects, and the most that the DataFrame may take of Spark's own time."""
+
+
+def table() -> pathlib.Path:
+    """The table and its index, made on first use: names and keys at random, days ascending."""
+    path = folder() / "spark_frame"
+    if not (path / "_tailbit").exists():
+        rng = np.random.default_rng(1)
+        for n in range(FILES):
+            names = rng.choice([f"name {i}" for i in range(500)], ROWS).astype(object)
+            names[:2] = ["a", "z"]
+            if n % 14 == 0:
+                names[rng.integers(2, ROWS, 20)] = "rare"
+            columns: dict[str, Any] = {
+                "id": np.arange(n * ROWS, (n + 1) * ROWS),
+                "day": np.full(ROWS, n),
+                "key": rng.integers(0, 100_000, ROWS),
+                "name": names,
+                **{f"x{i}": rng.random(ROWS) for i in range(4)},
+            }
+            deltalake.write_deltalake(path, pa.table(columns), mode="append")
+        Upkeep(path, ["name", "key", "day"]).catch_up()
+    return path
+
+
+def read(frame: Any) -> tuple[Any, ...]:
+    """Four columns of all rows, folded so that nothing is sent to Python; sums of whole numbers are exact."""
+    (row,) = frame.selectExpr("count(*)", "sum(id)", "max(name)", "max(x1)", "min(x2)").collect()
+    return tuple(row)
+
+
+def main() -> int:
+    """Print a row per predicate; the exit status is the number of misses."""
+    path, misses = str(table()), 0
+    extra = {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.jars.packages": "io.delta:delta-spark_4.2_2.13:4.4.0",
+        "spark.driver.memory": "2g",
+    }
+    with build_session("spark_frame", ui=False, extra=extra) as spark:
+        opened = tailbit.open(path)
+        print("| predicate | selects | Spark ms | dataframe ms | ratio | target |\n|---|---|---|---|---|---|")
+        for predicate, (what, most) in PREDICATES.items():
+            calls = {
+                "spark": lambda p=predicate: read(spark.read.format("delta").load(path).where(p)),
+                "tailbit": lambda p=predicate: read(opened.where(p).dataframe(spark)),
+            }
+            same({name: call() for name, call in calls.items()})
+            took = medians(calls, repeats=5)
+            ratio = took["tailbit"] / took["spark"]
+            missed, misses = ("", misses) if ratio <= most else (": **missed**", misses + 1)
+            print(
+                f"| `{predicate}` | {what} | {took['spark'] * 1000:.0f} | {took['tailbit'] * 1000:.0f} "
+                f"| {ratio:.2f} | ≤ {most}{missed} |",
+                flush=True,
+            )
+    return misses
+
+
+if __name__ == "__main__":
+    sys.exit(main())

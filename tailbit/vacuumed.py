@@ -1,0 +1,78 @@
+"""A data file that is gone is named together with the version that can still be answered for.
+
+VACUUM deletes the files that newer versions no longer name, so an old version can be in the log and yet lack
+data. The index may count its rows all the same; where data must be read, the error says what would work.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from tailbit.errors import CommitGapError, DataFileError, VacuumedFileError
+from tailbit.tables.model import Version
+from tailbit.tables.table import Table
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Dated(Protocol):
+    """What is answered from one version of a table."""
+
+    @property
+    def version(self) -> Version:
+        """The version."""
+
+    @property
+    def _table(self) -> Table | None: ...
+
+
+A = TypeVar("A", bound=Dated)
+
+
+def tells_vacuumed(method: Callable[Concatenate[A, P], R]) -> Callable[Concatenate[A, P], R]:
+    """A method whose DataFileError is a VacuumedFileError where the file has left the table since."""
+
+    @functools.wraps(method)
+    def told(answer: A, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(answer, *args, **kwargs)
+        except DataFileError as lost:
+            raise _vacuumed(answer, lost) or lost from lost.__cause__
+
+    return told
+
+
+def told_rows(answer: Dated, rows: Iterator[Any]) -> Iterator[Any]:
+    """Rows as they come; an error on the way is told as `tells_vacuumed` does."""
+    try:
+        yield from rows
+    except DataFileError as lost:
+        raise _vacuumed(answer, lost) or lost from lost.__cause__
+
+
+def _vacuumed(answer: Dated, lost: DataFileError) -> VacuumedFileError | None:
+    """The error of a file that is gone because the table no longer names it; None for any other error."""
+    table, file = answer._table, str(lost.fields.get("file"))
+    if table is None or isinstance(lost, VacuumedFileError):
+        return None
+    if table.storage.stat(table.storage.resolve(file)) is not None:
+        return None
+    head = table.snapshot()
+    if head.files.get(file) is not None:
+        return None
+    left = _left(table, file, answer.version, head.version)
+    return VacuumedFileError(file=file, version=answer.version, left=left, head=head.version)
+
+
+def _left(table: Table, file: str, version: Version, head: Version) -> Version:
+    """The first version after `version` that does not name a file; the head where the log cannot tell."""
+    try:
+        for at in range(version + 1, head + 1):
+            if any(change.path == file and change.new is None for change in table.changes(at, at).slices):
+                return at
+    except CommitGapError:
+        return head
+    return head
