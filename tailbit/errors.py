@@ -157,6 +157,13 @@ class PredicateError(UsageError):
     hint = "Spark SQL text over columns and literals: = <> < <= > >= <=> IN BETWEEN IS NULL AND OR NOT."
 
 
+class EvaluationError(UsageError):
+    """A condition raises for a visible row whose answer depends on it, as it does in Spark."""
+
+    template = "{condition} raises {error} where {values}, at row {position} of {file}"
+    hint = "Exclude such rows by another condition, or write TRY_CAST, NULLIF(x, 0) or CASE."
+
+
 class IndexStateError(TailbitError):
     """The index is absent, foreign or damaged."""
 

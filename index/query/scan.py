@@ -9,7 +9,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from tailbit.index.predicate.tree import Node, columns_of
-from tailbit.index.predicate.truth import matches
+from tailbit.index.predicate.truth import Mask, judged, raise_error
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.rows import Positions, row_groups, without
 from tailbit.tables.storage import Storage
@@ -24,12 +24,22 @@ def scan(
 
     Raises:
         DataFileError: the file is missing or is not Parquet.
+        EvaluationError: the answer for a visible row depends on an expression that raises there.
     """
     columns = [c for c in columns_of(node) if not c.partition]
     found = []
     for start, local, table in row_groups(storage, slice_, columns, among):
-        hits = matches(node, table, slice_.partition)
-        at = np.flatnonzero(hits).astype(np.uint64) if local is None else local[hits[local]]
-        found.append(at + np.uint64(start))
+        hits, open_ = judged(node, table, slice_.partition)
+        found.append(_at(hits, local) + np.uint64(start))
+        if open_ is not None:
+            raising = without(_at(open_, local) + np.uint64(start), hidden)
+            if len(raising):
+                row, position = table.slice(int(raising[0]) - start, 1), int(raising[0])
+                raise_error(node, row, slice_.partition, slice_.path, position)
     out = np.concatenate(found) if found else np.zeros(0, np.uint64)
     return without(out, hidden)
+
+
+def _at(hits: Mask, local: Positions | None) -> Positions:
+    """Where rows of a row group match, among the wanted ones."""
+    return np.flatnonzero(hits).astype(np.uint64) if local is None else local[hits[local]]

@@ -155,6 +155,11 @@ class Segment:
         self._name = f"{storage.root}/{path}"
 
     @property
+    def root(self) -> str:
+        """Where the index lies, which with `path` names the file."""
+        return self._storage.root
+
+    @property
     def space(self) -> str:
         """The row space."""
         return self.path.rpartition("/")[2].partition("-")[0]
