@@ -174,6 +174,13 @@ class AggregateError(UsageError):
     hint = "Ask for the facets and add their products, or narrow the predicate."
 
 
+class EvaluationError(UsageError):
+    """A condition raises for a visible row whose answer depends on it, as it does in Spark."""
+
+    template = "{condition} raises {error} where {values}, at row {position} of {file}"
+    hint = "Exclude such rows by another condition, or write TRY_CAST, NULLIF(x, 0) or CASE."
+
+
 class IndexStateError(TailbitError):
     """The index is absent, foreign or damaged."""
 

@@ -43,12 +43,12 @@ def typed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
 
 
 def ours(text: str) -> Truth | None:
-    """Our truth of each row; None where the predicate is refused."""
+    """Our truth of each row; None where the predicate is refused or raises for a row."""
     try:
         node = bind(text, SCHEMA)
+        true, false, null = (matches(n, TABLE, {}) for n in (node, negate(node), is_null(node)))
     except TailbitError:
         return None
-    true, false, null = (matches(n, TABLE, {}) for n in (node, negate(node), is_null(node)))
     assert ((true.astype(int) + false + null) == 1).all(), text
     return [True if t else False if f else None for t, f in zip(true, false, strict=True)]
 
