@@ -21,10 +21,10 @@ from lineitem import COLUMNS, lineitem
 from timing import same
 
 import tailbit
-from tailbit.index.analytics.choice import SPENT
-from tailbit.index.analytics.codes import CODES
 from tailbit.index.analytics.dictionary import DICTIONARIES
+from tailbit.index.kinds.bitmap_index.codes import CODES
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
+from tailbit.index.query.costs import SPENT
 
 WHERE = {
     "all rows": None,
