@@ -11,7 +11,7 @@ SECONDS ?= 60
 TARGETS ?=
 PACKAGES := tables index checkpoints streaming
 
-.PHONY: help test lint demo support-page fuzz fuzz-histories fuzz-properties proof time-zones constraints clean java
+.PHONY: help test lint demo support-page functions-page fuzz fuzz-histories fuzz-properties proof time-zones constraints clean java
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -22,11 +22,14 @@ help:
 	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
 	@echo "make fuzz-properties  the property and differential tests with many more examples"
 	@echo "make support-page     write docs/delta-support.md from the marks on the tests"
+	@echo "make functions-page   write docs/functions.md from the expressions that Spark judges"
 	@echo "make time-zones       write tables/zone_rules.txt from the JVM that Spark starts"
 	@echo "make constraints      pin the newest versions that fit pyproject.toml (needs uv)"
 	@echo "make clean            remove what the other targets made"
 
+# Spark's classes are archived beside the tests that come first, which need no Spark.
 test: lint java
+	@cd tests && nice $(BIN)/python -m support.shared_classes >/dev/null & \
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -q $(PYTEST_ARGS)
 
 # mypy and import-linter need the packages under their import names: a copied tree gives them that.
@@ -58,6 +61,9 @@ fuzz-histories: $(VENV)/.test-installed
 
 support-page: $(VENV)/.test-installed
 	$(BIN)/pytest -q --collect-only --support-page docs/delta-support.md >/dev/null
+
+functions-page: $(VENV)/.test-installed
+	cd tests && $(BIN)/python -m support.functions_page ../docs/functions.md
 
 # The rules of the JDK that the tests are run with: review the difference before it is committed.
 time-zones: $(VENV)/.test-installed java

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -65,12 +66,17 @@ class Column:
     @property
     def id(self) -> str:
         """The physical path as one string, parts quoted with backticks where they need it."""
-        return ".".join(_quoted(p) for p in self.physical)
+        return _dotted(self.physical)
 
     @property
     def label(self) -> str:
         """The logical path as SQL text."""
-        return ".".join(_quoted(p) for p in self.name)
+        return _dotted(self.name)
+
+
+@lru_cache(maxsize=4096)
+def _dotted(parts: tuple[str, ...]) -> str:
+    return ".".join(map(_quoted, parts))
 
 
 def _quoted(part: str) -> str:

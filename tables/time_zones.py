@@ -9,6 +9,7 @@ Source: Spark 4.2, SparkDateTimeUtils.getZoneId; Java 17, ZoneId.of and ZonedDat
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from tailbit.tables.zone_rules import zone_rules
 
@@ -28,6 +29,7 @@ def check_zone(name: str) -> None:
     fixed_offset(name)
 
 
+@lru_cache(maxsize=1024)
 def fixed_offset(zone: str) -> int | None:
     """The offset in microseconds of a zone whose clocks never change; None for others.
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, SupportsIndex, cast
 
+import pyarrow as pa
+
 from tailbit.arguments import names, text, whole
 from tailbit.errors import UsageError
 from tailbit.index.analytics.aggregates import Summary, extremes, mean, summary, total
@@ -19,6 +21,8 @@ from tailbit.index.analytics.histogram import Bin, by_part, histogram
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.moments import known_zone
+from tailbit.outputs.display import Facets
+from tailbit.outputs.facets import facet_table
 from tailbit.tables.model import Column
 
 
@@ -46,8 +50,17 @@ class Analysis:
         {('UA', 'LAX'): 2, ('UA', 'SFO'): 2, ('AA', 'LAX'): 1, ('DL', 'SFO'): 1}
         """
         if not more:
-            return as_facets(self._counts(column))
-        return group_facets(self._selection, self._resolved([column, *more]))
+            return Facets(as_facets(self._counts(column)))
+        return Facets(group_facets(self._selection, self._resolved([column, *more])))
+
+    def facet_table(self, column: str, *more: str) -> pa.Table:
+        """The facets as a table: the values in the columns' own types, and `count`.
+
+        >>> flights.where("dest = 'LAX'").facet_table("carrier").to_pydict()
+        {'carrier': ['UA', 'AA'], 'count': [2, 1]}
+        """
+        fields = self._selection.schema.arrow(self._resolved([column, *more]))
+        return facet_table(list(fields), self.facets(column, *more))
 
     def top(self, column: str, n: int = 10) -> dict[Any, int]:
         """The `n` most frequent values of a column and their rows; of equal counts the lesser value is first.

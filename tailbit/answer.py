@@ -5,20 +5,26 @@ An answer is the public face of a `Selection`: each method hands the question on
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tailbit.analysis import Analysis
-from tailbit.arguments import names, whole
+from tailbit.arguments import names, path_text, whole, wrong_type
 from tailbit.errors import CorruptIndexError
 from tailbit.index.query.explain import explain
 from tailbit.index.query.read import stream
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
+from tailbit.outputs.arrow import batch_reader
+from tailbit.outputs.display import SHOWN_ROWS, Explanation, answer_html
 from tailbit.tables.parquet.rows import Positions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 _SHOWN = 200
 """Most characters of a predicate that a `repr` shows."""
@@ -37,12 +43,17 @@ class Answer(Analysis):
     _selection: Selection
     _covered: int | None = None
     _recorded: RecordedCounts | None = None
+    _zone: str = "UTC"
 
     def __repr__(self) -> str:
         """Table, version and predicate in one line."""
         asked = self.predicate
         where = "" if asked is None else f", where={asked[:_SHOWN]!r}{'...' if len(asked) > _SHOWN else ''}"
         return f"Answer({self._path!r}, version={self.version}{where})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the line of `repr`, the number of rows, and the first of them."""
+        return answer_html(repr(self), self.count(), self.read(limit=SHOWN_ROWS))
 
     @property
     def predicate(self) -> str | None:
@@ -58,6 +69,18 @@ class Answer(Analysis):
     def covered_version(self) -> int | None:
         """The last version that the index held as a whole; None where there is none."""
         return self._covered
+
+    @property
+    def indexed_share(self) -> float:
+        """The share of the table's files that the index covers, 0 to 1; the rest is pruned or scanned.
+
+        Cost: nothing is computed for it.
+
+        >>> flights.where("carrier = 'UA'").indexed_share
+        1.0
+        """
+        files = self.files_in_table
+        return 1.0 - len(self._selection.coverage.uncovered) / files if files else 1.0
 
     @property
     def files_scanned(self) -> int:
@@ -104,34 +127,132 @@ class Answer(Analysis):
         """
         return [hit.slice_.path for hit in self._selection.hits()]
 
-    def read(self, columns: Iterable[str] | None = None, limit: int | None = None) -> pa.Table:
+    def read(
+        self,
+        columns: Iterable[str] | None = None,
+        limit: int | None = None,
+        *,
+        order_by: Iterable[str] | None = None,
+        offset: int = 0,
+    ) -> pa.Table:
         """The matching rows, in the order of path and position, in the table's logical schema.
 
         `columns`: names, nested ones as "address.city"; each is given once, in the order of first mention.
         No two have one name in the table: where a field s.a and a column named "s.a" are both read, that
-        column is named "`s.a`", in backticks, as one asks for it.
+        column is named "`s.a`", in backticks, as one asks for it. `order_by`: names, each with DESC and NULLS
+        FIRST or LAST where wanted; as in Spark, NULL is least and NaN greatest, and ties stay in the order of
+        path and position. `offset`: the first so many rows are left out.
 
         Raises:
             UnknownColumnError: no such column.
-            UsageError: `limit` is no whole number of 0 or more, or `columns` names none or is no list.
+            ColumnTypeError: a column to order by whose type has no order.
+            UsageError: `limit` or `offset` is no whole number of 0 or more, or `columns` names none or is no
+            list.
             DataFileError: a data file is gone or is not Parquet.
 
         >>> flights.where("carrier = 'UA'").read(["flight", "dest"], limit=2).to_pylist()
         [{'flight': 1, 'dest': 'SFO'}, {'flight': 3, 'dest': 'LAX'}]
+        >>> flights.where("carrier = 'UA'").read(["flight"], limit=2, order_by=["flight DESC"]).to_pylist()
+        [{'flight': 8}, {'flight': 5}]
         """
-        schema, tables = self.stream(columns, limit)
+        schema, tables = self.stream(columns, limit, order_by=order_by, offset=offset)
         return pa.concat_tables(list(tables) or [schema.empty_table()])
 
     def stream(
-        self, columns: Iterable[str] | None = None, limit: int | None = None
+        self,
+        columns: Iterable[str] | None = None,
+        limit: int | None = None,
+        *,
+        order_by: Iterable[str] | None = None,
+        offset: int = 0,
     ) -> tuple[pa.Schema, Iterator[pa.Table]]:
-        """The schema and the rows of `read`, a table per row group. Memory: a row group and all positions.
+        """The schema and the rows of `read`, batch by batch.
+
+        Memory: a batch for each core and all positions; with `order_by` also the columns to order by, of all
+        matching rows or of some `offset + limit` of them.
 
         >>> schema, tables = flights.where("carrier = 'UA'").stream(["flight"])
         >>> schema.names, [table["flight"].to_pylist() for table in tables]
         (['flight'], [[1, 3], [5, 8]])
         """
-        return stream(self._selection, *_wanted(columns, limit))
+        return stream(
+            self._selection,
+            None if columns is None else names("columns", columns),
+            None if limit is None else whole("limit", limit),
+            None if order_by is None else names("order_by", order_by),
+            whole("offset", offset),
+        )
+
+    def reader(
+        self,
+        columns: Iterable[str] | None = None,
+        limit: int | None = None,
+        *,
+        order_by: Iterable[str] | None = None,
+        offset: int = 0,
+    ) -> pa.RecordBatchReader:
+        """The rows of `stream` as a reader of Arrow record batches.
+
+        >>> flights.where("carrier = 'UA'").reader(["flight"], offset=3).read_all().to_pylist()
+        [{'flight': 8}]
+        """
+        return batch_reader(*self.stream(columns, limit, order_by=order_by, offset=offset))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows of `stream` to any library that takes Arrow streams: each call gives a new stream.
+
+        So `polars.DataFrame(answer)`, `pyarrow.table(answer)` and `duckdb.sql("FROM answer")` read it.
+
+        >>> pa.table(flights.where("carrier = 'DL'")).to_pylist()
+        [{'flight': 6, 'carrier': 'DL', 'dest': 'SFO', 'dep_delay': 12}]
+        """
+        return self.reader().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema of `stream` to any library that takes Arrow schemas. Cost: no data is read."""
+        return self.stream(limit=0)[0].__arrow_c_schema__()
+
+    def to_delta(self, path: str | os.PathLike[str]) -> str:
+        """Write the rows as a Delta table that copies no data; its absolute path.
+
+        The table names the same data files, and deletion vectors hide all other rows: Spark and deltalake
+        open it. Schema, nullability and partition columns are the table's. It stays readable until VACUUM of
+        the table deletes data files of this version, which later versions no longer name.
+
+        Raises:
+            ViewExistsError: there is something at `path`.
+            UsageError: `path` lies in the table itself, or the table is of another format than Delta.
+            DataFileError: a data file of the answer is gone.
+
+        >>> import deltalake
+        >>> path = flights.where("carrier = 'UA'").to_delta("united")
+        >>> len(deltalake.DeltaTable(path).scan().read_all())
+        4
+        """
+        from tailbit.outputs.delta_view import write_view
+
+        return write_view(self._selection, path_text("path", path))
+
+    def dataframe(self, spark: SparkSession) -> DataFrame:
+        """The rows as a DataFrame of a Spark session with Delta, in the table's schema and nullability.
+
+        Spark reads the table's own files, of which the index has named those that may match: nothing is
+        written, so nothing is left to be cleaned up. The DataFrame stays at the answer's version. Its rows
+        come in Spark's order.
+
+        Raises:
+            UsageError: `spark` is no session, or one of Spark Connect with another time zone or other rules
+                of SQL than the answer; or the table is of another format than Delta.
+
+        >>> flights.where("carrier = 'UA'").dataframe("local[2]")
+        Traceback (most recent call last):
+        tailbit.errors.UsageError: spark is 'local[2]', of type str
+        """
+        from tailbit.outputs.spark_frame import data_frame
+
+        if not (hasattr(spark, "read") and hasattr(spark, "conf")):
+            raise wrong_type("spark", spark, "a SparkSession")
+        return data_frame(self._selection, self._text, self._zone, spark)
 
     def explain(self) -> Mapping[str, Any]:
         """Per file: covered or not, kept or pruned and by what, rows; segments and bytes touched.
@@ -140,11 +261,4 @@ class Answer(Analysis):
         >>> [(file["path"], file["outcome"], file["by"], file["matching"]) for file in account["files"]]
         [('a.parquet', 'pruned', "carrier = 'DL'", 0), ('b.parquet', 'kept', None, 1)]
         """
-        return explain(self._selection, self._covered)
-
-
-def _wanted(columns: Any, limit: Any) -> tuple[list[str] | None, int | None]:
-    return (
-        None if columns is None else names("columns", columns),
-        None if limit is None else whole("limit", limit),
-    )
+        return Explanation(explain(self._selection, self._covered))

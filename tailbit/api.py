@@ -20,6 +20,7 @@ from tailbit.errors import (
     UnknownColumnError,
     UsageError,
 )
+from tailbit.freshness import Freshness
 from tailbit.handle import Handle
 from tailbit.index.model import IndexedColumn
 from tailbit.index.predicate.tree import Constant, Node
@@ -41,16 +42,22 @@ if TYPE_CHECKING:
 
 
 def open_indexed(
-    path: str | os.PathLike[str] | Table, index: str | os.PathLike[str] | None = None
+    path: str | os.PathLike[str] | Table,
+    index: str | os.PathLike[str] | None = None,
+    at_least: int | None = None,
+    max_staleness: float | None = None,
 ) -> IndexedTable:
     """A table with its index, or without where none has been built yet: then every question scans.
 
-    `path` may also be a table that is open already, of a format that no path tells.
+    `path` may also be a table that is open already, of a format that no path tells. Answers are right however
+    far the index is. `at_least` and `max_staleness` say how far it must be for a question to be answered: it
+    covers that version; or every commit that is older than so many seconds, up to the version that is asked.
 
     Raises:
         NotATableError: no table of a known format at `path`.
         NoIndexError: `index` was given and there is none.
         ForeignIndexError: the index path holds something else.
+        UsageError: `at_least` is no version, or `max_staleness` no number of seconds.
 
     >>> import tailbit
     >>> flights = tailbit.open("flights")
@@ -60,6 +67,7 @@ def open_indexed(
     table = path if isinstance(path, Table) else open_table(path_text("path", path))
     named = None if index is None else path_text("index", index)
     opened = IndexedTable(table, index_path(table.root, named))
+    opened._freshness = Freshness.of(at_least, max_staleness)
     opened._refresh()
     if named is not None and opened._index is None and opened.damage is None:
         raise NoIndexError(path=named)
@@ -98,6 +106,7 @@ class IndexedTable(Handle):
             UnknownColumnError: it names a column that the table lacks at that version.
             VersionNotFoundError: that version is gone or not yet there.
             UsageError: an argument is not of its type, or both a version and a time are given.
+            StaleIndexError: the index is not as far as the handle was opened to demand.
 
         >>> flights.where("dest = 'LAX'").count(), flights.where("dest = 'LAX'", version=1).count()
         (3, 2)
@@ -121,14 +130,15 @@ class IndexedTable(Handle):
         """`where`, while no other thread binds an answer or looks at the index anew."""
         self._refresh()
         snapshot = self._table.snapshot(self._version(version, as_of, zone))
+        self._freshness.check(self._table, snapshot.version, self._covered())
         schema = snapshot.schema_in(written)
         node: Node = Constant(True) if sql is None else bind(sql, schema, zone)
         damages = Damages() if self.damage is None else Damages(self.damage)
         selection = Selection(node, self._cover(snapshot), self._table.storage, schema, damages)
         if self._index is None or self._index.state.ledger is None or not self._trusted():
-            return Answer(self.path, sql, selection)
+            return Answer(self.path, sql, selection, _zone=zone)
         recorded = RecordedCounts.now(self._index.state, self._index.state.ledger)
-        return Answer(self.path, sql, selection, self._index.state.ledger.covered, recorded)
+        return Answer(self.path, sql, selection, self._index.state.ledger.covered, recorded, zone)
 
     def transitions(self, column: str, from_version: int, to_version: int) -> dict[Any, Transition]:
         """Per value of a column, rows that left and came between two versions; the most moved first.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
@@ -86,6 +87,18 @@ def number(name: str, value: Any) -> float:
     return float(value)
 
 
+def seconds(name: str, value: Any) -> float:
+    """A number of seconds, 0 or more.
+
+    Raises:
+        UsageError: it is none.
+    """
+    found = number(name, value)
+    if not found >= 0:
+        raise UsageError(reason=f"{name} of {value} s is no time to wait", hint="Give 0 or more seconds.")
+    return found
+
+
 def flag(name: str, value: Any) -> bool:
     """A truth value.
 
@@ -116,6 +129,16 @@ def names(name: str, value: Any) -> list[str]:
         if not isinstance(item, str):
             raise wrong_type(f"a name in {name}", item, "text")
     return found
+
+
+def split_names(text: str) -> list[str]:
+    """The names in a comma-separated list; a name in backticks may hold a comma.
+
+    >>> split_names("carrier, `air,time`")
+    ['carrier', '`air,time`']
+    """
+    names = [n.strip() for n in re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text)]
+    return [n for n in names if n]
 
 
 def function(name: str, value: Any) -> None:

@@ -164,8 +164,30 @@ class AggregateError(UsageError):
     hint = "Ask for the facets and add their products, or narrow the predicate."
 
 
+class EvaluationError(UsageError):
+    """A condition raises for a visible row whose answer depends on it, as it does in Spark."""
+
+    template = "{condition} raises {error} where {values}, at row {position} of {file}"
+    hint = "Exclude such rows by another condition, or write TRY_CAST, NULLIF(x, 0) or CASE."
+
+
 class IndexStateError(TailbitError):
     """The index is absent, foreign or damaged."""
+
+
+class StaleIndexError(IndexStateError):
+    """The index does not cover what the caller demands that it cover."""
+
+    template = "the index of {path} covers {covered}; asked for {wanted}"
+    hint = "Wait with wait_for, see with `tailbit status` whether an indexer runs, or ask for less."
+    retryable = True
+
+
+class ViewExistsError(UsageError):
+    """There is something where a view was to be written."""
+
+    template = "there is something at {path} already"
+    hint = "Give a path that does not exist: a view is written once, and never over something."
 
 
 class NoIndexError(IndexStateError, UsageError):

@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
+from tailbit.arguments import seconds, whole
 from tailbit.errors import (
     CommitGapError,
     CorruptIndexError,
@@ -13,6 +14,7 @@ from tailbit.errors import (
     NoIndexError,
     VersionNotFoundError,
 )
+from tailbit.freshness import Freshness, wait_until_covered
 from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, cover
 from tailbit.index.store.table import MetadataTable
@@ -34,6 +36,7 @@ class Handle:
     _coverage: Coverage | None = field(default=None, repr=False)
     _stale: bool = field(default=True, repr=False)
     _trust: tuple[Any, bool] | None = field(default=None, repr=False)
+    _freshness: Freshness = field(default=Freshness(), repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -60,6 +63,28 @@ class Handle:
         'complete'
         """
         return self._standing().value
+
+    def wait_for(self, version: int | None = None, timeout: float | None = None) -> int:
+        """Wait until the index covers a version, else the head of now; the version that it covers then.
+
+        `timeout` is in seconds; None waits for ever. The index is looked at anew twice a second or oftener.
+
+        Raises:
+            StaleIndexError: it does not within `timeout`.
+            UsageError: an argument is not of its type, or is below zero.
+
+        >>> flights.wait_for(timeout=10)
+        2
+        """
+        wanted = self._table.head() if version is None else whole("version", version)
+        limit = None if timeout is None else seconds("timeout", timeout)
+
+        def covered() -> int | None:
+            with self._lock:
+                self._refresh()
+                return self._covered()
+
+        return wait_until_covered(covered, self._table, wanted, limit)
 
     def _standing(self) -> Standing:
         with self._lock:
@@ -132,6 +157,12 @@ class Handle:
                 found = None
             self._trust = (seen, found == ledger.fingerprint)
         return self._trust[1]
+
+    def _covered(self) -> int | None:
+        """The version that the index covers as a whole; None where there is none to be trusted."""
+        if self._index is None or self._index.state.ledger is None or not self._trusted():
+            return None
+        return self._index.state.ledger.covered
 
     def _cover(self, snapshot: Snapshot) -> Coverage:
         """The snapshot divided by the index; kept while neither changes, extended where one does."""

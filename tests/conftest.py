@@ -26,7 +26,6 @@ hypothesis.settings.register_profile(
     "deep", hypothesis.settings.get_profile("ci"), derandomize=False, max_examples=3000
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
-quick_java()
 # A shell starts what runs in its background deaf to Ctrl-C, and so would be every command that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -71,6 +70,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         )
 
     items.sort(key=place)
+
+
+def pytest_runtest_setup() -> None:
+    """Every JVM starts as quickly as it can by now."""
+    quick_java()
 
 
 @pytest.fixture(scope="session")

@@ -27,11 +27,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.statistics import ColumnBounds, file_bounds
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, columns_of
 from tailbit.index.predicate.truth import partition_values_match
 from tailbit.once import once
-from tailbit.tables.model import FileSlice
+from tailbit.tables.model import Column, FileSlice
 
 Mask = npt.NDArray[np.bool_]
 
@@ -98,18 +99,20 @@ class FileTruths:
         if isinstance(node, Constant):
             found = np.full(len(self.slices), node.value is True)
             return found, ~found
-        if isinstance(node, Leaf) and node.column.partition:
-            found = self._by_partition(node)
-            return found, ~found
+        if isinstance(node, (Leaf, Computed)) and node.column is not None and node.column.partition:
+            found, raised = self._by_partition(node, node.column)
+            return found, ~found & ~raised
         unknown = np.zeros(len(self.slices), dtype=bool)
         return unknown, unknown
 
-    def _by_partition(self, leaf: Leaf) -> Mask:
-        physical = leaf.column.physical[0]
-        texts = [slice_.partition.get(physical) for slice_ in self.slices]
+    def _by_partition(self, node: Leaf | Computed, column: Column) -> tuple[Mask, Mask]:
+        """Per file whether a condition on a partition column is TRUE, and whether it raises."""
+        texts = [slice_.partition.get(column.physical[0]) for slice_ in self.slices]
         distinct = list(dict.fromkeys(texts))
-        truth = dict(zip(distinct, partition_values_match(leaf, distinct).tolist(), strict=True))
-        return np.array([truth[text] for text in texts], dtype=bool)
+        number = {text: n for n, text in enumerate(distinct)}
+        at = np.array([number[text] for text in texts], dtype=np.int64)
+        true, raised = partition_values_match(node, distinct)
+        return true[at], raised[at]
 
     def _may(self, node: Node) -> Mask:
         if id(node) not in self._possible:
@@ -123,7 +126,7 @@ class FileTruths:
         if isinstance(node, Constant) or (isinstance(node, Leaf) and node.column.partition):
             return self._decided(node)[0]
         if not isinstance(node, Leaf):
-            return np.ones(len(self.slices), dtype=bool)
+            return ~self._decided(node)[1]
         found = np.zeros(len(self.slices), dtype=bool)
         found[~self.no_row] = self._bounds[node.column.id].can_match(node)
         return found

@@ -1,9 +1,9 @@
 """The tree of a bound predicate, NOT pushed to its leaves, so that only "where TRUE" is ever asked.
 
 A leaf is a condition on one column as two sets of values, where it is TRUE and where it is FALSE; for every
-other value it is NULL. Conditions on one column under one AND or OR are one leaf. Spark's three-valued logic
-is whole in these rules: AND, OR and NOT by De Morgan, and IS TRUE / FALSE / NULL of any condition by making
-its leaves two-valued.
+other value it is NULL. What sets of values do not say is computed (`tailbit.index.predicate.computed`).
+Conditions on one column under one AND or OR are one leaf. Spark's three-valued logic is whole in these rules:
+AND, OR and NOT by De Morgan, and IS TRUE / FALSE / NULL of any condition by making its leaves two-valued.
 
 IS NULL asks where its condition is TRUE and where it is FALSE, so it holds the condition twice. The tree is
 therefore a graph: a node is negated and made two-valued once, and what stands in two places is one object
@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.key_ranges import KeyRange, KeyRanges, key_ranges
 from tailbit.index.predicate.value_sets import NULL, Interval, ValueSet
 from tailbit.tables.model import Column, DataType
@@ -25,6 +26,7 @@ from tailbit.tables.model import Column, DataType
 __all__ = [
     "And",
     "Compare",
+    "Computed",
     "Constant",
     "Interval",
     "KeyRange",
@@ -104,7 +106,7 @@ class Compare:
     forms: Forms = field(default_factory=Forms, compare=False, repr=False)
 
 
-Node = And | Or | Leaf | Constant | Compare
+Node = And | Or | Leaf | Constant | Compare | Computed
 
 _NEGATED = {
     "=": "<>",
@@ -125,9 +127,11 @@ def negate(node: Node) -> Node:
         return Constant(None if node.value is None else not node.value)
     if isinstance(node, Leaf):
         return Leaf(node.column, node.false, node.true, _cut(f"NOT ({node.text})"))
+    if isinstance(node, Computed):
+        return node.negated()
     if node.forms.negated is None:
         found = node.forms.negated = _negated(node)
-        if not isinstance(found, (Constant, Leaf)):
+        if isinstance(found, (And, Or, Compare)):
             found.forms.negated = found.forms.negated or node
         if node.forms.true is node:
             _never_null(found)
@@ -147,6 +151,8 @@ def is_true(node: Node) -> Node:
         return Constant(node.value is True)
     if isinstance(node, Leaf):
         return Leaf(node.column, node.true, node.true.inverse(), _cut(f"({node.text}) IS TRUE"))
+    if isinstance(node, Computed):
+        return node.is_true()
     if node.forms.true is None:
         node.forms.true = _never_null(_made_true(node))
     return node.forms.true
@@ -168,6 +174,8 @@ def is_null(node: Node) -> Node:
     if isinstance(node, Leaf):
         true = node.true.union(node.false).inverse()
         return Leaf(node.column, true, true.inverse(), _cut(f"({node.text}) IS NULL"))
+    if isinstance(node, Computed):
+        return node.is_null()
     if is_true(node) is node:
         return Constant(False)
     if node.forms.null is None:
@@ -177,7 +185,7 @@ def is_null(node: Node) -> Node:
 
 def _never_null(node: Node) -> Node:
     """The node, known to be two-valued."""
-    if not isinstance(node, (Constant, Leaf)):
+    if isinstance(node, (And, Or, Compare)):
         node.forms.true = node
     return node
 
@@ -209,6 +217,8 @@ def columns_of(node: Node) -> tuple[Column, ...]:
         elif isinstance(leaf, Compare):
             found.setdefault(leaf.left.id, leaf.left)
             found.setdefault(leaf.right.id, leaf.right)
+        elif isinstance(leaf, Computed):
+            found.update({c.id: c for c in leaf.columns if c.id not in found})
     return tuple(found.values())
 
 

@@ -7,15 +7,17 @@ never one by one; a node that stands in several places of a predicate is judged 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.errors import EvaluationError
 from tailbit.index.predicate.column_pairs import compare_columns
+from tailbit.index.predicate.computed import Computed, error_of, judge
 from tailbit.index.predicate.membership import distinct_numbers, ends_of, has_numbers, in_values
-from tailbit.index.predicate.tree import And, Compare, Constant, Leaf, Node, Or, shared_in
+from tailbit.index.predicate.tree import And, Compare, Constant, Leaf, Node, Or, nodes_of, shared_in
 from tailbit.tables.model import Column
 from tailbit.tables.partition_values import partition_array
 
@@ -33,8 +35,46 @@ def matches(node: Node, table: pa.Table, partition: Mapping[str, str | None]) ->
 
     Cost: one vector operation per leaf and chunk; independent of the number of constants but for sorting
     them. Memory: a byte a row for each node on the way down and for each that has several parents.
+
+    Raises:
+        EvaluationError: the answer for a row depends on an expression that raises there.
     """
-    return _Rows(table, partition, shared_in(node)).matches(node)
+    true, open_ = judged(node, table, partition)
+    if open_ is not None:
+        row = int(np.flatnonzero(open_)[0])
+        raise_error(node, table.slice(row, 1), partition, "", row)
+    return true
+
+
+Judgement = tuple[Mask, "Mask | None"]
+"""Rows where a node is TRUE; rows whose answer is an error, None where there are none."""
+
+
+def judged(node: Node, table: pa.Table, partition: Mapping[str, str | None]) -> Judgement:
+    """Rows of a table where `node` is TRUE, and rows for which the answer depends on what raises there.
+
+    An error counts where no other condition decides: the order of conditions is of no account.
+    """
+    return _Rows(table, partition, shared_in(node)).judge(node)
+
+
+def raise_error(
+    node: Node, row: pa.Table, partition: Mapping[str, str | None], file: str, position: int
+) -> NoReturn:
+    """Raise what the condition raises for the only row of a table.
+
+    Raises:
+        EvaluationError: always.
+    """
+    rows = _Rows(row, partition, frozenset())
+    for part in nodes_of(node):
+        if isinstance(part, Computed) and (found := error_of(part, rows.arrays(part))) is not None:
+            values = {c.label: rows.array(c)[0] for c in part.columns}
+            shown = ", ".join(f"{name} = {value}" for name, value in values.items())
+            raise EvaluationError(
+                error=found, condition=part.text, values=shown, file=file or "these rows", position=position
+            )
+    raise AssertionError("no part of the condition raises")
 
 
 _MANY = 16
@@ -76,14 +116,18 @@ def _guards_on(leaves: list[tuple[int, Leaf]]) -> Guards:
     return Guards(column, owners, low, high)
 
 
+def _either(sure: Mask, open_: Mask | None) -> Mask:
+    return sure if open_ is None else sure | open_
+
+
 class _Rows:
     """The rows of one table, and where the nodes with several parents are TRUE among them."""
 
     def __init__(self, table: pa.Table, partition: Mapping[str, str | None], shared: frozenset[int]) -> None:
         self.table, self.partition, self.shared = table, partition, shared
-        self.known: dict[int, Mask] = {}
+        self.known: dict[int, Judgement] = {}
 
-    def matches(self, node: Node) -> Mask:
+    def judge(self, node: Node) -> Judgement:
         if isinstance(node, (And, Or)):
             found = self.known.get(id(node))
             if found is None:
@@ -91,26 +135,41 @@ class _Rows:
                 if id(node) in self.shared:
                     self.known[id(node)] = found
             return found
+        if isinstance(node, Computed):
+            return self._computed(node)
+        return self._mask(node), None
+
+    def _mask(self, node: Leaf | Compare | Constant) -> Mask:
         if isinstance(node, Constant):
             return np.full(self.table.num_rows, node.value is True)
         if isinstance(node, Compare):
-            return compare_columns(self._array(node.left), self._array(node.right), node)
+            return compare_columns(self.array(node.left), self.array(node.right), node)
         return self._leaf(node)
 
-    def _combined(self, node: And | Or) -> Mask:
+    def _computed(self, node: Computed) -> Judgement:
+        rows = 1 if all(column.partition for column in node.columns) else self.table.num_rows
+        true, raised = judge(node, self.arrays(node, rows), rows)
+        if rows != self.table.num_rows:
+            true, raised = (np.full(self.table.num_rows, part[0]) for part in (true, raised))
+        return true, raised if raised.any() else None
+
+    def _combined(self, node: And | Or) -> Judgement:
         """All children of an AND, or of an OR; none after the one that decides every row."""
         whole = isinstance(node, Or)
         many = whole and len(node.children) >= _MANY
         children = self._met(node) if many else node.children
         if not children:
-            return np.zeros(self.table.num_rows, dtype=np.bool_)
-        out = self.matches(children[0])
+            return np.zeros(self.table.num_rows, dtype=np.bool_), None
+        out, open_ = self.judge(children[0])
         for child in children[1:]:
-            if (out if whole else ~out).all():
+            if (out if whole else ~_either(out, open_)).all():
                 break
-            found = self.matches(child)
-            out = np.logical_or(out, found) if whole else np.logical_and(out, found)
-        return out
+            found, its = self.judge(child)
+            combine = np.logical_or if whole else np.logical_and
+            may = None if open_ is None and its is None else combine(_either(out, open_), _either(found, its))
+            out = combine(out, found)
+            open_ = None if may is None or not (may & ~out).any() else may & ~out
+        return out, open_
 
     def _met(self, node: And | Or) -> Sequence[Node]:
         """The alternatives of an OR but those that, by one leaf of theirs, no value of these rows can meet.
@@ -135,10 +194,15 @@ class _Rows:
         parts = [in_values(chunk, leaf.true, leaf.column.type) for chunk in chunks]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
 
-    def _array(self, column: Column) -> pa.Array:
+    def arrays(self, node: Computed, rows: int | None = None) -> dict[str, pa.Array]:
+        """The columns of a condition, by id."""
+        return {column.id: self.array(column, rows) for column in node.columns}
+
+    def array(self, column: Column, rows: int | None = None) -> pa.Array:
+        """A column, as one array; `rows`: of a partition column, where not those of the table."""
         if column.partition:
             text = self.partition.get(column.physical[0])
-            return partition_array(column, text, self.table.num_rows)
+            return partition_array(column, text, self.table.num_rows if rows is None else rows)
         found = self.table[column.id]
         return found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
 
@@ -149,16 +213,21 @@ def partition_value_matches(leaf: Leaf, text: str | None) -> bool:
     Raises:
         MalformedLogError: the text is no value of the column's type.
     """
-    return bool(partition_values_match(leaf, [text])[0])
+    return bool(partition_values_match(leaf, [text])[0][0])
 
 
-def partition_values_match(leaf: Leaf, texts: Sequence[str | None]) -> Mask:
-    """Per text of a partition column whether the condition is TRUE; all texts in one vector.
+def partition_values_match(node: Leaf | Computed, texts: Sequence[str | None]) -> tuple[Mask, Mask]:
+    """Per text of a partition column whether the condition is TRUE, and whether it raises; in one vector.
 
     Raises:
         MalformedLogError: a text is no value of the column's type.
     """
+    none = np.zeros(len(texts), dtype=np.bool_)
     if not texts:
-        return np.zeros(0, dtype=np.bool_)
-    values = pa.concat_arrays([partition_array(leaf.column, text, 1) for text in texts])
-    return in_values(values, leaf.true, leaf.column.type)
+        return none, none
+    column = node.column
+    assert column is not None
+    values = pa.concat_arrays([partition_array(column, text, 1) for text in texts])
+    if isinstance(node, Computed):
+        return judge(node, {column.id: values}, len(texts))
+    return in_values(values, node.true, column.type), none

@@ -23,8 +23,6 @@ at position 2 is hidden.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyroaring import BitMap
 
 from tailbit.index.keys import key_type_of
@@ -32,6 +30,7 @@ from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import (
     And,
     Compare,
+    Computed,
     Constant,
     Leaf,
     Node,
@@ -40,35 +39,13 @@ from tailbit.index.predicate.tree import (
     key_ranges,
     shared_in,
 )
+from tailbit.index.query.bounds import EMPTY, Bounds, intersection, union
+from tailbit.index.query.computed import computed_bounds, computed_postings
 from tailbit.index.query.key_spans import counted_whole, filter_of, united
 from tailbit.index.query.row_space import SpaceView
 
-_EMPTY = BitMap()
-
 _FEW_KEYS = 8
 """Up to this many postings of a leaf, their union costs less than it saves the other leaves of an AND."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Bounds:
-    """Positions where a predicate is TRUE for sure, and where it may be: `sure` is a subset of `maybe`.
-
-    `exact`: whether both are equal, so that nothing is left to recheck.
-    """
-
-    sure: BitMap
-    maybe: BitMap
-    exact: bool
-
-    @classmethod
-    def exactly(cls, bits: BitMap) -> Bounds:
-        """Bounds that leave nothing open."""
-        return cls(bits, bits, True)
-
-    @classmethod
-    def between(cls, sure: BitMap, maybe: BitMap) -> Bounds:
-        """Bounds that may leave rows open. Cost: two cardinalities."""
-        return cls(sure, maybe, len(sure) == len(maybe))
 
 
 def evaluate(node: Node, space: SpaceView) -> Bounds:
@@ -113,8 +90,8 @@ def count_true(node: Node, space: SpaceView) -> int | None:
     others = sorted([*(bounds.sure for bounds in rest), space.visible], key=len)
     if len(others) > 1 and len(parts) <= _FEW_KEYS and sum(map(len, parts)) < len(others[0]):
         largest = others.pop()
-        return int(_intersection([_union(parts), *others]).intersection_cardinality(largest))
-    left = _intersection(others)
+        return int(intersection([union(parts), *others]).intersection_cardinality(largest))
+    left = intersection(others)
     return sum(left.intersection_cardinality(part) for part in parts)
 
 
@@ -129,7 +106,7 @@ def _filtered(node: Node, conjuncts: list[Node], space: SpaceView) -> int | None
     rest = [evaluation.bounds(part) for i, part in enumerate(conjuncts) if i != chosen]
     if not all(bounds.exact for bounds in rest):
         return None
-    left = _intersection([*(bounds.sure for bounds in rest), space.visible])
+    left = intersection([*(bounds.sure for bounds in rest), space.visible])
     if widest.pays(left):
         return widest.count(left)
     parts = _disjoint(conjuncts[chosen], space)
@@ -138,6 +115,8 @@ def _filtered(node: Node, conjuncts: list[Node], space: SpaceView) -> int | None
 
 def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
     """The postings of which a leaf is exactly the union; None where it is not."""
+    if isinstance(node, Computed):
+        return computed_postings(node, space)
     if not isinstance(node, Leaf) or node.column.partition or node.true.complement or node.true.nulls:
         return None
     segments = space.serving(node.column)
@@ -171,48 +150,33 @@ class _Evaluation:
                     self.known[id(node)] = known
             return known
         if isinstance(node, Constant):
-            return Bounds.exactly(self.space.visible if node.value is True else _EMPTY)
-        if isinstance(node, Compare):
-            return Bounds.between(_EMPTY, self.space.visible)
+            return Bounds.exactly(self.space.visible if node.value is True else EMPTY)
+        if isinstance(node, Compare) or node.column is None:
+            return Bounds.between(EMPTY, self.space.visible)
         if node.column.partition:
-            return Bounds.exactly(self.space.where_partition(node))
-        return _leaf(node, self.space)
+            sure, open_ = self.space.where_partition(node), self.space.raising_partition(node)
+            return Bounds.between(sure, sure | open_) if open_ else Bounds.exactly(sure)
+        return computed_bounds(node, self.space) if isinstance(node, Computed) else _leaf(node, self.space)
 
 
 def _and(parts: list[Bounds]) -> Bounds:
-    sure = _intersection([p.sure for p in parts])
+    sure = intersection([p.sure for p in parts])
     if all(p.exact for p in parts):
         return Bounds.exactly(sure)
-    return Bounds.between(sure, _intersection([p.maybe for p in parts]))
+    return Bounds.between(sure, intersection([p.maybe for p in parts]))
 
 
 def _or(parts: list[Bounds]) -> Bounds:
-    sure = _union([p.sure for p in parts])
+    sure = union([p.sure for p in parts])
     if all(p.exact for p in parts):
         return Bounds.exactly(sure)
-    return Bounds.between(sure, _union([p.maybe for p in parts]))
-
-
-def _intersection(parts: list[BitMap]) -> BitMap:
-    first, *others = sorted(parts, key=len)
-    out = first
-    for part in others:
-        if not out:
-            break
-        out = out & part
-    return out
-
-
-def _union(parts: list[BitMap]) -> BitMap:
-    if len(parts) == 1:
-        return parts[0]
-    return BitMap.union(*parts) if parts else _EMPTY
+    return Bounds.between(sure, union([p.maybe for p in parts]))
 
 
 def _leaf(leaf: Leaf, space: SpaceView) -> Bounds:
     segments = space.serving(leaf.column)
     if not segments:
-        return Bounds.between(_EMPTY, space.visible)
+        return Bounds.between(EMPTY, space.visible)
     posted = _postings(leaf.true, leaf, segments, space)
     unposted = space.unposted(leaf.column.id)
     if unposted is None:
@@ -230,11 +194,11 @@ def _postings(wanted: ValueSet, leaf: Leaf, segments: list[Segment], space: Spac
         sure_parts += segment.select(column, ranges.sure)[1] if many is None else [many]
         if ranges.maybe:
             maybe_parts += segment.select(column, ranges.maybe)[1]
-    sure = _union(sure_parts)
-    bounds = Bounds.between(sure, _union([sure, *maybe_parts])) if maybe_parts else Bounds.exactly(sure)
+    sure = union(sure_parts)
+    bounds = Bounds.between(sure, union([sure, *maybe_parts])) if maybe_parts else Bounds.exactly(sure)
     if not wanted.complement and not wanted.nulls:
         return bounds
-    nulls = _union([bits for s in segments if (bits := s.lookup(column, None)) is not None])
+    nulls = union([bits for s in segments if (bits := s.lookup(column, None)) is not None])
     if wanted.complement:
         bounds = _less(space.visible - nulls, bounds)
     return _or([bounds, Bounds.exactly(nulls)]) if wanted.nulls else bounds

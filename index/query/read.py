@@ -1,4 +1,4 @@
-"""The matching rows of a selection as Arrow tables, in the order of path and position."""
+"""The matching rows of a selection as Arrow tables, in the order of path and position or of columns."""
 
 from __future__ import annotations
 
@@ -7,24 +7,31 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from tailbit.errors import UsageError
+from tailbit.index.query.order import in_order_of, sort_keys
 from tailbit.index.query.selection import Selection
-from tailbit.tables.model import Column
-from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.model import FileSlice
+from tailbit.tables.parquet.rows import Positions, fetch_files
 
 
 def stream(
-    selection: Selection, columns: Sequence[str] | None = None, limit: int | None = None
+    selection: Selection,
+    columns: Sequence[str] | None = None,
+    limit: int | None = None,
+    order_by: Sequence[str] | None = None,
+    offset: int = 0,
 ) -> tuple[pa.Schema, Iterator[pa.Table]]:
-    """The schema and the matching rows, a table per row group; `columns` and `limit` as in `Answer.read`.
+    """The schema and the matching rows, batch by batch; arguments as in `Answer.read`.
 
-    Memory: a row group and all positions.
+    Memory: a batch for each core and all positions; with `order_by` as `order` says.
 
     Raises:
         UnknownColumnError: no such column.
-        UsageError: `limit` is below zero, or no column is named, or the table has none.
+        ColumnTypeError: a column to order by whose type has no order.
+        UsageError: `limit` or `offset` is below zero, or no column is named, or the table has none.
     """
-    if limit is not None and limit < 0:
-        raise UsageError(reason=f"limit {limit} is below zero", hint="Give a limit of 0 or more.")
+    for name, number in (("limit", limit), ("offset", offset)):
+        if number is not None and number < 0:
+            raise UsageError(reason=f"{name} {number} is below zero", hint=f"Give a {name} of 0 or more.")
     wanted = list(selection.schema.columns)
     if columns is not None:
         wanted = list({c.id: c for c in map(selection.schema.resolve, columns)}.values())
@@ -33,18 +40,31 @@ def stream(
         raise UsageError(reason=f"the table has no columns at version {selection.version}", hint=hint)
     if not wanted:
         raise UsageError(reason="no columns are named", hint="Name one, or give none for all.")
+    keys = None if order_by is None else sort_keys(selection.schema, order_by)
     schema = pa.schema([field.with_nullable(True) for field in selection.schema.arrow(wanted)])
-    return schema, (t.rename_columns(schema.names).cast(schema) for t in _rows(selection, wanted, limit))
+
+    def tables() -> Iterator[pa.Table]:
+        if limit == 0:
+            return
+        if keys is not None:
+            found = in_order_of(selection.storage, selection.hits(), keys, wanted, offset, limit)
+        else:
+            found = fetch_files(selection.storage, _between(selection, offset, limit), wanted)
+        for table in found:
+            yield table.rename_columns(schema.names).cast(schema)
+
+    return schema, tables()
 
 
-def _rows(selection: Selection, columns: Sequence[Column], limit: int | None) -> Iterator[pa.Table]:
-    """Matching rows per row group, columns named by id."""
-    if limit == 0:
-        return
-    left = limit
+def _between(selection: Selection, offset: int, limit: int | None) -> Iterator[tuple[FileSlice, Positions]]:
+    """Matching positions less the first `offset`, at most `limit`; the rows left out are not read."""
+    skip, left = offset, limit
     for hit in selection.hits():
-        at = hit.positions if left is None else hit.positions[:left]
-        yield from fetch(selection.storage, hit.slice_, columns, at)
+        at = hit.positions[skip:]
+        skip = max(0, skip - len(hit.positions))
+        at = at if left is None else at[:left]
+        if len(at):
+            yield hit.slice_, at
         left = None if left is None else left - len(at)
         if left == 0:
             return

@@ -29,7 +29,7 @@ from pyroaring import BitMap
 
 from tailbit.index.keys import widens
 from tailbit.index.kinds.bitmap_index.segment import Segment
-from tailbit.index.predicate.tree import Leaf
+from tailbit.index.predicate.tree import Computed, Leaf
 from tailbit.index.predicate.truth import partition_values_match
 from tailbit.once import once
 from tailbit.tables.cache import Cache
@@ -72,7 +72,7 @@ class _Leaves:
     """
 
     texts: pa.Array
-    held: Cache[Leaf, BitMap] = field(default_factory=lambda: Cache(_LEAVES))
+    held: Cache[Leaf | Computed, tuple[BitMap, BitMap]] = field(default_factory=lambda: Cache(_LEAVES))
 
 
 @dataclass(eq=False)
@@ -170,21 +170,30 @@ class SpaceView:
             return None
         return self.visible & claims(self.bases[missing], self.rows[missing])
 
-    def where_partition(self, leaf: Leaf) -> BitMap:
-        """The claims of the files whose partition value makes a leaf TRUE.
+    def where_partition(self, leaf: Leaf | Computed) -> BitMap:
+        """The claims of the files whose value of one partition column makes a leaf TRUE.
 
         Cost: one judgement of the distinct texts of the row space, once per leaf.
         """
-        return self._leaves_of(leaf.column.physical[0]).held.get(leaf, lambda: (self._judged(leaf), 1))
+        return self._where(leaf)[0]
 
-    def _judged(self, leaf: Leaf) -> BitMap:
-        codes, texts = self.partitions.of(leaf.column.physical[0])
+    def raising_partition(self, leaf: Leaf | Computed) -> BitMap:
+        """The claims of the files whose value of one partition column makes a leaf raise."""
+        return self._where(leaf)[1]
+
+    def _where(self, leaf: Leaf | Computed) -> tuple[BitMap, BitMap]:
+        assert leaf.column is not None
+        physical = leaf.column.physical[0]
+        return self._leaves_of(physical).held.get(leaf, lambda: (self._judged(leaf, physical), 1))
+
+    def _judged(self, leaf: Leaf | Computed, physical: str) -> tuple[BitMap, BitMap]:
+        codes, texts = self.partitions.of(physical)
         mine = codes[self.files]
-        good = np.zeros(len(texts), dtype=bool)
         used = np.unique(mine)
-        good[used] = partition_values_match(leaf, [texts[code] for code in used.tolist()])
-        keep = good[mine]
-        return claims(self.bases[keep], self.rows[keep])
+        judged = np.zeros((2, len(texts)), dtype=bool)
+        judged[:, used] = partition_values_match(leaf, [texts[code] for code in used.tolist()])
+        true, raised = judged[:, mine]
+        return claims(self.bases[true], self.rows[true]), claims(self.bases[raised], self.rows[raised])
 
     def _leaves_of(self, physical: str) -> _Leaves:
         """What is known of a column's conditions; of another version, where every file has the same value."""

@@ -2,19 +2,27 @@
 
 Input: SQL text, a schema, the session time zone. Output: a tree of `tailbit.index.predicate.tree`, or a
 PredicateError that names what is not read. Nothing is approximated: a construct that cannot be had exactly is
-refused.
+refused. What sets of one column's values can say becomes a leaf, which the log's statistics and ranges of
+keys are asked for; the rest is computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from tailbit.index.expression.build import NotRead
+from tailbit.index.expression.build import is_null as null_of
+from tailbit.index.expression.patterns import like_prefix
+from tailbit.index.expression.show import show
+from tailbit.index.expression.tree import Call, Expression, Ref, columns_in
 from tailbit.index.predicate.tree import (
     Compare,
+    Computed,
     Constant,
+    Interval,
     Leaf,
     Node,
     ValueSet,
@@ -35,24 +43,17 @@ from tailbit.index.sql.comparisons import (
     membership,
 )
 from tailbit.index.sql.constant_comparisons import compared_constants, constant_in
-from tailbit.index.sql.literals import Literal
+from tailbit.index.sql.expressions import COMPARISONS, ExpressionReader, chain
 from tailbit.index.sql.operands import Operand, OperandReader, Tree
-from tailbit.index.sql.text import FLATTEN, parse_predicate, refuse
+from tailbit.index.sql.refusals import refuse
+from tailbit.index.sql.text import FLATTEN, parse_predicate
+from tailbit.index.values.literals import Literal
 from tailbit.tables.model import Column
 from tailbit.tables.schema import Schema
 from tailbit.tables.time_zones import check_zone
 
 __all__ = ["bind", "parse_predicate"]
 
-_OPERATORS = {
-    "EQ": "=",
-    "NEQ": "<>",
-    "LT": "<",
-    "LTE": "<=",
-    "GT": ">",
-    "GTE": ">=",
-    "NullSafeEQ": "<=>",
-}
 _SHOWN = 8
 """Constants of a list that a leaf's text shows."""
 _DEEPEST = 150
@@ -105,89 +106,117 @@ class _Binder:
     def __init__(self, operands: OperandReader, zone: str) -> None:
         self.operands = operands
         self.zone = zone
+        self.expressions = ExpressionReader(operands, zone)
         self.kinds: dict[str, Callable[[Any], Node]] = {
             "Paren": lambda e: self.node(e.this),
-            "And": lambda e: all_of(self.node(part) for part in _chain(e)),
-            "Or": lambda e: any_of(self.node(part) for part in _chain(e)),
+            "And": lambda e: all_of(self.node(part) for part in chain(e)),
+            "Or": lambda e: any_of(self.node(part) for part in chain(e)),
             "Not": lambda e: negate(self.node(e.this)),
             "Is": self.is_condition,
             "In": self.membership,
             "Between": self.between,
-            "NullSafeNEQ": lambda e: negate(self.compare(e, e.this, "<=>", e.expression)),
-            "Column": self.truth_of_operand,
-            "Dot": self.truth_of_operand,
-            "Boolean": self.truth_of_operand,
-            "Null": self.truth_of_operand,
-            "Cast": self.truth_of_operand,
-            "TryCast": self.truth_of_operand,
+            **dict.fromkeys(("Like", "ILike", "RegexpLike", "Escape"), self.like),
         }
 
     def node(self, e: Tree) -> Node:
         """The node of a condition."""
         name = type(e).__name__
-        if name in _OPERATORS:
-            return self.compare(e, e.this, _OPERATORS[name], e.expression)
-        if name not in self.kinds:
-            shown = e.name if name == "Anonymous" else e.key.upper()
-            self.operands.refuse(f"{shown} is not read as a condition", e)
-        return self.kinds[name](e)
+        if name in COMPARISONS:
+            left, right = self.expressions.side(e.this), self.expressions.side(e.expression, right=True)
+            if name == "NullSafeNEQ":
+                return negate(self.compare(e, left, "<=>", right))
+            return self.compare(e, left, COMPARISONS[name], right)
+        return self.kinds[name](e) if name in self.kinds else self.condition(self.expressions.read(e), e)
 
-    def compare(self, e: Tree, left: Tree, op: str, right: Tree, padded: bool = True) -> Node:
+    def condition(self, found: Expression, e: Tree) -> Node:
+        """An expression as a condition."""
+        if isinstance(found, Literal) and found.type.name in ("boolean", "void"):
+            return Constant(None if found.value is None else bool(found.value))
+        if found.type.name != "boolean":
+            self.operands.refuse(f"a {found.type} is not a condition", e, "Compare it with something.")
+        if isinstance(found, Ref):
+            return Leaf(found.column, ValueSet.points([True]), ValueSet.points([False]), found.column.label)
+        for column in columns_in(found):
+            self.operands.comparable(column)
+        if not columns_in(found):
+            self.operands.refuse(f"{show(found)} raises for every row", e)
+        return Computed(found, show(found))
+
+    def compare(self, e: Tree, left: Expression, op: str, right: Expression, padded: bool = True) -> Node:
         """A comparison of two operands; `padded`: a CHAR column and a constant are made equally long."""
-        a, b = self.operands.read(left), self.operands.read(right)
+        why: Incomparable | None = None
+        if not isinstance(left, Call) and not isinstance(right, Call):
+            try:
+                return self._compare(_operand(left), op, _operand(right), padded)
+            except Incomparable as wrong:
+                why = wrong
+            except (ValueError, OverflowError) as wrong:
+                self.operands.refuse(str(wrong), e)
         try:
-            if isinstance(a, Column):
-                if isinstance(b, Column):
-                    common = comparable_type(self.operands.comparable(a), self.operands.comparable(b))
-                    return Compare(a, op, b, common)
-                text = f"{a.label} {op} {self.operands.show(right)}"
-                type_ = self.operands.comparable(a).type
-                type_ = type_ if padded else replace(type_, char_length=0)
-                return _leaf(a, comparison(type_, op, b, self.zone), text)
-            if isinstance(b, Column):
-                text = f"{b.label} {MIRRORED[op]} {self.operands.show(left)}"
-                truth = comparison(self.operands.comparable(b).type, MIRRORED[op], a, self.zone)
-                return _leaf(b, truth, text)
-            return Constant(compared_constants(a, op, b, self.zone))
-        except Incomparable as wrong:
-            self.operands.refuse(str(wrong), e, wrong.hint)
+            for side in (left, right):
+                self.expressions.checked(side, e)
+            return self.condition(self.expressions.builder.compare(op, left, right), e)
+        except NotRead as wrong:
+            self.operands.refuse(str(why or wrong), e, why.hint if why else wrong.hint)
         except (ValueError, OverflowError) as wrong:
             self.operands.refuse(str(wrong), e)
+
+    def _compare(self, a: Operand, op: str, b: Operand, padded: bool) -> Node:
+        """A comparison of columns and constants."""
+        if isinstance(a, Column):
+            if isinstance(b, Column):
+                common = comparable_type(self.operands.comparable(a), self.operands.comparable(b))
+                return Compare(a, op, b, common)
+            type_ = self.operands.comparable(a).type
+            type_ = type_ if padded else replace(type_, char_length=0)
+            return _leaf(a, comparison(type_, op, b, self.zone), f"{a.label} {op} {show(b)}")
+        if isinstance(b, Column):
+            truth = comparison(self.operands.comparable(b).type, MIRRORED[op], a, self.zone)
+            return _leaf(b, truth, f"{b.label} {MIRRORED[op]} {show(a)}")
+        return Constant(compared_constants(a, op, b, self.zone))
 
     def between(self, e: Tree) -> Node:
         """BETWEEN is two comparisons, each with its own coercion; Spark fills up nothing for CHAR in it."""
         if e.args.get("symmetric"):
             self.operands.refuse("SYMMETRIC is not Spark's", e)
-        low, high = e.args["low"], e.args["high"]
-        if any(self._is_char(bound) for bound in (low, high)):
+        value, low, high = (self.expressions.side(e.args[part]) for part in ("this", "low", "high"))
+        if any(isinstance(bound, Ref) and bound.column.type.char_length for bound in (low, high)):
             self.operands.refuse("a CHAR column as a bound of BETWEEN is not read", e, "Write >= and <=.")
-        parts = ((">=", low), ("<=", high))
-        return all_of([self.compare(e, e.this, op, bound, padded=False) for op, bound in parts])
-
-    def _is_char(self, e: Tree) -> bool:
-        operand = self.operands.read(e)
-        return isinstance(operand, Column) and operand.type.char_length > 0
+        return all_of(
+            self.compare(e, value, op, bound, padded=False) for op, bound in ((">=", low), ("<=", high))
+        )
 
     def membership(self, e: Tree) -> Node:
-        """IN a list of constants, all of one type."""
+        """IN a list, all of one type; what is no constant is compared value by value."""
         if not e.expressions:
             self.operands.refuse("IN takes a list of constants, not a query", e)
-        found = [self.operands.read(item) for item in e.expressions]
+        subject = self.expressions.side(e.this)
+        found = [self.expressions.side(item, right=True) for item in e.expressions]
         listed = [item for item in found if isinstance(item, Literal)]
-        if len(listed) != len(found):
-            self.operands.refuse("IN takes constants", e, "Write x = a OR x = b for columns.")
-        subject = self.operands.read(e.this)
+        if len(listed) < len(found) or isinstance(subject, Call):
+            return self.condition(self.expressions.read(e), e)
         try:
             if isinstance(subject, Literal):
                 return Constant(constant_in(subject, listed, self.zone))
-            truth = membership(self.operands.comparable(subject).type, listed, self.zone)
+            column = self.operands.comparable(subject.column)
+            truth = membership(column.type, listed, self.zone)
         except Incomparable as wrong:
+            if isinstance(subject, Ref) and subject.column.type.char_length == 0:
+                return self._computed_membership(e, wrong)
             self.operands.refuse(str(wrong), e, wrong.hint)
         except (ValueError, OverflowError) as wrong:
             self.operands.refuse(str(wrong), e)
-        shown = [self.operands.show(item) for item in e.expressions[:_SHOWN]]
+        shown = [show(item) for item in listed[:_SHOWN]]
         shown += ["..."] if len(found) > _SHOWN else []
-        return _leaf(subject, truth, f"{subject.label} IN ({', '.join(shown)})")
+        return _leaf(column, truth, f"{column.label} IN ({', '.join(shown)})")
+
+    def _computed_membership(self, e: Tree, why: Incomparable) -> Node:
+        try:
+            return self.condition(self.expressions.kinds["In"](e), e)
+        except NotRead:
+            self.operands.refuse(str(why), e, why.hint)
+        except (ValueError, OverflowError) as wrong:
+            self.operands.refuse(str(wrong), e)
 
     def is_condition(self, e: Tree) -> Node:
         """IS NULL of anything; IS TRUE and IS FALSE of a condition."""
@@ -197,25 +226,65 @@ class _Binder:
             return is_true(found if e.expression.this else negate(found))
         if kind != "Null":
             self.operands.refuse(f"IS {e.expression.key.upper()} is not read", e)
-        if type(subject).__name__ not in _OPERANDS:
+        if type(subject).__name__ in self.kinds or type(subject).__name__ in COMPARISONS:
             return is_null(self.node(subject))
-        operand = self.operands.read(subject)
-        if isinstance(operand, Literal):
-            return Constant(operand.value is None)
-        return Leaf(operand, NULL, NULL.inverse(), f"{operand.label} IS NULL")
+        value = self.expressions.read(subject)
+        if isinstance(value, Literal):
+            return Constant(value.value is None)
+        if isinstance(value, Ref):
+            return Leaf(value.column, NULL, NULL.inverse(), f"{value.column.label} IS NULL")
+        return self.condition(null_of(value), e)
 
-    def truth_of_operand(self, e: Tree) -> Node:
-        """A boolean column or constant as a condition."""
-        operand: Operand = self.operands.read(e)
-        if isinstance(operand, Literal) and operand.type.name in ("boolean", "void"):
-            return Constant(None if operand.value is None else bool(operand.value))
-        if isinstance(operand, Literal) or operand.type.name != "boolean":
-            self.operands.refuse(f"a {operand.type} is not a condition", e, "Compare it with something.")
-        assert isinstance(operand, Column)
-        return Leaf(operand, ValueSet.points([True]), ValueSet.points([False]), operand.label)
+    def like(self, e: Tree) -> Node:
+        """LIKE and its kin: a range of texts where the pattern is one text or the beginning of texts."""
+        try:
+            value, patterns, whole, name, escape, negated = self.expressions.parts_of_like(e)
+        except NotRead as wrong:
+            self.operands.refuse(str(wrong), e, wrong.hint)
+        if len(patterns) > 1:
+            parts = [self._like(e, value, pattern, name, escape) for pattern in patterns]
+            parts = [negate(part) for part in parts] if negated else parts
+            return all_of(parts) if whole else any_of(parts)
+        found = self._like(e, value, patterns[0], name, escape)
+        return negate(found) if negated else found
+
+    def _like(self, e: Tree, value: Expression, pattern: Tree, name: str, escape: str) -> Node:
+        wanted = self.expressions.read(pattern)
+        try:
+            expression = self.expressions.one_like(value, wanted, name, escape)
+        except NotRead as wrong:
+            self.operands.refuse(str(wrong), e, wrong.hint)
+        except (ValueError, OverflowError) as wrong:
+            self.operands.refuse(str(wrong), e)
+        plain = isinstance(value, Ref) and value.column.type.name == "string" and name in ("Like", "Escape")
+        if not plain or not isinstance(wanted, Literal) or not isinstance(wanted.value, bytes):
+            return self.condition(expression, e)
+        assert isinstance(value, Ref)
+        return _range(value.column, wanted.value.decode(), escape, show(expression)) or self.condition(
+            expression, e
+        )
 
 
-_OPERANDS = ("Column", "Dot", "Literal", "Null", "Boolean", "Neg", "Cast", "TryCast")
+def _range(column: Column, pattern: str, escape: str, text: str) -> Leaf | None:
+    """LIKE as a range of texts; None where the pattern has other wildcards than one at its end."""
+    found = like_prefix(pattern, escape)
+    if found is None:
+        return None
+    start = found[0].encode()
+    if not found[1]:
+        true = ValueSet.points([start])
+    elif not start:
+        true = ValueSet(complement=True)
+    else:
+        # No byte of UTF-8 is the greatest, so all texts that begin so are below this one.
+        beyond = start[:-1] + bytes([start[-1] + 1])
+        true = ValueSet.of([Interval(start, True, beyond, False)])
+    return Leaf(column, true, true.others(), text)
+
+
+def _operand(side: Expression) -> Operand:
+    assert not isinstance(side, Call)
+    return side.column if isinstance(side, Ref) else side
 
 
 def _leaf(column: Column, truth: Truth, text: str) -> Node:
@@ -228,14 +297,3 @@ def _bare(e: Tree) -> Tree:
     while type(e).__name__ == "Paren":
         e = e.this
     return e
-
-
-def _chain(e: Tree) -> Iterator[Tree]:
-    """The operands of a chain of one connective, left to right; the parser nests them to the left."""
-    kind, rest = type(e), []
-    at = e
-    while type(at) is kind:
-        rest.append(at.expression)
-        at = at.this
-    yield at
-    yield from reversed(rest)

@@ -14,11 +14,11 @@ from typing import Any
 
 from tailbit.index.keys import Value, is_textual, key_type_of, scale_of
 from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet
-from tailbit.index.sql.casts import cast, round_half_up
 from tailbit.index.sql.char_padding import where_compared, where_in
-from tailbit.index.sql.coercion import compared_type, membership_type
-from tailbit.index.sql.datetimes import start_of_day
-from tailbit.index.sql.literals import WHOLE, Literal
+from tailbit.index.values.casts import cast, round_half_up
+from tailbit.index.values.coercion import compared_type, membership_type
+from tailbit.index.values.datetimes import start_of_day
+from tailbit.index.values.literals import WHOLE, Literal
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.time_zones import fixed_offset

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tailbit.index.predicate.value_sets import Interval, ValueSet
-from tailbit.index.sql.casts import cast
-from tailbit.index.sql.coercion import compared_type, membership_type
 from tailbit.index.sql.comparisons import MIRRORED, Incomparable, comparison, is_rounded
-from tailbit.index.sql.literals import Literal
+from tailbit.index.values.casts import cast
+from tailbit.index.values.coercion import compared_type, membership_type
+from tailbit.index.values.literals import Literal
 
 
 def compared_constants(left: Literal, op: str, right: Literal, zone: str) -> bool | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from tailbit.index.model import key_type_of_column
-from tailbit.index.sql import literals
-from tailbit.index.sql.casts import cast
-from tailbit.index.sql.literals import WHOLE, Literal
-from tailbit.index.sql.text import ParsedPredicate, WrittenConstant, refuse
+from tailbit.index.sql.refusals import refuse
+from tailbit.index.sql.text import FUNCTION, ParsedPredicate, WrittenConstant
+from tailbit.index.values import literals
+from tailbit.index.values.literals import Literal
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import Schema
 
@@ -32,10 +32,8 @@ _TYPES = {
     "TIMESTAMPLTZ": "timestamp",
     "TIMESTAMPNTZ": "timestamp_ntz",
 }
-_TYPED = ("date", "timestamp", "timestamp_ntz")
 _PREFIXES = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
 _LONGEST = max(map(len, _PREFIXES))
-_SHOWN = 40
 
 
 class OperandReader:
@@ -50,12 +48,18 @@ class OperandReader:
         """Raise a PredicateError at the place of an expression."""
         refuse(self.parsed.text, reason, None if at is None else self.place(at), hint)
 
+    def refuse_at(self, reason: str, at: int, hint: str | None = None) -> NoReturn:
+        """Raise a PredicateError at a place of the text."""
+        refuse(self.parsed.text, reason, at, hint)
+
     def place(self, node: Tree) -> int | None:
         """Where an expression begins in the text: the first place that a part of it has; None without one."""
         known = []
         for part in node.walk():
             if type(part).__name__ == "Literal" and (constant := self.constant(part)):
                 known.append(constant.at)
+            elif type(part).__name__ == "Anonymous" and (called := function_of(part)) is not None:
+                known.append(called[0])
             elif (start := part.meta.get("start")) is not None:
                 known.append(int(start))
         return min(known, default=None)
@@ -82,27 +86,7 @@ class OperandReader:
             return Literal(literals.VOID, None)
         if name == "Boolean":
             return Literal(literals.BOOLEAN, bool(node.this), True)
-        if name == "Neg":
-            return self._negative(node)
-        if name in ("Cast", "TryCast"):
-            return self._cast(node)
-        self._unknown(node)
-
-    def show(self, node: Tree) -> str:
-        """A constant as text, for people; long ones are cut."""
-        name = type(node).__name__
-        constant = self.constant(node)
-        if constant is not None:
-            quoted = constant.text.replace("'", "''")
-            text = f"'{quoted}'" if constant.kind == "string" else constant.text
-            return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 4]}...'"
-        if name == "Paren":
-            return self.show(node.this)
-        if name == "Neg":
-            return f"-{self.show(node.this)}"
-        if name in ("Cast", "TryCast"):
-            return f"{self.type_of(node.args['to'])} {self.show(node.this)}"
-        return str(node.this).upper() if name == "Boolean" else "NULL"
+        self.unknown(node)
 
     def comparable(self, column: Column) -> Column:
         """The column, if its values can be compared.
@@ -113,10 +97,9 @@ class OperandReader:
         key_type_of_column(column, reason="it can only be asked for IS [NOT] NULL")
         return column
 
-    def _unknown(self, node: Tree) -> NoReturn:
-        name = type(node).__name__
-        shown = node.name if name == "Anonymous" else node.key.upper()
-        self.refuse(f"{shown} is not read as part of a comparison", node)
+    def unknown(self, node: Tree) -> NoReturn:
+        """Refuse an expression by its name."""
+        self.refuse(f"{node.key.upper()} is not read", node)
 
     def _parts(self, node: Tree) -> tuple[str, ...]:
         if type(node).__name__ == "Dot":
@@ -139,37 +122,19 @@ class OperandReader:
             self.refuse(str(wrong), node)
         return Literal(found.type, found.value) if constant.plus else found
 
-    def _negative(self, node: Tree) -> Literal:
+    def negative_number(self, node: Tree) -> Literal | None:
+        """The constant of a number behind a minus sign; None where the sign is an operation."""
         constant = self.constant(node.this)
         if constant is not None and constant.kind == "number" and not constant.plus:
             return self._literal(node.this, negative=True)
-        found = self.read(node.this)
-        if isinstance(found, Column) or found.type.name in ("string", "binary", "boolean", *_TYPED):
-            self.refuse("a sign in front of something that is not a number", node)
-        if found.value is None:
-            return found
-        assert isinstance(found.value, (int, float))
-        value = -found.value + 0.0 if isinstance(found.value, float) else -found.value
-        if found.type.name in WHOLE and value > WHOLE[found.type.name][1]:
-            self.refuse(f"{value} is out of the range of {found.type}", node)
-        return Literal(found.type, value)
+        return None
 
-    def _cast(self, node: Tree) -> Operand:
-        if node.args.get("safe"):
-            self.refuse("TRY_CAST is not read", node, "Write CAST, or NULL where the value does not fit.")
+    def cast_to(self, node: Tree) -> DataType:
+        """The type that a cast gives, which is written as CAST or TRY_CAST, or before a string."""
         to = self.type_of(node.args["to"])
-        found = self.read(node.this)
-        if isinstance(found, Column):
-            if found.type == to:
-                return found
-            hint = "Compare the column itself, and cast the constant."
-            self.refuse(f"CAST of a column to {to} is not read", node, hint)
         if type(node).__name__ == "Cast" and not self._is_typed_literal(node):
             self.refuse(f"{to} as a function or prefix is not read", node, "Write CAST(... AS ...).")
-        try:
-            return cast(found, to, self.zone)
-        except (ValueError, OverflowError) as wrong:
-            self.refuse(str(wrong), node)
+        return to
 
     def _is_typed_literal(self, node: Tree) -> bool:
         """Whether a constant stands right behind the name of its type."""
@@ -188,6 +153,15 @@ class OperandReader:
         elif name in _TYPES and not sizes:
             return DataType(_TYPES[name])
         self.refuse(f"a cast to {name} is not read", node)
+
+
+def function_of(node: Tree) -> tuple[int, str] | None:
+    """The place and name of the function that a call names; None where it names none."""
+    text = str(node.this)
+    if not text.startswith(FUNCTION):
+        return None
+    place, _, name = text.removeprefix(FUNCTION).partition("__")
+    return int(place), name
 
 
 def word_before(text: str, end: int) -> str:

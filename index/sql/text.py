@@ -13,10 +13,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
-from tailbit.errors import PredicateError
-from tailbit.index.sql.literals import string
+from tailbit.index.sql.refusals import refuse
+from tailbit.index.sql.words import (
+    BEFORE_A_NAME,
+    BEFORE_A_SIGN,
+    BEHIND_A_FIELD,
+    BEHIND_A_NAME,
+    CAST_TYPES,
+    COMPARED,
+    LIKE,
+    NO_FUNCTIONS,
+    VALUES,
+)
+from tailbit.index.values.literals import string
 
 Token = Any
 """A token of sqlglot."""
@@ -35,26 +46,17 @@ The three alternatives, any number of times in any order:
   it: Spark nests comments, so that the comment would end elsewhere.
 """
 
-_BEFORE_A_SIGN = frozenset("EQ NEQ LT LTE GT GTE NULLSAFE_EQ L_PAREN COMMA BETWEEN AND OR NOT DASH".split())
-
-_COMPARED = frozenset("EQ NEQ LT LTE GT GTE NULLSAFE_EQ".split())
-_BEFORE_A_NAME = _COMPARED | frozenset("L_PAREN COMMA BETWEEN AND OR NOT DOT".split())
-_BEHIND_A_NAME = _COMPARED | frozenset("R_PAREN COMMA AND OR IS IN BETWEEN DOT".split())
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_VALUES = ("NULL", "TRUE", "FALSE")
-
 FLATTEN = "Flatten it: AND and OR take any number of conditions, IN any list."
 
 _GRAMMAR = (
-    "Spark SQL text over columns and literals: = <> < <= > >= <=> IN BETWEEN IS NULL AND OR NOT; "
+    "Spark SQL text over columns and literals: = <> < <= > >= <=> IN BETWEEN LIKE IS NULL AND OR NOT, "
+    "arithmetic, CASE, CAST and the functions of docs/functions.md; "
     "a column named like one of these words stands in backticks: `not`."
 )
 
-CAST_TYPES = frozenset(
-    "TINYINT BYTE SMALLINT SHORT INT INTEGER BIGINT LONG FLOAT REAL DOUBLE DECIMAL DEC NUMERIC STRING BINARY "
-    "BOOLEAN DATE TIMESTAMP TIMESTAMP_LTZ TIMESTAMP_NTZ".split()
-)
-"""The names of types that a cast may give."""
+FUNCTION = "f__"
+"""Before the place and the name of a function in the tree."""
 
 Kind = Literal["number", "string", "hex"]
 
@@ -79,13 +81,6 @@ class ParsedPredicate:
     text: str
     tree: Any
     constants: tuple[WrittenConstant, ...]
-
-
-def refuse(text: str, reason: str, at: int | None = None, hint: str | None = None) -> NoReturn:
-    """Raise a PredicateError with the place in the text (characters from 1) and what to write instead."""
-    place = "" if at is None else f" at character {at + 1}"
-    fields = {"hint": hint} if hint else {}
-    raise PredicateError(predicate=text, reason=f"{reason}{place}", **fields)
 
 
 @lru_cache(maxsize=512)
@@ -177,8 +172,12 @@ class _Reader:
                 refuse(self.text, ":: is not read", token.start, "Write CAST(... AS ...).")
             elif self._is_name(token, out):
                 out.append(self._name(token))
+            elif self._is_function(token, out):
+                out.append(self._function(token))
             elif token.text.upper() == "IF" and self._is_word(token):
-                refuse(self.text, "IF is not read", token.start)
+                refuse(self.text, "IF is not read", token.start, "Write if(condition, value, other).")
+            elif token.text.upper() == "XOR" and self._is_word(token):
+                refuse(self.text, "XOR is not Spark's", token.start, "Write a <> b of two conditions.")
             elif kind == self.types.ALIAS:
                 out.append(self._before_a_type(token))
             else:
@@ -218,9 +217,11 @@ class _Reader:
         leads = self._leads_a_name(before)
         word = self.text[token.start : token.end + 1].upper()
         is_field = bool(before) and before[-1].token_type == self.types.DOT
-        if not leads or (word in _VALUES and not is_field):
+        if not leads or (word in VALUES and not is_field):
             return False
-        return self._ends_a_name(_COMPARED if word == "NOT" and not is_field else _BEHIND_A_NAME)
+        if word == "NOT" and not is_field:
+            return self._ends_a_name(COMPARED)
+        return self._ends_a_name(BEHIND_A_NAME if word in NO_FUNCTIONS else BEHIND_A_FIELD)
 
     def _leads_a_name(self, before: list[Token]) -> bool:
         """Whether a column or field may stand behind these tokens; behind IS NOT only UNKNOWN does."""
@@ -231,7 +232,7 @@ class _Reader:
             return bool(ahead == self.types.DISTINCT)
         if last == self.types.NOT and ahead == self.types.IS:
             return False
-        return last.name in _BEFORE_A_NAME
+        return last.name in BEFORE_A_NAME
 
     def _is_word(self, token: Token) -> bool:
         return _WORD.fullmatch(self.text, token.start, token.end + 1) is not None
@@ -240,11 +241,27 @@ class _Reader:
         """Whether what follows the token at hand may follow a name; of NOT only NOT IN and NOT BETWEEN."""
         ahead = self._peek()
         if ahead is None:
-            return followers is not _COMPARED
-        if ahead.token_type == self.types.NOT and followers is not _COMPARED:
+            return followers is not COMPARED
+        if ahead.token_type == self.types.NOT and followers is not COMPARED:
             behind = self.tokens[self.at + 2] if self.at + 2 < len(self.tokens) else None
-            return behind is not None and behind.token_type in (self.types.IN, self.types.BETWEEN)
+            return behind is not None and behind.token_type.name in ("IN", "BETWEEN", *LIKE)
         return ahead.token_type.name in followers
+
+    def _is_function(self, token: Token, before: list[Token]) -> bool:
+        """Whether a word stands before a parenthesis and neither is a keyword nor names a type or field."""
+        ahead = self._peek()
+        if ahead is None or ahead.token_type != self.types.L_PAREN or not self._is_word(token):
+            return False
+        if before and before[-1].token_type in (self.types.ALIAS, self.types.DOT):
+            return False
+        word, inner = token.text.upper(), self.tokens[self.at + 2 : self.at + 3]
+        special = word == "TRIM" and inner and inner[0].text.upper() in ("BOTH", "LEADING", "TRAILING")
+        return word not in NO_FUNCTIONS and not special
+
+    def _function(self, token: Token) -> Token:
+        """The name of a function together with its place: sqlglot then makes nothing else of the call."""
+        name = f"{FUNCTION}{token.start}__{self.text[token.start : token.end + 1]}"
+        return type(token)(self.types.VAR, name, token.line, token.col, token.start, token.end, [])
 
     def _name(self, token: Token) -> Token:
         raw = self.text[token.start : token.end + 1]
@@ -302,11 +319,12 @@ class _Reader:
         return self._constant(WrittenConstant("number", raw, start, plus), token, token)
 
     def _signed(self, plus: Token) -> Token:
-        """A number behind a plus sign; other uses of the sign are arithmetic."""
+        """A number behind a plus sign, or the sign itself between two operands."""
         before = self.tokens[self.at - 1] if self.at else None
+        if before is not None and before.token_type.name not in BEFORE_A_SIGN:
+            return plus
         self.at += 1
         ahead = self.tokens[self.at] if self.at < len(self.tokens) else None
-        unary = before is None or before.token_type.name in _BEFORE_A_SIGN
-        if not unary or ahead is None or ahead.token_type != self.types.NUMBER:
-            refuse(self.text, "arithmetic (+) is not read", plus.start)
+        if ahead is None or ahead.token_type != self.types.NUMBER:
+            refuse(self.text, "a plus sign in front of something that is not a number", plus.start)
         return self._number(ahead.start, plus=True)

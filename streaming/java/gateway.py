@@ -16,7 +16,11 @@ from tailbit.errors import EnvironmentError_
 
 _NOISE = ("WARNING: Using incubator modules",)
 _TRACEBACK = "Traceback (most recent call last):"
+_DURING = "During handling of the above exception"
 _IDLE_WORKER = "pyspark/daemon.py"
+_CALLS_BACK = "local_connect_and_auth"
+"""Where a Python worker calls back the JVM that started it. It fails where that one has gone or given up, and
+then the JVM says why."""
 
 
 class JavaErrors:
@@ -37,11 +41,15 @@ class JavaErrors:
 
     def _pass_on(self) -> None:
         with os.fdopen(self._read, encoding="utf-8", errors="replace") as lines:
-            for text in paragraphs(lines):
-                self.last = text.strip().rpartition("\n")[2] or self.last
-                if not self._hushed and not is_noise(text):
+            for text in without_noise(self._remembered(paragraphs(lines))):
+                if not self._hushed:
                     sys.stderr.write(text)
                     sys.stderr.flush()
+
+    def _remembered(self, pieces: Iterable[str]) -> Iterator[str]:
+        for text in pieces:
+            self.last = text.strip().rpartition("\n")[2] or self.last
+            yield text
 
 
 def paragraphs(lines: Iterable[str]) -> Iterator[str]:
@@ -57,10 +65,20 @@ def paragraphs(lines: Iterable[str]) -> Iterator[str]:
         yield held
 
 
+def without_noise(pieces: Iterable[str]) -> Iterator[str]:
+    """The pieces that a person needs; what joins a traceback that is left out to its cause goes with it."""
+    left_out = False
+    for text in pieces:
+        left_out = is_noise(text) or (left_out and (not text.strip() or text.startswith(_DURING)))
+        if not left_out:
+            yield text
+
+
 def is_noise(text: str) -> bool:
     """Whether a piece says nothing that a person needs to know."""
-    lost_socket = text.startswith(_TRACEBACK) and _IDLE_WORKER in text and "BrokenPipeError" in text
-    return text.startswith(_NOISE) or lost_socket
+    if not text.startswith(_TRACEBACK):
+        return text.startswith(_NOISE)
+    return (_IDLE_WORKER in text and "BrokenPipeError" in text) or _CALLS_BACK in text
 
 
 def launch_java(settings: Mapping[str, str]) -> tuple[Any, JavaErrors]:

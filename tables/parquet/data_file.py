@@ -10,7 +10,8 @@ that calendar differs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import pyarrow as pa
@@ -22,9 +23,10 @@ from tailbit.tables.model import Column
 from tailbit.tables.parquet.decode import Decoder, field_id, find_field
 from tailbit.tables.parquet.file import open_parquet, read_footer, read_leaves
 from tailbit.tables.parquet.int96 import check_int96, int96_leaves
+from tailbit.tables.parquet.layout import Layout, keep_layout, known_layout
 from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
 from tailbit.tables.schema import arrow_type
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Stat, Storage
 
 _CODED = ("string", "binary")
 _CODABLE = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
@@ -52,32 +54,56 @@ def open_data_file(
         UnsafePathError: the path leaves the table.
     """
     path = storage.resolve(slice_path)
-    try:
-        found = storage.stat(path)
-        if found is None:
-            raise DataFileError(file=slice_path, reason="the file is missing")
-        if expect_size is not None and found.size != expect_size:
-            raise DataFileError(
-                file=slice_path, reason=f"it has {found.size} bytes, the log says {expect_size}"
-            )
+    with _named(slice_path):
+        _stat(storage, path, slice_path, expect_size)
         file = open_parquet(storage.open(path), DataFile, coerce_int96_timestamp_unit="us")
         file.path, file.tree = slice_path, parquet_tree(file)
         file = _coding(storage.open(path), file, coded) if coded else file
         file.reopen = partial(storage.open, path)
+    return file
+
+
+def open_layout(storage: Storage, slice_path: str, expect_size: int | None = None) -> Layout:
+    """What the footer of a data file says, checked as `open_data_file` does.
+
+    Cost: one look at the file's state, where this process has read the footer of this state before.
+
+    Raises:
+        DataFileError: as `open_data_file`.
+        UnsafePathError: the path leaves the table.
+    """
+    path = storage.resolve(slice_path)
+    with _named(slice_path):
+        stat = _stat(storage, path, slice_path, expect_size)
+        known = known_layout(storage, path, stat)
+        if known is None:
+            file = open_data_file(storage, slice_path, expect_size)
+            known = keep_layout(storage, path, stat, storage.open(path), file.metadata, file.tree)
+        return known
+
+
+@contextmanager
+def _named(slice_path: str) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError as gone:
         raise DataFileError(file=slice_path, reason="the file is missing") from gone
     except (pa.ArrowException, OSError, ValueError) as wrong:
         raise DataFileError(file=slice_path, reason=f"it is not readable Parquet: {wrong}") from wrong
-    return file
+
+
+def _stat(storage: Storage, path: str, slice_path: str, expect_size: int | None) -> Stat:
+    found = storage.stat(path)
+    if found is None:
+        raise DataFileError(file=slice_path, reason="the file is missing")
+    if expect_size is not None and found.size != expect_size:
+        raise DataFileError(file=slice_path, reason=f"it has {found.size} bytes, the log says {expect_size}")
+    return found
 
 
 def _coding(source: pa.NativeFile, file: DataFile, columns: Sequence[Column]) -> DataFile:
     """The file once more, reading those of the columns as codes that can be; its footer is not read again."""
-    found = {
-        c.id: _find(file.tree, c, file.path)
-        for c in columns
-        if c.type.name in _CODED and not c.type.char_length and len(c.physical) == 1
-    }
+    found = {c.id: find_column(file.tree, c, file.path) for c in columns if may_be_coded(c)}
     leaves = {
         id_: file.metadata.schema.column(steps[0].first).path
         for id_, steps in found.items()
@@ -91,6 +117,11 @@ def _coding(source: pa.NativeFile, file: DataFile, columns: Sequence[Column]) ->
     )
     again.path, again.tree, again.coded = file.path, file.tree, frozenset(leaves)
     return again
+
+
+def may_be_coded(column: Column) -> bool:
+    """Whether a column's type and place let it be read as dictionary codes."""
+    return column.type.name in _CODED and not column.type.char_length and len(column.physical) == 1
 
 
 def _is_codable(metadata: pq.FileMetaData, leaf: int) -> bool:
@@ -134,7 +165,7 @@ def read_columns(
     """
     types = [arrow_type(c.type, c.label) for c in columns]
     try:
-        found = [_find(file.tree, c, file.path) for c in columns]
+        found = [find_column(file.tree, c, file.path) for c in columns]
         leaves = sorted({leaf for steps in found if steps for leaf in steps[-1].leaves})
         table = read_leaves(file, leaves, row_groups, use_threads=False) if leaves else None
         int96 = int96_leaves(file.metadata, leaves)
@@ -164,7 +195,7 @@ def _rows(file: pq.ParquetFile, row_groups: Sequence[int] | None) -> int:
     return sum(file.metadata.row_group(g).num_rows for g in row_groups)
 
 
-def _find(tree: ParquetNode, column: Column, path: str) -> list[ParquetNode] | None:
+def find_column(tree: ParquetNode, column: Column, path: str) -> list[ParquetNode] | None:
     """The fields on the way from the row to a column, the column last; None where the file lacks it.
 
     Raises:

@@ -1,12 +1,13 @@
 """Rows of data files by position: which are visible, and columns at positions.
 
-Input: a file slice. Output: uint64 physical positions, or Arrow tables with columns named by id. Only the row
-groups that hold wanted positions are read, one at a time, so memory is bounded by a row group.
+Input: a file slice. Output: uint64 physical positions, or Arrow tables with columns named by id, in the order
+of positions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +15,20 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.data_file import DataFile, open_data_file, read_columns
+from tailbit.tables.parquet.ahead import in_order
+from tailbit.tables.parquet.data_file import open_data_file, open_layout, read_columns
+from tailbit.tables.parquet.layout import Ints, Layout
+from tailbit.tables.parquet.picked_rows import read_picked
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.storage import Storage
 
 Positions = npt.NDArray[np.uint64]
+
+_BATCH = 16 << 20
+"""Decompressed bytes, as far as they can be told, that are decoded at once."""
+_BATCH_ROWS = 1 << 20
+_PAGE = 20_000
+"""Rows that are taken for a page where a batch is measured; usual writers make such or smaller ones."""
 
 
 def without(positions: Positions, hidden: BitMap | None) -> Positions:
@@ -37,36 +47,94 @@ def visible_positions(rows: int, hidden: BitMap | None) -> Positions:
 def fetch(
     storage: Storage, slice_: FileSlice, columns: Sequence[Column], positions: Positions | None
 ) -> Iterator[pa.Table]:
-    """Tables of `columns` (named by column id) at ascending positions (None: all rows), one per row group."""
+    """Tables of `columns` (named by column id) at ascending positions (None: all rows), in batches.
+
+    Cost and memory: the pages of some 16 MB that hold wanted rows, or one row group, a table.
+
+    Raises:
+        DataFileError: the file is missing, of another size than the log says, or not readable Parquet.
+    """
+    for batch in _batches(storage, slice_, columns, positions):
+        yield batch()
+
+
+def fetch_files(
+    storage: Storage,
+    wanted: Iterable[tuple[FileSlice, Positions | None]],
+    columns: Sequence[Column],
+) -> Iterator[pa.Table]:
+    """`fetch` of one file after the other, as many batches at once as there are cores.
+
+    The order is that of the files and positions. Memory: a batch a core, and one that waits.
+    """
+    return in_order(job for slice_, at in wanted for job in _batches(storage, slice_, columns, at))
+
+
+def _batches(
+    storage: Storage, slice_: FileSlice, columns: Sequence[Column], positions: Positions | None
+) -> Iterator[partial[pa.Table]]:
+    """What gives the tables of a file, each by itself. Cost: one look at the file, if its footer is known."""
+    layout = open_layout(storage, slice_.path, slice_.size)
     stored = [c for c in columns if not c.partition]
-    for _, local, table in row_groups(storage, slice_, stored, positions):
-        picked = table if local is None else table.take(pa.array(local.astype(np.int64)))
-        n = picked.num_rows if stored else (table.num_rows if local is None else len(local))
-        arrays = [
-            partition_array(c, slice_.partition.get(c.physical[0]), n) if c.partition else picked[c.id]
-            for c in columns
-        ]
-        yield pa.table(dict(zip([c.id for c in columns], arrays, strict=True)))
+    for groups in _grouped(layout, positions, len(stored)):
+        yield partial(_batch, storage, slice_, columns, stored, groups)
+
+
+def _grouped(layout: Layout, positions: Positions | None, columns: int) -> Iterator[list[tuple[int, Ints]]]:
+    """Row groups that hold wanted rows, with those rows, as many as make a batch."""
+    starts = layout.starts
+    if positions is None:
+        positions = np.arange(starts[-1], dtype=np.uint64)
+    at = positions.astype(np.int64)
+    cuts = np.searchsorted(at, starts)
+    out: list[tuple[int, Ints]] = []
+    size = rows = 0
+    for group in np.flatnonzero(np.diff(cuts)).tolist():
+        local = at[cuts[group] : cuts[group + 1]] - starts[group]
+        total = int(starts[group + 1] - starts[group])
+        touched = min(total, len(local) * _PAGE)
+        cost = layout.metadata.row_group(group).total_byte_size * touched // total
+        cost = cost * columns // max(layout.metadata.num_columns, 1)
+        if out and (size + cost > _BATCH or rows + touched > _BATCH_ROWS):
+            yield out
+            out, size, rows = [], 0, 0
+        out.append((group, local))
+        size, rows = size + cost, rows + touched
+    if out:
+        yield out
+
+
+def _batch(
+    storage: Storage,
+    slice_: FileSlice,
+    columns: Sequence[Column],
+    stored: Sequence[Column],
+    groups: Sequence[tuple[int, Ints]],
+) -> pa.Table:
+    """One batch: the columns at rows of row groups; without columns, a table of as many rows."""
+    n = sum(len(rows) for _, rows in groups)
+    table = read_picked(storage, slice_, stored, groups) if stored else _rows_alone(n)
+    if not columns:
+        return table
+    arrays = [
+        partition_array(c, slice_.partition.get(c.physical[0]), n) if c.partition else table[c.id]
+        for c in columns
+    ]
+    return pa.table(dict(zip([c.id for c in columns], arrays, strict=True)))
 
 
 def row_groups(
-    storage: Storage, slice_: FileSlice, columns: Sequence[Column], among: Positions | None
-) -> Iterator[tuple[int, Positions | None, pa.Table]]:
-    """(first position, wanted positions relative to it or None for all, decoded columns) per row group."""
+    storage: Storage, slice_: FileSlice, columns: Sequence[Column]
+) -> Iterator[tuple[int, pa.Table]]:
+    """The first position and the decoded columns of each row group of a file."""
     file = open_data_file(storage, slice_.path, slice_.size)
-    sizes = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
     start = 0
-    for group, size in enumerate(sizes):
-        if among is None:
-            yield start, None, _decoded(file, columns, group, size)
-        else:
-            low, high = np.searchsorted(among, np.array([start, start + size], dtype=np.uint64))
-            if high > low:
-                yield start, among[low:high] - np.uint64(start), _decoded(file, columns, group, size)
+    for group in range(file.metadata.num_row_groups):
+        size = file.metadata.row_group(group).num_rows
+        yield start, read_columns(file, columns, [group]) if columns else _rows_alone(size)
         start += size
 
 
-def _decoded(file: DataFile, columns: Sequence[Column], group: int, size: int) -> pa.Table:
-    if not columns:
-        return pa.table({"": pa.nulls(size)})
-    return read_columns(file, columns, row_groups=[group])
+def _rows_alone(rows: int) -> pa.Table:
+    """A table of so many rows that has no column to speak of."""
+    return pa.table({"": pa.nulls(rows)})

@@ -34,8 +34,8 @@ def summary(table: str, column: str, where: str | None, as_json: bool, **options
     if as_json:
         emit({"column": column, "version": answer.version, **found})
         return
-    from tailbit.cli.plain_values import cell, json_value
     from tailbit.cli.render import print_table
+    from tailbit.outputs.plain_values import cell, json_value
 
     print_table([column, "value"], [[name, cell(json_value(value))] for name, value in found.items()])
 
@@ -72,8 +72,8 @@ def histogram(
         listed = [dict(zip([*names, "count"], row, strict=True)) for row in rows]
         emit({"column": column, "version": answer.version, **kind, "parts" if by else "bins": listed})
         return
-    from tailbit.cli.plain_values import cell, json_value
     from tailbit.cli.render import print_table
+    from tailbit.outputs.plain_values import cell, json_value
 
     print_table([*names, "count"], [[cell(json_value(value)) for value in row] for row in rows])
 
@@ -103,8 +103,8 @@ def transitions(table: str, column: str, before: int, after: int, index: str | N
         listed = [{"value": value, **moved._asdict()} for value, moved in found.items()]
         emit({"column": column, "from": before, "to": after, "transitions": listed})
         return
-    from tailbit.cli.plain_values import cell, json_value
     from tailbit.cli.render import print_table
+    from tailbit.outputs.plain_values import cell, json_value
 
     rows = [[cell(json_value(value)), moved.left, moved.came] for value, moved in found.items()]
     print_table([column, "left", "came"], rows)

@@ -36,6 +36,27 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for a program to read.")(function)
 
 
+def format_options(function: F) -> F:
+    """`--format` and `--output`."""
+    chosen = click.Choice(["table", "json", "csv", "parquet", "arrow"])
+    form = click.option("--format", "form", type=chosen, default="table", show_default=True)
+    return form(
+        click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of the terminal.")(
+            function
+        )
+    )
+
+
+def to_rows(form: str, output: str | None) -> None:
+    """Pass if rows can be written in a format: bytes are for files and pipes, Parquet is for files alone.
+
+    Raises:
+        UsageError: they cannot (click's).
+    """
+    if output is None and (form == "parquet" or (form == "arrow" and sys.stdout.isatty())):
+        raise click.UsageError(f"--format {form} needs -o FILE")
+
+
 def query_options(function: F) -> F:
     """The options of every question."""
     for option in (
@@ -102,7 +123,7 @@ def ask(table: str, predicate: str | None, options: dict[str, Any]) -> Answer:
 
 def emit(value: Any) -> None:
     """Print a value as a line of JSON."""
-    from tailbit.cli.plain_values import json_value
+    from tailbit.outputs.plain_values import json_value
 
     click.echo(json.dumps(json_value(value), ensure_ascii=False))
 
@@ -120,7 +141,6 @@ def or_dash(value: Any) -> Any:
 
 def split_columns(text: str | None) -> list[str] | None:
     """The names in a comma-separated list; a name in backticks may hold a comma."""
-    if text is None:
-        return None
-    names = [n.strip() for n in re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text)]
-    return [n for n in names if n]
+    from tailbit.arguments import split_names
+
+    return None if text is None else split_names(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,12 +10,17 @@ from tailbit.cli.options import (
     Question,
     ask,
     emit,
+    format_options,
     json_option,
     or_dash,
     query_options,
     split_columns,
+    to_rows,
     warn,
 )
+
+if TYPE_CHECKING:
+    from tailbit.answer import Answer
 
 
 @click.command(cls=Question)
@@ -65,22 +70,38 @@ def count(table: str, predicate: str | None, as_json: bool, **options: Any) -> N
 @click.argument("column")
 @click.option("--where", metavar="PREDICATE", help="Only rows where this is true.")
 @click.option("--top", type=click.IntRange(min=1), help="Only the most frequent N values.")
+@format_options
 @query_options
 @json_option
 def facets(
-    table: str, column: str, where: str | None, top: int | None, as_json: bool, **options: Any
+    table: str,
+    column: str,
+    where: str | None,
+    top: int | None,
+    form: str,
+    output: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     r"""Count the rows of TABLE per value of COLUMN, the most frequent first; of A,B per pair of values.
 
     \b
     tailbit facets flights carrier --where "origin = 'JFK'" --top 10
     tailbit facets flights origin,dest --top 10
+    tailbit facets flights carrier --format csv -o carriers.csv
 
     With --json: {"column", "version", "facets": [{"value", "count"}, ...]}; a value that JSON lacks (a date,
-    a decimal, NaN) is text, bytes are hex digits, NULL is null. Of several columns, a value is a list.
+    a decimal, NaN) is text, bytes are hex digits, NULL is null. Of several columns, a value is a list. With
+    --format json, a line per value.
     """
+    to_rows(form, output)
+    if as_json and (form, output) != ("table", None):
+        raise click.UsageError("--json has no FILE and no other format")
     answer = ask(table, where, options)
     columns = split_columns(column) or [column]
+    if (form, output) != ("table", None):
+        _write_facets(answer, columns, top, form, output)
+        return
     items = list(answer.facets(*columns).items())[:top]
     warn(answer)
     if as_json:
@@ -92,13 +113,21 @@ def facets(
             }
         )
         return
-    from tailbit.cli.plain_values import cell, json_value
     from tailbit.cli.render import print_table
+    from tailbit.outputs.plain_values import cell, json_value
 
     header = [f"`{name}`" if name.lower() == "count" else name for name in columns]
     rows = [value if len(columns) > 1 else (value,) for value, _ in items]
     cells = [[cell(json_value(v)) for v in row] + [n] for row, (_, n) in zip(rows, items, strict=True)]
     print_table([*header, "count"], cells)
+
+
+def _write_facets(answer: Answer, columns: list[str], top: int | None, form: str, output: str | None) -> None:
+    from tailbit.cli.render import write_rows
+
+    found = answer.facet_table(*columns).slice(0, top)
+    write_rows(found.schema, [found], form, output)
+    warn(answer)
 
 
 @click.command(cls=Question)
@@ -108,20 +137,19 @@ def facets(
 @click.option(
     "--limit", type=click.IntRange(min=0), help="At most N rows.  [default: 20 on a terminal table, else all]"
 )
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out the first N rows.")
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "csv", "parquet"]),
-    default="table",
-    show_default=True,
+    "--order-by", metavar="A,B", help="Order by these columns, e.g. 'dep_delay DESC NULLS LAST,flight'."
 )
-@click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of the terminal.")
+@format_options
 @query_options
 def read(
     table: str,
     predicate: str | None,
     columns: str | None,
     limit: int | None,
+    offset: int,
+    order_by: str | None,
     form: str,
     output: str | None,
     **options: Any,
@@ -130,21 +158,26 @@ def read(
 
     \b
     tailbit read flights "carrier = 'UA'" --columns flight,dest --limit 5
+    tailbit read flights "carrier = 'UA'" --order-by "dep_delay DESC" --limit 5
     tailbit read flights "dest = 'HNL'" --format parquet -o honolulu.parquet
     tailbit read flights --format csv --columns "carrier,`air time`" > flights.csv
 
+    Rows come in the order of file and position, unless --order-by says else: NULL is least there, NaN
+    greatest.
+
     JSON is a line per row. A map is a JSON object; where its keys are structs, arrays or maps, it is a list
-    of {"key", "value"}. In CSV, NULL is an empty field and an empty string is "". No two columns have one
-    name: where a field s.a and a column named s.a are both read, the column is named `s.a`, in backticks.
+    of {"key", "value"}. In CSV, NULL is an empty field and an empty string is "". Arrow is the IPC file
+    format in FILE, its streaming format in a pipe. No two columns have one name: where a field s.a and a
+    column named s.a are both read, the column is named `s.a`, in backticks.
     """
     from tailbit.cli.render import write_rows
 
-    if form == "parquet" and output is None:
-        raise click.UsageError("--format parquet needs -o FILE")
+    to_rows(form, output)
     if limit is None and form == "table":
         limit = 20
     answer = ask(table, predicate, options)
-    schema, tables = answer.stream(split_columns(columns), limit)
+    order = split_columns(order_by)
+    schema, tables = answer.stream(split_columns(columns), limit, order_by=order, offset=offset)
     write_rows(schema, tables, form, output)
     warn(answer)
 

@@ -12,8 +12,9 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from tailbit.cli.plain_values import cell, csv_column, plain_rows
 from tailbit.errors import StorageError
+from tailbit.outputs.arrow import BATCH_ROWS
+from tailbit.outputs.plain_values import cell, csv_column, plain_rows
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -32,26 +33,22 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def write_rows(schema: pa.Schema, tables: Iterable[pa.Table], form: str, output: str | None) -> None:
-    """Rows as table, JSON lines, CSV or Parquet, to a file or the terminal, as they come.
+    """Rows as table, JSON lines, CSV, Parquet or Arrow IPC, to a file or the terminal, as they come.
 
     A file appears under its name once it is whole. Values are text as `plain_values` says. In CSV, NULL is an
     empty field, an empty string is "", a float that is no number is nan, inf or -inf, and a struct, array or
-    map is JSON.
+    map is JSON. Arrow IPC is in the file format in a file, in the streaming format elsewhere.
 
     Raises:
         StorageError: the file cannot be written.
-        UsageError: a map holds one key twice, which only Parquet can show.
+        UsageError: a map holds one key twice, which only Parquet and Arrow can show.
     """
     try:
         if output is None:
-            _write_text(schema, tables, form, sys.stdout.buffer)
+            _write(schema, tables, form, sys.stdout.buffer)
             return
-        with _finished(output) as path:
-            if form == "parquet":
-                _write_parquet(schema, tables, path)
-                return
-            with open(path, "wb") as out:
-                _write_text(schema, tables, form, out)
+        with _finished(output) as path, open(path, "wb") as out:
+            _write(schema, tables, form, out)
     except BrokenPipeError:
         raise
     except (OSError, pa.ArrowInvalid) as refused:
@@ -73,27 +70,44 @@ def _finished(output: str) -> Iterator[str]:
             os.unlink(unfinished)
 
 
-def _write_parquet(schema: pa.Schema, tables: Iterable[pa.Table], path: str) -> None:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetWriter(path, schema) as writer:
-        for table in tables:
-            writer.write_table(table)
-
-
-def _write_text(schema: pa.Schema, tables: Iterable[pa.Table], form: str, out: BinaryIO) -> None:
-    if form == "csv":
+def _write(schema: pa.Schema, tables: Iterable[pa.Table], form: str, out: BinaryIO) -> None:
+    if form == "parquet":
+        _write_parquet(schema, tables, out)
+    elif form == "arrow":
+        _write_arrow(schema, tables, out)
+    elif form == "csv":
         _write_csv(schema, tables, out)
     elif form == "json":
         for row in plain_rows(tables):
             out.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-    elif out is sys.stdout.buffer:
+    else:
+        _write_table(schema, tables, out)
+
+
+def _write_parquet(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(out, schema) as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+def _write_arrow(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> None:
+    """The file format has its index at the end, for readers that seek; a pipe has none."""
+    made = pa.ipc.new_file if out.seekable() and out is not sys.stdout.buffer else pa.ipc.new_stream
+    with made(out, schema) as writer:
+        for table in tables:
+            writer.write_table(table, max_chunksize=BATCH_ROWS)
+
+
+def _write_table(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> None:
+    if out is sys.stdout.buffer:
         rows = [[cell(v) for v in row.values()] for row in plain_rows(tables)]
         print_table(schema.names, rows)
         sys.stderr.write(f"{len(rows)} rows\n")
-    else:
-        for cells in (schema.names, *(map(cell, row.values()) for row in plain_rows(tables))):
-            out.write("\t".join(cells).encode() + b"\n")
+        return
+    for cells in (schema.names, *(map(cell, row.values()) for row in plain_rows(tables))):
+        out.write("\t".join(cells).encode() + b"\n")
 
 
 def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> None:

@@ -17,8 +17,8 @@ from tailbit.errors import PredicateError
 from tailbit.index.predicate.tree import is_null, negate
 from tailbit.index.predicate.truth import matches
 from tailbit.index.sql.bind import bind
-from tailbit.index.sql.casts import cast
-from tailbit.index.sql.literals import Literal
+from tailbit.index.values.casts import cast
+from tailbit.index.values.literals import Literal
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import Schema
 from tailbit.tables.time_zones import fixed_offset, to_instant, to_local

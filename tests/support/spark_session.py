@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from support.profiles import PROOF
+from support.shared_classes import use_archive
 
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "1",
+    # Else VACUUM and RESTORE run ten thousand tasks.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -38,9 +41,9 @@ large as the other's: when it is full, nothing is compiled any more. One thread 
 
 
 def quick_java() -> None:
-    """Let every JVM that a test starts compile quickly, in whatever process it starts."""
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", JAVA)
-    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    """Let every JVM that a test starts from now on start and compile quickly, in whatever process."""
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{JAVA} {use_archive()}"
+    os.environ["SPARK_LAUNCHER_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def start_spark(folder: Path) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import inspect
 import os
+import uuid
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +20,7 @@ import tailbit
 import tailbit.streaming
 from support.tables import index_of
 from tailbit.api import to_millis
-from tailbit.errors import UsageError
+from tailbit.errors import StaleIndexError, UsageError
 from tailbit.status import status_of
 from tailbit.streaming.query import prepare
 
@@ -69,7 +70,8 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     opened = tailbit.open(path)
     answer = opened.where("v = 'v1'")
     where = {"sql": "k = 1", "version": None, "as_of": None, "zone": "UTC", "partition_zone": "UTC"}
-    yield "open", tailbit.open, {"path": path, "index": None}
+    yield "open", tailbit.open, {"path": path, "index": None, "at_least": None, "max_staleness": None}
+    yield "wait_for", opened.wait_for, {"version": 0, "timeout": 0}
     yield "where", opened.where, where
     yield "verify", opened.verify, {"samples": 1, "seed": 0, "progress": None}
     yield "compact", opened.compact, {}
@@ -90,10 +92,14 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "date_histogram", answer.date_histogram, {"column": "d", "part": "day", "zone": "UTC"}
     yield "crosstab", answer.crosstab, {"rows": "v", "columns": "k"}
     yield "transitions", opened.transitions, {"column": "v", "from_version": 0, "to_version": 0}
+    yield "facet_table", answer.facet_table, {"column": "v"}
+    yield "to_delta", answer.to_delta, {"path": f"{path} {uuid.uuid4()}"}
     yield "positions", answer.positions, {}
     yield "files", answer.files, {}
-    yield "read", answer.read, {"columns": ["v"], "limit": 1}
-    yield "stream", answer.stream, {"columns": ["v"], "limit": 1}
+    rows: dict[str, Any] = {"columns": ["v"], "limit": 1, "order_by": ["v"], "offset": 0}
+    yield "read", answer.read, rows
+    yield "stream", answer.stream, rows
+    yield "reader", answer.reader, rows
     yield "explain", answer.explain, {}
     yield "status", status_of, {"path": path, "index": None}
     yield "to_millis", to_millis, {"when": "2026-01-01", "zone": "UTC"}
@@ -112,13 +118,13 @@ def test_every_public_name_is_one_that_is_meant(path: str) -> None:
     opened = tailbit.open(path)
     assert public(opened) == {
         *("path", "index_path", "damage", "state", "where"),
-        *("verify", "compact", "alter", "indexed", "vacuum", "transitions"),
+        *("verify", "compact", "alter", "indexed", "vacuum", "transitions", "wait_for"),
     }
     assert public(opened.where()) == {
         *("predicate", "version", "covered_version", "files_scanned", "files_in_table", "damaged"),
-        *("count", "facets", "positions", "files", "read", "stream", "explain"),
+        *("count", "facets", "facet_table", "positions", "files", "read", "stream", "reader", "explain"),
         *("top", "distinct", "count_distinct", "min", "max", "sum", "avg", "summary"),
-        *("histogram", "date_histogram", "crosstab"),
+        *("histogram", "date_histogram", "crosstab", "indexed_share", "to_delta", "dataframe"),
     }
     assert public(tailbit) == {"open", "IndexedTable", "Answer"}
     assert set(tailbit.__all__) == {"open", "IndexedTable", "Answer"}
@@ -129,7 +135,8 @@ def test_every_public_callable_is_called_with_wrong_types(path: str) -> None:
     tried = {name for name, _, _ in calls(path)}
     for cls in (tailbit.IndexedTable, tailbit.Answer):
         methods = {n for n in public(cls) if inspect.isfunction(inspect.getattr_static(cls, n, None))}
-        assert methods <= tried
+        # It takes a session of Spark: tests/integration/test_outputs.py.
+        assert methods <= tried | {"dataframe"}
     for name, function, arguments in calls(path):
         named = inspect.signature(function).parameters.values()
         assert set(arguments) == {p.name for p in named if p.kind is not p.VAR_POSITIONAL}, name
@@ -153,6 +160,8 @@ def refusal(function: Callable[..., Any], arguments: dict[str, Any]) -> UsageErr
         function(**arguments)
     except UsageError as refused:
         return refused
+    except StaleIndexError:
+        """Taken: a version that the index does not cover."""
     return None
 
 
@@ -187,6 +196,14 @@ REFUSED: tuple[tuple[str, str, Any], ...] = (
     ("read", "columns", 12),
     ("read", "columns", []),
     ("stream", "columns", "v"),
+    ("open", "at_least", "1"),
+    ("open", "max_staleness", "1 h"),
+    ("wait_for", "version", 1.5),
+    ("wait_for", "timeout", "1"),
+    ("wait_for", "timeout", -1),
+    ("to_delta", "path", None),
+    ("to_delta", "path", b"view"),
+    ("facet_table", "column", None),
     ("facets", "column", None),
     ("facets", "column", ["v"]),
     ("alter", "add", "v"),

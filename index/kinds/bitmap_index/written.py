@@ -1,10 +1,11 @@
 """Bitmaps are checked when they are written: before the commit, so that no segment is born damaged.
 
 Input: postings as they go to a file. A bitmap of one position, the most frequent in columns of many keys, is
-18 known bytes, and all of them are compared at once. Every bitmap of `WHOLE_BYTES` or more is read back as a
-question would read it, and so is an even sample of the smaller ones; what is read back must be written again
-as the same bytes, since other readers of the format also go by its offsets and its end. Cost: that of
-decoding and encoding the large bitmaps; `benchmarks/build_kernel.py` measures it.
+18 known bytes, and all of them are compared at once. Every bitmap with an array or a bitset of `DENSE`
+positions or more, among which are all that stand at the limit between two forms, is read back as a question
+would read it, and so is an even sample of the others; what is read back must be written again as the same
+bytes, since other readers of the format also go by its offsets and its end. Cost: a look at the heads of the
+large bitmaps, and decoding and encoding the dense ones; `benchmarks/build_kernel.py` measures it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,17 @@ import pyarrow as pa
 from tailbit.errors import BrokenBitmapError, CorruptIndexError
 from tailbit.index.kinds.bitmap_index.row_group import SINGLE, SINGLE_BYTES, read_bitmap, single_heads
 
-WHOLE_BYTES = 4096
-"""Every bitmap of this many bytes or more is decoded, so each container of 2,048 positions or more is."""
+DENSE = 2048
+"""Every bitmap is decoded that has an array or a bitset of this many positions or more."""
 
 SAMPLE = 128
-"""Smaller bitmaps that are decoded of those checked at once, evenly spaced."""
+"""Bitmaps that are decoded of the others, evenly spaced."""
+
+_DENSE_BYTES = 2 * DENSE
+"""In fewer bytes such a container can only be of runs."""
+
+_HEAD_BYTES = 8
+_COOKIE_WITH_RUNS = 12347
 
 _OTHER_BYTES = "it has offsets or bytes that the format does not give its positions"
 
@@ -36,16 +43,18 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
         BrokenBitmapError: one does not decode, has other positions than its cardinality says, does not fit,
             or has bytes that the format does not give it.
     """
-    offsets = np.frombuffer(bitmaps.buffers()[1] or b"", dtype=np.int32)
-    offsets = offsets[bitmaps.offset : bitmaps.offset + len(bitmaps) + 1].astype(np.int64)
+    ends = np.frombuffer(bitmaps.buffers()[1] or b"", dtype=np.int32)
+    offsets: Longs = ends[bitmaps.offset : bitmaps.offset + len(bitmaps) + 1].astype(np.int64)
     data = np.frombuffer(bitmaps.buffers()[2] or b"", dtype=np.uint8)
-    sizes = np.diff(offsets)
+    sizes: Longs = np.diff(offsets)
     single = (cardinality == 1) & (sizes == SINGLE_BYTES)
     sound = _sound_singles(data, offsets[:-1][single], rows)
-    suspects = [np.flatnonzero(single)[~sound], np.flatnonzero(sizes >= WHOLE_BYTES)]
-    small = np.flatnonzero(~single & (sizes < WHOLE_BYTES))
-    if len(small):
-        suspects.append(small[np.linspace(0, len(small) - 1, min(SAMPLE, len(small))).astype(np.int64)])
+    large = np.flatnonzero(sizes >= _DENSE_BYTES)
+    dense = large[_dense(data, offsets[:-1][large], sizes[large])]
+    suspects = [np.flatnonzero(single)[~sound], dense]
+    other = np.setdiff1d(np.flatnonzero(~single), dense, assume_unique=True)
+    if len(other):
+        suspects.append(other[np.linspace(0, len(other) - 1, min(SAMPLE, len(other))).astype(np.int64)])
     for at in np.concatenate(suspects).tolist():
         written = bitmaps[at].as_py()
         try:
@@ -56,6 +65,23 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
             ) from broken
         if found.serialize() != written:
             raise BrokenBitmapError(space=space, column=column, number=at, reason=_OTHER_BYTES)
+
+
+def _dense(data: npt.NDArray[np.uint8], starts: Longs, sizes: Longs) -> npt.NDArray[np.bool_]:
+    """Which bitmaps say that they have a container of `DENSE` positions, or say what cannot be."""
+    first = data[starts[:, None] + np.arange(_HEAD_BYTES)].view("<u2")
+    runs = first[:, 0] == _COOKIE_WITH_RUNS
+    words = first.astype(np.int64)
+    many = np.where(runs, words[:, 1] + 1, words[:, 2] + (words[:, 3] << 16))
+    heads = np.where(runs, 4 + (many + 7) // 8, _HEAD_BYTES)
+    out: npt.NDArray[np.bool_] = heads + 4 * many > sizes
+    many[out] = 0
+    owner = np.repeat(np.arange(len(many)), many)
+    before = np.repeat(np.cumsum(many) - many, many)
+    at = (starts + heads)[owner] + 4 * (np.arange(len(owner)) - before) + 2
+    less = data[at] + (data[at + 1].astype(np.uint16) << 8)
+    out[owner[less >= DENSE - 1]] = True
+    return out
 
 
 def _sound_singles(data: npt.NDArray[np.uint8], starts: Longs, rows: int) -> npt.NDArray[np.bool_]:

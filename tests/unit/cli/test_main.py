@@ -153,7 +153,7 @@ def test_rows_are_read_as_csv_that_tells_null_from_empty(every_type: str) -> Non
 
 
 def test_rows_are_written_to_files_in_every_format(every_type: str, tmp_path: Path) -> None:
-    for form in ("table", "json", "csv", "parquet"):
+    for form in ("table", "json", "csv", "parquet", "arrow"):
         out = tmp_path / f"rows.{form}"
         assert said("read", every_type, "id < 5", "--format", form, "-o", str(out)) == ""
         assert out.stat().st_size > 0
@@ -165,8 +165,50 @@ def test_rows_are_written_to_files_in_every_format(every_type: str, tmp_path: Pa
     assert len((tmp_path / "rows.json").read_text().splitlines()) == 5
     assert (tmp_path / "rows.table").read_text().splitlines()[0].startswith("id\tflag")
     assert sorted(p.name for p in tmp_path.iterdir()) == [
-        f"rows.{f}" for f in ("csv", "json", "parquet", "table")
+        f"rows.{f}" for f in ("arrow", "csv", "json", "parquet", "table")
     ]
+
+
+def test_arrow_in_a_file_and_in_a_pipe_holds_the_rows_that_are_read(every_type: str, tmp_path: Path) -> None:
+    read = ("read", every_type, "id < 5", "--format", "arrow")
+    out = str(tmp_path / "rows.arrow")
+    said(*read, "-o", out)
+    expected = str(tailbit.open(every_type).where("id < 5").read().to_pylist())
+    assert str(pa.ipc.open_file(out).read_all().to_pylist()) == expected
+    assert str(pa.ipc.open_stream(asked(*read).stdout_bytes).read_all().to_pylist()) == expected
+
+
+def test_a_terminal_is_not_given_the_bytes_of_arrow(table: str) -> None:
+    """A pseudo-terminal stands for it."""
+    ours, theirs = os.openpty()
+    try:
+        done = subprocess.run(
+            [TOOL, "read", table, "--format", "arrow"],
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.returncode == 2
+    assert "needs -o FILE" in done.stderr
+
+
+def test_facets_are_written_in_every_format(every_type: str, tmp_path: Path) -> None:
+    facets = ("facets", every_type, "day", "--top", "2")
+    assert (
+        said(*facets, "--format", "json") == '{"day": null, "count": 3}\n{"day": "0001-01-01", "count": 1}\n'
+    )
+    assert said(*facets, "--format", "csv") == '"day","count"\n,3\n0001-01-01,1\n'
+    for form in ("table", "parquet", "arrow"):
+        said(*facets, "--format", form, "-o", str(tmp_path / form))
+    assert (tmp_path / "table").read_text() == "day\tcount\nNULL\t3\n0001-01-01\t1\n"
+    expected = tailbit.open(every_type).where().facet_table("day").slice(0, 2)
+    assert expected.schema == pa.schema([("day", pa.date32()), ("count", pa.int64())])
+    assert pq.read_table(tmp_path / "parquet").equals(expected)
+    assert pa.ipc.open_file(str(tmp_path / "arrow")).read_all().equals(expected)
 
 
 def test_no_rows_still_make_a_header_a_schema_and_an_empty_file(every_type: str, tmp_path: Path) -> None:
@@ -380,6 +422,8 @@ def test_a_damaged_index_is_warned_of_and_the_answer_is_right(tmp_path: Path) ->
         (("read", "{table}", "--columns", "k,nope"), "UnknownColumnError"),
         (("read", "{table}", "--columns", ""), "no columns are named"),
         (("read", "{table}", "--format", "parquet"), "needs -o FILE"),
+        (("facets", "{table}", "v", "--format", "parquet"), "needs -o FILE"),
+        (("facets", "{table}", "v", "--json", "-o", "{nowhere}"), "no FILE and no other format"),
         (("status", "{nowhere}"), "NotATableError"),
         (("nonsense",), "No such command"),
         (("count",), "Missing argument"),
@@ -536,7 +580,7 @@ def opened_by_its_reader(pipe: Path, reader: subprocess.Popen[str]) -> int:
 
 
 def test_nan_is_the_only_float_that_is_not_itself() -> None:
-    from tailbit.cli.plain_values import json_value
+    from tailbit.outputs.plain_values import json_value
 
     assert json_value([math.nan, math.inf, {"a": -math.inf}, 1.5]) == [
         "NaN",

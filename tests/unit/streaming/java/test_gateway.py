@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailbit.streaming.java.gateway import is_noise, paragraphs
+from tailbit.streaming.java.gateway import is_noise, paragraphs, without_noise
 
 LOST = [
     "Traceback (most recent call last):\n",
@@ -26,3 +26,13 @@ def test_an_error_is_never_taken_for_noise() -> None:
     assert not is_noise("2026-01-01 00:00:00 ERROR Executor: lost\n")
     assert not is_noise("".join(LOST).replace("BrokenPipeError", "MemoryError"))
     assert not is_noise("".join(LOST).replace("pyspark/daemon.py", "tailbit/index/write/run.py"))
+
+
+def test_a_worker_that_finds_its_java_gone_says_nothing_and_what_follows_is_told() -> None:
+    calls = '  File "/x/pyspark.zip/pyspark/util.py", line 816, in local_connect_and_auth\n'
+    first = [LOST[0], calls, "FileNotFoundError: [Errno 2] No such file or directory\n"]
+    then = ["\n", "During handling of the above exception, another exception occurred:\n", "\n"]
+    second = [LOST[0], calls, "pyspark.errors.exceptions.base.PySparkRuntimeError: [CANNOT_OPEN_SOCKET]\n"]
+    told = ["\n", "ERROR Executor: lost\n", "\n"]
+    assert list(without_noise(paragraphs([*first, *then, *second, *told[1:]]))) == told[1:]
+    assert list(without_noise(paragraphs(told))) == told

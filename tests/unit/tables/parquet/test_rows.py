@@ -12,7 +12,7 @@ from pyroaring import BitMap
 
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
-from tailbit.tables.parquet.rows import fetch, row_groups, visible_positions, without
+from tailbit.tables.parquet.rows import fetch, visible_positions, without
 from tailbit.tables.storage import LocalStorage
 
 K = Column(("k",), ("k",), DataType("long"))
@@ -39,16 +39,7 @@ def test_hidden_positions_are_left_out() -> None:
 
 def test_rows_are_fetched_across_row_groups_in_order(tmp_path: Path, slice_: FileSlice) -> None:
     tables = list(fetch(LocalStorage(str(tmp_path)), slice_, [P, K], at(0, 29, 30, 99)))
-    assert [t.num_rows for t in tables] == [2, 1, 1]
     assert pa.concat_tables(tables).to_pydict() == {"p": [7] * 4, "k": [0, 29, 30, 99]}
-
-
-def test_only_row_groups_with_wanted_rows_are_decoded(tmp_path: Path, slice_: FileSlice) -> None:
-    found = list(row_groups(LocalStorage(str(tmp_path)), slice_, [K], at(31, 95)))
-    assert [(start, local.tolist()) for start, local, _ in found if local is not None] == [
-        (30, [1]),
-        (90, [5]),
-    ]
 
 
 def test_all_rows_are_fetched_without_positions(tmp_path: Path, slice_: FileSlice) -> None:

@@ -86,7 +86,7 @@ def test_sound_bitmaps_of_every_form_pass() -> None:
     check([], [])
 
 
-def test_every_large_bitmap_and_every_single_position_is_checked_among_many() -> None:
+def test_every_dense_container_and_every_single_position_is_checked_among_many() -> None:
     many = 20 * SAMPLE
     for data, cardinality in (BROKEN["one position with another cookie"], (bits_as_array(), 4096)):
         for at in (0, many // 2 + 1, many - 1):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from tailbit.index.sql.literals import DOUBLE, LONG, MAX_DIGITS, STRING, WHOLE, Literal, decimal_type
+from tailbit.index.values.literals import DOUBLE, LONG, MAX_DIGITS, STRING, WHOLE, Literal, decimal_type
 from tailbit.tables.model import DataType
 
 _ORDER = [*WHOLE]

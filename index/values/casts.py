@@ -12,13 +12,13 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from tailbit.index.keys import Value
-from tailbit.index.sql.datetimes import (
+from tailbit.index.values.datetimes import (
     parse_date,
     parse_timestamp,
     start_of_day,
     trimmed,
 )
-from tailbit.index.sql.literals import WHOLE, Literal, nearest_float32
+from tailbit.index.values.literals import WHOLE, Literal, nearest_float32
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.time_zones import to_instant, to_local

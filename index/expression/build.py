@@ -1,0 +1,241 @@
+"""Expressions are made here with Spark's types: arguments are cast as Spark casts them, constants folded.
+
+Source: Spark 4.2, AnsiTypeCoercion, DecimalPrecision; asked of Spark itself by the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tailbit.index.expression.casting import is_castable
+from tailbit.index.expression.evaluate import evaluate
+from tailbit.index.expression.patterns import Unread
+from tailbit.index.expression.texts import check_pattern
+from tailbit.index.expression.tree import Call, Expression, columns_in
+from tailbit.index.expression.types import decimal_result, digits_of
+from tailbit.index.expression.vectors import canonical
+from tailbit.index.values import casts
+from tailbit.index.values.coercion import common_type, compared_type, membership_type
+from tailbit.index.values.literals import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    LONG,
+    STRING,
+    WHOLE,
+    Literal,
+)
+from tailbit.tables.model import DataType
+
+FLOATING = ("float", "double")
+NUMERIC = (*WHOLE, *FLOATING, "decimal")
+_TIMES = ("date", "timestamp", "timestamp_ntz")
+
+
+class NotRead(Exception):
+    """An expression that Spark refuses, or that is not done here; carries why and what to write instead."""
+
+    def __init__(self, reason: str, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.hint = hint
+
+
+def call(
+    name: str, args: Sequence[Expression], type_: DataType, setting: tuple[str | int, ...] = ()
+) -> Expression:
+    """A call; the constant that it is where all arguments are constants and it does not raise."""
+    made = Call(name, tuple(args), type_, setting)
+    if columns_in(made):
+        return made
+    found = evaluate(made, {}, 1)
+    if found.failed[0]:
+        return made
+    return Literal(type_, canonical(found.values, type_)[0])
+
+
+class Builder:
+    """Makes expressions in one time zone."""
+
+    def __init__(self, zone: str) -> None:
+        self.zone = zone
+
+    def cast(self, value: Expression, to: DataType, tried: bool = False) -> Expression:
+        """CAST, or TRY_CAST where `tried`.
+
+        Raises:
+            NotRead: a cast that is not done here.
+            ValueError: a malformed constant.
+        """
+        if value.type == to:
+            return value
+        if isinstance(value, Literal):
+            return self._cast_constant(value, to, tried)
+        if not is_castable(value.type, to):
+            raise NotRead(f"a cast from {value.type} to {to} is not read")
+        return call("try_cast" if tried else "cast", [value], to, (self.zone,))
+
+    def _cast_constant(self, value: Literal, to: DataType, tried: bool) -> Literal:
+        try:
+            return casts.cast(value, to, self.zone)
+        except (ValueError, OverflowError) as wrong:
+            if tried and "not supported" not in str(wrong):
+                return Literal(to, None)
+            raise
+
+    def implicit(self, value: Expression, to: DataType, what: str) -> Expression:
+        """An argument as the type that a function takes, where Spark casts it by itself.
+
+        Raises:
+            NotRead: it does not, or not exactly.
+        """
+        from_, name = value.type, to.name
+        numeric = from_.name in NUMERIC and name in NUMERIC
+        times = from_.name in _TIMES and name in _TIMES
+        if from_.name in ("void", name, "string") or numeric or times or name == "string":
+            return self.cast(value, to)
+        raise NotRead(f"{what} takes a {to}, not a {from_}", "CAST it.")
+
+    def compare(self, op: str, left: Expression, right: Expression) -> Expression:
+        """A comparison of two expressions, both brought to the type that Spark compares them in."""
+        if op == "<>":
+            return self.negate(self.compare("=", left, right))
+        sides = [s if isinstance(s, Literal) else s.type for s in (left, right)]
+        common = compared_type(sides[0], sides[1])
+        if common is None or common.name not in (*NUMERIC, *_TIMES, "boolean", "string", "binary"):
+            raise NotRead(f"{left.type} does not compare with {right.type}")
+        _check_decimal(common)
+        return call(op, [self.cast(left, common), self.cast(right, common)], BOOLEAN)
+
+    def one_of(self, value: Expression, listed: Sequence[Expression]) -> Expression:
+        """IN a list, all of it brought to one type."""
+        common = membership_type([value.type, *(item.type for item in listed)])
+        if common is None:
+            kinds = ", ".join(dict.fromkeys(str(item.type) for item in listed))
+            raise NotRead(f"{value.type} does not compare with {kinds} in one list")
+        _check_decimal(common)
+        value, items = self.cast(value, common), [self.cast(item, common) for item in listed]
+        if all(isinstance(item, Literal) for item in items):
+            known = [item for item in items if isinstance(item, Literal) and item.value is not None]
+            if known:
+                return call("in", [value, *known], BOOLEAN, (len(known) < len(items),))
+        return call("or", [call("=", [value, item], BOOLEAN) for item in items], BOOLEAN)
+
+    def negate(self, value: Expression) -> Expression:
+        """NOT."""
+        return call("not", [self.truth(value)], BOOLEAN)
+
+    def truth(self, value: Expression) -> Expression:
+        """An expression as a condition."""
+        if value.type.name == "void":
+            return self.cast(value, BOOLEAN)
+        if value.type != BOOLEAN:
+            raise NotRead(f"a {value.type} is not a condition", "Compare it with something.")
+        return value
+
+    def connect(self, word: str, parts: Sequence[Expression]) -> Expression:
+        """`and` or `or` of conditions."""
+        return call(word, [self.truth(part) for part in parts], BOOLEAN)
+
+    def arithmetic(self, op: str, left: Expression, right: Expression) -> Expression:
+        """`+ - * / % div`."""
+        if left.type.name == "date" and op in ("+", "-"):
+            return self._moved(op, left, right)
+        if right.type.name == "date" and op == "+":
+            return self._moved(op, right, left)
+        left, right = self._number(left, right, op), self._number(right, left, op)
+        kinds = (left.type.name, right.type.name)
+        if "decimal" in kinds and not set(kinds) & set(FLOATING):
+            return self._decimal(op, left, right)
+        common = common_type(left.type, right.type)
+        assert common is not None
+        if op == "/":
+            common = DOUBLE
+        elif op == "div":
+            if common.name not in WHOLE:
+                raise NotRead(f"div of {left.type} and {right.type} is not read", "CAST both AS BIGINT.")
+            common = LONG
+        args = [self.cast(left, common), self.cast(right, common)]
+        return call(op, args, LONG if op == "div" else common)
+
+    def _number(self, value: Expression, other: Expression, op: str) -> Expression:
+        """An operand as a number: a string becomes what Spark makes of it beside the other operand."""
+        kind = value.type.name
+        if kind == "void" and other.type.name in NUMERIC:
+            return self.cast(value, other.type)
+        if kind == "string" and other.type.name in NUMERIC:
+            return self.cast(value, LONG if other.type.name in WHOLE else DOUBLE)
+        if kind not in NUMERIC:
+            raise NotRead(f"{op} of {value.type} and {other.type} is not read", "CAST both to numbers.")
+        return value
+
+    def _decimal(self, op: str, left: Expression, right: Expression) -> Expression:
+        sides = [self.cast(s, digits_of(s)) if s.type.name != "decimal" else s for s in (left, right)]
+        found = decimal_result(op, sides[0].type, sides[1].type)
+        if found is None:
+            hint = "CAST an operand to fewer digits, or to DOUBLE."
+            raise NotRead(f"{op} of {left.type} and {right.type} has more than 38 digits", hint)
+        return call(op, sides, found)
+
+    def _moved(self, op: str, day: Expression, more: Expression) -> Expression:
+        if more.type.name not in ("byte", "short", "integer"):
+            hint = "Write datediff(a, b) for the days between two dates."
+            raise NotRead(f"date {op} {more.type} is not read", hint if more.type.name == "date" else None)
+        return call("date_add" if op == "+" else "date_sub", [day, more], DATE)
+
+    def negative(self, value: Expression) -> Expression:
+        """A sign in front."""
+        if value.type.name == "string":
+            value = self.cast(value, DOUBLE)
+        if value.type.name not in NUMERIC:
+            raise NotRead(f"a sign in front of a {value.type} is not read")
+        return call("negative", [value], value.type)
+
+    def case(self, pairs: Sequence[tuple[Expression, Expression]], other: Expression) -> Expression:
+        """CASE WHEN: conditions and values, and the value of ELSE."""
+        values = self.together([value for _, value in pairs] + [other], "CASE")
+        args = [
+            part for (c, _), value in zip(pairs, values[:-1], strict=True) for part in (self.truth(c), value)
+        ]
+        return call("case", [*args, values[-1]], values[-1].type)
+
+    def coalesce(self, values: Sequence[Expression]) -> Expression:
+        """The first value that is not NULL."""
+        same = self.together(values, "coalesce")
+        return same[0] if len(same) == 1 else call("coalesce", same, same[0].type)
+
+    def together(self, values: Sequence[Expression], what: str) -> list[Expression]:
+        """Expressions brought to the one type that Spark finds for them."""
+        common: DataType | None = values[0].type
+        for value in values[1:]:
+            common = None if common is None else common_type(common, value.type)
+        if common is None:
+            kinds = ", ".join(dict.fromkeys(str(value.type) for value in values))
+            raise NotRead(f"{what} has values of {kinds}, which have no common type")
+        _check_decimal(common)
+        return [self.cast(value, common) for value in values]
+
+    def like(
+        self, value: Expression, pattern: Expression, escape: str = "\\", name: str = "like"
+    ) -> Expression:
+        """LIKE or RLIKE with a constant pattern."""
+        what = name.upper()
+        value, pattern = self.implicit(value, STRING, what), self.implicit(pattern, STRING, what)
+        if not isinstance(pattern, Literal):
+            hint = "startswith, endswith and contains take columns."
+            raise NotRead(f"{what} takes a pattern that is a constant", hint)
+        if isinstance(pattern.value, bytes):
+            try:
+                check_pattern(name, pattern.value.decode(), escape)
+            except Unread as wrong:
+                raise NotRead(str(wrong)) from wrong
+        return call(name, [value, pattern], BOOLEAN, (escape,))
+
+
+def _check_decimal(type_: DataType) -> None:
+    if type_.name == "decimal" and type_.precision > 38:
+        raise NotRead("decimals of more than 38 digits are not read")
+
+
+def is_null(value: Expression) -> Expression:
+    """IS NULL of an expression."""
+    return call("is null", [value], BOOLEAN)

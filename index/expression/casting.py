@@ -1,0 +1,237 @@
+"""CAST and TRY_CAST of columns, ANSI mode on.
+
+What Arrow and numpy do as Spark does is done in vectors. The rest is done once for each distinct value, by
+the casts of constants.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.index.expression.arithmetic import fitted, half_up
+from tailbit.index.expression.tree import Call
+from tailbit.index.expression.vectors import (
+    Raised,
+    Vector,
+    array_of,
+    code,
+    nulls_of,
+    numbers,
+    per_distinct,
+    unscaled,
+)
+from tailbit.index.values import casts
+from tailbit.index.values.literals import WHOLE, Literal
+from tailbit.tables.date_text import DAY_US, date_texts
+from tailbit.tables.model import DataType
+from tailbit.tables.time_zones import fixed_offset
+
+_FLOATS = ("float", "double")
+_TIMES = ("date", "timestamp", "timestamp_ntz")
+
+_FROM: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(WHOLE, (*WHOLE, *_FLOATS, "decimal", "string", "boolean")),
+    **dict.fromkeys(_FLOATS, (*WHOLE, *_FLOATS, "boolean")),
+    "decimal": (*WHOLE, *_FLOATS, "decimal", "string", "boolean"),
+    "boolean": (*WHOLE, *_FLOATS, "string", "boolean"),
+    "string": (*WHOLE, *_FLOATS, "decimal", "string", "binary", "boolean", *_TIMES),
+    "binary": ("binary",),
+    "date": ("date", "timestamp", "timestamp_ntz", "string"),
+    "timestamp": ("date", "timestamp", "timestamp_ntz", "string"),
+    "timestamp_ntz": ("date", "timestamp", "timestamp_ntz", "string"),
+}
+
+
+def is_castable(from_: DataType, to: DataType) -> bool:
+    """Whether a cast is done here exactly."""
+    return from_ == to or to.name in _FROM.get(from_.name, ())
+
+
+def cast(call: Call, args: list[pa.Array]) -> Vector:
+    """The values as another type. The setting is the time zone."""
+    from_, to, values = call.args[0].type, call.type, args[0]
+    if from_ == to:
+        return Vector(values)
+    if from_.name in WHOLE or from_.name == "boolean":
+        return _of_whole(values, to)
+    if from_.name in _FLOATS:
+        return _of_float(values, from_, to)
+    if from_.name == "decimal":
+        return _of_decimal(values, from_, to)
+    if from_.name == "string" and to.name == "binary":
+        return Vector(values.cast(pa.binary()))
+    if from_.name in _TIMES and to.name == "string":
+        return _times_as_text(values, str(call.setting[0]))
+    if from_.name in _TIMES:
+        return _of_time(values, from_, to, str(call.setting[0]))
+    return per_distinct([values], [from_], to, _one(from_, to, str(call.setting[0])))
+
+
+def _one(from_: DataType, to: DataType, zone: str) -> Any:
+    def apply(value: Any) -> Any:
+        try:
+            return casts.cast(Literal(from_, value), to, zone).value
+        except (ValueError, OverflowError) as wrong:
+            raise Raised(_error(str(wrong), from_, to)) from wrong
+
+    return apply
+
+
+def _error(reason: str, from_: DataType, to: DataType) -> str:
+    if to.name == "decimal" and "out of the range" in reason:
+        return "NUMERIC_VALUE_OUT_OF_RANGE"
+    if "not supported" in reason:
+        return "NOT_READ_EXACTLY"
+    return "CAST_INVALID_INPUT" if from_.name == "string" else "CAST_OVERFLOW"
+
+
+def _of_whole(values: pa.Array, to: DataType) -> Vector:
+    null = nulls_of(values)
+    if to.name == "string":
+        return Vector(values.cast(pa.string()))
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    data = numbers(values)
+    if to.name == "boolean":
+        return Vector(pa.array(data != 0, mask=null))
+    if to.name in WHOLE:
+        low, high = WHOLE[to.name]
+        beyond = ~null & ((data < low) | (data > high))
+        kept = np.where(beyond, 0, data).astype(np.int64)
+        return Vector(pa.array(kept, mask=null).cast(_arrow(to)), code("CAST_OVERFLOW", beyond))
+    if to.name in _FLOATS:
+        return Vector(array_of(data.astype(np.float32 if to.name == "float" else np.float64), null, to))
+    whole = data.astype(object) * 10**to.scale
+    whole[null] = None
+    return fitted(whole, to)
+
+
+def _arrow(to: DataType) -> pa.DataType:
+    return {"byte": pa.int8(), "short": pa.int16(), "integer": pa.int32(), "long": pa.int64()}[to.name]
+
+
+def _of_float(values: pa.Array, from_: DataType, to: DataType) -> Vector:
+    null, data = nulls_of(values), numbers(values)
+    with np.errstate(all="ignore"):
+        if to.name in _FLOATS:
+            return Vector(array_of(data.astype(np.float32 if to.name == "float" else np.float64), null, to))
+        if to.name == "boolean":
+            return Vector(pa.array(data != 0, mask=null))
+        low, high = WHOLE[to.name]
+        wide = data.astype(np.float64)
+        beyond = ~null & ~((np.floor(wide) <= high) & (np.ceil(wide) >= low))
+        if to.name == "long":
+            beyond = ~null & ~((wide <= 2.0**63) & (wide >= -(2.0**63)))
+            wide = np.where(wide >= 2.0**63, 0.0, wide)
+            whole = np.trunc(np.where(beyond, 0.0, wide)).astype(np.int64)
+            whole = np.where(numbers(values) >= 2.0**63, high, whole)
+        else:
+            whole = np.trunc(np.where(beyond, 0.0, wide)).astype(np.int64)
+    return Vector(pa.array(whole, mask=null).cast(_arrow(to)), code("CAST_OVERFLOW", beyond))
+
+
+def _of_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector:
+    null, data, unit = nulls_of(values), unscaled(values), 10**from_.scale
+    if to.name == "decimal":
+        factor = 10 ** abs(to.scale - from_.scale)
+        if to.scale >= from_.scale:
+            return fitted(np.array([None if v is None else v * factor for v in data], dtype=object), to)
+        return fitted(np.array([None if v is None else half_up(v, factor) for v in data], dtype=object), to)
+    if to.name in WHOLE:
+        low, high = WHOLE[to.name]
+        whole = np.array([0 if v is None else abs(v) // unit * (-1 if v < 0 else 1) for v in data], object)
+        beyond = ~null & np.asarray((whole < low) | (whole > high), dtype=np.bool_)
+        kept = np.where(beyond, 0, whole).astype(np.int64)
+        return Vector(pa.array(kept, mask=null).cast(_arrow(to)), code("CAST_OVERFLOW", beyond))
+    if to.name == "boolean":
+        return Vector(pa.array([None if v is None else v != 0 for v in data], pa.bool_()))
+    if to.name == "double":
+        return Vector(pa.array([None if v is None else v / unit for v in data], pa.float64()))
+    if to.name == "float":
+        return per_distinct([values], [from_], to, _one(from_, to, "UTC"))
+    return Vector(pa.array([None if v is None else _plain(v, from_.scale) for v in data], pa.string()))
+
+
+def _plain(value: int, scale: int) -> str:
+    digits = str(abs(value)).rjust(scale + 1, "0")
+    text = f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits
+    return f"-{text}" if value < 0 else text
+
+
+def _of_time(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vector:
+    """Dates and times among themselves; only what depends on changing clocks is done value by value."""
+    offset = 0 if "timestamp" not in (from_.name, to.name) else fixed_offset(zone)
+    if offset is None or from_.name == "date":
+        return per_distinct([values], [from_], to, _one(from_, to, zone))
+    micros = numbers(values).astype(np.int64)
+    if from_.name == "timestamp":
+        micros = micros + offset
+    if to.name == "timestamp":
+        micros = micros - offset
+    null = nulls_of(values)
+    return Vector(array_of(micros // DAY_US if to.name == "date" else micros, null, to))
+
+
+def _times_as_text(values: pa.Array, zone: str) -> Vector:
+    """Dates and times as Spark prints them: as many digits of a second as there are, none after the last."""
+    if pa.types.is_timestamp(values.type) and values.type.tz is not None:
+        local = DataType("timestamp_ntz")
+        values = _of_time(values, DataType("timestamp"), local, zone).values
+    texts = [None if t is None else _short(t) for t in date_texts(values)]
+    return Vector(pa.array(texts, pa.string()))
+
+
+def _short(text: str) -> str:
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    head = text[1:] if text[0] == "-" else text
+    return f"+{text}" if text[0] != "-" and len(head.split("-", 1)[0]) > 4 else text
+
+
+def rounded(call: Call, args: list[pa.Array]) -> Vector:
+    """round, floor and ceil; the setting is the number of digits behind the point."""
+    values, from_, digits = args[0], call.args[0].type, int(call.setting[0])
+    if from_.name == "decimal":
+        return _rounded_decimal(call, values, from_.scale, digits)
+    if from_.name in WHOLE:
+        if digits >= 0 or call.name != "round":
+            return Vector(values.cast(_arrow(call.type)))
+        unit = 10**-digits
+        data = [None if v is None else half_up(v, unit) * unit for v in values.to_pylist()]
+        low, high = WHOLE[call.type.name]
+        beyond = np.array([v is not None and not low <= v <= high for v in data], dtype=np.bool_)
+        kept = [None if b else v for v, b in zip(data, beyond.tolist(), strict=True)]
+        return Vector(pa.array(kept, _arrow(call.type)), code("ARITHMETIC_OVERFLOW", beyond))
+    if call.name == "round":
+        return per_distinct([values], [from_], call.type, lambda v: _round_float(v, digits))
+    found = pc.floor(values) if call.name == "floor" else pc.ceil(values)
+    wide = np.nan_to_num(numbers(found).astype(np.float64), nan=0.0, posinf=2.0**63, neginf=-(2.0**63))
+    whole = np.clip(wide, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
+    whole = np.where(wide >= 2.0**63, WHOLE["long"][1], whole)
+    return Vector(array_of(whole, nulls_of(values), call.type))
+
+
+def _rounded_decimal(call: Call, values: pa.Array, scale: int, digits: int) -> Vector:
+    unit = 10 ** (scale - digits) if scale > digits else 1
+    keep = 10 ** max(call.type.scale - min(digits, scale), 0)
+
+    def apply(value: int) -> int:
+        if call.name == "floor":
+            return int(value // unit * keep)
+        return int(-(-value // unit) * keep) if call.name == "ceil" else half_up(value, unit) * keep
+
+    found = np.array([None if v is None else apply(v) for v in unscaled(values)], dtype=object)
+    return fitted(found, call.type)
+
+
+def _round_float(value: float, digits: int) -> float:
+    from decimal import ROUND_HALF_UP, Context, Decimal
+
+    if not np.isfinite(value):
+        return value
+    wide = Context(prec=800, Emin=-2000, Emax=2000)
+    return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, wide)) + 0.0

@@ -1,0 +1,64 @@
+"""Comparisons of two arrays of one type, as Spark orders values: NaN equals NaN and is the greatest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.index.expression.tree import Call
+from tailbit.index.expression.vectors import Vector
+from tailbit.index.keys import key_type_of, ordered_ints
+from tailbit.tables.model import DataType
+
+_OPERATORS = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def compared(call: Call, args: list[pa.Array]) -> Vector:
+    """`= <> < <= > >= <=>` of two values of one type."""
+    a, b = (_ordered(arg, part.type) for arg, part in zip(args, call.args, strict=True))
+    if call.name == "<=>":
+        both = pc.and_(a.is_null(), b.is_null())
+        return Vector(pc.or_(both, pc.equal(a, b).fill_null(False)))
+    return Vector(_OPERATORS[call.name](a, b))
+
+
+def _ordered(values: pa.Array, type_: DataType) -> pa.Array:
+    """Values as an Arrow type whose order is Spark's."""
+    if type_.name in ("float", "double", "boolean"):
+        return pa.array(ordered_ints(values, key_type_of(type_)), mask=np.asarray(values.is_null()))
+    return values.cast(pa.binary()) if type_.name == "string" else values
+
+
+def negated(call: Call, args: list[pa.Array]) -> Vector:
+    """NOT."""
+    return Vector(pc.invert(args[0]))
+
+
+def is_null(call: Call, args: list[pa.Array]) -> Vector:
+    """IS NULL."""
+    return Vector(args[0].is_null())
+
+
+def is_nan(call: Call, args: list[pa.Array]) -> Vector:
+    """isnan: never NULL."""
+    return Vector(pc.is_nan(args[0]).fill_null(False))
+
+
+def is_one_of(call: Call, args: list[pa.Array]) -> Vector:
+    """`x IN (constants)` of one type: all but the first argument are constants that are not NULL.
+
+    The setting says whether a NULL stood in the list.
+    """
+    wanted = pc.unique(pa.concat_arrays([_ordered(a.slice(0, 1), call.args[0].type) for a in args[1:]]))
+    values = _ordered(args[0], call.args[0].type)
+    found = pc.is_in(values, value_set=wanted)
+    unknown = values.is_null() if not call.setting[0] else pc.or_(values.is_null(), pc.invert(found))
+    return Vector(pc.if_else(unknown, pa.scalar(None, pa.bool_()), found))

@@ -1,0 +1,177 @@
+"""Functions of dates and times, for years of any size, in the proleptic Gregorian calendar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.index.expression.casting import _of_time
+from tailbit.index.expression.tree import Call
+from tailbit.index.expression.vectors import (
+    Ints,
+    Vector,
+    array_of,
+    code,
+    nulls_of,
+    numbers,
+)
+from tailbit.tables.date_text import DAY_US
+from tailbit.tables.model import DataType
+from tailbit.tables.time_zones import fixed_offset
+
+_NTZ = DataType("timestamp_ntz")
+
+
+def civil(days: Ints) -> tuple[Ints, Ints, Ints]:
+    """Year, month and day of days since 1970.
+
+    Source: H. Hinnant, chrono-compatible low-level date algorithms, civil_from_days.
+    """
+    shifted = days.astype(np.int64) + 719_468
+    era = shifted // 146_097
+    of_era = shifted - era * 146_097
+    year_of_era = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    turned = (5 * of_year + 2) // 153
+    day = of_year - (153 * turned + 2) // 5 + 1
+    month = np.where(turned < 10, turned + 3, turned - 9)
+    return year_of_era + era * 400 + (month <= 2), month, day
+
+
+def days_from(year: Ints, month: Ints, day: Ints) -> Ints:
+    """Days since 1970 of a year, month and day."""
+    shifted = year - (month <= 2)
+    era = shifted // 400
+    of_era = shifted - era * 400
+    of_year = (153 * np.where(month > 2, month - 3, month + 9) + 2) // 5 + day - 1
+    found: Ints = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    return found
+
+
+def _ordinal(days: Ints) -> Ints:
+    year, _, _ = civil(days)
+    return days - days_from(year, np.ones_like(year), np.ones_like(year)) + 1
+
+
+_OF_DATE: dict[str, Callable[[Ints], Ints]] = {
+    "year": lambda days: civil(days)[0],
+    "quarter": lambda days: (civil(days)[1] + 2) // 3,
+    "month": lambda days: civil(days)[1],
+    "day": lambda days: civil(days)[2],
+    "dayofyear": _ordinal,
+    "dayofweek": lambda days: (days + 4) % 7 + 1,
+    "weekday": lambda days: (days + 3) % 7,
+    "weekofyear": lambda days: (_ordinal(days - (days + 3) % 7 + 3) - 1) // 7 + 1,
+}
+
+
+def of_date(call: Call, args: list[pa.Array]) -> Vector:
+    """A part of a date as an integer."""
+    days = numbers(args[0]).astype(np.int64)
+    return Vector(array_of(_OF_DATE[call.name](days).astype(np.int32), nulls_of(args[0]), call.type))
+
+
+def last_day(call: Call, args: list[pa.Array]) -> Vector:
+    """The last day of a date's month."""
+    year, month, _ = civil(numbers(args[0]).astype(np.int64))
+    ahead = np.where(month == 12, 1, month + 1)
+    found = days_from(year + (month == 12), ahead, np.ones_like(year)) - 1
+    return Vector(array_of(found, nulls_of(args[0]), call.type))
+
+
+_OF_TIME = {"hour": (3_600_000_000, 24), "minute": (60_000_000, 60), "second": (1_000_000, 60)}
+
+
+def local(values: pa.Array, type_: DataType, zone: str) -> Ints:
+    """Microseconds of local times."""
+    if type_.name == "timestamp":
+        values = _of_time(values, type_, _NTZ, zone).values
+    return numbers(values).astype(np.int64)
+
+
+def of_time(call: Call, args: list[pa.Array]) -> Vector:
+    """hour, minute and second of a time; the setting is the time zone."""
+    unit, count = _OF_TIME[call.name]
+    found = local(args[0], call.args[0].type, str(call.setting[0])) // unit % count
+    return Vector(array_of(found.astype(np.int32), nulls_of(args[0]), call.type))
+
+
+def moved(call: Call, args: list[pa.Array]) -> Vector:
+    """date_add and date_sub: a date and a number of days; beyond 32 bits it begins again at the other end."""
+    days, more = numbers(args[0]).astype(np.int64), numbers(args[1]).astype(np.int64)
+    found = (days + more if call.name == "date_add" else days - more).astype(np.int32)
+    return Vector(array_of(found, nulls_of(args[0]) | nulls_of(args[1]), call.type))
+
+
+def between(call: Call, args: list[pa.Array]) -> Vector:
+    """datediff: days from the second date to the first."""
+    null = nulls_of(args[0]) | nulls_of(args[1])
+    found = numbers(args[0]).astype(np.int64) - numbers(args[1]).astype(np.int64)
+    return Vector(array_of(found.astype(np.int32), null, call.type))
+
+
+UNITS = {
+    "YEAR": "year", "YYYY": "year", "YY": "year", "QUARTER": "quarter", "MONTH": "month", "MM": "month",
+    "MON": "month", "WEEK": "week", "DAY": "day", "DD": "day", "HOUR": "hour", "MINUTE": "minute",
+    "SECOND": "second", "MILLISECOND": "millisecond", "MICROSECOND": "microsecond",
+}  # fmt: skip
+"""What `date_trunc` cuts to, by the names that Spark has for it."""
+
+_STEPS = {
+    "day": DAY_US, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000,
+    "millisecond": 1000, "microsecond": 1,
+}  # fmt: skip
+
+
+def first_day(days: Ints, unit: str) -> Ints:
+    """The first day of the week, month, quarter or year of each day."""
+    year, month, _ = civil(days)
+    if unit == "week":
+        return days - (days + 3) % 7
+    starts = {"year": np.ones_like(month), "quarter": (month - 1) // 3 * 3 + 1, "month": month}
+    return days_from(year, starts[unit], np.ones_like(year))
+
+
+def truncated(call: Call, args: list[pa.Array]) -> Vector:
+    """date_trunc: the first moment of the unit that a time is in; settings are unit and time zone."""
+    unit, zone = str(call.setting[0]), str(call.setting[1])
+    micros = local(args[0], call.args[0].type, zone)
+    if unit in _STEPS:
+        found = micros - micros % _STEPS[unit]
+    else:
+        found = first_day(micros // DAY_US, unit) * DAY_US
+    if call.type.name == "timestamp":
+        found = found - (fixed_offset(zone) or 0)
+    return Vector(array_of(found, nulls_of(args[0]), call.type))
+
+
+def truncated_date(call: Call, args: list[pa.Array]) -> Vector:
+    """trunc: the first day of the unit that a date is in."""
+    days = numbers(args[0]).astype(np.int64)
+    return Vector(array_of(first_day(days, str(call.setting[0])), nulls_of(args[0]), call.type))
+
+
+FORMATS = ("yyyy", "MM", "dd", "HH", "mm", "ss")
+"""What a format may hold beside signs."""
+
+
+def formatted(call: Call, args: list[pa.Array]) -> Vector:
+    """date_format of the years 0 to 9999; settings are the parts of the format, and the zone last."""
+    parts, zone = call.setting[:-1], str(call.setting[-1])
+    micros = local(args[0], call.args[0].type, zone)
+    year, month, day = civil(micros // DAY_US)
+    null = nulls_of(args[0])
+    found = {"yyyy": year, "MM": month, "dd": day}
+    for part, (unit, count) in zip(("HH", "mm", "ss"), _OF_TIME.values(), strict=True):
+        found[part] = micros // unit % count
+    outside = ~null & ((year < 0) | (year > 9999)) if "yyyy" in parts else null & False
+    columns = [
+        np.char.zfill(np.where(outside, 0, found[p]).astype(str), len(p)) if p in found else str(p)
+        for p in map(str, parts)
+    ]
+    text = np.full(len(null), "", dtype="U1")
+    for column in columns:
+        text = np.char.add(text, column)
+    return Vector(pa.array(text.tolist(), pa.string(), mask=null), code("NOT_READ_EXACTLY", outside))

@@ -1,0 +1,103 @@
+"""An expression over the rows of some columns: a value or an error for each.
+
+AND, OR, CASE, IN and coalesce look at an operand only where those before it leave the row open: an error of
+an operand that is not looked at is none. All operands are evaluated over all rows, and then masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.index.expression.functions import KERNELS
+from tailbit.index.expression.tree import Call, Expression, Ref
+from tailbit.index.expression.vectors import Codes, Mask, Vector, first_of, is_set, nulls_of, repeated
+from tailbit.index.values.literals import Literal
+from tailbit.tables.schema import arrow_type
+
+
+def evaluate(expression: Expression, columns: Mapping[str, pa.Array], rows: int) -> Vector:
+    """The values of an expression.
+
+    Args:
+        expression: a bound expression.
+        columns: by `Column.id`, the values of the columns that it reads, in their logical Arrow types.
+        rows: how many there are.
+    """
+    if isinstance(expression, Literal):
+        return Vector(repeated(expression, rows))
+    if isinstance(expression, Ref):
+        return Vector(columns[expression.column.id])
+    args = [evaluate(arg, columns, rows) for arg in expression.args]
+    if expression.name in ("and", "or"):
+        return _connected(args, whole=expression.name == "or")
+    if expression.name == "case":
+        return _case(args, expression)
+    if expression.name == "coalesce":
+        return _coalesce(args, expression)
+    if expression.name == "try_cast":
+        return _tried(args, expression)
+    return _applied(expression, args)
+
+
+def _applied(call: Call, args: list[Vector]) -> Vector:
+    found = KERNELS[call.name](call, [arg.values for arg in args])
+    return _blanked(found.values, first_of([*(arg.raised for arg in args), found.raised]))
+
+
+def _blanked(values: pa.Array, raised: Codes | None) -> Vector:
+    """Values that are NULL where the row raises."""
+    if raised is None or not raised.any():
+        return Vector(values)
+    return Vector(pc.if_else(pa.array(raised == 0), values, pa.scalar(None, values.type)), raised)
+
+
+def _tried(args: list[Vector], call: Call) -> Vector:
+    """TRY_CAST: NULL where the cast itself raises."""
+    found = KERNELS["cast"](call, [args[0].values])
+    values = _blanked(found.values, found.raised).values
+    return _blanked(values, args[0].raised)
+
+
+def _reached(raised: Codes | None, open_: Mask) -> Codes | None:
+    """Errors of an operand, where it is looked at."""
+    return None if raised is None else np.where(open_, raised, 0).astype(np.uint8)
+
+
+def _connected(args: list[Vector], whole: bool) -> Vector:
+    """AND, or OR where `whole`: an operand is looked at where none before it decided."""
+    known = pc.or_kleene if whole else pc.and_kleene
+    values, raised = args[0]
+    for arg in args[1:]:
+        decided = is_set(values) if whole else is_set(pc.invert(values))
+        raised = first_of([raised, _reached(arg.raised, ~decided)])
+        values = known(values, arg.values)
+    return _blanked(values, raised)
+
+
+def _case(args: list[Vector], call: Call) -> Vector:
+    """CASE: pairs of condition and value, and the value of ELSE last."""
+    rows = len(args[0].values)
+    open_ = np.ones(rows, dtype=np.bool_)
+    raised: Codes | None = None
+    values = pa.nulls(rows, arrow_type(call.type, str(call.type)))
+    for condition, value in zip(args[:-1:2], args[1:-1:2], strict=True):
+        raised = first_of([raised, _reached(condition.raised, open_)])
+        met = open_ & is_set(condition.values) & ~condition.failed
+        raised = first_of([raised, _reached(value.raised, met)])
+        values = pc.if_else(pa.array(met), value.values, values)
+        open_ = open_ & ~met
+    raised = first_of([raised, _reached(args[-1].raised, open_)])
+    return _blanked(pc.if_else(pa.array(open_), args[-1].values, values), raised)
+
+
+def _coalesce(args: list[Vector], call: Call) -> Vector:
+    values, raised = args[0]
+    for arg in args[1:]:
+        open_ = nulls_of(values)
+        raised = first_of([raised, _reached(arg.raised, open_)])
+        values = pc.if_else(pa.array(open_), arg.values, values)
+    return _blanked(values, raised)

@@ -1,0 +1,210 @@
+"""LIKE, ILIKE and RLIKE: a pattern becomes an expression of RE2 that matches what Java's does.
+
+A pattern of RLIKE is read only where both engines are known to mean the same by it; the rest is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+BREAKS = r"\n\r\x{85}\x{2028}\x{2029}"
+"""Line terminators to Java: no dot matches them, and `$` matches before the last of them."""
+
+_CLASSES = {
+    "d": "0-9",
+    "w": "a-zA-Z0-9_",
+    "s": r"\t\n\x0b\f\r ",
+}
+_PLAIN_ESCAPES = frozenset(r".*+?()[]{}|^$\/-_ ,:;'\"#@!%&=<>~`")
+_CONTROLS = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f"}
+_QUANTIFIER = re.compile(r"[*+?]|\{\d{1,3}(?:,\d{0,3})?\}", re.ASCII)
+
+
+class Unread(ValueError):
+    """A pattern that is wrong or is not read; says which part of it."""
+
+
+def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
+    """A pattern of LIKE as (character, whether it is a wildcard).
+
+    Raises:
+        Unread: the escape stands before something else than a wildcard or itself, or at the end.
+    """
+    out: list[tuple[str, bool]] = []
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == escape:
+            at += 1
+            if at == len(pattern):
+                raise Unread(f"the pattern {pattern!r} ends in its escape (INVALID_FORMAT in Spark)")
+            if pattern[at] not in (escape, "_", "%"):
+                raise Unread(f"{escape}{pattern[at]} in the pattern {pattern!r} (INVALID_FORMAT in Spark)")
+            out.append((pattern[at], False))
+        else:
+            out.append((char, char in "_%"))
+        at += 1
+    return out
+
+
+def like_prefix(pattern: str, escape: str = "\\") -> tuple[str, str] | None:
+    """The text before the only wildcard, and that wildcard: "%" at the end, or "" for none; else None."""
+    tokens = like_tokens(pattern, escape)
+    wild = [n for n, (_, is_wild) in enumerate(tokens) if is_wild]
+    text = "".join(char for char, is_wild in tokens if not is_wild)
+    if not wild:
+        return text, ""
+    if wild == [len(tokens) - 1] and tokens[-1][0] == "%":
+        return text, "%"
+    return None
+
+
+@lru_cache(maxsize=256)
+def like_regex(pattern: str, escape: str = "\\") -> str:
+    """A pattern of LIKE as an expression of RE2 that matches a whole text."""
+    parts = []
+    for char, is_wild in like_tokens(pattern, escape):
+        parts.append({"_": ".", "%": ".*"}[char] if is_wild else _quoted(char))
+    return f"(?s)\\A(?:{''.join(parts)})\\z"
+
+
+def _quoted(char: str) -> str:
+    return char if char.isalnum() else f"\\x{{{ord(char):x}}}"
+
+
+@lru_cache(maxsize=256)
+def java_regex(pattern: str) -> str:
+    """A pattern of RLIKE as an expression of RE2 that is found in the same texts.
+
+    Raises:
+        Unread: it holds something outside of what both engines mean the same by.
+    """
+    return _Regex(pattern).read()
+
+
+class _Regex:
+    """One pass over a pattern of Java."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.at = 0
+        self.out: list[str] = []
+        self.depth = 0
+
+    def read(self) -> str:
+        repeatable = False
+        while self.at < len(self.pattern):
+            repeatable = self._step(repeatable)
+        if self.depth:
+            self._refuse("(")
+        found = "".join(self.out)
+        try:
+            re.compile(found.replace("\\z", "\\Z").replace("\\x{", "\\\\x{"))
+        except re.error as wrong:
+            raise Unread(f"the pattern {self.pattern!r} is not read: {wrong}") from wrong
+        return found
+
+    def _refuse(self, what: str) -> None:
+        raise Unread(f"{what} in the pattern {self.pattern!r} is not read")
+
+    def _step(self, repeatable: bool) -> bool:
+        """One element of the pattern; whether a quantifier may follow it."""
+        char = self.pattern[self.at]
+        if char in "*+?{":
+            return self._quantifier(repeatable)
+        self.at += 1
+        if char == "\\":
+            self.out.append(self._escape())
+        elif char == "[":
+            self.out.append(self._class())
+        elif char == "(":
+            return self._open()
+        elif char == ")":
+            self.depth -= 1
+            if self.depth < 0:
+                self._refuse(")")
+            self.out.append(")")
+        elif char == ".":
+            self.out.append(f"[^{BREAKS}]")
+        elif char in "^$|":
+            return self._anchor(char)
+        elif char in "]}":
+            self._refuse(char)
+        else:
+            self.out.append(_quoted(char))
+        return True
+
+    def _anchor(self, char: str) -> bool:
+        if char == "^":
+            self.out.append("\\A")
+        elif char == "|":
+            self.out.append("|")
+        else:
+            if self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
+                self._refuse("$ before the end")
+            if self.depth:
+                self._refuse("$ in a group")
+            self.out.append(f"(?:\\r\\n|[{BREAKS}])?\\z")
+        return False
+
+    def _open(self) -> bool:
+        if self.pattern.startswith("?", self.at):
+            if not self.pattern.startswith("?:", self.at):
+                self._refuse(self.pattern[self.at - 1 : self.at + 2])
+            self.at += 2
+        self.depth += 1
+        self.out.append("(?:")
+        return False
+
+    def _quantifier(self, repeatable: bool) -> bool:
+        found = _QUANTIFIER.match(self.pattern, self.at)
+        if found is None or not repeatable:
+            self._refuse(self.pattern[self.at])
+        assert found is not None
+        self.at = found.end()
+        if self.pattern.startswith("+", self.at):
+            self._refuse(f"{found.group()}+")
+        lazy = self.pattern.startswith("?", self.at)
+        self.at += lazy
+        self.out.append(found.group() + "?" * lazy)
+        return False
+
+    def _escape(self) -> str:
+        if self.at == len(self.pattern):
+            self._refuse("\\ at the end")
+        char = self.pattern[self.at]
+        self.at += 1
+        if char in _CLASSES:
+            return f"[{_CLASSES[char]}]"
+        if char.lower() in _CLASSES:
+            return f"[^{_CLASSES[char.lower()]}]"
+        if char in _CONTROLS:
+            return _CONTROLS[char]
+        if char not in _PLAIN_ESCAPES:
+            self._refuse(f"\\{char}")
+        return _quoted(char)
+
+    def _class(self) -> str:
+        """A class of characters, ranges and escapes; no classes within it."""
+        negated = self.pattern.startswith("^", self.at)
+        self.at += negated
+        parts: list[str] = []
+        while not self.pattern.startswith("]", self.at):
+            if self.at >= len(self.pattern):
+                self._refuse("[")
+            char = self.pattern[self.at]
+            self.at += 1
+            if char == "\\":
+                inner = self._escape()
+                if inner.startswith("[^"):
+                    self._refuse("a negated class in a class")
+                parts.append(inner[1:-1] if inner.startswith("[") else inner)
+            elif char in "[&^":
+                self._refuse(f"{char} in a class")
+            else:
+                parts.append("-" if char == "-" else _quoted(char))
+        self.at += 1
+        if not parts or "-" in (parts[0], parts[-1]):
+            self._refuse("[]" if not parts else "- at the end of a class")
+        return f"[{'^' if negated else ''}{''.join(parts)}]"

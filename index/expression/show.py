@@ -1,0 +1,92 @@
+"""Expressions as SQL text, for people."""
+
+from __future__ import annotations
+
+from tailbit.index.expression.tree import Call, Expression, Ref
+from tailbit.index.values.literals import WHOLE, Literal
+from tailbit.tables.date_text import date_texts
+
+_INFIX = (
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "div",
+    "=",
+    "<>",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "<=>",
+    "like",
+    "rlike",
+    "and",
+    "or",
+)
+_LONGEST = 400
+
+
+def show(expression: Expression) -> str:
+    """The text; cut where it is long."""
+    text = _shown(expression)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _shown(e: Expression) -> str:
+    if isinstance(e, Ref):
+        return e.column.label
+    if isinstance(e, Literal):
+        return _constant(e)
+    args = [_shown(arg) for arg in e.args]
+    if e.name in _INFIX:
+        nested = [f"({a})" if _is_infix(arg) else a for a, arg in zip(args, e.args, strict=True)]
+        return f" {e.name.upper()} ".join(nested)
+    if e.name in ("cast", "try_cast"):
+        return f"{e.name.upper()}({args[0]} AS {e.type})"
+    if e.name == "not":
+        return f"NOT ({args[0]})"
+    if e.name == "is null":
+        return f"({args[0]}) IS NULL"
+    if e.name == "in":
+        return f"{args[0]} IN ({', '.join(args[1:] + ['NULL'] * bool(e.setting[0]))})"
+    if e.name == "case":
+        pairs = zip(args[:-1:2], args[1:-1:2], strict=True)
+        return f"CASE {' '.join(f'WHEN {a} THEN {b}' for a, b in pairs)} ELSE {args[-1]} END"
+    first = [repr(e.setting[0])] if e.name in ("date_trunc",) else []
+    return f"{e.name}({', '.join([*first, *args])})"
+
+
+def _is_infix(e: Expression) -> bool:
+    return isinstance(e, Call) and e.name in _INFIX
+
+
+_SHOWN = 40
+"""Characters of a constant that are shown."""
+
+
+def _constant(literal: Literal) -> str:
+    text = _written(literal)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 4]}...'"
+
+
+def _written(literal: Literal) -> str:
+    value, name = literal.value, literal.type.name
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return (
+            "'" + value.decode(errors="replace").replace("'", "''") + "'" if name == "string" else repr(value)
+        )
+    if isinstance(value, bool):
+        return str(value).upper()
+    if name == "decimal":
+        digits = str(abs(int(value))).rjust(literal.type.scale + 1, "0")
+        at = len(digits) - literal.type.scale
+        return f"{'-' * (value < 0)}{digits[:at]}{'.' * bool(literal.type.scale)}{digits[at:]}"
+    if name in WHOLE or name in ("float", "double"):
+        return str(value)
+    from tailbit.index.expression.vectors import from_canonical
+
+    return f"{name} '{date_texts(from_canonical([value], literal.type))[0]}'"

@@ -1,0 +1,139 @@
+"""Functions of texts: a text is a row of characters (code points), as in Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.index.expression.patterns import Unread, java_regex, like_regex
+from tailbit.index.expression.tree import Call
+from tailbit.index.expression.vectors import Raised, Vector, per_distinct
+from tailbit.index.values.literals import STRING, Literal
+
+
+def constant_text(call: Call, at: int) -> str | None:
+    """The text of an argument that is a constant."""
+    arg = call.args[at]
+    if isinstance(arg, Literal) and isinstance(arg.value, bytes):
+        return arg.value.decode()
+    return None
+
+
+def like(call: Call, args: list[pa.Array]) -> Vector:
+    """LIKE and RLIKE with a constant pattern; the setting is the escape of LIKE."""
+    pattern = constant_text(call, 1)
+    if pattern is None:
+        return Vector(pa.nulls(len(args[0]), pa.bool_()))
+    regex = java_regex(pattern) if call.name == "rlike" else like_regex(pattern, str(call.setting[0]))
+    return Vector(pc.match_substring_regex(args[0], regex))
+
+
+def searched(call: Call, args: list[pa.Array]) -> Vector:
+    """startswith, endswith and contains."""
+    part = constant_text(call, 1)
+    if part is None:
+        return per_distinct(args, [STRING, STRING], call.type, _SEARCH[call.name])
+    vectors = {"startswith": pc.starts_with, "endswith": pc.ends_with, "contains": pc.match_substring}
+    return Vector(vectors[call.name](args[0], part))
+
+
+_SEARCH: dict[str, Callable[[bytes, bytes], bool]] = {
+    "startswith": lambda text, part: text.startswith(part),
+    "endswith": lambda text, part: text.endswith(part),
+    "contains": lambda text, part: part in text,
+}
+
+
+def length(call: Call, args: list[pa.Array]) -> Vector:
+    """Characters of a text, bytes of a binary value."""
+    binary = call.args[0].type.name == "binary"
+    found = pc.binary_length(args[0]) if binary else pc.utf8_length(args[0])
+    return Vector(found.cast(pa.int32()))
+
+
+def octets(call: Call, args: list[pa.Array]) -> Vector:
+    """Bytes of a text or binary value."""
+    return Vector(pc.binary_length(args[0]).cast(pa.int32()))
+
+
+def cased(call: Call, args: list[pa.Array]) -> Vector:
+    """Lower and upper; texts of ASCII alone in vectors, others by Python where it agrees with Java."""
+    lower = call.name == "lower"
+    if pc.all(pc.string_is_ascii(args[0])).as_py() is not False:
+        return Vector(pc.ascii_lower(args[0]) if lower else pc.ascii_upper(args[0]))
+    return per_distinct(args, [STRING], STRING, lambda text: _cased(text.decode(), lower).encode())
+
+
+def _cased(text: str, lower: bool) -> str:
+    if not text.isascii() and any(_is_new(char) for char in text):
+        raise Raised("NOT_READ_EXACTLY")
+    return text.lower() if lower else text.upper()
+
+
+def _is_new(char: str) -> bool:
+    """Characters of which Java and Python may know different cases: those that came to Unicode of late."""
+    return not "\x00" <= char <= "\u024f" and not "\u0370" <= char <= "\u052f" and char.swapcase() != char
+
+
+def trimmed(call: Call, args: list[pa.Array]) -> Vector:
+    """trim, ltrim and rtrim of blanks, which are the character 32 alone."""
+    vectors = {"trim": pc.utf8_trim, "ltrim": pc.utf8_ltrim, "rtrim": pc.utf8_rtrim}
+    return Vector(vectors[call.name](args[0], characters=" "))
+
+
+def part_of(call: Call, args: list[pa.Array]) -> Vector:
+    """Substr of a position, counted from 1, or from the end where below 0, and a number of characters."""
+    types = [arg.type for arg in call.args]
+    return per_distinct(args, types, STRING, _substring)
+
+
+def _substring(text: bytes, position: int, count: int = (1 << 31) - 1) -> bytes:
+    chars = text.decode()
+    start = position - 1 if position > 0 else len(chars) + position if position < 0 else 0
+    return chars[max(start, 0) : max(start + count, 0)].encode()
+
+
+def left(call: Call, args: list[pa.Array]) -> Vector:
+    """The first characters of a text."""
+    types = [arg.type for arg in call.args]
+    return per_distinct(args, types, STRING, lambda text, n: _substring(text, 1, n))
+
+
+def right(call: Call, args: list[pa.Array]) -> Vector:
+    """The last characters of a text."""
+    types = [arg.type for arg in call.args]
+    return per_distinct(args, types, STRING, lambda text, n: _substring(text, -n) if n > 0 else b"")
+
+
+def joined(call: Call, args: list[pa.Array]) -> Vector:
+    """Texts one behind the other; NULL where one is."""
+    return Vector(pc.binary_join_element_wise(*args, pa.scalar("", pa.string()), null_handling="emit_null"))
+
+
+def replaced(call: Call, args: list[pa.Array]) -> Vector:
+    """Every occurrence of a text replaced by another; an empty one occurs nowhere."""
+    return per_distinct(args, [STRING] * len(args), STRING, _replace)
+
+
+def _replace(text: bytes, old: bytes, new: bytes = b"") -> bytes:
+    return text.replace(old, new) if old else text
+
+
+def check_pattern(name: str, pattern: str, escape: str = "\\") -> None:
+    """Make sure that a pattern is read.
+
+    Raises:
+        Unread: it is not.
+    """
+    try:
+        regex = java_regex(pattern) if name == "rlike" else like_regex(pattern, escape)
+        pc.match_substring_regex(pa.array([""]), regex)
+    except pa.ArrowInvalid as wrong:
+        raise Unread(f"the pattern {pattern!r} is not read: {_first(wrong)}") from wrong
+
+
+def _first(error: Any) -> str:
+    return str(error).splitlines()[0]

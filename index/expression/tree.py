@@ -1,0 +1,69 @@
+"""Expressions with Spark's types: a constant, a column, or a call of an operator or function.
+
+Two expressions are equal if their keys are: a key names functions, types, settings, columns and constants.
+Everything that a call depends on, the time zone included, stands in it, so that an answer may be kept by key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tailbit.index.values.literals import STRING, Literal
+from tailbit.tables.model import Column, DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The value of a column."""
+
+    column: Column
+
+    @property
+    def type(self) -> DataType:
+        """The column's type; CHAR(n) is a string here, filled up as it is read."""
+        return STRING if self.column.type.char_length else self.column.type
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator or function of expressions that already have the types it takes.
+
+    `setting`: what it needs beside its arguments, such as a time zone.
+    """
+
+    name: str = field(compare=False)
+    args: tuple[Expression, ...] = field(compare=False)
+    type: DataType = field(compare=False)
+    setting: tuple[str | int, ...] = field(default=(), compare=False)
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        inner = ", ".join(key_of(arg) for arg in self.args)
+        object.__setattr__(self, "key", f"{self.name}{list(self.setting)}({inner}):{self.type}")
+
+
+Expression = Literal | Ref | Call
+
+
+def key_of(expression: Expression) -> str:
+    """What is equal for equal expressions alone."""
+    if isinstance(expression, Call):
+        return expression.key
+    if isinstance(expression, Ref):
+        return f"{expression.column.id!r}:{expression.column.type}:{expression.column.type.char_length}"
+    return f"{expression.value!r}:{expression.type}"
+
+
+def columns_in(expression: Expression) -> tuple[Column, ...]:
+    """The columns that an expression reads, each once, in order of appearance."""
+    found = {ref.column.id: ref.column for ref in _refs(expression)}
+    return tuple(found.values())
+
+
+def _refs(expression: Expression) -> Iterator[Ref]:
+    if isinstance(expression, Ref):
+        yield expression
+    elif isinstance(expression, Call):
+        for arg in expression.args:
+            yield from _refs(arg)

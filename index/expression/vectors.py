@@ -1,0 +1,186 @@
+"""Values of many rows at once: Arrow arrays, and for each row whether it raises instead of having a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.index.values.literals import Literal
+from tailbit.tables.model import DataType
+from tailbit.tables.schema import arrow_type
+
+Codes = npt.NDArray[np.uint8]
+"""Per row 0, or the number of an error class in `ERRORS`."""
+Mask = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+ERRORS = (
+    "",
+    "DIVIDE_BY_ZERO",
+    "REMAINDER_BY_ZERO",
+    "ARITHMETIC_OVERFLOW",
+    "BINARY_ARITHMETIC_OVERFLOW",
+    "CAST_INVALID_INPUT",
+    "CAST_OVERFLOW",
+    "NUMERIC_VALUE_OUT_OF_RANGE",
+    "DATETIME_OVERFLOW",
+    "NOT_READ_EXACTLY",
+)
+"""Spark's error classes; the last one is none of them: a value for which Spark's result is not known."""
+
+
+class Raised(Exception):
+    """What a function of one value raises where Spark does; carries the error class."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(error)
+        self.code = ERRORS.index(error)
+
+
+class Vector(NamedTuple):
+    """Values of many rows. Where a row raises, its value is NULL and says nothing."""
+
+    values: pa.Array
+    raised: Codes | None = None
+
+    @property
+    def failed(self) -> Mask:
+        """Rows that raise."""
+        if self.raised is None:
+            return np.zeros(len(self.values), dtype=np.bool_)
+        return np.asarray(self.raised != 0)
+
+
+def code(error: str, where: Mask) -> Codes | None:
+    """The error at some rows; None where there are none."""
+    return np.where(where, ERRORS.index(error), 0).astype(np.uint8) if where.any() else None
+
+
+def first_of(parts: Sequence[Codes | None]) -> Codes | None:
+    """Per row the first error of several."""
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    out = known[0]
+    for part in known[1:]:
+        out = np.where(out != 0, out, part)
+    return out
+
+
+def nulls_of(values: pa.Array) -> Mask:
+    """Rows that are NULL."""
+    return np.asarray(values.is_null())
+
+
+def is_set(values: pa.Array) -> Mask:
+    """Rows of a boolean array that are TRUE."""
+    return np.asarray(values.fill_null(False))
+
+
+def numbers(values: pa.Array) -> npt.NDArray[Any]:
+    """Numbers, dates or times as a numpy array of their own width; 0 where NULL."""
+    if pa.types.is_date32(values.type):
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64())
+    return np.asarray(values.fill_null(0))
+
+
+def array_of(data: npt.NDArray[Any], null: Mask, type_: DataType) -> pa.Array:
+    """Numbers as an Arrow array of a logical type."""
+    target = arrow_type(type_, str(type_))
+    if pa.types.is_date32(target):
+        return pa.array(data.astype(np.int32), mask=null).cast(target)
+    if pa.types.is_timestamp(target):
+        return pa.array(data.astype(np.int64), mask=null).cast(target)
+    return pa.array(data, type=target, mask=null)
+
+
+def repeated(literal: Literal, rows: int) -> pa.Array:
+    """A constant as an array."""
+    return pa.repeat(from_canonical([literal.value], literal.type)[0], rows)
+
+
+def canonical(values: pa.Array, type_: DataType) -> list[Any]:
+    """Values as canonical Python ones; None for NULL."""
+    if pa.types.is_date32(values.type):
+        return list(values.cast(pa.int32()).to_pylist())
+    if pa.types.is_timestamp(values.type):
+        return list(values.cast(pa.int64()).to_pylist())
+    if pa.types.is_string(values.type):
+        return list(values.cast(pa.binary()).to_pylist())
+    if pa.types.is_decimal(values.type):
+        return list(unscaled(values))
+    return list(values.to_pylist())
+
+
+def from_canonical(values: Sequence[Any], type_: DataType) -> pa.Array:
+    """Canonical Python values as an Arrow array of a logical type.
+
+    Raises:
+        OverflowError: a number beyond the type.
+    """
+    target = arrow_type(type_, str(type_))
+    if pa.types.is_date32(target):
+        return pa.array(values, pa.int32()).cast(target)
+    if pa.types.is_timestamp(target):
+        return pa.array(values, pa.int64()).cast(target)
+    if pa.types.is_string(target):
+        return pa.array(values, pa.binary()).cast(target)
+    if pa.types.is_decimal(target):
+        return decimals(np.array(values, dtype=object), type_)
+    return pa.array(values, target)
+
+
+def unscaled(values: pa.Array) -> npt.NDArray[np.object_]:
+    """Decimals as Python integers of any size, without their point; None where NULL."""
+    if not len(values):
+        return np.zeros(0, dtype=object)
+    words = np.frombuffer(values.buffers()[1], dtype="<u8")
+    pairs = words[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
+    high = pairs[:, 1].view(np.int64).astype(object)
+    out: npt.NDArray[np.object_] = high * (1 << 64) + pairs[:, 0].astype(object)
+    out[nulls_of(values)] = None
+    return out
+
+
+def decimals(data: npt.NDArray[np.object_], type_: DataType) -> pa.Array:
+    """Integers without their point as decimals; None as NULL. They must fit."""
+    null = np.array([v is None for v in data], dtype=np.bool_)
+    plain = np.where(null, 0, data)
+    low = np.array([int(v) & ((1 << 64) - 1) for v in plain], dtype="<u8")
+    high = np.array([int(v) >> 64 for v in plain], dtype="<i8").view("<u8")
+    body = pa.py_buffer(np.ascontiguousarray(np.column_stack([low, high])))
+    valid = pa.py_buffer(np.packbits(~null, bitorder="little").tobytes()) if null.any() else None
+    target = arrow_type(type_, str(type_))
+    return pa.Array.from_buffers(target, len(data), [valid, body], int(null.sum()))
+
+
+def per_distinct(
+    args: Sequence[pa.Array], types: Sequence[DataType], to: DataType, apply: Callable[..., Any]
+) -> Vector:
+    """A function of canonical values, called once for each distinct row of arguments; NULL where one is.
+
+    `apply` may raise `Raised`, and may return None for NULL.
+    """
+    null = np.logical_or.reduce([nulls_of(a) for a in args])
+    coded = [a.dictionary_encode() for a in args]
+    codes = np.column_stack([np.asarray(c.indices.fill_null(0), dtype=np.int64) for c in coded])
+    known = [canonical(c.dictionary, t) for c, t in zip(coded, types, strict=True)]
+    rows, back = np.unique(codes[~null], axis=0, return_inverse=True)
+    values: list[Any] = []
+    raised = np.zeros(len(rows), dtype=np.uint8)
+    for n, row in enumerate(rows.tolist()):
+        try:
+            values.append(apply(*(held[at] for held, at in zip(known, row, strict=True))))
+        except Raised as error:
+            raised[n] = error.code
+            values.append(None)
+    at = np.full(len(null), len(rows), dtype=np.int64)
+    at[~null] = back.reshape(-1)
+    found = from_canonical([*values, None], to).take(pa.array(at))
+    return Vector(found, np.append(raised, np.uint8(0))[at] if raised.any() else None)

@@ -1,0 +1,142 @@
+"""Matching rows in the order of columns, as Spark's ORDER BY has it; ties stay by path and position.
+
+The columns to order by are read for all matching rows, the others only for the rows that are given out. With
+a limit, only as many rows as it can reach are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.errors import ColumnTypeError, UsageError
+from tailbit.index.query.selection import FileHits
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.rows import fetch_files
+from tailbit.tables.schema import Schema
+from tailbit.tables.storage import Storage
+
+_TEXT = re.compile(
+    r"(?P<name>.*?)(?:\s+(?P<way>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?", re.IGNORECASE | re.DOTALL
+)
+_UNORDERED = ("struct", "array", "map", "variant", "void")
+_KEPT = 1 << 20
+"""Rows more than a limit asks for that are gathered before the rest of them is dropped."""
+_AT_ONCE = 1 << 20
+"""Most ordered rows that are read together: each such batch reads the pages of its own rows."""
+
+
+class SortKey(NamedTuple):
+    """A column to order by."""
+
+    column: Column
+    descending: bool
+    nulls_first: bool
+
+
+def sort_keys(schema: Schema, texts: Sequence[str]) -> list[SortKey]:
+    """What texts like "dep_delay DESC NULLS LAST" ask for; NULL is least unless they say else.
+
+    Raises:
+        UnknownColumnError: no such column.
+        ColumnTypeError: a struct, array, map or other type without an order here.
+        UsageError: none is named.
+    """
+    if not texts:
+        raise UsageError(reason="no columns to order by are named", hint="Name one, or leave order_by out.")
+    out = []
+    for text in texts:
+        found = _TEXT.fullmatch(text.strip())
+        name = found["name"] if found else text
+        descending = bool(found and (found["way"] or "").upper() == "DESC")
+        nulls = (found["nulls"] or "").upper() if found else ""
+        column = schema.resolve(name)
+        if column.type.name in _UNORDERED:
+            raise ColumnTypeError(
+                column=column.label, type=str(column.type), reason="rows have no order by it"
+            )
+        out.append(SortKey(column, descending, nulls == "FIRST" if nulls else not descending))
+    return out
+
+
+def in_order_of(
+    storage: Storage,
+    hits: Sequence[FileHits],
+    keys: Sequence[SortKey],
+    columns: Sequence[Column],
+    offset: int,
+    limit: int | None,
+) -> Iterator[pa.Table]:
+    """Columns (named by id) of the matching rows, ordered; the first `offset` rows are left out.
+
+    Memory: the columns to order by of all matching rows, or of some `offset + limit` of them, and a batch.
+    """
+    rows = _ordered(storage, hits, keys, None if limit is None else offset + limit)[offset:]
+    bases = np.concatenate([[0], np.cumsum([len(hit.positions) for hit in hits])])
+    for start in range(0, len(rows), _AT_ONCE):
+        yield _read(storage, hits, bases, columns, rows[start : start + _AT_ONCE])
+
+
+def _ordered(
+    storage: Storage, hits: Sequence[FileHits], keys: Sequence[SortKey], most: int | None
+) -> npt.NDArray[np.int64]:
+    """Numbers of matching rows (by path and position) in the order asked for, at most so many."""
+    columns = list({key.column.id: key.column for key in keys}.values())
+    held: list[pa.Table] = []
+    size = number = 0
+    for table in fetch_files(storage, [(hit.slice_, hit.positions) for hit in hits], columns):
+        numbers = pa.array(np.arange(number, number + len(table), dtype=np.int64))
+        held.append(table.select([c.id for c in columns]).append_column("", numbers))
+        number, size = number + len(table), size + len(table)
+        if most is not None and size > 2 * most + _KEPT:
+            held = [_first(pa.concat_tables(held), keys, most)]
+            size = len(held[0])
+    if not held:
+        return np.zeros(0, np.int64)
+    return np.asarray(_first(pa.concat_tables(held), keys, most)[""])
+
+
+def _first(table: pa.Table, keys: Sequence[SortKey], most: int | None) -> pa.Table:
+    """The first rows in order. NULL and NaN are keys of their own: Arrow has one place for both."""
+    sorted_by, ways = [], []
+    for key in keys:
+        values = table[key.column.id]
+        way = "descending" if key.descending else "ascending"
+        sorted_by.append(pc.is_null(values))
+        ways.append("descending" if key.nulls_first else "ascending")
+        if pa.types.is_floating(values.type):
+            sorted_by.append(pc.fill_null(pc.is_nan(values), False))
+            ways.append(way)
+        sorted_by.append(values)
+        ways.append(way)
+    names = [str(number) for number in range(len(ways))]
+    order = pc.sort_indices(
+        pa.table(dict(zip(names, sorted_by, strict=True))), sort_keys=list(zip(names, ways, strict=True))
+    )
+    return table.take(order if most is None else order[:most])
+
+
+def _read(
+    storage: Storage,
+    hits: Sequence[FileHits],
+    bases: npt.NDArray[np.int64],
+    columns: Sequence[Column],
+    rows: npt.NDArray[np.int64],
+) -> pa.Table:
+    """Columns at rows in the given order: read in the order of the files, and then brought into it."""
+    by_place = np.argsort(rows, kind="stable")
+    ascending = rows[by_place]
+    cuts = np.searchsorted(ascending, bases)
+    wanted = [
+        (hits[n].slice_, hits[n].positions[ascending[cuts[n] : cuts[n + 1]] - bases[n]])
+        for n in np.flatnonzero(np.diff(cuts)).tolist()
+    ]
+    back = np.empty(len(rows), np.int64)
+    back[by_place] = np.arange(len(rows))
+    return pa.concat_tables(list(fetch_files(storage, wanted, columns))).take(pa.array(back))

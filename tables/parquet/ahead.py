@@ -1,0 +1,40 @@
+"""Work is done on all cores, and its results come in the order in which it was given."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_MOST = 8
+"""Threads beyond this wait for each other more than they decode."""
+
+
+def in_order(work: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """The results, in order; at most a piece a core is begun before it is asked for, and one more waits.
+
+    A single piece is done in the caller's thread. Whoever stops asking stops the work that has not begun.
+    """
+    pieces = iter(work)
+    begun = list(islice(pieces, 2))
+    if len(begun) < 2:
+        yield from (piece() for piece in begun)
+        return
+    threads = min(os.cpu_count() or 1, _MOST)
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[T]] = deque()
+        try:
+            for piece in chain(begun, pieces):
+                waiting.append(pool.submit(piece))
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for left in waiting:
+                left.cancel()

@@ -1,0 +1,200 @@
+"""The pages of a data file that hold wanted rows, put together as a small Parquet file in memory.
+
+pyarrow decodes whole column chunks only. A chunk is its pages in order, so a chunk of fewer pages is one too:
+the excerpt has a footer of its own, with the file's schema, and row groups of the picked pages as they stand
+in the file. So what decodes a data file decodes an excerpt, to the same values of the same types.
+
+Columns whose pages hold the same rows share row groups; each lacks the chunks of the others, which are never
+asked for. Repeated values are not divided by pages: such columns are read as whole row groups.
+
+Example: column a has pages of 3 rows, b of 4, and rows 1 and 7 of the row group are wanted.
+
+    row          0  1  2  3  4  5  6  7  8
+    wanted          x                 x
+    pages of a   [0      ][1      ][2      ]     picked: 0 and 2, rows 0 1 2 6 7 8; the wanted are 1 and 4
+    pages of b   [0         ][1         ][2]     picked: 0 and 1, rows 0 to 7; the wanted are 1 and 7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.tables.parquet.layout import Ints, Layout, Pages
+from tailbit.tables.parquet.thrift import (
+    I32,
+    I64,
+    LIST,
+    STRUCT,
+    TEXT,
+    written_int,
+    written_ints,
+    written_struct,
+    written_structs,
+    written_text,
+)
+
+_MAGIC = b"PAR1"
+_TYPES = {
+    name: number
+    for number, name in enumerate(
+        ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+    )
+}
+_CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6}
+"""LZ4 is two codecs of one name to pyarrow: such chunks are read whole."""
+_PLAIN, _RLE_DICTIONARY = 0, 8
+
+
+@dataclass(frozen=True, eq=False)
+class Picked:
+    """What is wanted of one leaf: per row group the pages, and the picked pages of each by number."""
+
+    leaf: int
+    pages: Sequence[Pages]
+    numbers: Sequence[Ints]
+
+    @property
+    def coded(self) -> bool:
+        """Whether the picked pages hold nothing but codes, and of dictionaries that are small beside them."""
+        return all(
+            p.dictionary is not None
+            and bool(p.coded[n].all())
+            and p.dictionary[2] < int((p.firsts[n + 1] - p.firsts[n]).sum())
+            for p, n in zip(self.pages, self.numbers, strict=True)
+        )
+
+
+def can_be_cut(layout: Layout, leaf: int, group: int) -> bool:
+    """Whether a chunk's codec is one that an excerpt can name."""
+    return str(layout.metadata.row_group(group).column(leaf).compression) in _CODECS
+
+
+def pick(pages: Sequence[Pages], wanted: Sequence[Ints]) -> tuple[list[Ints], Ints]:
+    """The numbers of the pages that hold wanted rows, per row group; and where those rows are among theirs.
+
+    `wanted`: ascending rows of each row group.
+    """
+    numbers, places, before = [], [], 0
+    for its, rows in zip(pages, wanted, strict=True):
+        of = np.searchsorted(its.firsts, rows, side="right") - 1
+        here = np.flatnonzero(np.bincount(of, minlength=len(its.starts)))
+        counts = its.firsts[here + 1] - its.firsts[here]
+        shift = np.zeros(len(its.starts), np.int64)
+        shift[here] = before + np.cumsum(counts) - counts - its.firsts[here]
+        places.append(rows + shift[of])
+        numbers.append(here)
+        before += int(counts.sum())
+    return numbers, np.concatenate(places)
+
+
+@dataclass(eq=False)
+class Excerpt:
+    """An excerpt of one file, to which leaves are added; `done` gives its bytes."""
+
+    layout: Layout
+    source: pa.NativeFile
+    _bytes: list[bytes] = field(default_factory=lambda: [_MAGIC])
+    _size: int = len(_MAGIC)
+    _groups: list[bytes] = field(default_factory=list)
+    _rows: int = 0
+
+    def add(self, picked: Sequence[Picked], groups: Sequence[int]) -> list[int]:
+        """Add leaves whose pages hold the same rows; return the excerpt's row groups that hold them."""
+        first, schema = len(self._groups), self.layout.metadata.schema
+        leaves = range(self.layout.metadata.num_columns)
+        absent = [_absent_chunk(str(schema.column(leaf).physical_type)) for leaf in leaves]
+        for order, group in enumerate(groups):
+            pages, numbers = picked[0].pages[order], picked[0].numbers[order]
+            rows = int((pages.firsts[numbers + 1] - pages.firsts[numbers]).sum())
+            chunks = list(absent)
+            for its in picked:
+                chunks[its.leaf] = self._chunk(its.pages[order], its.numbers[order], group, its.leaf, rows)
+            self._groups.append(
+                written_struct(
+                    [
+                        (1, LIST, written_structs(chunks)),
+                        (2, I64, written_int(self._size)),
+                        (3, I64, written_int(rows)),
+                    ]
+                )
+            )
+            self._rows += rows
+        return list(range(first, len(self._groups)))
+
+    def _chunk(self, pages: Pages, numbers: Ints, group: int, leaf: int, rows: int) -> bytes:
+        """Copy picked pages, those that stand side by side in one read, and describe them."""
+        at, unpacked = self._size, int(pages.unpacked[numbers].sum())
+        if pages.dictionary is not None:
+            start, end, size = pages.dictionary
+            self._copy(start, end)
+            unpacked += size
+        data = self._size
+        gaps = np.flatnonzero(pages.starts[numbers[1:]] != pages.ends[numbers[:-1]])
+        firsts = [0, *(gaps + 1).tolist()]
+        lasts = [*gaps.tolist(), len(numbers) - 1]
+        for first, last in zip(firsts, lasts, strict=True):
+            self._copy(int(pages.starts[numbers[first]]), int(pages.ends[numbers[last]]))
+        chunk = self.layout.metadata.row_group(group).column(leaf)
+        dictionary = at if pages.dictionary is not None else None
+        return _written_chunk(
+            str(chunk.physical_type),
+            str(chunk.compression),
+            rows,
+            unpacked,
+            self._size - at,
+            data,
+            dictionary,
+        )
+
+    def _copy(self, start: int, end: int) -> None:
+        data = self.source.read_at(end - start, start)
+        if len(data) != end - start:
+            raise ValueError(f"it ends before byte {end}")
+        self._bytes.append(data)
+        self._size += len(data)
+
+    def done(self) -> pa.Buffer:
+        """The excerpt as a whole."""
+        metadata = self.layout.metadata
+        texts = [
+            written_struct([(1, TEXT, written_text(key)), (2, TEXT, written_text(value))])
+            for key, value in (metadata.metadata or {}).items()
+        ]
+        fields = [
+            (3, I64, written_int(self._rows)),
+            (4, LIST, written_structs(self._groups)),
+            (5, LIST, written_structs(texts)),
+            (6, TEXT, written_text(metadata.created_by.encode())),
+        ]
+        footer = self.layout.head + written_struct(fields, before=2)
+        end = [footer, len(footer).to_bytes(4, "little"), _MAGIC]
+        return pa.py_buffer(b"".join([*self._bytes, *end]))
+
+
+@lru_cache
+def _absent_chunk(type_: str) -> bytes:
+    return _written_chunk(type_, "UNCOMPRESSED", 0, 0, 0, len(_MAGIC), None)
+
+
+def _written_chunk(
+    type_: str, codec: str, values: int, unpacked: int, packed: int, data: int, dictionary: int | None
+) -> bytes:
+    """A column chunk as a footer holds it; its name is its place in the schema, so the path is left empty."""
+    meta = [
+        (1, I32, written_int(_TYPES[type_])),
+        (2, LIST, written_ints([_PLAIN, _RLE_DICTIONARY])),
+        (3, LIST, b"\x08"),
+        (4, I32, written_int(_CODECS[codec])),
+        (5, I64, written_int(values)),
+        (6, I64, written_int(unpacked)),
+        (7, I64, written_int(packed)),
+        (9, I64, written_int(data)),
+    ]
+    if dictionary is not None:
+        meta.append((11, I64, written_int(dictionary)))
+    return written_struct([(2, I64, written_int(0)), (3, STRUCT, written_struct(meta))])

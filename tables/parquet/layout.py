@@ -1,0 +1,151 @@
+"""Where the pages of a data file lie, and which rows each of them holds.
+
+Pages are found by their own headers, one read a page, so files of every writer have them, with or without a
+page index, and a row count is the one that a reader of the page meets. What was found is kept for the
+process: a data file does not change, and a file of one name is told from another by size, time and inode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tailbit.tables.cache import Cache
+from tailbit.tables.parquet.file import read_footer
+from tailbit.tables.parquet.leaves import ParquetNode
+from tailbit.tables.parquet.thrift import read_struct
+from tailbit.tables.storage import Stat, Storage
+
+Ints = npt.NDArray[np.int64]
+
+_DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
+_V1_HEADER, _V2_HEADER = 5, 8
+_CODED = (2, 8)
+"""PLAIN_DICTIONARY and RLE_DICTIONARY."""
+_HEADER, _LONG_HEADER = 256, 1 << 16
+"""Bytes that hold most page headers, and all but those with long statistics."""
+_ROW_GROUPS_FIELD = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Pages:
+    """The pages of one column chunk without repeated values.
+
+    `starts`, `ends`: where each data page lies in the file, its header included. `firsts`: the first row of
+    each in its row group, and at the end the rows of the group. `unpacked`: bytes of each once decompressed,
+    its header included. `coded`: whether a page holds dictionary codes. `dictionary`: where the dictionary
+    page lies and its unpacked bytes; None where there is none. `same_rows`: equal for chunks whose pages hold
+    the same rows.
+    """
+
+    starts: Ints
+    ends: Ints
+    firsts: Ints
+    unpacked: Ints
+    coded: npt.NDArray[np.bool_]
+    dictionary: tuple[int, int, int] | None
+    same_rows: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A data file whose footer was checked.
+
+    `head`: the bytes of its footer that hold version and schema. `starts`: the first row of each row group,
+    and at the end the rows of the file.
+    """
+
+    metadata: pq.FileMetaData
+    tree: ParquetNode
+    head: bytes
+    starts: Ints
+
+    def pages(self, source: pa.NativeFile, group: int, leaf: int) -> Pages | None:
+        """The pages of a column chunk; None where they cannot be told. Cost: a read a page, once."""
+        key = (self, group, leaf)
+        held = _PAGES.held(key)
+        if held is None:
+            try:
+                held = (_find_pages(source, self.metadata, group, leaf),)
+            except (ValueError, KeyError, TypeError, AttributeError, OSError):
+                held = (None,)
+            _PAGES.hold(key, held, 1 if held[0] is None else 1 + len(held[0].starts))
+        return held[0]
+
+
+_LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(64 << 20)
+"""By store, name and state; a layout counts by the bytes of its footer."""
+_PAGES: Cache[tuple[Layout, int, int], tuple[Pages | None]] = Cache(500_000)
+"""By file, row group and leaf; a chunk counts by its pages, of some 50 bytes each."""
+
+
+def known_layout(storage: Storage, name: str, stat: Stat) -> Layout | None:
+    """The layout that was kept for exactly this state of a file; None where there is none."""
+    return _LAYOUTS.held((storage, name, stat))
+
+
+def keep_layout(
+    storage: Storage,
+    name: str,
+    stat: Stat,
+    source: pa.NativeFile,
+    metadata: pq.FileMetaData,
+    tree: ParquetNode,
+) -> Layout:
+    """Keep what is known of a file whose footer was checked.
+
+    Raises:
+        ValueError: a footer that does not begin with a schema.
+    """
+    footer = read_footer(source)
+    _, end = read_struct(footer, 0, until=_ROW_GROUPS_FIELD - 1)
+    rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    starts = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
+    layout = Layout(metadata, tree, footer[:end], starts)
+    return _LAYOUTS.hold((storage, name, stat), layout, 1 + len(footer))
+
+
+def _find_pages(source: pa.NativeFile, metadata: pq.FileMetaData, group: int, leaf: int) -> Pages | None:
+    """The pages of a chunk, header by header; None for repeated values and for what does not add up."""
+    if metadata.schema.column(leaf).max_repetition_level:
+        return None
+    rows, chunk = metadata.row_group(group).num_rows, metadata.row_group(group).column(leaf)
+    at = chunk.data_page_offset
+    at = min(at, chunk.dictionary_page_offset) if chunk.dictionary_page_offset else at
+    end = at + chunk.total_compressed_size
+    dictionary: tuple[int, int, int] | None = None
+    found: list[tuple[int, int, int, int, bool]] = []
+    while at < end:
+        header, size = _header(source, at, end)
+        if header[2] < 0 or header[3] < 0:
+            return None
+        after, unpacked = at + size + header[3], size + header[2]
+        if header[1] == _DICTIONARY and dictionary is None and not found:
+            dictionary = (at, after, unpacked)
+        elif header[1] in (_DATA, _DATA_V2):
+            inner = header[_V1_HEADER if header[1] == _DATA else _V2_HEADER]
+            encoding = inner[2] if header[1] == _DATA else inner[4]
+            found.append((at, after, inner[1], unpacked, encoding in _CODED))
+        else:
+            return None
+        at = after
+    if at != end or min((n for _, _, n, _, _ in found), default=0) < 0:
+        return None
+    starts, ends, counts, sizes, coded = (np.array(part) for part in zip(*found, strict=True))
+    firsts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    if int(firsts[-1]) != rows or chunk.num_values != rows:
+        return None
+    return Pages(starts, ends, firsts, sizes, coded, dictionary, firsts.tobytes())
+
+
+def _header(source: pa.NativeFile, at: int, end: int) -> tuple[dict[int, Any], int]:
+    """The header of a page and its length in bytes."""
+    try:
+        return read_struct(source.read_at(min(_HEADER, end - at), at), 0)
+    except ValueError:
+        return read_struct(source.read_at(min(_LONG_HEADER, end - at), at), 0)

@@ -1,0 +1,155 @@
+"""Columns of a data file at rows of its row groups: as few pages are decoded as hold them.
+
+Columns with one leaf and no repeated values are read as an excerpt (see `excerpt`). All others are read as
+whole row groups, and so is a file whose pages cannot be told or whose excerpt cannot be decoded: the reader
+of whole row groups then gives the values, or the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.errors import DataFileError
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.data_file import (
+    DataFile,
+    find_column,
+    may_be_coded,
+    open_data_file,
+    open_layout,
+    read_columns,
+)
+from tailbit.tables.parquet.excerpt import Excerpt, Picked, can_be_cut, pick
+from tailbit.tables.parquet.layout import Ints, Layout, Pages
+from tailbit.tables.schema import arrow_type
+from tailbit.tables.storage import Storage
+
+_MANY = 8
+"""From one row in so many on, a mask is quicker than the numbers of the rows."""
+
+Groups = Sequence[tuple[int, Ints]]
+"""Row groups, each with ascending rows of it."""
+
+
+def read_picked(storage: Storage, slice_: FileSlice, columns: Sequence[Column], groups: Groups) -> pa.Table:
+    """Columns (no partition columns) named by column id, at those rows of those row groups.
+
+    Raises:
+        DataFileError, LegacyCalendarError, ColumnTypeError: as `read_columns`.
+    """
+    layout = open_layout(storage, slice_.path, slice_.size)
+    with storage.open(storage.resolve(slice_.path)) as source:
+        cut = _cuttable(layout, source, slice_.path, columns, groups)
+        try:
+            found = _excerpted(layout, source, slice_.path, cut, groups)
+        except DataFileError:
+            found = {}
+    rest = [column for column in columns if column.id not in found]
+    if rest:
+        found |= _whole(storage, slice_, layout, rest, groups)
+    return pa.table({column.id: found[column.id] for column in columns})
+
+
+def _whole(
+    storage: Storage, slice_: FileSlice, layout: Layout, columns: Sequence[Column], groups: Groups
+) -> dict[str, pa.ChunkedArray]:
+    file = open_data_file(storage, slice_.path, slice_.size)
+    numbers = [group for group, _ in groups]
+    sizes = np.diff(layout.starts)[numbers]
+    before = np.cumsum(sizes) - sizes
+    places = np.concatenate([rows + base for (_, rows), base in zip(groups, before.tolist(), strict=True)])
+    table = _taken(read_columns(file, columns, numbers), places)
+    return {column.id: table[column.id] for column in columns}
+
+
+class _Cut(NamedTuple):
+    """A column that can be read by pages: its leaf, and the pages of each row group."""
+
+    column: Column
+    leaf: int
+    pages: list[Pages]
+
+
+def _cuttable(
+    layout: Layout, source: pa.NativeFile, path: str, columns: Sequence[Column], groups: Groups
+) -> list[_Cut]:
+    out = []
+    for column in columns:
+        steps = find_column(layout.tree, column, path)
+        if not steps or len(steps[-1].leaves) != 1 or steps[-1].children:
+            continue
+        leaf = steps[-1].first
+        pages = [layout.pages(source, group, leaf) for group, _ in groups if can_be_cut(layout, leaf, group)]
+        known = [its for its in pages if its is not None]
+        if len(known) == len(groups):
+            out.append(_Cut(column, leaf, known))
+    return out
+
+
+def _excerpted(
+    layout: Layout, source: pa.NativeFile, path: str, cuts: Sequence[_Cut], groups: Groups
+) -> dict[str, pa.ChunkedArray]:
+    """Columns by id, read from an excerpt that holds their pages.
+
+    Raises:
+        DataFileError: the excerpt cannot be made or decoded.
+    """
+    alike: dict[tuple[bytes, ...], list[_Cut]] = {}
+    for cut in cuts:
+        alike.setdefault(tuple(pages.same_rows for pages in cut.pages), []).append(cut)
+    excerpt = Excerpt(layout, source)
+    parts: list[tuple[list[Column], list[int], Ints]] = []
+    coded: dict[str, str] = {}
+    try:
+        for members in alike.values():
+            numbers, places = pick(members[0].pages, [rows for _, rows in groups])
+            picked = {cut.leaf: Picked(cut.leaf, cut.pages, numbers) for cut in members}
+            for cut in members:
+                if may_be_coded(cut.column) and picked[cut.leaf].coded:
+                    coded[cut.column.id] = layout.metadata.schema.column(cut.leaf).path
+            at = excerpt.add(list(picked.values()), [group for group, _ in groups])
+            parts.append(([cut.column for cut in members], at, places))
+        file = _opened(excerpt, path, coded)
+    except (pa.ArrowException, OSError, ValueError, KeyError) as wrong:
+        raise DataFileError(file=path, reason=f"its pages cannot be read: {wrong}") from wrong
+    out: dict[str, pa.ChunkedArray] = {}
+    for columns, at, places in parts:
+        table = _taken(read_columns(file, columns, at), places)
+        out |= {column.id: _plain(table[column.id], column) for column in columns}
+    return out
+
+
+def _opened(excerpt: Excerpt, path: str, coded: dict[str, str]) -> DataFile:
+    data = excerpt.done()
+    file = DataFile(
+        pa.BufferReader(data), read_dictionary=list(coded.values()), coerce_int96_timestamp_unit="us"
+    )
+    file.path, file.tree, file.coded = path, excerpt.layout.tree, frozenset(coded)
+    file.reopen = partial(pa.BufferReader, data)
+    return file
+
+
+def _plain(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(values.type):
+        return pc.cast(values, arrow_type(column.type, column.label))
+    return values
+
+
+def _taken(table: pa.Table, places: Ints) -> pa.Table:
+    """Rows of a table at ascending places."""
+    n, rows = len(places), table.num_rows
+    if n == rows:
+        return table
+    if n and int(places[-1] - places[0]) + 1 == n:
+        return table.slice(int(places[0]), n)
+    if n * _MANY > rows:
+        mask = np.zeros(rows, bool)
+        mask[places] = True
+        return table.filter(pa.array(mask))
+    return table.take(pa.array(places))

@@ -1,0 +1,153 @@
+"""Thrift's compact protocol, as far as Parquet's footers and page headers need it.
+
+Source: Thrift compact protocol; Parquet format, `parquet.thrift`. pyarrow does not show where pages lie and
+writes no footer by itself, so both are read and written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+_LONG_LIST = 15
+_DEEPEST = 64
+"""Levels of structs in structs; Parquet has five."""
+
+
+def read_struct(data: bytes, at: int, until: int | None = None, depth: int = 0) -> tuple[dict[int, Any], int]:
+    """The fields of a struct by id, and where it ends.
+
+    `until`: an id; the struct is read up to the first field of this or a higher id, and that is the end.
+
+    Structs are dicts, lists are lists, text is bytes.
+
+    Raises:
+        ValueError: bytes that are no struct, or that end within it.
+    """
+    if depth > _DEEPEST:
+        raise ValueError("its structs are nested too deeply")
+    fields: dict[int, Any] = {}
+    number = 0
+    while True:
+        here, head, at = at, _byte(data, at), at + 1
+        if not head:
+            return fields, at
+        step, kind = head >> 4, head & 15
+        if step:
+            number += step
+        else:
+            raw, at = _varint(data, at)
+            number = _unzigzag(raw)
+        if until is not None and number >= until:
+            return fields, here
+        fields[number], at = _value(data, at, kind, depth)
+
+
+def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    if kind in (_TRUE, _FALSE):
+        return kind == _TRUE, at
+    if kind == _BYTE:
+        return _byte(data, at), at + 1
+    if kind in (_I16, _I32, _I64):
+        raw, at = _varint(data, at)
+        return _unzigzag(raw), at
+    if kind == _DOUBLE:
+        return data[at : at + 8], at + 8
+    if kind == _BINARY:
+        size, at = _varint(data, at)
+        if at + size > len(data):
+            raise ValueError("a text ends beyond its bytes")
+        return data[at : at + size], at + size
+    if kind in (_LIST, _SET):
+        return _list(data, at, depth)
+    if kind == _STRUCT:
+        return read_struct(data, at, None, depth + 1)
+    raise ValueError(f"it has a field of the unknown kind {kind}")
+
+
+def _list(data: bytes, at: int, depth: int) -> tuple[list[Any], int]:
+    head, at = _byte(data, at), at + 1
+    size, kind = head >> 4, head & 15
+    if size == _LONG_LIST:
+        size, at = _varint(data, at)
+    if size > len(data) - at:
+        raise ValueError("a list is longer than its bytes")
+    found = []
+    for _ in range(size):
+        if kind in (_TRUE, _FALSE):
+            item, at = _byte(data, at) == _TRUE, at + 1
+        else:
+            item, at = _value(data, at, kind, depth)
+        found.append(item)
+    return found, at
+
+
+def _byte(data: bytes, at: int) -> int:
+    if at >= len(data):
+        raise ValueError("it ends too early")
+    return data[at]
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    out = shift = 0
+    while True:
+        byte = _byte(data, at)
+        at += 1
+        out |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return out, at
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number is longer than 64 bits")
+
+
+def _unzigzag(raw: int) -> int:
+    return (raw >> 1) ^ -(raw & 1)
+
+
+def written_varint(number: int) -> bytes:
+    """A number of 0 or more, seven bits a byte."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def written_int(number: int) -> bytes:
+    """A number as it stands in a field of an integer type."""
+    return written_varint(number << 1 if number >= 0 else (-number << 1) - 1)
+
+
+def written_text(text: bytes) -> bytes:
+    """A text behind its length."""
+    return written_varint(len(text)) + text
+
+
+def written_ints(numbers: Sequence[int]) -> bytes:
+    """A list of i32."""
+    return _list_head(len(numbers), _I32) + b"".join(map(written_int, numbers))
+
+
+def written_structs(structs: Sequence[bytes]) -> bytes:
+    """A list of structs."""
+    return _list_head(len(structs), _STRUCT) + b"".join(structs)
+
+
+def _list_head(size: int, kind: int) -> bytes:
+    """What stands before the items of a list."""
+    return bytes([size << 4 | kind]) if size < _LONG_LIST else bytes([0xF0 | kind]) + written_varint(size)
+
+
+I32, I64, TEXT, LIST, STRUCT = _I32, _I64, _BINARY, _LIST, _STRUCT
+
+
+def written_struct(fields: Sequence[tuple[int, int, bytes]], before: int = 0) -> bytes:
+    """A struct of (id, kind, written value), ids ascending by less than 16; its end, behind id `before`."""
+    out = []
+    for number, kind, value in fields:
+        out.append(bytes([(number - before) << 4 | kind]) + value)
+        before = number
+    return b"".join(out) + b"\0"

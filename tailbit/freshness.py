@@ -1,0 +1,89 @@
+"""How far the index behind a question may be: a contract that a handle is opened with, and waiting for it.
+
+An answer is right at any lag; a lag costs the scan of what is not covered yet. Whoever would rather have no
+answer than a slow one says how far the index must be, and gets an error by name where it is not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tailbit.arguments import seconds, whole
+from tailbit.errors import CommitGapError, StaleIndexError
+from tailbit.tables.model import Version
+from tailbit.tables.table import Table
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5
+"""A wait looks at the index anew after these pauses, each twice as long as the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """What the index must cover: a version, and all commits older than some seconds; None asks nothing."""
+
+    at_least: Version | None = None
+    max_staleness: float | None = None
+
+    @classmethod
+    def of(cls, at_least: int | None, max_staleness: float | None) -> Freshness:
+        """The contract of a caller's arguments.
+
+        Raises:
+            UsageError: `at_least` is no version, or `max_staleness` no number of seconds.
+        """
+        return cls(
+            None if at_least is None else whole("at_least", at_least),
+            None if max_staleness is None else seconds("max_staleness", max_staleness),
+        )
+
+    def check(self, table: Table, asked: Version, covered: Version | None) -> None:
+        """Pass if the index covers enough for a question at a version. Cost: a commit read at most.
+
+        Raises:
+            StaleIndexError: it does not.
+        """
+        if self.at_least is not None and (covered is None or covered < self.at_least):
+            raise stale(table, covered, f"version {self.at_least}")
+        if self.max_staleness is not None and (covered is None or covered < asked):
+            behind = _seconds_behind(table, covered)
+            if behind is None or behind > self.max_staleness:
+                lag = "an unknown time" if behind is None else f"{behind:.1f} s"
+                wanted = f"all commits older than {self.max_staleness:g} s; it is {lag} behind"
+                raise stale(table, covered, wanted)
+
+
+def stale(table: Table, covered: Version | None, wanted: str) -> StaleIndexError:
+    """The error of an index that is not far enough."""
+    so_far = "no version" if covered is None else f"version {covered}"
+    return StaleIndexError(path=table.root, covered=so_far, wanted=wanted)
+
+
+def _seconds_behind(table: Table, covered: Version | None) -> float | None:
+    """Seconds since the oldest commit that is not covered; None where that cannot be told."""
+    if covered is None:
+        return None
+    try:
+        return max(0.0, time.time() - table.commit_timestamp(covered + 1) / 1000)
+    except CommitGapError:
+        return None
+
+
+def wait_until_covered(
+    covered: Callable[[], Version | None], table: Table, version: Version, timeout: float | None
+) -> Version:
+    """The covered version, as soon as it is `version` or later; `covered` looks at the index anew.
+
+    Raises:
+        StaleIndexError: it is not within `timeout` seconds.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    pause = _FIRST_PAUSE_S
+    while (found := covered()) is None or found < version:
+        left = _LONGEST_PAUSE_S if deadline is None else deadline - time.monotonic()
+        if left <= 0:
+            raise stale(table, found, f"version {version} within {timeout:g} s")
+        time.sleep(min(pause, left))
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
+    return found

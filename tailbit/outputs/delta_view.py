@@ -1,0 +1,72 @@
+"""An answer as a Delta table that copies no data: the same data files, deletion vectors over all other rows.
+
+The view is a table of its own beside the source: what is later committed to either is not seen by the other.
+It can be read for as long as the source keeps the data files of the answer's version: VACUUM of the source
+deletes those that its newer versions no longer name, a week after by default, and reading the view then ends
+in an error of the reader. VACUUM of the view deletes nothing of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tailbit.errors import DataFileError, UsageError, ViewExistsError
+from tailbit.index.query.selection import Selection
+from tailbit.tables.delta.snapshot import DeltaSnapshot
+from tailbit.tables.delta.view import ShownFile, view_log
+from tailbit.tables.parquet.data_file import open_data_file
+from tailbit.tables.storage import Storage, open_storage
+
+FIRST_COMMIT = f"_delta_log/{0:020d}.json"
+
+
+def write_view(selection: Selection, target: str) -> str:
+    """Write the view; its absolute path. Cost: that of the positions, and one file of bitmaps.
+
+    No file is left behind where it fails.
+
+    Raises:
+        ViewExistsError: there is something at `target`.
+        UsageError: the source is no Delta table, cannot be named from outside, or `target` lies in it.
+        DataFileError: a data file of the answer is gone.
+    """
+    snapshot, storage = selection.snapshot, open_storage(target)
+    if not isinstance(snapshot, DeltaSnapshot) or selection.storage.uri is None:
+        hint = "Write the rows instead: `read` gives them as Arrow."
+        raise UsageError(reason=f"the files of {snapshot.root} cannot be shown as a Delta table", hint=hint)
+    if f"{storage.root}/".startswith(f"{selection.storage.root}/"):
+        hint = "Give a path outside of the table: a source table is never written to."
+        raise UsageError(reason=f"the view {target} would lie in the table {snapshot.root}", hint=hint)
+    if storage.exists("") or storage.contents() is None:
+        raise ViewExistsError(path=storage.root)
+    log, vectors = view_log(snapshot, selection.schema, selection.storage, shown_files(selection))
+    _write(storage, vectors.name, bytes(vectors.data), log)
+    return storage.root
+
+
+def shown_files(selection: Selection) -> Iterator[ShownFile]:
+    """The files of an answer and which of their rows are shown.
+
+    Raises:
+        DataFileError: a data file is gone.
+    """
+    for hit in selection.hits():
+        slice_, storage = hit.slice_, selection.storage
+        if storage.stat(storage.resolve(slice_.path)) is None:
+            raise DataFileError(file=slice_.path, reason="the file is missing")
+        rows = slice_.rows
+        if rows is None:
+            rows = open_data_file(storage, slice_.path, slice_.size).metadata.num_rows
+        yield ShownFile(slice_, rows, hit.positions)
+
+
+def _write(storage: Storage, vectors: str, data: bytes, log: bytes) -> None:
+    """The vectors first: a view is there as soon as its commit is."""
+    storage.put_if_absent(vectors, data)
+    try:
+        storage.put_if_absent(FIRST_COMMIT, log)
+    except BaseException as failed:
+        storage.delete(vectors)
+        if isinstance(failed, FileExistsError):
+            raise ViewExistsError(path=storage.root) from None
+        raise

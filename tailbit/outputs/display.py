@@ -1,0 +1,72 @@
+"""Answers, facets and explanations as HTML for notebooks, which ask an object for its `_repr_html_`.
+
+All text is escaped. Nothing is loaded from anywhere: a notebook shows it without a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import pyarrow as pa
+
+from tailbit.outputs.plain_values import cell, json_value, plain_rows
+
+SHOWN_ROWS = 10
+SHOWN_VALUES = 30
+_BAR_PX = 240
+
+
+class Facets(dict[Any, int]):
+    """Facets: a dict of value to rows that a notebook shows as bars."""
+
+    def _repr_html_(self) -> str:
+        """A bar a value, as long as its rows are many beside those of the most frequent one."""
+        most = max(self.values(), default=0)
+        rows = [
+            (escape(cell(json_value(value))), f"{n:,}", _bar(n, most))
+            for value, n in list(self.items())[:SHOWN_VALUES]
+        ]
+        left = len(self) - len(rows)
+        return _table(("value", "rows", ""), rows) + (_note(f"and {left:,} more values") if left else "")
+
+
+class Explanation(dict[str, Any]):
+    """The account of an answer: a dict that a notebook shows as a table of files."""
+
+    def _repr_html_(self) -> str:
+        """What became of each file, and what it was answered from."""
+        files = self["files"]
+        header = ("path", "covered", "outcome", "by", "rows", "matching")
+        rows = [[escape(cell(file[name])) for name in header] for file in files[:SHOWN_VALUES]]
+        covered = self["covered_version"]
+        note = (
+            f"version {self['version']}, covered up to {'-' if covered is None else covered}; "
+            f"{self['predicate']}; {self['count']:,} rows; "
+            f"{self['files_scanned']} of {len(files)} files read"
+        )
+        left = len(files) - len(rows)
+        return _note(note) + _table(header, rows) + (_note(f"and {left:,} more files") if left else "")
+
+
+def answer_html(note: str, count: int, rows: pa.Table) -> str:
+    """An answer: what it is, how many rows it has, and the first of them."""
+    shown = [[escape(cell(value)) for value in row.values()] for row in plain_rows([rows])]
+    more = f"{count:,} rows" + (f", the first {len(shown)} shown" if count > len(shown) else "")
+    return _note(note) + _table([escape(name) for name in rows.column_names], shown) + _note(more)
+
+
+def _bar(n: int, most: int) -> str:
+    width = max(1, round(_BAR_PX * n / most)) if most else 0
+    return f'<div style="background:#4c78a8;height:0.8em;width:{width}px"></div>'
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in header)
+    body = "".join(f"<tr>{''.join(f'<td>{value}</td>' for value in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _note(text: str) -> str:
+    return f"<p>{escape(text)}</p>"

@@ -1,0 +1,44 @@
+"""Facets as an Arrow table: the columns in their own types, and how many rows have each value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.tables.date_text import is_date_or_time
+
+
+def facet_table(columns: Sequence[pa.Field], counts: Mapping[Any, int]) -> pa.Table:
+    """Values and counts in the order of `counts`, whose keys are tuples where the columns are several.
+
+    The counts are int64 in the last column, `count`; a column that is named so itself is named in backticks.
+
+    >>> facet_table([pa.field("carrier", pa.string())], {"UA": 4, None: 1}).to_pylist()
+    [{'carrier': 'UA', 'count': 4}, {'carrier': None, 'count': 1}]
+    """
+    keys = list(counts)
+    each = list(zip(*keys, strict=True)) if len(columns) > 1 and keys else [keys] * len(columns)
+    names = [f"`{c.name}`" if c.name.lower() == "count" else c.name for c in columns]
+    arrays = [_typed(list(values), c.type) for values, c in zip(each, columns, strict=True)]
+    totals = pa.array(counts.values(), pa.int64())
+    return pa.Table.from_arrays([*arrays, totals], names=[*names, "count"])
+
+
+def _typed(values: list[Any], type_: pa.DataType) -> pa.Array:
+    """Python values in a type; dates and times outside of Python's calendar come as text."""
+    if not is_date_or_time(type_) or not any(isinstance(value, str) for value in values):
+        return pa.array(values, type_)
+    days = pa.types.is_date32(type_)
+    texts = ["1970-01-01" if value is None else _zoneless(value) for value in values]
+    numbers = np.array(texts, dtype=f"datetime64[{'D' if days else 'us'}]").astype(np.int64)
+    missing = np.array([value is None for value in values])
+    return pa.array(numbers, mask=missing).cast(pa.int32() if days else pa.int64()).cast(type_)
+
+
+def _zoneless(value: Any) -> str:
+    """A date or time as numpy reads it; instants are in UTC."""
+    text = value if isinstance(value, str) else value.isoformat().removesuffix("+00:00")
+    return text.removesuffix("Z").replace(" ", "T")

@@ -1,0 +1,36 @@
+"""Answers in Spark's own words: a data source and SQL functions, which one call makes known to a session.
+
+`tailbit.spark.register(spark)`. Nothing outside of this package imports it: other questions need no pyspark.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make `spark.read.format("tailbit")` and three SQL functions known to a session.
+
+    The functions are `tailbit_rows`, `tailbit_facets` (table functions) and `tailbit_count`. Executors need
+    tailbit installed, since Spark finds data source and functions there by their names.
+
+    Raises:
+        EnvironmentError_: pyspark is not installed.
+    """
+    from tailbit.errors import EnvironmentError_
+
+    try:
+        from tailbit.spark.functions import register_functions
+        from tailbit.spark.source import TailbitSource
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != "pyspark":
+            raise
+        remedy = "Install it: pip install 'tailbit[spark]'."
+        raise EnvironmentError_(reason="pyspark is not installed", remedy=remedy) from None
+    spark.dataSource.register(TailbitSource)
+    register_functions(spark)

@@ -1,0 +1,68 @@
+"""Columns of a table as Spark's types, and rows as what Spark takes of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from tailbit.errors import ColumnTypeError
+from tailbit.tables.model import Column
+
+_OF_DELTA = ("delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
+"""What fields carry for Delta alone; Spark's own reader of Delta takes it away too."""
+
+
+def spark_schema(columns: Sequence[Column], arrow: pa.Schema) -> StructType:
+    """The columns under the names of `arrow`, in the types and with the nullability that the table has.
+
+    Raises:
+        ColumnTypeError: a variant, which Spark takes from no data source in Python.
+    """
+    fields = [
+        {"name": name, "type": _of_spark(c.type.raw), "nullable": c.nullable, "metadata": _own(c.metadata)}
+        for c, name in zip(columns, arrow.names, strict=True)
+    ]
+    for column in columns:
+        if "variant" in str(column.type.raw):
+            hint = "Leave it out with option columns, or take `answer.dataframe(spark)`."
+            reason = "Spark takes no variants from Python"
+            raise ColumnTypeError(column=column.label, type="variant", reason=reason, hint=hint)
+    return StructType.fromJson({"type": "struct", "fields": fields})
+
+
+def _of_spark(type_: Any) -> Any:
+    """A type of Delta's schema as Spark's JSON has it: the same, without what fields carry for Delta."""
+    if isinstance(type_, list):
+        return [_of_spark(part) for part in type_]
+    if not isinstance(type_, dict):
+        return type_
+    return {key: _own(value) if key == "metadata" else _of_spark(value) for key, value in type_.items()}
+
+
+def _own(metadata: Any) -> dict[str, Any]:
+    return {key: value for key, value in (metadata or {}).items() if not key.startswith(_OF_DELTA)}
+
+
+def python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """Rows as tuples of Python values, structs and maps as dicts.
+
+    Raises:
+        ColumnTypeError: a date or time outside of Python's calendar, or a map that holds one key twice.
+    """
+    for batch in table.to_batches(max_chunksize=10_000):
+        columns = [
+            _python(column, name) for column, name in zip(batch.columns, table.schema.names, strict=True)
+        ]
+        yield from zip(*columns, strict=True)
+
+
+def _python(column: pa.Array, name: str) -> list[Any]:
+    try:
+        found: list[Any] = column.to_pylist(maps_as_pydicts="strict")
+    except (OverflowError, ValueError, KeyError) as wrong:
+        hint = 'Read it with spark.read.format("tailbit"), whose rows are never Python values.'
+        raise ColumnTypeError(column=name, type=str(column.type), reason=str(wrong), hint=hint) from wrong
+    return found

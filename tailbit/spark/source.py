@@ -1,0 +1,142 @@
+"""`spark.read.format("tailbit")`: the rows of an answer as a batch data source, read by Spark's workers.
+
+The predicate is an option, so it is known before anything is planned. Filters that Spark would push down are
+not taken: Spark 4.2.0 keeps them for other scans of the same relation, whose rows would be lost.
+
+Each `load` asks anew and is bound to one version; a DataFrame that is kept stays at it, as its partitions are
+planned once. Where the rows are is found in the planner; the workers read data files, and no index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from tailbit.answer import Answer
+from tailbit.api import open_indexed
+from tailbit.arguments import split_names
+from tailbit.errors import UsageError
+from tailbit.outputs.arrow import batch_reader
+from tailbit.spark.schema import spark_schema
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.storage import Storage
+
+OPTIONS = ("path", "where", "version", "asOf", "index", "columns", "timeZone", "partitionTimeZone")
+"""The options of a load, in any case."""
+
+_TASK_ROWS = 1_000_000
+_TASK_BYTES = 64 << 20
+"""A task reads rows up to the one limit, from files up to the other, or a single file."""
+
+
+class TailbitSource(DataSource):
+    """Rows of a table where option `where` is TRUE, at `version` or `asOf`, else at the head."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "tailbit"
+
+    def schema(self) -> StructType:
+        """Names, types and nullability of the table's columns, or of those in option `columns`."""
+        answer = self._answer()
+        return spark_schema(*_columns(answer, self._names()))
+
+    def reader(self, schema: StructType) -> TailbitReader:
+        """A reader of the rows. Its version is that at which it is planned."""
+        return TailbitReader(self._answer(), self._names(), schema)
+
+    def _names(self) -> list[str] | None:
+        given = self._asked().get("columns")
+        return None if given is None else split_names(given)
+
+    def _asked(self) -> Mapping[str, str]:
+        given = {key.lower(): value for key, value in self.options.items()}
+        unknown = sorted(set(given) - {option.lower() for option in OPTIONS})
+        if unknown:
+            known = ", ".join(OPTIONS)
+            raise UsageError(reason=f"format tailbit has no option {unknown[0]}", hint=f"It has {known}.")
+        if "path" not in given:
+            raise UsageError(reason="format tailbit was given no path", hint="Give one: load(path).")
+        return given
+
+    def _answer(self) -> Answer:
+        asked = self._asked()
+        version, zone = asked.get("version"), asked.get("timezone", "UTC")
+        if version is not None and not version.strip().isdigit():
+            raise UsageError(reason=f"version {version!r} is no number", hint="Give a version of the table.")
+        return open_indexed(asked["path"], asked.get("index")).where(
+            asked.get("where"),
+            version=None if version is None else int(version),
+            as_of=asked.get("asof"),
+            zone=zone,
+            partition_zone=asked.get("partitiontimezone"),
+        )
+
+
+def _columns(answer: Answer, names: list[str] | None) -> tuple[list[Column], pa.Schema]:
+    schema = answer._selection.schema
+    wanted = list(schema.columns)
+    if names is not None:
+        wanted = list({c.id: c for c in map(schema.resolve, names)}.values())
+    return wanted, answer.stream(names, limit=0)[0]
+
+
+@dataclass
+class Rows(InputPartition):
+    """What one task reads: files, and of each the matching positions as a serialized bitmap."""
+
+    files: list[tuple[FileSlice, bytes]]
+
+
+class TailbitReader(DataSourceReader):
+    """Finds the matching rows when Spark plans, and reads them in tasks. It holds no index once pickled."""
+
+    def __init__(self, answer: Answer, names: list[str] | None, schema: StructType) -> None:
+        self._found: Answer | None = answer
+        self._storage: Storage = answer._selection.storage
+        self._columns, self._arrow = _columns(answer, names)
+        self._schema = schema
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_found": None}
+
+    def partitions(self) -> list[InputPartition]:
+        """Files with matching rows, in path order, packed into tasks."""
+        assert self._found is not None
+        packed: list[InputPartition] = []
+        rows = size = 0
+        for hit in self._found._selection.hits():
+            bits = BitMap(hit.positions.astype(np.uint32))
+            full = rows + len(bits) > _TASK_ROWS or size + hit.slice_.size > _TASK_BYTES
+            if not packed or full:
+                packed.append(Rows([]))
+                rows = size = 0
+            rows, size = rows + len(bits), size + hit.slice_.size
+            packed[-1].files.append((replace(hit.slice_, stats=None), bits.serialize()))
+        return packed or [Rows([])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a task, in the order of path and position."""
+        assert isinstance(partition, Rows)
+        schema = to_arrow_schema(self._schema, timezone="UTC")
+        tables = (
+            table.rename_columns(self._arrow.names).cast(schema)
+            for slice_, bits in partition.files
+            for table in fetch(
+                self._storage,
+                slice_,
+                self._columns,
+                np.frombuffer(BitMap.deserialize(bits).to_array(), np.uint32).astype(np.uint64),
+            )
+        )
+        yield from batch_reader(schema, tables)

@@ -1,0 +1,80 @@
+"""Every operator and function over edge values of every type is what Spark 4.2 says, errors included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support.function_cells import CELLS, rows, schema
+from support.spark_cells import spark_errors, spark_values
+from tailbit.errors import PredicateError
+from tailbit.index.expression.evaluate import evaluate
+from tailbit.index.expression.vectors import ERRORS, Vector
+from tailbit.index.sql.expressions import ExpressionReader
+from tailbit.index.sql.operands import OperandReader
+from tailbit.index.sql.text import parse_predicate
+
+TABLE, SCHEMA = rows(), schema()
+COLUMNS = {name: TABLE[name].combine_chunks() for name in TABLE.column_names}
+
+
+@pytest.fixture(scope="module")
+def frame(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("cells") / "rows.parquet"
+    pq.write_table(TABLE, path)
+    return spark.read.parquet(str(path)).coalesce(1)
+
+
+def ours(text: str) -> Vector | None:
+    """Our values and errors; None where the expression is refused."""
+    parsed = parse_predicate(text)
+    try:
+        expression = ExpressionReader(OperandReader(parsed, SCHEMA, "UTC"), "UTC").read(parsed.tree)
+    except PredicateError:
+        return None
+    return evaluate(expression, COLUMNS, TABLE.num_rows)
+
+
+def known() -> dict[str, Vector]:
+    texts = dict.fromkeys(text for cells in CELLS.values() for text in cells)
+    return {text: found for text in texts if (found := ours(text)) is not None}
+
+
+def unlike(mine: pa.Array, theirs: pa.Array | str) -> bool:
+    """Whether two arrays differ in a type or a value; NaN is NaN, and zero has a sign."""
+    if isinstance(theirs, str) or theirs.type != mine.type:
+        return True
+    if pa.types.is_floating(mine.type):
+        a, b = (np.asarray(side.fill_null(0.0)) for side in (mine, theirs))
+        same = np.array_equal(a, b, equal_nan=True) and np.array_equal(
+            np.signbit(a[a == a]), np.signbit(b[b == b])
+        )
+        return not same or mine.is_null().to_pylist() != theirs.is_null().to_pylist()
+    return not mine.equals(theirs)
+
+
+def test_every_value_of_every_function_is_what_spark_says(frame: Any) -> None:
+    mine = known()
+    assert len(mine) > 1200
+    theirs = spark_values(frame, {text: np.flatnonzero(v.failed).tolist() for text, v in mine.items()})
+    wrong = {t: (str(v.values), str(theirs[t])) for t, v in mine.items() if unlike(v.values, theirs[t])}
+    assert wrong == {}
+
+
+def test_every_error_of_every_function_is_what_spark_raises(frame: Any) -> None:
+    mine = {
+        (text, row): ERRORS[int(found.raised[row])]
+        for text, found in known().items()
+        if found.raised is not None
+        for row in np.flatnonzero(found.raised).tolist()
+    }
+    raised = {cell: error for cell, error in mine.items() if error != "NOT_READ_EXACTLY"}
+    assert len(raised) > 300
+    asked: dict[str, list[int]] = {}
+    for text, row in raised:
+        asked.setdefault(text, []).append(row)
+    assert spark_errors(frame, asked) == raised

@@ -1,0 +1,213 @@
+"""Answers in Spark: Delta view, DataFrame, data source, SQL functions; Spark's own read is the judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+import tailbit
+import tailbit.spark
+from support.delta_builder import DeltaBuilder
+from support.every_feature import every_feature
+from support.rows import canonical
+from support.tables import index_of
+from tailbit.answer import Answer
+from tailbit.errors import UsageError
+
+CASES = {
+    "all": (None, None),
+    "some": ("name = 'a' OR part IS NULL", None),
+    "one file": ("part IS NULL AND id > 7", None),
+    "before rows were hidden": ("id < 6", 2),
+    "none": ("id > 100", None),
+}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("a folder ä+#") / "table")
+    every_feature(path)
+    return path
+
+
+def spelled(rows: Any) -> list[str]:
+    """Rows of Spark in one order."""
+    return sorted(str(canonical(list(row))) for row in rows)
+
+
+def asked(table: str, case: str) -> Answer:
+    return tailbit.open(table).where(CASES[case][0], version=CASES[case][1])
+
+
+def judged(spark: Any, table: str, case: str) -> Any:
+    """What Spark itself reads of the table."""
+    predicate, version = CASES[case]
+    reader = spark.read.format("delta")
+    frame = (reader if version is None else reader.option("versionAsOf", version)).load(table)
+    return frame if predicate is None else frame.where(predicate)
+
+
+def same(found: Any, expected: Any) -> None:
+    """Rows, types and nullability are equal."""
+    assert found.schema == expected.schema
+    assert spelled(found.collect()) == spelled(expected.collect())
+
+
+def test_a_dataframe_has_the_rows_schema_and_nullability_that_spark_reads(spark: Any, table: str) -> None:
+    for case in CASES:
+        same(asked(table, case).dataframe(spark), judged(spark, table, case))
+
+
+def test_in_a_session_with_other_rules_vectors_hide_the_rows_that_do_not_match(
+    spark: Any, table: str
+) -> None:
+    expected = {case: judged(spark, table, case) for case in CASES}
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        for case in CASES:
+            same(asked(table, case).dataframe(spark), expected[case])
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_a_dataframe_stays_at_its_version_and_names_only_files_that_may_match(
+    spark: Any, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    for first in (0, 10, 20):
+        rows = pa.table({"k": range(first, first + 10), "v": [f"v{first}"] * 10})
+        deltalake.write_deltalake(path, rows, mode="append")
+    index_of(path, ["v"])
+    few, most = tailbit.open(path).where("v = 'v10'"), tailbit.open(path).where("k >= 5")
+    frames = [few.dataframe(spark), most.dataframe(spark)]
+    assert [len(frame.inputFiles()) for frame in frames] == [1, 3]
+    deltalake.write_deltalake(path, pa.table({"k": [99], "v": ["v10"]}), mode="append")
+    assert [frame.count() for frame in frames] == [10, 25]
+    assert tailbit.open(path).where("v = 'v10'").dataframe(spark).count() == 11
+
+
+def test_a_partition_time_without_a_zone_is_the_instant_that_the_answer_says(
+    spark: Any, tmp_path: Path
+) -> None:
+    schema = pa.schema([("k", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+    builder = DeltaBuilder(str(tmp_path / "t")).create(schema, ["at"])
+    rows = pa.table({"k": pa.array([1], pa.int64())})
+    builder.commit([builder.data_file(rows, partition={"at": "2013-07-01 12:00:00"})])
+    answer = tailbit.open(builder.path).where("k = 1", partition_zone="America/New_York")
+    (row,) = answer.dataframe(spark).selectExpr("string(at)").collect()
+    (shown,) = (
+        spark.read.format("delta").load(answer.to_delta(tmp_path / "v")).selectExpr("string(at)").collect()
+    )
+    assert row == shown == ("2013-07-01 16:00:00",)
+
+
+def test_spark_reads_of_a_view_the_rows_schema_and_nullability_of_the_answer(
+    spark: Any, table: str, tmp_path: Path
+) -> None:
+    for n, case in enumerate(CASES):
+        view = asked(table, case).to_delta(tmp_path / f"view {n}")
+        same(spark.read.format("delta").load(view), judged(spark, table, case))
+
+
+def test_a_view_counts_and_bounds_its_own_rows_alone(spark: Any, tmp_path: Path) -> None:
+    """Spark answers count, min and max by the log where statistics are tight."""
+    path = str(tmp_path / "t")
+    deltalake.write_deltalake(path, pa.table({"k": range(100)}))
+    view = tailbit.open(path).where("k BETWEEN 10 AND 19").to_delta(tmp_path / "view")
+    spark.read.format("delta").load(view).createOrReplaceTempView("ten")
+    (row,) = spark.sql("SELECT count(*), min(k), max(k) FROM ten").collect()
+    assert tuple(row) == (10, 10, 19)
+
+
+def test_a_table_of_another_format_has_no_dataframe_of_delta(spark: Any, tmp_path: Path) -> None:
+    from support.listed_table import ListedTable
+
+    table = ListedTable(tmp_path)
+    table.commit({"a": table.write("a", pa.table({"k": [1], "v": ["x"]}), None)})
+    with pytest.raises(UsageError, match="no reader"):
+        tailbit.open(table).where().dataframe(spark)
+
+
+@pytest.fixture(scope="module")
+def registered(spark: Any) -> Any:
+    tailbit.spark.register(spark)
+    return spark
+
+
+def load(spark: Any, path: str, **options: Any) -> Any:
+    return spark.read.format("tailbit").options(**options).load(path)
+
+
+def test_format_tailbit_has_the_rows_schema_and_nullability_that_spark_reads(
+    registered: Any, table: str
+) -> None:
+    for case, (predicate, version) in CASES.items():
+        options = {"where": predicate, "version": version}
+        given = {name: value for name, value in options.items() if value is not None}
+        same(load(registered, table, **given), judged(registered, table, case))
+
+
+def test_two_reads_of_one_session_keep_their_own_predicates(registered: Any, table: str) -> None:
+    """A data source that takes filters from Spark 4.2.0 loses rows here."""
+    one, two = (load(registered, table, where=f"id = {n}") for n in (6, 7))
+    assert spelled(one.union(two).select("id").collect()) == ["[6]", "[7]"]
+    every = load(registered, table)
+    united = every.where("id = 6").union(every.where("id = 7")).union(every.where("id > 9"))
+    assert spelled(united.select("id").collect()) == ["[10]", "[11]", "[6]", "[7]"]
+    joined = every.alias("a").join(every.alias("b"), "id").where("a.id = 6 OR b.id = 7")
+    assert spelled(joined.select("id").collect()) == ["[6]", "[7]"]
+
+
+def test_only_the_columns_that_are_asked_for_are_read(registered: Any, table: str) -> None:
+    frame = load(registered, table, where="id = 6", columns="place.city, id")
+    assert [tuple(row) for row in frame.collect()] == [("Oslo", 6)]
+    assert frame.columns == ["place.city", "id"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"where": "idd = 1"}, "no column idd"),
+        ({"wher": "id = 1"}, "no option wher"),
+        ({"version": "seven"}, "'seven' is no number"),
+    ],
+)
+def test_a_wrong_option_is_named_when_the_table_is_loaded(
+    registered: Any, table: str, options: dict[str, str], said: str
+) -> None:
+    with pytest.raises(Exception, match=said):
+        load(registered, table, **options)
+
+
+def test_the_sql_functions_answer_as_spark_does(registered: Any, table: str) -> None:
+    registered.read.format("delta").load(table).createOrReplaceTempView("flown")
+
+    def both(ours: str, theirs: str) -> None:
+        found = spelled(registered.sql(ours.replace("{t}", f"'{table}'")).collect())
+        assert found == spelled(registered.sql(theirs).collect())
+
+    both("SELECT * FROM tailbit_rows({t})", "SELECT * FROM flown")
+    both(
+        "SELECT id, place FROM tailbit_rows({t}, 'name = ''a''')",
+        "SELECT id, place FROM flown WHERE name = 'a'",
+    )
+    both(
+        "SELECT tailbit_count({t}, 'part IS NULL'), tailbit_count({t})",
+        "SELECT count_if(part IS NULL), count(*) FROM flown",
+    )
+    both("SELECT tailbit_count({t}, 'id < 6', 2)", "SELECT 6")
+    for column in ("day", "price", "moment", "part"):
+        both(
+            f"SELECT * FROM tailbit_facets({{t}}, '{column}', 'id > 1')",
+            f"SELECT {column}, count(*) FROM flown WHERE id > 1 GROUP BY {column}",
+        )
+
+
+def test_an_argument_that_is_no_constant_is_refused_by_name(registered: Any, table: str) -> None:
+    statement = f"SELECT * FROM (SELECT 'name' AS c) s, LATERAL tailbit_facets('{table}', s.c)"
+    with pytest.raises(Exception, match="argument column is no constant"):
+        registered.sql(statement)

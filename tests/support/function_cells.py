@@ -1,0 +1,159 @@
+"""Every operator and function that is read, over columns of edge values: what Spark is asked about.
+
+`CELLS` names expressions per function. `docs/functions.md` is made from it, and Spark judges every cell of
+(expression, row): the value, or the class of the error.
+"""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from tailbit.tables.delta.schema import parse_schema
+from tailbit.tables.schema import Schema
+
+_NAN, _INF = math.nan, math.inf
+
+
+def _moments(*texts: str) -> list[datetime.datetime]:
+    return [datetime.datetime.fromisoformat(text) for text in texts]
+
+
+_MOMENTS = _moments(
+    "1970-01-01 00:00:00",
+    "2020-02-29 12:34:56.789012",
+    "2019-12-31 23:59:59.999999",
+    "2021-01-01 00:00:00.000001",
+    "0001-01-01 00:00:00",
+    "9999-12-31 23:59:59.999999",
+    "1969-12-31 23:59:59.5",
+    "1582-10-10 12:00:00",
+    "2024-07-01 06:00:00",
+    "1900-03-01 00:00:00.1",
+)
+COLUMNS: dict[str, tuple[str, pa.DataType, list[Any]]] = {
+    "b": ("byte", pa.int8(), [-128, 127, 0, 1, -1, 5]),
+    "sh": ("short", pa.int16(), [-32768, 32767, 0, 1, -7, 300]),
+    "i": ("integer", pa.int32(), [-(2**31), 2**31 - 1, 0, 1, -7, 1234567, 65]),
+    "l": ("long", pa.int64(), [-(2**63), 2**63 - 1, 0, 1, -7, 2**53 + 1, 3037000500]),
+    "f": ("float", pa.float32(), [_NAN, _INF, -_INF, 0.0, -0.0, 1.5, -2.5, 16777216.0, 3.4e38]),
+    "d": ("double", pa.float64(), [_NAN, _INF, -_INF, 0.0, -0.0, 0.5, -2.5, 2.675, 1e300, 9.3e18, 1e15 + 0.5]),
+    "p": ("decimal(10,2)", pa.decimal128(10, 2), ["0", "1.50", "-1.55", "99999999.99", "-99999999.99", "0.05"]),
+    "q": ("decimal(18,6)", pa.decimal128(18, 6), ["0", "2", "-0.000001", "999999999999.999999", "3.5", "-7"]),
+    "s": (
+        "string",
+        pa.string(),
+        ["", "a", "abc", " Abc ", "ABC", "äÖß", "a%c", "a_c", "a\\c", "line\nend", "𝄞x", "ΑΣ", "\ta ", "aaa", "İ"],
+    ),
+    "n": (
+        "string",
+        pa.string(),
+        ["1", " 12 ", "-7", "1.5", "1e2", "abc", "", "NaN", "true", "n", "300", "99999999999", "+5", "0", "1.005"],
+    ),
+    "t": (
+        "string",
+        pa.string(),
+        [
+            "2020-02-29", "2020-2-9", "2020", "2020-02-30", "1969-12-31 23:59:59.5", "2020-01-01T10:00:00Z",
+            "abc", "", " 2020-01-01 ", "2020-01-01 10:00:00.1234567", "0001-01-01", "2020-06-01 12:00:00+02:00",
+        ],
+    ),
+    "x": ("binary", pa.binary(), [b"", b"a", b"abc", b"\xff\x00"]),
+    "dt": ("date", pa.date32(), [m.date() for m in _MOMENTS]),
+    "ts": ("timestamp", pa.timestamp("us", "UTC"), [m.replace(tzinfo=datetime.timezone.utc) for m in _MOMENTS]),
+    "nt": ("timestamp_ntz", pa.timestamp("us"), _MOMENTS),
+    "bo": ("boolean", pa.bool_(), [True, False]),
+}  # fmt: skip
+"""Column to Delta type, Arrow type and edge values."""
+
+_WHOLE, _FLOATS = ("b", "sh", "i", "l"), ("f", "d")
+_NUMBERS = (*_WHOLE, *_FLOATS, "p", "q")
+_ALL = tuple(COLUMNS)
+
+
+def _each(shape: str, columns: tuple[str, ...]) -> list[str]:
+    return [shape.format(c=column) for column in columns]
+
+
+_PAIRS = [
+    (a, b) for a in _NUMBERS for b in ("i", "l", "d", "p", "b", "1", "2L", "1.5", "0", "-1", "0.5D")
+] + [("f", "f")]
+
+CELLS: dict[str, list[str]] = {
+    **{op: [f"{a} {op} {b}" for a, b in _PAIRS if not (op == "div" and {a, b} & {"f", "d", "p", "q", "1.5", "0.5D"})]
+       for op in ("+", "-", "*", "/", "%", "div")},
+    "- (sign)": _each("-{c}", _NUMBERS),
+    "date + and -": ["dt + 1", "dt - 1", "1 + dt", "dt + i", "dt - b"],
+    "comparison": [f"{a} {op} {b}" for a, b in _PAIRS for op in ("=", "<", "<=>")]
+    + [f"{a} {op} {b}" for op in ("=", "<>", ">=") for a, b in (("n", "i"), ("n", "1"), ("n", "1.5"), ("dt", "t"), ("ts", "t"), ("dt", "ts"), ("nt", "ts"), ("n", "bo"), ("s", "n"), ("x", "X'61'"), ("upper(s)", "'ABC'"))],
+    "IN": ["i + 1 IN (1, 2, NULL)", "n IN (1, 2)", "i IN (l, b)", "upper(s) IN ('ABC', 'A')", "d IN (i, 0.5)", "i IN (1, l, NULL)", "p + 1 IN (1, 2.5)"],
+    "BETWEEN": ["i + 0L BETWEEN -7 AND l", "length(s) BETWEEN 1 AND 3", "d BETWEEN f AND 1"],
+    "IS NULL": ["(i + 1) IS NULL", "(n = 1) IS NULL", "upper(s) IS NOT NULL"],
+    "AND, OR, NOT": ["i <> 0 AND 10 / i > 1", "i = 0 OR 10 / i > 1", "NOT (l = 0 OR 10 % l = 1)", "(d > 1) = bo", "bo AND d > 1", "if(bo OR l > 1, 1, 2)", "if(bo AND i / 0 > 1, 1, 2)"],
+    "IS TRUE": ["(i / 2 > 1) IS TRUE", "(length(s) = 3) IS NOT FALSE", "(length(s) = 3) IS UNKNOWN", "if(bo IS TRUE, 1, 0)", "if((i > 1) IS NOT TRUE, 1, 0)"],
+    "IS DISTINCT FROM": ["length(s) IS DISTINCT FROM 3", "i IS NOT DISTINCT FROM l", "d IS DISTINCT FROM f"],
+    "LIKE": [f"s LIKE {p}" for p in ("'a%'", "'%c'", "'%b%'", "'a_c'", r"'a\\%c'", r"'a\\_c'", "'%'", "''", "'_'", "'__'", r"'a\\\\c'", "'%\\n%'", "'A%C'", "NULL", "'a%c%'", "'(.*)'")]
+    + ["s LIKE 'a/%c' ESCAPE '/'", "s LIKE 'a!_%' ESCAPE '!'", "s NOT LIKE 'a%'", "upper(s) LIKE 'A%'", "i LIKE '1%'", "n LIKE ANY ('1%', '%5')", "n LIKE ALL ('1%', '%5')", "n NOT LIKE ANY ('1%', '%5')", "n NOT LIKE ALL ('1%', '%5')", "s LIKE ANY ('a%', NULL)"],
+    "ILIKE": ["s ILIKE 'A%'", "s ILIKE '%ß'", "s NOT ILIKE 'abc'", "s ILIKE 'äö%'", "s ILIKE ANY ('A%', 'x')"],
+    "RLIKE": [f"s RLIKE {p}" for p in ("'a'", "'^a'", "'c$'", "'^a.c$'", "'[a-c]+'", "'[^a-z]'", "'b|x'", "'(ab|x)c?'", r"'\\d'", r"'\\w{3}'", r"'\\s'", "'^$'", "'end$'", "'line.end'", "'a{3}'", "'^.$'", r"'\\.'", "'A?b'", r"'\\W'", "'[0-9äö]'")] + ["s REGEXP 'a+'", "n RLIKE '^[0-9]+$'"],
+    **{name: [f"{name}(s, {p})" for p in ("'a'", "''", "'c'", "NULL", "'äÖ'", "n", "s")] for name in ("startswith", "endswith", "contains")},
+    "CASE": ["CASE WHEN i > 0 THEN 'p' WHEN i < 0 THEN 'n' ELSE 'z' END", "CASE i WHEN 0 THEN 1L WHEN 1 THEN 2 END", "CASE WHEN i = 0 THEN 0 ELSE 10 / i END", "CASE WHEN bo THEN d ELSE i END", "CASE WHEN i > 0 THEN p ELSE l END", "CASE WHEN bo THEN 1 / 0 END"],
+    "if": ["if(i > 0, i, -1)", "if(bo, dt, ts)", "if(i = 0, 0, 10 % i)", "if(NULL, 1, 2)", "if(bo, NULL, s)"],
+    "coalesce": ["coalesce(i, 0)", "coalesce(i, l, d)", "coalesce(NULL, s, 'x')", "coalesce(i, 1 / 0)", "coalesce(p, 1)", "coalesce(dt, ts)"],
+    "nvl": ["nvl(i, 0)", "nvl(n, 5)"], "ifnull": ["ifnull(s, 'x')", "ifnull(i, 2.5)"],
+    "nvl2": ["nvl2(i, 1, 2)", "nvl2(s, s, 'none')"],
+    "nullif": ["nullif(i, 0)", "nullif(s, 'a')", "nullif(i, 1.0)", "10 / nullif(i, 0)", "nullif(d, 0)"],
+    "isnull": ["isnull(i)"], "isnotnull": ["isnotnull(s)"], "isnan": ["isnan(d)", "isnan(f)", "isnan(i)"],
+    "abs": _each("abs({c})", _NUMBERS), "negative": _each("negative({c})", ("i", "l", "d", "p")),
+    "mod": ["mod(i, 3)", "mod(l, i)", "mod(d, 2)"],
+    "round": _each("round({c})", (*_WHOLE, "d", "p", "q")) + _each("round({c}, 1)", ("i", "d", "p", "q")) + _each("round({c}, -1)", ("b", "i", "l", "d", "p", "q")) + ["round(d, 2)", "round(p, 5)", "round(i, -10)"],
+    **{name: _each(f"{name}({{c}})", _NUMBERS) for name in ("floor", "ceil", "ceiling")},
+    "CAST": [f"CAST({c} AS {to})" for c in _ALL for to in ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(10,2)", "DECIMAL(5,1)", "DECIMAL(38,18)", "STRING", "BOOLEAN", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ")],
+    "TRY_CAST": [f"TRY_CAST({c} AS {to})" for c in ("n", "t", "l", "d", "p", "q", "i") for to in ("TINYINT", "INT", "DECIMAL(5,1)", "DATE", "BOOLEAN", "DOUBLE", "TIMESTAMP")] + ["TRY_CAST(1 / i AS INT)"],
+    **{name: [f"{name}({c})" for c in columns] for name, columns in {
+        "boolean": ("i", "n"), "tinyint": ("i", "n"), "smallint": ("l",), "int": ("n", "d"), "bigint": ("p", "n"), "float": ("n", "i"),
+        "double": ("n", "p"), "string": ("i", "p", "dt", "ts"), "binary": ("s",), "date": ("t", "ts"), "to_date": ("t", "ts"), "timestamp": ("t", "dt")}.items()},
+    **{name: [f"{name}(s)", f"{name}(i)"] for name in ("length", "len", "char_length", "character_length", "octet_length")},
+    "length of binary": ["length(x)", "octet_length(x)"],
+    **{name: [f"{name}(s)", f"{name}(n)"] for name in ("lower", "lcase", "upper", "ucase", "trim", "ltrim", "rtrim")},
+    **{name: [f"{name}(s, {a})" for a in ("1", "2", "0", "-1", "-2", "-9", "9", "i", "1, 2", "2, 0", "-2, 1", "-9, 8", "0, 1", "2, -1", "1, i", "b, 2", "NULL", "1, NULL")] for name in ("substr", "substring")},
+    **{name: [f"{name}(s, {a})" for a in ("0", "1", "2", "-1", "9", "i")] for name in ("left", "right")},
+    "concat": ["concat(s, 'x')", "concat(s, i, bo)", "concat('a')", "s || '-' || n", "s || NULL", "dt || ''"],
+    "replace": ["replace(s, 'a', 'b')", "replace(s, 'a')", "replace(s, '', 'x')", "replace(s, 'aa', 'b')", "replace(s, n, '_')"],
+    **{name: [f"{name}({c})" for c in ("dt", "ts", "nt", "t")] for name in ("year", "quarter", "month", "day", "dayofmonth", "dayofyear", "dayofweek", "weekday", "weekofyear", "hour", "minute", "second", "last_day")},
+    "EXTRACT": [f"EXTRACT({part} FROM ts)" for part in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAYOFWEEK", "DOW", "DOY", "HOUR", "MINUTE")],
+    "date_part": ["date_part('year', dt)", "date_part('HOUR', ts)"],
+    **{name: [f"{name}(dt, {n})" for n in ("1", "-400", "i", "b", "NULL")] + [f"{name}(ts, 1)", f"{name}(t, 1)"] for name in ("date_add", "dateadd", "date_sub")},
+    **{name: [f"{name}(dt, DATE'2020-01-01')", f"{name}(ts, dt)", f"{name}(t, dt)", f"{name}(nt, '2020-01-01')"] for name in ("datediff", "date_diff")},
+    "date_trunc": [f"date_trunc('{unit}', {c})" for unit in ("YEAR", "year", "QUARTER", "MONTH", "MON", "WEEK", "DAY", "DD", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND") for c in ("ts", "dt", "nt")],
+    "trunc": [f"trunc({c}, '{unit}')" for unit in ("YEAR", "YYYY", "QUARTER", "MONTH", "MM", "WEEK") for c in ("dt", "ts")],
+    "date_format": [f"date_format({c}, '{f}')" for f in ("yyyy-MM-dd", "yyyyMM", "HH:mm:ss", "dd.MM.yyyy HH", "MM/dd") for c in ("dt", "ts", "nt")],
+    "like": ["like(s, 'a%')"], "rlike": ["rlike(s, '^a')"],
+}  # fmt: skip
+"""By function, the expressions that are judged."""
+
+
+def schema() -> Schema:
+    """The schema of the table, as a Delta log says it."""
+    fields = [
+        {"name": name, "type": type_, "nullable": True, "metadata": {}}
+        for name, (type_, _, _) in COLUMNS.items()
+    ]
+    return parse_schema(json.dumps({"type": "struct", "fields": fields}), [], {}, "cells")
+
+
+def rows() -> pa.Table:
+    """Each column's values, and NULL at the end."""
+    count = max(len(values) for _, _, values in COLUMNS.values()) + 1
+    columns = {"row": pa.array(range(count), pa.int64())}
+    for name, (_, arrow, values) in COLUMNS.items():
+        typed = [Decimal(v) for v in values] if pa.types.is_decimal(arrow) else values
+        columns[name] = pa.array([*typed, *[None] * (count - len(typed))], arrow)
+    return pa.table(columns)

@@ -1,0 +1,97 @@
+"""`docs/functions.md`, made from the expressions that Spark judges: `python -m support.functions_page FILE`."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from support.function_cells import CELLS, COLUMNS, rows, schema
+from tailbit.errors import PredicateError
+from tailbit.index.expression.casting import is_castable
+from tailbit.index.expression.tree import Expression
+from tailbit.index.sql.expressions import ExpressionReader
+from tailbit.index.sql.operands import OperandReader
+from tailbit.index.sql.text import parse_predicate
+from tailbit.tables.model import DataType
+
+_HEAD = """# Operators and functions
+
+A predicate may use what stands here, in Spark SQL's grammar and with Spark 4.2's values and errors, ANSI mode on. This
+page is made from `tests/support/function_cells.py` (`make functions-page`), and a test compares it. Spark judges each
+cell of (expression, row) over columns of edge values: its value and type, or the class of its error
+(`tests/integration/test_functions.py`). What does not stand here is refused by name.
+
+A condition on one indexed column is evaluated once for each distinct value of the column; on partition columns once for
+each partition; anything else on the rows that the other conditions leave. A value that raises is an `EvaluationError`
+where the answer for a visible row depends on it. `LIKE 'abc%'` and comparisons of a column with constants are ranges,
+which the statistics of the log are asked for too.
+
+Patterns of `LIKE` and `RLIKE`, formats, units and the digits of `round` are constants. Not read: intervals, bitwise
+operators, `RLIKE` with look-around, back references, possessive quantifiers, `\\b`, `\\p` and flags; texts from floating
+point numbers; `date_trunc` in a time zone whose clocks change. `lower` and `upper` raise NOT_READ_EXACTLY for letters
+outside of Latin, Greek and Cyrillic that have a case.
+
+| operator or function | expressions | cells judged | results | example |
+|---|---|---|---|---|
+"""
+_NAMES = (
+    "byte",
+    "short",
+    "integer",
+    "long",
+    "float",
+    "double",
+    "decimal(10,2)",
+    "string",
+    "binary",
+    "boolean",
+)
+_TYPES = (*_NAMES, "date", "timestamp", "timestamp_ntz")
+
+
+def read(text: str) -> Expression | None:
+    """The bound expression of a cell; None where it is refused."""
+    try:
+        parsed = parse_predicate(text)
+        return ExpressionReader(OperandReader(parsed, schema(), "UTC"), "UTC").read(parsed.tree)
+    except PredicateError:
+        return None
+
+
+def page() -> str:
+    """The page."""
+    count = rows().num_rows
+    lines = []
+    for name, texts in CELLS.items():
+        found = {text: expression for text in texts if (expression := read(text)) is not None}
+        kinds = sorted({e.type.name for e in found.values()})
+        cells = [
+            f"`{name}`",
+            str(len(found)),
+            str(len(found) * count),
+            ", ".join(kinds),
+            f"`{next(iter(found))}`",
+        ]
+        lines.append("| " + " | ".join(cell.replace("||", "\\|\\|") for cell in cells) + " |")
+    return f"{_HEAD}" + "\n".join(lines) + "\n" + _casts()
+
+
+def _casts() -> str:
+    """Which types are cast to which."""
+    lines = ["", "## Casts of columns", "", "| from | to |", "|---|---|"]
+    for name in _TYPES:
+        to = [other.partition("(")[0] for other in _TYPES if is_castable(_type(name), _type(other))]
+        lines.append(f"| {name.partition('(')[0]} | {', '.join(to)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _type(name: str) -> DataType:
+    return DataType("decimal", 10, 2) if name.startswith("decimal") else DataType(name)
+
+
+assert set(_TYPES) <= {type_ for type_, _, _ in COLUMNS.values()}
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

@@ -1,0 +1,118 @@
+"""An answer as an Arrow stream: other libraries take it as it is, and read what pyarrow reads of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import tailbit
+from support.every_feature import HIDDEN, every_feature
+from support.rows import canonical
+from support.tables import EVERY_TYPE
+from tailbit.errors import DataFileError
+from tailbit.outputs.arrow import BATCH_ROWS, batch_reader
+
+CASES = {
+    "all": (None, None),
+    "some": ("name = 'a' OR part IS NULL", None),
+    "an earlier version": ("id < 6", 1),
+    "none": ("id > 100", None),
+}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("outputs") / "table")
+    every_feature(path)
+    return path
+
+
+def written() -> pa.Table:
+    """The visible rows of the table, as they were before they were written."""
+    more = EVERY_TYPE.set_column(0, "id", pa.array(range(6, 12), pa.int64()))
+    rows = pa.concat_tables([EVERY_TYPE, more])
+    rows = rows.append_column("part", pa.array(["a b"] * 6 + [None] * 6))
+    return rows.filter(pc.invert(pc.is_in(rows["id"], pa.array(HIDDEN))))
+
+
+def spelled(rows: pa.Table) -> str:
+    return str([canonical(row) for row in rows.to_pylist()])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_answer_is_a_stream_of_the_rows_that_it_reads(table: str, case: str) -> None:
+    answer = tailbit.open(table).where(CASES[case][0], version=CASES[case][1])
+    assert spelled(pa.table(answer)) == spelled(answer.read())
+    assert pa.table(answer).schema == answer.read().schema == pa.schema(answer)
+
+
+def test_the_stream_holds_the_rows_that_were_written(table: str) -> None:
+    assert spelled(pa.table(tailbit.open(table).where())) == spelled(written())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_polars_takes_an_answer_as_it_is(table: str, case: str) -> None:
+    answer = tailbit.open(table).where(CASES[case][0], version=CASES[case][1])
+    frame = pl.DataFrame(answer)
+    assert frame.columns == answer.read().column_names
+    assert str(frame.rows()) == str(pl.DataFrame(answer.read()).rows())
+    assert frame.schema == pl.from_arrow(answer.read()).schema
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_duckdb_takes_an_answer_as_it_is(table: str, case: str) -> None:
+    answer = tailbit.open(table).where(CASES[case][0], version=CASES[case][1])
+    rows = answer.read()
+    with duckdb.connect() as connection:
+        connection.register("answer", answer)
+        connection.register("expected", rows)
+        found = connection.sql("FROM answer ORDER BY id").fetchall()
+        assert str(found) == str(connection.sql("FROM expected ORDER BY id").fetchall())
+    assert len(found) == answer.count()
+
+
+def test_a_query_may_read_the_stream_of_an_answer_twice(table: str) -> None:
+    answer = tailbit.open(table).where("part IS NULL")
+    with duckdb.connect() as connection:
+        connection.register("answer", answer)
+        joined = connection.sql("SELECT count(*), sum(b.id) FROM answer a JOIN answer b USING (id)")
+        assert joined.fetchall() == [(6, sum(range(6, 12)))]
+
+
+def test_pandas_takes_an_answer_by_way_of_pyarrow(table: str) -> None:
+    frame = pa.table(tailbit.open(table).where("part IS NULL")).to_pandas()
+    assert frame["id"].tolist() == list(range(6, 12))
+
+
+def test_a_data_file_that_is_gone_is_named_by_whoever_reads_the_stream(table: str, tmp_path: Path) -> None:
+    builder = every_feature(str(tmp_path / "table"))
+    answer = tailbit.open(builder.path).where()
+    Path(builder.path, "f1.parquet").unlink()
+    with pytest.raises(pa.ArrowInvalid, match=r"f1\.parquet"):
+        pa.table(answer)
+    with pytest.raises(DataFileError, match=r"f1\.parquet"):
+        batch_reader(*answer.stream()).read_all()
+
+
+def test_no_batch_of_a_stream_is_longer_than_the_bound() -> None:
+    rows = pa.table({"k": pa.array(range(BATCH_ROWS + 1), pa.int32())})
+    assert [len(batch) for batch in batch_reader(rows.schema, [rows])] == [BATCH_ROWS, 1]
+
+
+def test_a_table_of_the_stream_is_asked_for_when_its_rows_are() -> None:
+    rows, asked = pa.table({"k": [1]}), []
+
+    def tables():  # type: ignore[no-untyped-def]
+        for n in range(3):
+            asked.append(n)
+            yield rows
+
+    stream = batch_reader(rows.schema, tables())
+    assert asked == []
+    stream.read_next_batch()
+    assert asked == [0]

@@ -1,0 +1,53 @@
+"""Results come in the order of the work, however many threads do it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tailbit.tables.parquet.ahead import in_order
+
+
+def test_results_come_in_the_order_of_the_work() -> None:
+    second_done = threading.Event()
+
+    def first() -> int:
+        second_done.wait(60)
+        return 1
+
+    def second() -> int:
+        second_done.set()
+        return 2
+
+    assert list(in_order([first, second, lambda: 3])) == [1, 2, 3]
+
+
+def test_no_work_has_no_results() -> None:
+    assert list(in_order([])) == []
+
+
+def test_an_error_is_raised_at_its_place() -> None:
+    def refuse() -> int:
+        raise ValueError("no")
+
+    found = in_order([lambda: 1, refuse, lambda: 3])
+    assert next(found) == 1
+    with pytest.raises(ValueError, match="no"):
+        next(found)
+
+
+def test_work_is_not_begun_long_before_it_is_asked_for() -> None:
+    begun: list[int] = []
+
+    def work() -> Iterator[Callable[[], int]]:
+        for number in range(1000):
+            begun.append(number)
+            yield lambda number=number: number
+
+    found = in_order(work())
+    assert [next(found), next(found)] == [0, 1]
+    assert len(begun) < 20
+    found.close()  # type: ignore[attr-defined]
+    assert len(begun) < 20
