@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -68,14 +69,18 @@ def cased(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _cased(text: str, lower: bool) -> str:
-    if not text.isascii() and any(_is_new(char) for char in text):
+    if not text.isascii() and any(map(_is_new, text)):
         raise Raised("NOT_READ_EXACTLY")
     return text.lower() if lower else text.upper()
 
 
+_PAIRED_LATE = frozenset("\u019b\u0264\ua7d3\ua7d5")
+"""Letters that were in Unicode before their other case was."""
+
+
 def _is_new(char: str) -> bool:
-    """Characters of which Java and Python may know different cases: those that came to Unicode of late."""
-    return not "\x00" <= char <= "\u024f" and not "\u0370" <= char <= "\u052f" and char.swapcase() != char
+    """Whether Java may know another case of a character than this Python, whose Unicode may be older."""
+    return char in _PAIRED_LATE or unicodedata.category(char) == "Cn"
 
 
 def trimmed(call: Call, args: list[pa.Array]) -> Vector:
