@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.expression.patterns import Unread, java_regex, like_regex
+from tailbit.index.expression.patterns import END, LAST_BREAK, Unread, java_regex, like_regex
 from tailbit.index.expression.tree import Call
 from tailbit.index.expression.vectors import Raised, Vector, per_distinct
 from tailbit.index.values.literals import STRING, Literal
@@ -28,8 +28,18 @@ def like(call: Call, args: list[pa.Array]) -> Vector:
     pattern = constant_text(call, 1)
     if pattern is None:
         return Vector(pa.nulls(len(args[0]), pa.bool_()))
-    regex = java_regex(pattern) if call.name == "rlike" else like_regex(pattern, str(call.setting[0]))
-    return Vector(pc.match_substring_regex(args[0], regex))
+    if call.name == "like":
+        return Vector(pc.match_substring_regex(args[0], like_regex(pattern, str(call.setting[0]))))
+    regex = java_regex(pattern)
+    found = pc.match_substring_regex(args[0], regex)
+    if END in regex:
+        found = pc.or_(found, pc.match_substring_regex(_without_break(args[0]), regex))
+    return Vector(found)
+
+
+def _without_break(values: pa.Array) -> pa.Array:
+    """Texts without the line terminator at their end."""
+    return pc.replace_substring_regex(values, LAST_BREAK, "")
 
 
 def searched(call: Call, args: list[pa.Array]) -> Vector:
