@@ -78,7 +78,8 @@ def open_layout(storage: Storage, slice_path: str, expect_size: int | None = Non
         known = known_layout(storage, path, stat)
         if known is None:
             file = open_data_file(storage, slice_path, expect_size)
-            known = keep_layout(storage, path, stat, storage.open(path), file.metadata, file.tree)
+            with storage.open(path) as source:
+                known = keep_layout(storage, path, stat, source, file.metadata, file.tree)
         return known
 
 

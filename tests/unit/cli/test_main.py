@@ -142,6 +142,22 @@ def test_rows_are_read_as_json_lines(every_type: str) -> None:
     assert (second["name"], second["place"]) == ("", None)
 
 
+def test_rows_are_read_in_the_order_asked_for(every_type: str) -> None:
+    asked_for = (
+        "--order-by",
+        "id DESC",
+        "--offset",
+        "1",
+        "--limit",
+        "2",
+        "--columns",
+        "id",
+        "--format",
+        "csv",
+    )
+    assert said("read", every_type, "id < 5", *asked_for).splitlines() == ['"id"', "3", "2"]
+
+
 def test_rows_are_read_as_csv_that_tells_null_from_empty(every_type: str) -> None:
     text = said(
         "read", every_type, "id IN (1, 2, 5)", "--columns", "id,name,raw,price,place", "--format", "csv"
