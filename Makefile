@@ -11,7 +11,7 @@ SECONDS ?= 60
 TARGETS ?=
 PACKAGES := tables index checkpoints streaming
 
-.PHONY: help test lint demo support-page functions-page fuzz fuzz-histories fuzz-properties proof time-zones constraints clean java
+.PHONY: help test lint demo support-page functions-page fuzz fuzz-histories fuzz-predicates fuzz-properties proof time-zones constraints clean java
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -20,6 +20,7 @@ help:
 	@echo "make proof            Spark judges every version of every history: SEED=1; the result goes to docs/guarantees.md"
 	@echo "make fuzz             the parsers under a coverage-guided fuzzer: SECONDS=60 each, TARGETS=all"
 	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
+	@echo "make fuzz-predicates  random conditions of every type and function, judged by Spark: CONDITIONS=20000 SEED=1"
 	@echo "make fuzz-properties  the property and differential tests with many more examples"
 	@echo "make support-page     write docs/delta-support.md from the marks on the tests"
 	@echo "make functions-page   write docs/functions.md from the expressions that Spark judges"
@@ -49,6 +50,11 @@ demo: $(VENV)/.demo-installed java
 # What `make test` judges at chosen versions, at all; it takes several times as long.
 proof: $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.proof --seed $(SEED) --record ../docs/guarantees.md
+
+CONDITIONS ?= 20000
+
+fuzz-predicates: $(VENV)/.test-installed java
+	TAILBIT_SEED=$(SEED) TAILBIT_CONDITIONS=$(CONDITIONS) $(BIN)/pytest -q tests/integration/test_random_conditions.py $(PYTEST_ARGS)
 
 fuzz-properties: $(VENV)/.test-installed java
 	HYPOTHESIS_PROFILE=deep TAILBIT_EXAMPLES=30 TAILBIT_SEEDS=20 $(BIN)/pytest -q tests/property tests/integration/test_differential.py $(PYTEST_ARGS)

@@ -57,7 +57,7 @@ class Schema:
         Raises:
             UnknownColumnError: no such column; names the nearest.
         """
-        parts = _parts(name) if isinstance(name, str) else tuple(name)
+        parts = name_parts(name) if isinstance(name, str) else tuple(name)
         found: Column | None = None
         among: Sequence[Column] = self.columns
         for part in parts or ("",):
@@ -145,7 +145,7 @@ def _leaves_of(column: Column) -> Iterator[Column]:
         yield from _leaves_of(field)
 
 
-def _parts(text: str) -> tuple[str, ...]:
+def name_parts(text: str) -> tuple[str, ...]:
     """The parts of a column name in SQL text; empty where it is none."""
     out, at, dot = [], 0, "."
     while dot == ".":

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from tailbit.answer import Answer
     from tailbit.api import IndexedTable
     from tailbit.api import open_indexed as open
+    from tailbit.conditions import Condition, call, col
 
-__all__ = ["Answer", "IndexedTable", "open"]
+__all__ = ["Answer", "Condition", "IndexedTable", "call", "col", "open"]
 
 if not os.path.isdir(os.path.join(__path__[0], "index")):
     # A checkout: its other packages lie beside this folder, and an editable install knows that. Python run in
@@ -41,4 +42,8 @@ def __getattr__(name: str) -> Any:
         from tailbit.answer import Answer
 
         return Answer
+    if name in ("Condition", "call", "col"):
+        from tailbit import conditions
+
+        return getattr(conditions, name)
     raise AttributeError(f"module 'tailbit' has no attribute {name!r}")

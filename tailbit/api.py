@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailbit.answer import Answer
 from tailbit.arguments import flag, function, names, number, path_text, text, whole
+from tailbit.conditions import Condition, condition_text
 from tailbit.errors import NoIndexError, UnknownColumnError, UsageError
 from tailbit.freshness import Freshness
 from tailbit.handle import Handle
@@ -30,6 +31,8 @@ from tailbit.tables import open_table
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column
+
     from tailbit.index.analytics.transitions import Transition
     from tailbit.index.maintenance.alter import Altered
     from tailbit.index.maintenance.verify import Report
@@ -84,7 +87,7 @@ class IndexedTable(Handle):
 
     def where(
         self,
-        sql: str | None = None,
+        sql: str | Condition | Column | None = None,
         version: int | None = None,
         as_of: datetime.date | str | None = None,
         zone: str = "UTC",
@@ -92,10 +95,10 @@ class IndexedTable(Handle):
     ) -> Answer:
         """The rows where `sql` is TRUE, at `version` (or the last one at `as_of`), else at the head.
 
-        `sql` is a Spark SQL condition; None asks for every row. `as_of` is ISO 8601 text, a datetime, or a
-        date for its midnight; without an offset it is in `zone`, the session's time zone. So are partition
-        values that are times without a zone, as some writers make them, unless `partition_zone` says what
-        zone their writer was in.
+        `sql` is a Spark SQL condition as text, built with `tailbit.col`, or a Column of pyspark; None asks
+        for every row. `as_of` is ISO 8601 text, a datetime, or a date for its midnight; without an offset it
+        is in `zone`, the session's time zone. So are partition values that are times without a zone, as some
+        writers make them, unless `partition_zone` says what zone their writer was in.
 
         Raises:
             PredicateError: it does not parse, or cannot be evaluated exactly.
@@ -106,9 +109,12 @@ class IndexedTable(Handle):
 
         >>> flights.where("dest = 'LAX'").count(), flights.where("dest = 'LAX'", version=1).count()
         (3, 2)
+        >>> import tailbit
+        >>> flights.where((tailbit.col("dest") == "LAX") & tailbit.col("carrier").isin("UA", "AA")).count()
+        3
         """
         if sql is not None:
-            text("sql", sql)
+            sql = condition_text("sql", sql)
         written = zone = known_zone("zone", zone)
         if partition_zone is not None:
             written = known_zone("partition_zone", partition_zone)

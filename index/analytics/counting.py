@@ -21,7 +21,6 @@ from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.analytics.choice import Choice, Way, choose
-from tailbit.index.analytics.codes import Positions, codes_of
 from tailbit.index.analytics.dictionary import (
     Dictionary,
     coded,
@@ -32,6 +31,7 @@ from tailbit.index.analytics.dictionary import (
 )
 from tailbit.index.analytics.rows import Read, Rows
 from tailbit.index.keys import key_type_of
+from tailbit.index.kinds.bitmap_index.codes import Positions, codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.index.predicate.key_ranges import KeyRange, key_ranges

@@ -26,11 +26,11 @@ from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.analytics.choice import Way, choose_codes
-from tailbit.index.analytics.codes import Positions, codes_of
 from tailbit.index.analytics.counting import Step
 from tailbit.index.analytics.dictionary import coded, python_values, truncated, united
 from tailbit.index.analytics.rows import Read, Rows
 from tailbit.index.keys import widen_keys
+from tailbit.index.kinds.bitmap_index.codes import Positions, codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.index.query.row_space import SpaceView

@@ -11,6 +11,12 @@ from functools import lru_cache
 BREAKS = r"\n\r\x{85}\x{2028}\x{2029}"
 """Line terminators to Java: no dot matches them, and `$` matches before the last of them."""
 
+END = "\\z"
+"""What `$` becomes; it is also sought in the text without its last line terminator (`LAST_BREAK`)."""
+
+LAST_BREAK = rf"(?:\r\n|[{BREAKS}])\z"
+"""The line terminator at the end of a text; `\r\n` is one, and nothing matches between the two."""
+
 _CLASSES = {
     "d": "0-9",
     "w": "a-zA-Z0-9_",
@@ -75,7 +81,7 @@ def _quoted(char: str) -> str:
 
 @lru_cache(maxsize=256)
 def java_regex(pattern: str) -> str:
-    """A pattern of RLIKE as an expression of RE2 that is found in the same texts.
+    """A pattern of RLIKE as an expression of RE2 that is found in the same texts; see `END`.
 
     Raises:
         Unread: it holds something outside of what both engines mean the same by.
@@ -145,7 +151,7 @@ class _Regex:
                 self._refuse("$ before the end")
             if self.depth:
                 self._refuse("$ in a group")
-            self.out.append(f"(?:\\r\\n|[{BREAKS}])?\\z")
+            self.out.append(END)
         return False
 
     def _open(self) -> bool:

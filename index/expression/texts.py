@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.expression.patterns import Unread, java_regex, like_regex
+from tailbit.index.expression.patterns import END, LAST_BREAK, Unread, java_regex, like_regex
 from tailbit.index.expression.tree import Call
 from tailbit.index.expression.vectors import Raised, Vector, per_distinct
 from tailbit.index.values.literals import STRING, Literal
@@ -27,8 +28,18 @@ def like(call: Call, args: list[pa.Array]) -> Vector:
     pattern = constant_text(call, 1)
     if pattern is None:
         return Vector(pa.nulls(len(args[0]), pa.bool_()))
-    regex = java_regex(pattern) if call.name == "rlike" else like_regex(pattern, str(call.setting[0]))
-    return Vector(pc.match_substring_regex(args[0], regex))
+    if call.name == "like":
+        return Vector(pc.match_substring_regex(args[0], like_regex(pattern, str(call.setting[0]))))
+    regex = java_regex(pattern)
+    found = pc.match_substring_regex(args[0], regex)
+    if END in regex:
+        found = pc.or_(found, pc.match_substring_regex(_without_break(args[0]), regex))
+    return Vector(found)
+
+
+def _without_break(values: pa.Array) -> pa.Array:
+    """Texts without the line terminator at their end."""
+    return pc.replace_substring_regex(values, LAST_BREAK, "")
 
 
 def searched(call: Call, args: list[pa.Array]) -> Vector:
@@ -68,14 +79,18 @@ def cased(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _cased(text: str, lower: bool) -> str:
-    if not text.isascii() and any(_is_new(char) for char in text):
+    if not text.isascii() and any(map(_is_new, text)):
         raise Raised("NOT_READ_EXACTLY")
     return text.lower() if lower else text.upper()
 
 
+_PAIRED_LATE = frozenset("\u019b\u0264\ua7d3\ua7d5")
+"""Letters that were in Unicode before their other case was."""
+
+
 def _is_new(char: str) -> bool:
-    """Characters of which Java and Python may know different cases: those that came to Unicode of late."""
-    return not "\x00" <= char <= "\u024f" and not "\u0370" <= char <= "\u052f" and char.swapcase() != char
+    """Whether Java may know another case of a character than this Python, whose Unicode may be older."""
+    return char in _PAIRED_LATE or unicodedata.category(char) == "Cn"
 
 
 def trimmed(call: Call, args: list[pa.Array]) -> Vector:

@@ -41,6 +41,7 @@ from tailbit.index.predicate.tree import (
 )
 from tailbit.index.query.bounds import EMPTY, Bounds, intersection, union
 from tailbit.index.query.computed import computed_bounds, computed_postings
+from tailbit.index.query.key_spans import counted_whole, filter_of, united
 from tailbit.index.query.row_space import SpaceView
 
 _FEW_KEYS = 8
@@ -71,7 +72,13 @@ def count_true(node: Node, space: SpaceView) -> int | None:
     Raises:
         CorruptIndexError: as `evaluate`.
     """
-    conjuncts = list(node.children) if isinstance(node, And) else [node]
+    whole = counted_whole(node, space)
+    if whole is not None:
+        return whole
+    conjuncts: list[Node] = [*node.children] if isinstance(node, And) else [node]
+    filtered = _filtered(node, conjuncts, space)
+    if filtered is not None:
+        return filtered
     listed = [(i, parts) for i, part in enumerate(conjuncts) if (parts := _disjoint(part, space)) is not None]
     if not listed:
         return None
@@ -86,6 +93,24 @@ def count_true(node: Node, space: SpaceView) -> int | None:
         return int(intersection([union(parts), *others]).intersection_cardinality(largest))
     left = intersection(others)
     return sum(left.intersection_cardinality(part) for part in parts)
+
+
+def _filtered(node: Node, conjuncts: list[Node], space: SpaceView) -> int | None:
+    """The count where a conjunct asks for many keys whose codes are held: it filters the others' rows."""
+    found = [(i, filter_of(part, space)) for i, part in enumerate(conjuncts)]
+    filters = [(i, one) for i, one in found if one is not None]
+    if not filters:
+        return None
+    chosen, widest = max(filters, key=lambda found: found[1].keys)
+    evaluation = _Evaluation(node, space)
+    rest = [evaluation.bounds(part) for i, part in enumerate(conjuncts) if i != chosen]
+    if not all(bounds.exact for bounds in rest):
+        return None
+    left = intersection([*(bounds.sure for bounds in rest), space.visible])
+    if widest.pays(left):
+        return widest.count(left)
+    parts = _disjoint(conjuncts[chosen], space)
+    return None if parts is None else sum(left.intersection_cardinality(part) for part in parts)
 
 
 def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
@@ -165,7 +190,8 @@ def _postings(wanted: ValueSet, leaf: Leaf, segments: list[Segment], space: Spac
     maybe_parts: list[BitMap] = []
     for segment in segments:
         ranges = key_ranges(wanted, key_type_of(leaf.column.type), segment.columns[column])
-        sure_parts += segment.select(column, ranges.sure)[1]
+        many = united(segment, column, ranges.sure)
+        sure_parts += segment.select(column, ranges.sure)[1] if many is None else [many]
         if ranges.maybe:
             maybe_parts += segment.select(column, ranges.maybe)[1]
     sure = union(sure_parts)

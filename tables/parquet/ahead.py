@@ -15,22 +15,23 @@ _MOST = 8
 """Threads beyond this wait for each other more than they decode."""
 
 
-def in_order(work: Iterable[Callable[[], T]]) -> Iterator[T]:
+def in_order(work: Iterable[Callable[[bool], T]]) -> Iterator[T]:
     """The results, in order; at most a piece a core is begun before it is asked for, and one more waits.
 
-    A single piece is done in the caller's thread. Whoever stops asking stops the work that has not begun.
+    Each piece is told whether it is the only one, and so may use all cores itself: it is then done in the
+    caller's thread. Whoever stops asking stops the work that has not begun.
     """
     pieces = iter(work)
     begun = list(islice(pieces, 2))
     if len(begun) < 2:
-        yield from (piece() for piece in begun)
+        yield from (piece(True) for piece in begun)
         return
     threads = min(os.cpu_count() or 1, _MOST)
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[T]] = deque()
         try:
             for piece in chain(begun, pieces):
-                waiting.append(pool.submit(piece))
+                waiting.append(pool.submit(piece, False))
                 if len(waiting) > threads:
                     yield waiting.popleft().result()
             while waiting:

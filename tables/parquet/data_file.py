@@ -2,9 +2,9 @@
 
 Fields are found by physical name ignoring case (as Spark does), or by field id where the table maps by id. A
 column that the file lacks is NULL in every row. Older, narrower types are cast up. Row order is physical
-order over all row groups, so position i of a column is record position i. One thread: callers run as many
-files at once as they have cores. Dates and times that Spark wrote in its legacy calendar are refused where
-that calendar differs.
+order over all row groups, so position i of a column is record position i. One thread, unless told otherwise:
+callers run as many files at once as they have cores. Dates and times that Spark wrote in its legacy calendar
+are refused where that calendar differs.
 """
 
 from __future__ import annotations
@@ -152,7 +152,10 @@ def read_column(file: DataFile, column: Column) -> pa.ChunkedArray:
 
 
 def read_columns(
-    file: DataFile, columns: Sequence[Column], row_groups: Sequence[int] | None = None
+    file: DataFile,
+    columns: Sequence[Column],
+    row_groups: Sequence[int] | None = None,
+    threads: bool = False,
 ) -> pa.Table:
     """Columns (no partition columns) named by column id, in physical row order.
 
@@ -167,7 +170,7 @@ def read_columns(
     try:
         found = [find_column(file.tree, c, file.path) for c in columns]
         leaves = sorted({leaf for steps in found if steps for leaf in steps[-1].leaves})
-        table = read_leaves(file, leaves, row_groups, use_threads=False) if leaves else None
+        table = read_leaves(file, leaves, row_groups, use_threads=threads) if leaves else None
         int96 = int96_leaves(file.metadata, leaves)
         if int96 and file.reopen is not None:
             check_int96(file.reopen(), file.metadata, int96, row_groups, file.path)

@@ -37,8 +37,12 @@ Groups = Sequence[tuple[int, Ints]]
 """Row groups, each with ascending rows of it."""
 
 
-def read_picked(storage: Storage, slice_: FileSlice, columns: Sequence[Column], groups: Groups) -> pa.Table:
+def read_picked(
+    storage: Storage, slice_: FileSlice, columns: Sequence[Column], groups: Groups, threads: bool
+) -> pa.Table:
     """Columns (no partition columns) named by column id, at those rows of those row groups.
+
+    `threads`: whether columns may be decoded on several cores.
 
     Raises:
         DataFileError, LegacyCalendarError, ColumnTypeError: as `read_columns`.
@@ -47,7 +51,7 @@ def read_picked(storage: Storage, slice_: FileSlice, columns: Sequence[Column], 
     with storage.open(storage.resolve(slice_.path)) as source:
         cut = _cuttable(layout, source, slice_.path, columns, groups)
         try:
-            found = _excerpted(layout, source, slice_.path, cut, groups)
+            found = _excerpted(layout, source, slice_.path, cut, groups, threads)
         except DataFileError:
             found = {}
     rest = [column for column in columns if column.id not in found]
@@ -93,7 +97,7 @@ def _cuttable(
 
 
 def _excerpted(
-    layout: Layout, source: pa.NativeFile, path: str, cuts: Sequence[_Cut], groups: Groups
+    layout: Layout, source: pa.NativeFile, path: str, cuts: Sequence[_Cut], groups: Groups, threads: bool
 ) -> dict[str, pa.ChunkedArray]:
     """Columns by id, read from an excerpt that holds their pages.
 
@@ -120,7 +124,7 @@ def _excerpted(
         raise DataFileError(file=path, reason=f"its pages cannot be read: {wrong}") from wrong
     out: dict[str, pa.ChunkedArray] = {}
     for columns, at, places in parts:
-        table = _taken(read_columns(file, columns, at), places)
+        table = _taken(read_columns(file, columns, at, threads), places)
         out |= {column.id: _plain(table[column.id], column) for column in columns}
     return out
 

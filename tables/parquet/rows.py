@@ -55,7 +55,7 @@ def fetch(
         DataFileError: the file is missing, of another size than the log says, or not readable Parquet.
     """
     for batch in _batches(storage, slice_, columns, positions):
-        yield batch()
+        yield batch(False)
 
 
 def fetch_files(
@@ -110,10 +110,11 @@ def _batch(
     columns: Sequence[Column],
     stored: Sequence[Column],
     groups: Sequence[tuple[int, Ints]],
+    threads: bool,
 ) -> pa.Table:
     """One batch: the columns at rows of row groups; without columns, a table of as many rows."""
     n = sum(len(rows) for _, rows in groups)
-    table = read_picked(storage, slice_, stored, groups) if stored else _rows_alone(n)
+    table = read_picked(storage, slice_, stored, groups, threads) if stored else _rows_alone(n)
     if not columns:
         return table
     arrays = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ from support.function_cells import CELLS, rows, schema
 from support.spark_cells import spark_errors, spark_values
 from tailbit.errors import PredicateError
 from tailbit.index.expression.evaluate import evaluate
+from tailbit.index.expression.texts import cased
+from tailbit.index.expression.tree import Call
 from tailbit.index.expression.vectors import ERRORS, Vector
 from tailbit.index.sql.expressions import ExpressionReader
 from tailbit.index.sql.operands import OperandReader
 from tailbit.index.sql.text import parse_predicate
+from tailbit.index.values.literals import STRING, Literal
 
 TABLE, SCHEMA = rows(), schema()
 COLUMNS = {name: TABLE[name].combine_chunks() for name in TABLE.column_names}
@@ -78,3 +82,26 @@ def test_every_error_of_every_function_is_what_spark_raises(frame: Any) -> None:
     for text, row in raised:
         asked.setdefault(text, []).append(row)
     assert spark_errors(frame, asked) == raised
+
+
+def test_the_case_of_every_character_is_what_spark_says_or_is_not_read(
+    spark: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("characters") / "rows.parquet"
+    chars = pa.array([chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000])
+    pq.write_table(pa.table({"c": chars}), path)
+    theirs = (
+        spark.read.parquet(str(path))
+        .coalesce(1)
+        .selectExpr("upper(c) AS upper", "lower(c) AS lower")
+        .toArrow()
+    )
+    for name in ("upper", "lower"):
+        mine = cased(Call(name, (Literal(STRING, b""),), STRING), [chars])
+        assert mine.raised is not None
+        read = pa.array(mine.raised == 0)
+        assert mine.values.filter(read).equals(theirs[name].combine_chunks().filter(read))
+        assigned = sum(
+            unicodedata.category(c) != "Cn" for c in chars.filter(pa.array(mine.raised != 0)).to_pylist()
+        )
+        assert assigned < 5

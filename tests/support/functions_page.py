@@ -30,8 +30,8 @@ which the statistics of the log are asked for too.
 
 Patterns of `LIKE` and `RLIKE`, formats, units and the digits of `round` are constants. Not read: intervals, bitwise
 operators, `RLIKE` with look-around, back references, possessive quantifiers, `\\b`, `\\p` and flags; texts from floating
-point numbers; `date_trunc` in a time zone whose clocks change. `lower` and `upper` raise NOT_READ_EXACTLY for letters
-outside of Latin, Greek and Cyrillic that have a case.
+point numbers; `date_trunc` in a time zone whose clocks change. `lower` and `upper` raise NOT_READ_EXACTLY for characters
+that are newer than the Unicode of this Python.
 
 | operator or function | expressions | cells judged | results | example |
 |---|---|---|---|---|

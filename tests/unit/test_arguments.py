@@ -126,8 +126,8 @@ def test_every_public_name_is_one_that_is_meant(path: str) -> None:
         *("top", "distinct", "count_distinct", "min", "max", "sum", "avg", "summary"),
         *("histogram", "date_histogram", "crosstab", "indexed_share", "to_delta", "dataframe"),
     }
-    assert public(tailbit) == {"open", "IndexedTable", "Answer"}
-    assert set(tailbit.__all__) == {"open", "IndexedTable", "Answer"}
+    assert public(tailbit) == {"open", "IndexedTable", "Answer", "Condition", "call", "col"}
+    assert set(tailbit.__all__) == public(tailbit)
     assert tailbit.streaming.__all__ == ["start"]
 
 

@@ -13,12 +13,13 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.tables import DAMAGES, LONG, index_files, index_of, with_vectors
-from tailbit.index.analytics import codes
-from tailbit.index.analytics.choice import SPENT, Way
+from tailbit.index.analytics.choice import Way
 from tailbit.index.analytics.counting import KeyCounts, count_keys
 from tailbit.index.analytics.facets import as_facets
 from tailbit.index.analytics.rows import Rows
+from tailbit.index.kinds.bitmap_index import codes
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
+from tailbit.index.query.costs import SPENT
 
 WAYS = [Way.CODES, Way.INTERSECTIONS, Way.DATA]
 

@@ -13,26 +13,31 @@ from tailbit.tables.parquet.ahead import in_order
 def test_results_come_in_the_order_of_the_work() -> None:
     second_done = threading.Event()
 
-    def first() -> int:
+    def first(alone: bool) -> int:
         second_done.wait(60)
         return 1
 
-    def second() -> int:
+    def second(alone: bool) -> int:
         second_done.set()
         return 2
 
-    assert list(in_order([first, second, lambda: 3])) == [1, 2, 3]
+    assert list(in_order([first, second, lambda alone: 3])) == [1, 2, 3]
 
 
 def test_no_work_has_no_results() -> None:
     assert list(in_order([])) == []
 
 
+def test_a_piece_is_told_whether_it_is_alone() -> None:
+    assert list(in_order([lambda alone: alone])) == [True]
+    assert list(in_order([lambda alone: alone] * 3)) == [False] * 3
+
+
 def test_an_error_is_raised_at_its_place() -> None:
-    def refuse() -> int:
+    def refuse(alone: bool) -> int:
         raise ValueError("no")
 
-    found = in_order([lambda: 1, refuse, lambda: 3])
+    found = in_order([lambda alone: 1, refuse, lambda alone: 3])
     assert next(found) == 1
     with pytest.raises(ValueError, match="no"):
         next(found)
@@ -41,10 +46,10 @@ def test_an_error_is_raised_at_its_place() -> None:
 def test_work_is_not_begun_long_before_it_is_asked_for() -> None:
     begun: list[int] = []
 
-    def work() -> Iterator[Callable[[], int]]:
+    def work() -> Iterator[Callable[[bool], int]]:
         for number in range(1000):
             begun.append(number)
-            yield lambda number=number: number
+            yield lambda alone, number=number: number
 
     found = in_order(work())
     assert [next(found), next(found)] == [0, 1]

@@ -1,0 +1,132 @@
+"""What it would take to ask postings, codes by position or the data: estimates in ms, from footers alone.
+
+The rates are those of one core, measured with `benchmarks/facets.py`; they need only be right in proportion,
+since all ways are measured by the same rod. Making codes is dear once and cheap ever after, so it is due too
+when questions about a column have cost in other ways half of what making them costs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from pyroaring import BitMap
+
+from tailbit.index.kinds.bitmap_index.codes import held_codes
+from tailbit.index.kinds.bitmap_index.row_group import KeyRange
+from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.query.row_space import SpaceView
+from tailbit.tables.cache import Cache
+
+_READ_BYTE, _DECODED, _DECODED_KEY = 4.5e-6, 3e-4, 1e-3
+"""Reading a byte of postings; decoding a container, and a bitmap."""
+
+_PAIR, _STEP, _UNITED = 3e-5, 5e-6, 1e-4
+"""Intersecting two containers, and a step in them; uniting a container with others."""
+
+_LOOK_UP, _CODE, _COMPARED, _MADE = 8e-6, 1e-6, 2e-6, 1e-5
+"""Looking up a row's code; the sum of a code; comparing all codes, a row; a row of a bitmap made of it."""
+
+_CODED_ROW, _CODED_CONTAINER, _CODED_BIT = 2e-5, 2.5e-4, 1e-6
+"""Making codes: a row and a container of arrays, a position of a bitset."""
+
+_FILE, _VALUE, _ROW, _GROUP = 0.6, 1.5e-5, 1.2e-4, 100_000
+"""Opening a data file; decoding a value; taking a row; values that one wanted row makes us decode."""
+
+_BLOCK, _ARRAY_LIMIT, _GALLOP = 1 << 16, 4096, 64
+"""Positions of a container; most of an array; where intersecting gallops through the larger one."""
+
+_PATIENCE = 2
+
+SPENT: Cache[tuple[str, str], list[float]] = Cache(10_000)
+"""What other ways than codes have cost by estimate, in ms, by segments and column."""
+
+
+def is_due(segments: str, column: str, spent: float, codes: float) -> bool:
+    """Whether codes are to be made although another way, now to be paid, is cheaper; never the first time."""
+    before = SPENT.get((segments, column), lambda: ([0.0], 1))
+    again = before[0] > 0
+    before[0] += spent
+    return again and before[0] * _PATIENCE >= codes
+
+
+class _Shape(NamedTuple):
+    """Postings of a segment's column: keys, bytes, containers, and positions of each container."""
+
+    keys: int
+    size: int
+    containers: float
+    positions: float
+
+    @classmethod
+    def of(cls, segment: Segment, column: str) -> _Shape:
+        """By rows and bytes, as if the keys were spread evenly; fewer containers where the bytes are few."""
+        keys, size = segment.weight(column)
+        per_key = max(1.0, min(segment.rows / _BLOCK, segment.rows / max(1, keys)))
+        containers = max(1.0, min(keys * per_key, size / 10))
+        return cls(keys, size, containers, segment.rows / containers)
+
+    @property
+    def reading(self) -> float:
+        """Reading and decoding all postings."""
+        return _READ_BYTE * self.size + _DECODED * self.containers + _DECODED_KEY * self.keys
+
+
+def intersecting(segment: Segment, column: str, rows: int, share: float) -> float:
+    """A share of a column's postings, each intersected with so many rows."""
+    shape = _Shape.of(segment, column)
+    wanted = rows / max(1.0, segment.rows / _BLOCK)
+    each = _PAIR + _STEP * _steps(wanted, min(shape.positions, _BLOCK))
+    cold = 0.0 if segment.is_held(column) else shape.reading
+    return share * (each * shape.containers + cold)
+
+
+def _steps(some: float, others: float) -> float:
+    """Steps that it takes to intersect two containers of so many positions."""
+    few, many = sorted((some, others))
+    if many > _ARRAY_LIMIT:
+        return min(few, _ARRAY_LIMIT / 4)
+    return few * math.log2(many + 2) if few * _GALLOP < many else few + many
+
+
+def share_of(segment: Segment, column: str, ranges: list[KeyRange]) -> float:
+    """The share of a column's keys that lie in some ranges, at most."""
+    keys, _ = segment.weight(column)
+    some, _ = segment.weight(column, ranges)
+    points = sum(low is not None and low == high for low, _, high, _ in ranges)
+    return (min(points, some) if points == len(ranges) else some) / max(1, keys)
+
+
+def uniting(segment: Segment, column: str, share: float) -> float:
+    """A share of a column's postings made one."""
+    shape = _Shape.of(segment, column)
+    return share * (_UNITED * shape.containers + (0.0 if segment.is_held(column) else shape.reading))
+
+
+def making(segment: Segment, column: str) -> float:
+    """Making the codes of a column; nothing where they are held."""
+    if held_codes(segment, column) is not None:
+        return 0.0
+    shape = _Shape.of(segment, column)
+    if shape.positions > _ARRAY_LIMIT:
+        return _READ_BYTE * shape.size + _CODED_BIT * shape.containers * _BLOCK
+    return _READ_BYTE * shape.size + _CODED_ROW * segment.rows + _CODED_CONTAINER * shape.containers
+
+
+def looking_up(rows: int, keys: int) -> float:
+    """The codes of so many rows, summed by key."""
+    return _LOOK_UP * rows + _CODE * keys
+
+
+def comparing(segment: Segment, rows: int) -> float:
+    """All codes compared with the ends of a range, and a bitmap made of those of so many rows."""
+    return _COMPARED * segment.rows + _MADE * rows
+
+
+def fetching(space: SpaceView, bits: BitMap) -> float:
+    """One column read at some rows of a row space."""
+    counts = space.counts_by_file(bits)
+    touched = counts > 0
+    values = np.minimum(space.rows[touched], counts[touched] * _GROUP)
+    return _FILE * int(touched.sum()) + _VALUE * int(values.sum()) + _ROW * len(bits)

@@ -1,0 +1,162 @@
+"""Ranges over many keys, without uniting the postings of each.
+
+The keys of a segment are sorted, so a range is a span of them. Where a row space is shown as a whole, the
+recorded cardinalities of the span add up to the count, and no posting is read. Otherwise codes by position
+tell in one pass which rows have a key of the span, if they are held or it pays to make them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from tailbit.index.keys import key_type_of
+from tailbit.index.kinds.bitmap_index.codes import Positions, Span, codes_of, held_codes, spans_of
+from tailbit.index.kinds.bitmap_index.row_group import KeyRange
+from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.predicate.tree import Leaf, Node, key_ranges
+from tailbit.index.query.costs import comparing, intersecting, is_due, looking_up, making, uniting
+from tailbit.index.query.row_space import SpaceView
+
+MANY_KEYS = 256
+"""From this many keys on, it is asked whether there is a better way than to unite their postings."""
+
+_MANY_RANGES = 16
+"""From this many ranges on, it is not: each is a pass over the codes."""
+
+
+def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap | None:
+    """The union of the postings of some ranges by codes; None where they are better united one by one.
+
+    Raises:
+        CorruptIndexError: the segment is damaged.
+    """
+    spans = _many(segment, column, ranges)
+    if not spans:
+        return None
+    rows = _rows(segment.keys(column)[1], spans)
+    one_by_one = uniting(segment, column, _share(segment, column, spans))
+    codes = comparing(segment, rows) + making(segment, column)
+    held = held_codes(segment, column) is not None
+    if one_by_one <= codes and (held or not is_due(segment.name, column, one_by_one, codes)):
+        return None
+    return codes_of(segment, column).within(spans)
+
+
+def counted_whole(node: Node, space: SpaceView) -> int | None:
+    """The rows where a leaf over many keys is TRUE, where every row of its row space is shown; else None.
+
+    Cost: the keys and cardinalities of the column, once; then binary searches.
+
+    Raises:
+        CorruptIndexError: a segment is damaged.
+    """
+    if not isinstance(node, Leaf) or node.column.partition or _are_points(node):
+        return None
+    column = node.column.id
+    segments = space.serving(node.column)
+    if not segments or any(len(space.visible) != segment.rows for segment in segments):
+        return None
+    total = present = 0
+    for segment in segments:
+        ranges = key_ranges(node.true, key_type_of(node.column.type), segment.columns[column])
+        spans = _many(segment, column, ranges.sure)
+        if spans is None or (ranges.maybe and segment.select(column, ranges.maybe)[0]):
+            return None
+        keys, cardinality = segment.keys(column)
+        null = int(cardinality[0]) if len(keys) and not keys[0].is_valid else 0
+        there = _rows(cardinality, spans)
+        whole = int(cardinality.sum())
+        present += whole
+        total += (whole - null - there if node.true.complement else there) + null * node.true.nulls
+    return total if present == len(space.visible) else None
+
+
+class CodeFilter:
+    """A leaf over many keys as spans of codes, of which row space it is exactly the rows."""
+
+    def __init__(self, parts: Sequence[tuple[Segment, list[Span]]], column: str) -> None:
+        self._parts, self._column = parts, column
+
+    @property
+    def keys(self) -> int:
+        """How many keys it asks for."""
+        return sum(high - low for _, spans in self._parts for low, high in spans)
+
+    def pays(self, rows: BitMap) -> bool:
+        """Whether some rows are counted sooner by their codes than by intersecting each key's posting."""
+        by_codes = by_keys = 0.0
+        for segment, spans in self._parts:
+            share = _share(segment, self._column, spans)
+            by_codes += min(looking_up(len(rows), 0), comparing(segment, int(share * segment.rows)))
+            by_keys += intersecting(segment, self._column, len(rows), share)
+        return by_codes < by_keys
+
+    def count(self, rows: BitMap) -> int:
+        """How many of some rows meet the condition. Cost: a look-up a row, or a pass over all codes."""
+        total = 0
+        positions: Positions | None = None
+        for segment, spans in self._parts:
+            codes = codes_of(segment, self._column)
+            if len(rows) * 4 > segment.rows:
+                total += codes.within(spans).intersection_cardinality(rows)
+                continue
+            if positions is None:
+                positions = np.frombuffer(rows.to_array(), dtype=np.uint32)
+            total += codes.count_within(spans, positions)
+        return total
+
+
+def filter_of(node: Node, space: SpaceView) -> CodeFilter | None:
+    """A leaf over many keys as a filter of rows by their codes, where these are held or due; else None.
+
+    Raises:
+        CorruptIndexError: a segment is damaged.
+    """
+    if not isinstance(node, Leaf) or node.column.partition or node.true.complement or node.true.nulls:
+        return None
+    column, parts = node.column.id, []
+    segments = space.serving(node.column)
+    if not segments or _are_points(node) or space.unposted(column) is not None:
+        return None
+    for segment in segments:
+        ranges = key_ranges(node.true, key_type_of(node.column.type), segment.columns[column])
+        spans = _many(segment, column, ranges.sure)
+        if spans is None or (ranges.maybe and segment.select(column, ranges.maybe)[0]):
+            return None
+        if held_codes(segment, column) is None and not _is_due(segment, column, spans):
+            return None
+        parts.append((segment, spans))
+    return CodeFilter(parts, column)
+
+
+def _are_points(leaf: Leaf) -> bool:
+    """Whether a condition names each of its values, as = and IN do: then their postings are few or united."""
+    return all(i.lo is not None and i.lo == i.hi for i in leaf.true.intervals)
+
+
+def _many(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> list[Span] | None:
+    """The spans of some ranges that hold many keys; None where they are few, or the ranges too many."""
+    if not 0 < len(ranges) <= _MANY_RANGES:
+        return None
+    if segment.weight(column, ranges)[0] < MANY_KEYS:
+        return None
+    spans = spans_of(segment.keys(column)[0], ranges)
+    return spans if sum(high - low for low, high in spans) >= MANY_KEYS else None
+
+
+def _is_due(segment: Segment, column: str, spans: Sequence[Span]) -> bool:
+    spent = uniting(segment, column, _share(segment, column, spans))
+    return is_due(segment.name, column, spent, making(segment, column))
+
+
+def _share(segment: Segment, column: str, spans: Sequence[Span]) -> float:
+    """The share of a column's keys that lie in some spans."""
+    return sum(high - low for low, high in spans) / max(1, segment.weight(column)[0])
+
+
+def _rows(cardinality: npt.NDArray[np.int64], spans: Sequence[Span]) -> int:
+    return sum(int(cardinality[low - 1 : high - 1].sum()) for low, high in spans)

@@ -1,0 +1,274 @@
+"""Conditions built in Python: each is the text of a Spark SQL expression, so that there is one parser.
+
+`col("dest").isin("SFO", "LAX") & (col("dep_delay") > 60)` is the text that one would write; `where` takes it
+as it takes the text, and as it takes a Column of pyspark.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+from tailbit.arguments import text, wrong_type
+from tailbit.errors import UsageError
+from tailbit.spark_columns import column_text, is_spark_column
+from tailbit.tables.schema import name_parts
+
+
+class Condition:
+    """An expression or condition; `sql` is its text. Operators give new ones, and nothing is evaluated.
+
+    `==` and the like give conditions, so two of them are never equal in Python's sense, and none is a truth.
+
+    >>> str((col("dest").isin("SFO", "LAX") & ~(col("dep_delay") > 60)))
+    "((`dest` IN ('SFO', 'LAX')) AND (NOT (`dep_delay` > 60)))"
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, sql: str) -> None:
+        self.sql = text("sql", sql)
+
+    def __str__(self) -> str:
+        return self.sql
+
+    def __repr__(self) -> str:
+        return f"Condition({self.sql!r})"
+
+    def __bool__(self) -> bool:
+        raise UsageError(reason="a condition is no truth of Python's", hint="Join conditions with & | and ~.")
+
+    def __eq__(self, other: object) -> Condition:  # type: ignore[override]
+        return self._with("=", other)
+
+    def __ne__(self, other: object) -> Condition:  # type: ignore[override]
+        return self._with("<>", other)
+
+    def __lt__(self, other: Any) -> Condition:
+        return self._with("<", other)
+
+    def __le__(self, other: Any) -> Condition:
+        return self._with("<=", other)
+
+    def __gt__(self, other: Any) -> Condition:
+        return self._with(">", other)
+
+    def __ge__(self, other: Any) -> Condition:
+        return self._with(">=", other)
+
+    def __and__(self, other: Any) -> Condition:
+        return self._with("AND", other)
+
+    def __rand__(self, other: Any) -> Condition:
+        return _joined(other, "AND", self)
+
+    def __or__(self, other: Any) -> Condition:
+        return self._with("OR", other)
+
+    def __ror__(self, other: Any) -> Condition:
+        return _joined(other, "OR", self)
+
+    def __invert__(self) -> Condition:
+        return Condition(f"(NOT {self.sql})")
+
+    def __add__(self, other: Any) -> Condition:
+        return self._with("+", other)
+
+    def __radd__(self, other: Any) -> Condition:
+        return _joined(other, "+", self)
+
+    def __sub__(self, other: Any) -> Condition:
+        return self._with("-", other)
+
+    def __rsub__(self, other: Any) -> Condition:
+        return _joined(other, "-", self)
+
+    def __mul__(self, other: Any) -> Condition:
+        return self._with("*", other)
+
+    def __rmul__(self, other: Any) -> Condition:
+        return _joined(other, "*", self)
+
+    def __truediv__(self, other: Any) -> Condition:
+        return self._with("/", other)
+
+    def __rtruediv__(self, other: Any) -> Condition:
+        return _joined(other, "/", self)
+
+    def __mod__(self, other: Any) -> Condition:
+        return self._with("%", other)
+
+    def __rmod__(self, other: Any) -> Condition:
+        return _joined(other, "%", self)
+
+    def __neg__(self) -> Condition:
+        return Condition(f"(- {self.sql})")
+
+    def _with(self, sign: str, other: Any) -> Condition:
+        return _joined(self, sign, other)
+
+    def same_as(self, other: Any) -> Condition:
+        """`<=>`: equal, or both NULL."""
+        return self._with("<=>", other)
+
+    def isin(self, *values: Any) -> Condition:
+        """IN a list, given as arguments or as one iterable; no value is in an empty list."""
+        if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], (str, bytes)):
+            values = tuple(values[0])
+        listed = ", ".join(sql_of(value) for value in values)
+        return Condition(f"({self.sql} IN ({listed}))" if listed else "FALSE")
+
+    def between(self, low: Any, high: Any) -> Condition:
+        """BETWEEN two bounds, which belong to it."""
+        return Condition(f"({self.sql} BETWEEN {sql_of(low)} AND {sql_of(high)})")
+
+    def like(self, pattern: str, escape: str | None = None) -> Condition:
+        """LIKE a pattern of `%` and `_`."""
+        return self._like("LIKE", pattern, escape)
+
+    def ilike(self, pattern: str, escape: str | None = None) -> Condition:
+        """LIKE, whatever the case of letters."""
+        return self._like("ILIKE", pattern, escape)
+
+    def _like(self, word: str, pattern: str, escape: str | None) -> Condition:
+        end = "" if escape is None else f" ESCAPE {sql_of(text('escape', escape))}"
+        return Condition(f"({self.sql} {word} {sql_of(text('pattern', pattern))}{end})")
+
+    def rlike(self, pattern: str) -> Condition:
+        """Whether a regular expression is found."""
+        return Condition(f"({self.sql} RLIKE {sql_of(text('pattern', pattern))})")
+
+    def startswith(self, part: Any) -> Condition:
+        """Whether a text begins with another."""
+        return call("startswith", self, part)
+
+    def endswith(self, part: Any) -> Condition:
+        """Whether a text ends with another."""
+        return call("endswith", self, part)
+
+    def contains(self, part: Any) -> Condition:
+        """Whether a text holds another."""
+        return call("contains", self, part)
+
+    def is_null(self) -> Condition:
+        """IS NULL."""
+        return Condition(f"({self.sql} IS NULL)")
+
+    def is_not_null(self) -> Condition:
+        """IS NOT NULL."""
+        return Condition(f"({self.sql} IS NOT NULL)")
+
+    def is_true(self) -> Condition:
+        """IS TRUE: FALSE where the condition is NULL."""
+        return Condition(f"({self.sql} IS TRUE)")
+
+    def is_false(self) -> Condition:
+        """IS FALSE: FALSE where the condition is NULL."""
+        return Condition(f"({self.sql} IS FALSE)")
+
+    def cast(self, to: str) -> Condition:
+        """The value as another type, such as "int"; what does not fit raises."""
+        return Condition(f"CAST({self.sql} AS {text('to', to)})")
+
+    def try_cast(self, to: str) -> Condition:
+        """The value as another type; NULL where it does not fit."""
+        return Condition(f"TRY_CAST({self.sql} AS {text('to', to)})")
+
+
+def col(name: str) -> Condition:
+    """A column by name, a nested one as "address.city", a name with a dot in backticks.
+
+    >>> str(col("address.city") == "Oslo")
+    "(`address`.`city` = 'Oslo')"
+    """
+    parts = name_parts(text("name", name))
+    return Condition(".".join("`" + part.replace("`", "``") + "`" for part in parts))
+
+
+def call(function: str, *args: Any) -> Condition:
+    """A function of `docs/functions.md` by its name in Spark.
+
+    >>> str(call("year", col("day")) == 2013)
+    '(year(`day`) = 2013)'
+    """
+    if not text("function", function).isidentifier():
+        raise UsageError(
+            reason=f"{function!r} is not the name of a function", hint="Give a name such as upper."
+        )
+    return Condition(f"{function}({', '.join(sql_of(arg) for arg in args)})")
+
+
+def _joined(left: Any, sign: str, right: Any) -> Condition:
+    return Condition(f"({sql_of(left)} {sign} {sql_of(right)})")
+
+
+def sql_of(value: Any) -> str:
+    r"""A condition, or a value of Python as a constant of Spark SQL.
+
+    Raises:
+        UsageError: a value that is no constant.
+
+    >>> sql_of("it's"), sql_of(1.5), sql_of(b"a"), sql_of(None)
+    ("'it\\'s'", '1.5D', "X'61'", 'NULL')
+    """
+    if isinstance(value, Condition):
+        return value.sql
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        value = value.item()
+    if value is None:
+        return "NULL"
+    for kind, make in _CONSTANTS:
+        if isinstance(value, kind):
+            return str(make(value))
+    raise wrong_type(
+        "value", value, "a condition, a number, a text, bytes, a date, a datetime, a bool or None"
+    )
+
+
+def _text(value: str) -> str:
+    inner = text("value", value).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{inner}'"
+
+
+def _float(value: float) -> str:
+    return f"{value!r}D" if math.isfinite(value) else f"CAST('{value}' AS DOUBLE)"
+
+
+def _time(value: datetime.datetime) -> str:
+    if value.tzinfo is None:
+        return f"TIMESTAMP_NTZ'{value.isoformat(sep=' ')}'"
+    return f"TIMESTAMP'{value.astimezone(datetime.timezone.utc).replace(tzinfo=None).isoformat(sep=' ')}Z'"
+
+
+def _decimal(value: Decimal) -> str:
+    if not value.is_finite():
+        raise wrong_type("value", value, "a finite decimal")
+    return f"{value:f}BD"
+
+
+_CONSTANTS: tuple[tuple[type, Any], ...] = (
+    (bool, lambda value: str(value).upper()),
+    (int, str),
+    (float, _float),
+    (Decimal, _decimal),
+    (str, _text),
+    (bytes, lambda value: f"X'{value.hex()}'"),
+    (datetime.datetime, _time),
+    (datetime.date, lambda value: f"DATE'{value.isoformat()}'"),
+)
+
+
+def condition_text(name: str, value: Any) -> str:
+    """The text of a condition that is given as text, as a `Condition`, or as a Column of pyspark.
+
+    Raises:
+        UsageError: none of these, or a Column that has no text here.
+    """
+    if isinstance(value, Condition):
+        return value.sql
+    if is_spark_column(value):
+        return column_text(value)
+    return text(name, value)

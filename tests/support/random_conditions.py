@@ -1,0 +1,160 @@
+"""Random conditions over the columns of `function_cells`, of every type and function, in Spark's grammar."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_WHOLE = ("b", "sh", "i", "l")
+_NUMBERS = (*_WHOLE, "d", "p", "q", "f")
+_SIGNS = ("=", "<>", "<", "<=", ">", ">=", "<=>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
+_PATTERNS = ("'a%'", "'%c'", "'%b%'", "'_'", "'a_c'", "'%'", "''", "'A%'", r"'%\\%%'", "'%\\n%'", "'ä%'")
+_REGEXES = ("'a'", "'^a'", "'c$'", "'[a-c]+'", r"'\\d'", "'b|x'", "'^.{3}$'", r"'\\s'")
+_TEXTS = ("'a'", "'abc'", "''", "'ABC'", "'1'", "'äÖß'", "' '")
+_CONSTANTS = (
+    "0",
+    "1",
+    "-1",
+    "7",
+    "300",
+    "2L",
+    "1.5",
+    "-0.05",
+    "0.5D",
+    "1e3",
+    "CAST('NaN' AS DOUBLE)",
+    "NULL",
+)
+_PARTS = ("year", "quarter", "month", "day", "dayofyear", "dayofweek", "weekday", "weekofyear")
+
+
+@dataclass(frozen=True)
+class RandomCondition:
+    """A condition, and the conditions between its ANDs, ORs and NOTs."""
+
+    text: str
+    atoms: tuple[str, ...]
+
+
+class Conditions:
+    """Makes conditions with one source of chance."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+
+    def tree(self, depth: int) -> RandomCondition:
+        """AND, OR, NOT and IS over random conditions."""
+        roll = self.rng.random()
+        if depth == 0 or roll < 0.4:
+            atom = self.atom(2)
+            return RandomCondition(f"({atom})", (f"({atom})",))
+        if roll < 0.55:
+            inner = self.tree(depth - 1)
+            return RandomCondition(f"(NOT {inner.text})", inner.atoms)
+        if roll < 0.68:
+            inner, word = self.tree(depth - 1), self._pick("", "NOT ")
+            return RandomCondition(
+                f"({inner.text} IS {word}{self._pick('NULL', 'TRUE', 'FALSE')})", inner.atoms
+            )
+        parts = [self.tree(depth - 1) for _ in range(self.rng.randint(2, 3))]
+        text = f" {self._pick('AND', 'OR')} ".join(part.text for part in parts)
+        return RandomCondition(f"({text})", tuple(atom for part in parts for atom in part.atoms))
+
+    def atom(self, depth: int) -> str:
+        """One condition of a random kind."""
+        kind = self.rng.randrange(10)
+        if kind < 3:
+            return f"{self.number(depth)} {self._pick(*_SIGNS)} {self.number(depth - 1)}"
+        if kind < 5:
+            return f"{self.text(depth)} {self._pick(*_SIGNS)} {self.text(depth - 1)}"
+        if kind == 5:
+            return self._search(depth)
+        if kind == 6:
+            return f"{self.date(depth)} {self._pick(*_SIGNS)} {self.date(depth - 1)}"
+        if kind == 7:
+            items = ", ".join(self.number(0) for _ in range(self.rng.randint(1, 4)))
+            return f"{self.number(depth)} {self._pick('', 'NOT ')}IN ({items})"
+        if kind == 8:
+            word = self._pick("", "NOT ")
+            return f"{self.number(depth)} {word}BETWEEN {self.number(0)} AND {self.number(0)}"
+        return f"{self._pick(self.number, self.text, self.date)(depth)} IS {self._pick('', 'NOT ')}NULL"
+
+    def _search(self, depth: int) -> str:
+        value, word = self.text(depth), self._pick("", "NOT ")
+        kind = self.rng.randrange(4)
+        if kind == 0:
+            return f"{value} {word}RLIKE {self._pick(*_REGEXES)}"
+        if kind == 1:
+            return f"{self._pick('startswith', 'endswith', 'contains')}({value}, {self.text(0)})"
+        if kind == 2:
+            patterns = ", ".join(self.rng.sample(_PATTERNS, 2))
+            return f"{value} {word}LIKE {self._pick('ANY', 'ALL')} ({patterns})"
+        return f"{value} {word}{self._pick('LIKE', 'ILIKE')} {self._pick(*_PATTERNS)}"
+
+    def number(self, depth: int) -> str:
+        """A number."""
+        if depth <= 0:
+            return self._pick(*_NUMBERS, *_CONSTANTS)
+        inner = self.number(depth - 1)
+        shapes = (
+            f"({inner} {self._pick('+', '-', '*', '/', '%')} {self.number(depth - 1)})",
+            f"({self._pick(*_WHOLE)} div {self._pick(*_WHOLE, '2', '-3')})",
+            f"(-{self._pick(*_NUMBERS)})",
+            f"abs({self._pick(*_NUMBERS)})",
+            f"round({self._pick('d', 'p', 'q', 'i')}, {self._pick('0', '1', '-1')})",
+            f"{self._pick('floor', 'ceil')}({self._pick(*_NUMBERS)})",
+            f"{self._pick('CAST', 'TRY_CAST')}({self._pick(*_NUMBERS, 'n')} AS {self._pick('INT', 'BIGINT', 'DOUBLE')})",
+            "TRY_CAST(n AS DECIMAL(10,2))",
+            f"length({self.text(depth - 1)})",
+            f"{self._pick(*_PARTS)}({self.date(depth - 1)})",
+            f"{self._pick('hour', 'minute', 'second')}({self._pick('ts', 'nt')})",
+            f"datediff({self.date(depth - 1)}, {self.date(0)})",
+            f"coalesce({inner}, {self.number(0)})",
+            f"nullif({inner}, {self.number(0)})",
+            f"if({self.atom(0)}, {inner}, {self.number(0)})",
+            f"CASE WHEN {self.atom(depth - 1)} THEN {inner} WHEN bo THEN {self.number(0)} END",
+        )
+        return self._pick(*shapes)
+
+    def text(self, depth: int) -> str:
+        """A text."""
+        if depth <= 0:
+            return self._pick("s", "n", "t", *_TEXTS, "NULL")
+        inner = self.text(depth - 1)
+        shapes = (
+            f"{self._pick('upper', 'lower', 'trim', 'ltrim', 'rtrim')}({inner})",
+            f"substr({inner}, {self._pick('1', '2', '-1', '0', '-2')}, {self._pick('1', '2', '3')})",
+            f"{self._pick('left', 'right')}({inner}, {self._pick('1', '2', '0')})",
+            f"concat({inner}, {self.text(0)})",
+            f"({inner} || {self.text(0)})",
+            f"replace({inner}, 'a', 'bb')",
+            f"CAST({self._pick(*_WHOLE, 'p', 'dt', 'ts', 'bo')} AS STRING)",
+            f"date_format({self._pick('dt', 'ts', 'nt')}, 'yyyy-MM-dd')",
+            f"coalesce({inner}, {self.text(0)})",
+            f"if({self.atom(0)}, {inner}, {self.text(0)})",
+        )
+        return self._pick(*shapes)
+
+    def date(self, depth: int) -> str:
+        """A date or time."""
+        if depth <= 0:
+            return self._pick("dt", "ts", "nt", "DATE'2020-02-29'", "TIMESTAMP'2019-12-31 23:59:59.999999'")
+        shapes = (
+            f"date_add(dt, {self._pick('1', '-400', 'b')})",
+            f"(dt - {self._pick('1', 'sh')})",
+            "last_day(dt)",
+            f"trunc({self._pick('dt', 'ts')}, '{self._pick('YEAR', 'MONTH', 'WEEK')}')",
+            f"date_trunc('{self._pick('YEAR', 'WEEK', 'DAY', 'HOUR')}', {self._pick('dt', 'ts', 'nt')})",
+            "TRY_CAST(t AS DATE)",
+            f"CAST({self._pick('dt', 'ts', 'nt')} AS {self._pick('DATE', 'TIMESTAMP', 'TIMESTAMP_NTZ')})",
+            f"coalesce({self.date(depth - 1)}, {self.date(0)})",
+        )
+        return self._pick(*shapes)
+
+    def _pick(self, *choices: T) -> T:
+        return self.rng.choice(choices)

@@ -1,0 +1,120 @@
+"""Ranges over many keys are counted and found as numpy finds them, whatever is held of codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tailbit
+from support.delta_builder import DeltaBuilder
+from support.tables import DAMAGES, LONG, VECTORS, index_files, index_of
+from tailbit.index.kinds.bitmap_index.codes import CODES, codes_of, held_codes
+from tailbit.index.kinds.bitmap_index.segment import POSTINGS
+from tailbit.index.query.costs import SPENT
+from tailbit.index.query.key_spans import counted_whole, filter_of, united
+
+ROWS, KEYS = 30_000, 4000
+NUMBERS = np.random.default_rng(3).integers(0, KEYS, ROWS)
+TEXTS = [None if n % 11 == 0 else (LONG if n % 301 == 0 else "t") + f"{n:05d}" for n in NUMBERS.tolist()]
+LIVE = np.ones(ROWS, dtype=bool)
+LIVE[::7] = False
+
+RANGES: Sequence[tuple[str, Callable[[], np.ndarray]]] = [
+    ("n BETWEEN 500 AND 2999", lambda: (NUMBERS >= 500) & (NUMBERS <= 2999)),
+    ("n > 500 AND n < 2999", lambda: (NUMBERS > 500) & (NUMBERS < 2999)),
+    ("NOT (n BETWEEN 500 AND 2999)", lambda: (NUMBERS < 500) | (NUMBERS > 2999)),
+    ("n < 1000 OR n >= 3000", lambda: (NUMBERS < 1000) | (NUMBERS >= 3000)),
+    ("n >= 1000 AND k < 90", lambda: (NUMBERS >= 1000) & (np.arange(ROWS) < 90)),
+    ("n >= 1000 AND NOT (k < 90)", lambda: (NUMBERS >= 1000) & (np.arange(ROWS) >= 90)),
+    ("n < 3000 OR k < 90", lambda: (NUMBERS < 3000) | (np.arange(ROWS) < 90)),
+    ("n <> 7", lambda: NUMBERS != 7),
+    ("n > 9999", lambda: NUMBERS > 9999),
+    ("t >= 't01000'", lambda: np.array([t is not None and t >= "t01000" for t in TEXTS])),
+    ("t < 't01000'", lambda: np.array([t is not None and t < "t01000" for t in TEXTS])),
+    ("NOT (t < 't01000')", lambda: np.array([t is not None and t >= "t01000" for t in TEXTS])),
+    ("t < 't01000' OR t IS NULL", lambda: np.array([t is None or t < "t01000" for t in TEXTS])),
+    ("t > 'xx'", lambda: np.array([t is not None and t > "xx" for t in TEXTS])),
+]
+
+
+@pytest.fixture(scope="module", params=["all rows are shown", "rows are hidden"])
+def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, np.ndarray]:
+    path = str(tmp_path_factory.mktemp("spans") / "t")
+    rows = pa.table({"k": pa.array(range(ROWS), pa.int64()), "n": pa.array(NUMBERS), "t": TEXTS})
+    builder = DeltaBuilder(path).create(rows.schema, **VECTORS)
+    builder.commit([builder.data_file(rows, "f.parquet")])
+    if request.param == "all rows are shown":
+        index_of(path, ["k", "n", "t"])
+        return path, np.ones(ROWS, dtype=bool)
+    (vector,) = builder.stored_vectors(np.flatnonzero(~LIVE).tolist())
+    builder.commit(builder.hide("f.parquet", vector))
+    index_of(path, ["k", "n", "t"])
+    return path, LIVE
+
+
+@pytest.mark.parametrize("codes_are_held", [False, True])
+@pytest.mark.parametrize(("where", "truth"), RANGES, ids=[where for where, _ in RANGES])
+def test_a_range_over_many_keys_holds_the_rows_it_says(
+    table: tuple[str, np.ndarray], where: str, truth: Callable[[], np.ndarray], codes_are_held: bool
+) -> None:
+    path, shown = table
+    for cache in (CODES, SPENT, POSTINGS):
+        cache.clear()
+    opened = tailbit.open(path)
+    if codes_are_held:
+        (segment,) = opened.where()._selection.coverage.spaces[0].segments
+        for column in ("n", "t", "k"):
+            codes_of(segment, column)
+    expected = np.flatnonzero(truth() & shown)
+    for _ in range(3):
+        assert opened.where(where).count() == len(expected)
+        assert np.array_equal(opened.where(where).positions().get("f.parquet", []), expected)
+
+
+def test_a_count_over_many_keys_reads_no_posting_where_all_rows_are_shown(
+    table: tuple[str, np.ndarray],
+) -> None:
+    path, shown = table
+    for cache in (CODES, SPENT, POSTINGS):
+        cache.clear()
+    selection = tailbit.open(path).where("n BETWEEN 500 AND 2999")._selection
+    space = selection.coverage.spaces[0]
+    assert (counted_whole(selection.node, space) is not None) == bool(shown.all())
+    if shown.all():
+        selection.count()
+        assert not space.segments[0].is_held("n")
+
+
+def test_codes_are_made_for_a_range_that_is_asked_again(table: tuple[str, np.ndarray]) -> None:
+    for cache in (CODES, SPENT, POSTINGS):
+        cache.clear()
+    selection = tailbit.open(table[0]).where("n < 3900")._selection
+    (segment,) = selection.coverage.spaces[0].segments
+    column = selection.schema.resolve("n")
+    whole = [(None, False, None, False)]
+    made = [united(segment, column.id, whole) is not None for _ in range(40)]
+    assert made[-1]
+    assert held_codes(segment, column.id) is not None
+    found = filter_of(selection.node, selection.coverage.spaces[0])
+    assert found is not None
+    assert found.keys > 3000
+
+
+@pytest.mark.parametrize("harm", DAMAGES)
+def test_a_range_over_many_keys_is_right_where_the_segment_is_damaged(
+    tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    path = str(tmp_path / "t")
+    rows = pa.table({"n": pa.array(NUMBERS)})
+    builder = DeltaBuilder(path).create(rows.schema)
+    builder.commit([builder.data_file(rows, "f.parquet")])
+    index_of(path, ["n"])
+    for file in index_files(path, "bitmap_index"):
+        harm(file)
+    answer = tailbit.open(path).where("n < 3000")
+    assert answer.count() == np.count_nonzero(NUMBERS < 3000)
+    assert answer.damaged or answer.files_scanned == 0
