@@ -3,8 +3,8 @@
 The predicate is an option, so it is known before anything is planned. Filters that Spark would push down are
 not taken: Spark 4.2.0 keeps them for other scans of the same relation, whose rows would be lost.
 
-Each `load` asks anew and is bound to one version; a DataFrame that is kept stays at it, as its partitions are
-planned once. Where the rows are is found in the planner; the workers read data files, and no index.
+Each `load` asks anew and is bound to one version, at which a DataFrame that is kept stays. The planner finds
+the rows; the workers read data files, and no index.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _TASK_BYTES = 64 << 20
 
 
 class TailbitSource(DataSource):
-    """Rows of a table where option `where` is TRUE, at `version` or `asOf`, else at the head."""
+    """Rows of a table where option `where` is TRUE, at `version` or `asOf`, else at the head of the load."""
+
+    _loaded: int | None = None
+    """The version whose schema was told, which the rows are read at too: Spark keeps this object."""
 
     @classmethod
     def name(cls) -> str:
@@ -49,10 +52,11 @@ class TailbitSource(DataSource):
     def schema(self) -> StructType:
         """Names, types and nullability of the table's columns, or of those in option `columns`."""
         answer = self._answer()
+        self._loaded = answer.version
         return spark_schema(*_columns(answer, self._names()))
 
     def reader(self, schema: StructType) -> TailbitReader:
-        """A reader of the rows. Its version is that at which it is planned."""
+        """A reader of the rows, of the version that was loaded."""
         return TailbitReader(self._answer(), self._names(), schema)
 
     def _names(self) -> list[str] | None:
@@ -74,10 +78,11 @@ class TailbitSource(DataSource):
         version, zone = asked.get("version"), asked.get("timezone", "UTC")
         if version is not None and not version.strip().isdigit():
             raise UsageError(reason=f"version {version!r} is no number", hint="Give a version of the table.")
+        loaded = None if version is None else int(version)
         return open_indexed(asked["path"], asked.get("index")).where(
             asked.get("where"),
-            version=None if version is None else int(version),
-            as_of=asked.get("asof"),
+            version=loaded if self._loaded is None else self._loaded,
+            as_of=asked.get("asof") if self._loaded is None else None,
             zone=zone,
             partition_zone=asked.get("partitiontimezone"),
         )

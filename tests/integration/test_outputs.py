@@ -104,10 +104,12 @@ def test_a_dataframe_stays_at_its_version_and_names_only_files_that_may_match(
         deltalake.write_deltalake(path, rows, mode="append")
     index_of(path, ["v"])
     few, most = tailbit.open(path).where("v = 'v10'"), tailbit.open(path).where("k >= 5")
+    tailbit.spark.register(spark)
+    loaded = [load(spark, path), load(spark, path, version=1)]
     frames = [few.dataframe(spark), most.dataframe(spark)]
     assert [len(frame.inputFiles()) for frame in frames] == [1, 3]
     deltalake.write_deltalake(path, pa.table({"k": [99], "v": ["v10"]}), mode="append")
-    assert [frame.count() for frame in frames] == [10, 25]
+    assert [frame.count() for frame in (*frames, *loaded)] == [10, 25, 30, 20]
     assert tailbit.open(path).where("v = 'v10'").dataframe(spark).count() == 11
 
 
