@@ -35,7 +35,7 @@ from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.index.query.row_space import SpaceView
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 
 Ints = npt.NDArray[np.int64]
@@ -191,6 +191,7 @@ class _Grouping:
         wanted = bits - left
         choice = choose_codes(space, serving, wanted)
         if choice.way is Way.DATA:
+            self.steps.append(Step(Way.DATA, choice.rows, None, choice))
             return None, bits
         begun = time.perf_counter()
         columns = [self._lookup(space, serving, column) for column in self.columns]
@@ -225,10 +226,9 @@ class _Grouping:
     def _in_data(self, reads: Sequence[Read]) -> Iterator[Part]:
         """Some rows of files, read from their data."""
         begun = time.perf_counter()
-        for slice_, positions in reads:
-            for table in fetch(self.rows.storage, slice_, self.columns, positions):
-                pairs = zip(self.columns, self.key_types, strict=True)
-                yield _grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
+        for table in fetch_files(self.rows.storage, reads, self.columns):
+            pairs = zip(self.columns, self.key_types, strict=True)
+            yield _grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
         if reads:
             took = (time.perf_counter() - begun) * 1e3
             self.steps.append(Step(Way.DATA, sum(len(positions) for _, positions in reads), took))
