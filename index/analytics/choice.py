@@ -7,6 +7,7 @@ enough in other ways (`tailbit.index.query.costs`).
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -81,14 +82,17 @@ def choose(
     return Choice(space.space, len(bits), way, found)
 
 
-def choose_codes(space: SpaceView, serving: Mapping[str, Sequence[Segment]], bits: BitMap) -> Choice:
-    """Codes by position or the data: the cheaper way to tell the keys of several columns of some rows.
+def choose_codes(
+    space: SpaceView, serving: Mapping[str, Sequence[Segment]], bits: BitMap, partitioned: bool
+) -> Choice:
+    """The cheapest way to tell the keys of several columns of some rows.
 
-    `serving`: the segments of each column, by its id.
+    `serving`: the segments of each column, by its id. `partitioned`: whether there are partition columns too.
     """
     found = {Way.CODES: 0.0, Way.DATA: fetching(space, bits) * len(serving)}
     for column, segments in serving.items():
         found[Way.CODES] += looking_up(len(bits), 0) + sum(making(s, column) for s in segments)
+    found |= _few_combinations(space, serving, bits, partitioned)
     names = "|".join(segment.name for segments in serving.values() for segment in segments)
     way = min(found, key=lambda way: found[way])
     if way is Way.DATA and is_due(names, ",".join(serving), found[way], found[Way.CODES]):
@@ -102,3 +106,25 @@ def _intersections(segment: Segment, column: Column, rows: int, among: ValueSet 
         ranges = key_ranges(among, key_type_of(column.type), segment.columns[column.id])
         share = share_of(segment, column.id, [*ranges.sure, *ranges.maybe])
     return intersecting(segment, column.id, rows, share)
+
+
+MOST_COMBINATIONS = 512
+"""Up to this many combinations of keys it is asked whether to intersect the postings of each."""
+
+
+def _few_combinations(
+    space: SpaceView, serving: Mapping[str, Sequence[Segment]], bits: BitMap, partitioned: bool
+) -> dict[Way, float]:
+    """What intersections would take, where every column has one segment and the combinations are few."""
+    if partitioned or any(len(segments) != 1 for segments in serving.values()):
+        return {}
+    combinations = math.prod(segments[0].weight(column)[0] for column, segments in serving.items())
+    if combinations > MOST_COMBINATIONS:
+        return {}
+    cold = sum(intersecting(segments[0], column, 0, 1.0) for column, segments in serving.items())
+    blocks = 1 + min(len(bits), space.extent // (1 << 16))
+    return {Way.INTERSECTIONS: cold + _DENSE * combinations * blocks}
+
+
+_DENSE = 1e-3
+"""Intersecting two bitsets, in ms."""
