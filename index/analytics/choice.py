@@ -70,14 +70,16 @@ def choose(
     if all(len(bits) == space.extent == segment.rows for segment in segments):
         return Choice(space.space, len(bits), Way.CARDINALITIES, {Way.CARDINALITIES: 0.0})
     keys = sum(segment.weight(column.id)[0] for segment in segments)
+    look_up, make = looking_up(len(bits), keys), sum(making(s, column.id) for s in segments)
     found = {
         Way.INTERSECTIONS: sum(_intersections(s, column, len(bits), among) for s in segments),
-        Way.CODES: looking_up(len(bits), keys) + sum(making(s, column.id) for s in segments),
+        Way.CODES: look_up + make,
         Way.DATA: fetching(space, bits),
     }
     way = min(found, key=lambda way: found[way])
     names = "|".join(segment.name for segment in segments)
-    if way is not Way.CODES and is_due(names, column.id, found[way], found[Way.CODES]):
+    gains = make > 0 and look_up < found[way]
+    if way is not Way.CODES and gains and is_due(names, column.id, found[way], found[Way.CODES]):
         way = Way.CODES
     return Choice(space.space, len(bits), way, found)
 

@@ -22,6 +22,7 @@ from pyroaring import BitMap
 from tailbit.errors import CorruptIndexError
 from tailbit.index.analytics.choice import Choice, Way, choose
 from tailbit.index.analytics.dictionary import (
+    DICTIONARIES,
     Dictionary,
     coded,
     of_segments,
@@ -114,9 +115,20 @@ def key_counts(selection: Selection, column: Column, recorded: RecordedCounts | 
         key_type,
         keys,
         counts,
-        lambda: python_values(keys, key_type, column),
+        lambda: _recorded_values(recorded, keys, column, key_type),
         [Step(Way.RECORDED, None, took)],
     )
+
+
+def _recorded_values(
+    recorded: RecordedCounts | None, keys: pa.BinaryArray, column: Column, key_type: str
+) -> list[Any]:
+    """The values of recorded keys, kept as long as the index stands where it stood."""
+    stand = ("recorded", *map(str, recorded.stand if recorded is not None else ()))
+    kept = DICTIONARIES.get(
+        (column.id, key_type, stand), lambda: (Dictionary(keys, []), keys.nbytes + 120 * len(keys))
+    )
+    return kept.values(column, key_type)
 
 
 def count_keys(rows: Rows, column: Column, way: Way | None = None) -> KeyCounts:
