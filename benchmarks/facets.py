@@ -25,6 +25,7 @@ from tailbit.index.analytics.dictionary import DICTIONARIES
 from tailbit.index.kinds.bitmap_index.codes import CODES
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
 from tailbit.index.query.costs import SPENT
+from tailbit.index.query.key_spans import UNIONS
 
 WHERE = {
     "all rows": None,
@@ -38,7 +39,7 @@ FACETS = ("l_shipmode", "l_shipdate", "l_suppkey", "l_returnflag, l_shipmode", "
 
 def forget() -> None:
     """Make the process forget what it has read of indexes."""
-    for cache in (POSTINGS, CODES, DICTIONARIES, SPENT):
+    for cache in (POSTINGS, CODES, DICTIONARIES, SPENT, UNIONS):
         cache.clear()
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from tailbit.analysis import Analysis
 from tailbit.arguments import names, path_text, whole
 from tailbit.errors import CorruptIndexError
+from tailbit.index.analytics.facets import steps_of
 from tailbit.index.query.explain import explain
 from tailbit.index.query.read import stream
 from tailbit.index.query.recorded_counts import RecordedCounts
@@ -257,11 +258,20 @@ class Answer(Analysis):
         return data_frame(self._selection, self._text, self._zone, spark)
 
     @tells_vacuumed
-    def explain(self) -> Mapping[str, Any]:
-        """Per file: covered or not, kept or pruned and by what, rows; segments and bytes touched.
+    def explain(self, facets: Iterable[str] = ()) -> Mapping[str, Any]:
+        """Per file: covered or not, kept or pruned, why and by what, rows; segments and bytes touched.
+
+        `facets`: columns; it is then also told how their facets are counted, with estimates and times.
+
+        Raises:
+            UnknownColumnError: no such column.
 
         >>> account = flights.where("carrier = 'DL'").explain()
         >>> [(file["path"], file["outcome"], file["by"], file["matching"]) for file in account["files"]]
         [('a.parquet', 'pruned', "carrier = 'DL'", 0), ('b.parquet', 'kept', None, 1)]
         """
-        return Explanation(explain(self._selection, self._covered))
+        account = dict(explain(self._selection, self._covered))
+        columns = self._resolved(facets)
+        if columns:
+            account["facets"] = steps_of(self._selection, columns, self._recorded)
+        return Explanation(account)

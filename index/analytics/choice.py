@@ -7,6 +7,7 @@ enough in other ways (`tailbit.index.query.costs`).
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -69,26 +70,31 @@ def choose(
     if all(len(bits) == space.extent == segment.rows for segment in segments):
         return Choice(space.space, len(bits), Way.CARDINALITIES, {Way.CARDINALITIES: 0.0})
     keys = sum(segment.weight(column.id)[0] for segment in segments)
+    look_up, make = looking_up(len(bits), keys), sum(making(s, column.id) for s in segments)
     found = {
         Way.INTERSECTIONS: sum(_intersections(s, column, len(bits), among) for s in segments),
-        Way.CODES: looking_up(len(bits), keys) + sum(making(s, column.id) for s in segments),
+        Way.CODES: look_up + make,
         Way.DATA: fetching(space, bits),
     }
     way = min(found, key=lambda way: found[way])
     names = "|".join(segment.name for segment in segments)
-    if way is not Way.CODES and is_due(names, column.id, found[way], found[Way.CODES]):
+    gains = make > 0 and look_up < found[way]
+    if way is not Way.CODES and gains and is_due(names, column.id, found[way], found[Way.CODES]):
         way = Way.CODES
     return Choice(space.space, len(bits), way, found)
 
 
-def choose_codes(space: SpaceView, serving: Mapping[str, Sequence[Segment]], bits: BitMap) -> Choice:
-    """Codes by position or the data: the cheaper way to tell the keys of several columns of some rows.
+def choose_codes(
+    space: SpaceView, serving: Mapping[str, Sequence[Segment]], bits: BitMap, partitioned: bool
+) -> Choice:
+    """The cheapest way to tell the keys of several columns of some rows.
 
-    `serving`: the segments of each column, by its id.
+    `serving`: the segments of each column, by its id. `partitioned`: whether there are partition columns too.
     """
     found = {Way.CODES: 0.0, Way.DATA: fetching(space, bits) * len(serving)}
     for column, segments in serving.items():
         found[Way.CODES] += looking_up(len(bits), 0) + sum(making(s, column) for s in segments)
+    found |= _few_combinations(space, serving, bits, partitioned)
     names = "|".join(segment.name for segments in serving.values() for segment in segments)
     way = min(found, key=lambda way: found[way])
     if way is Way.DATA and is_due(names, ",".join(serving), found[way], found[Way.CODES]):
@@ -102,3 +108,25 @@ def _intersections(segment: Segment, column: Column, rows: int, among: ValueSet 
         ranges = key_ranges(among, key_type_of(column.type), segment.columns[column.id])
         share = share_of(segment, column.id, [*ranges.sure, *ranges.maybe])
     return intersecting(segment, column.id, rows, share)
+
+
+MOST_COMBINATIONS = 512
+"""Up to this many combinations of keys it is asked whether to intersect the postings of each."""
+
+
+def _few_combinations(
+    space: SpaceView, serving: Mapping[str, Sequence[Segment]], bits: BitMap, partitioned: bool
+) -> dict[Way, float]:
+    """What intersections would take, where every column has one segment and the combinations are few."""
+    if partitioned or any(len(segments) != 1 for segments in serving.values()):
+        return {}
+    combinations = math.prod(segments[0].weight(column)[0] for column, segments in serving.items())
+    if combinations > MOST_COMBINATIONS:
+        return {}
+    cold = sum(intersecting(segments[0], column, 0, 1.0) for column, segments in serving.items())
+    blocks = 1 + min(len(bits), space.extent // (1 << 16))
+    return {Way.INTERSECTIONS: cold + _DENSE * combinations * blocks}
+
+
+_DENSE = 1e-3
+"""Intersecting two bitsets, in ms."""

@@ -22,6 +22,7 @@ from pyroaring import BitMap
 from tailbit.errors import CorruptIndexError
 from tailbit.index.analytics.choice import Choice, Way, choose
 from tailbit.index.analytics.dictionary import (
+    DICTIONARIES,
     Dictionary,
     coded,
     of_segments,
@@ -40,7 +41,7 @@ from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.row_space import SpaceView
 from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 
 Ints = npt.NDArray[np.int64]
@@ -48,12 +49,26 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a count, for `explain`: what was chosen, and the ms it took; `rows` None for all."""
+    """One step of a count, for `explain`: what was chosen, for how many rows (None: all), the ms it took.
+
+    `took` is None where rows of a row space are read together with others, in a later step.
+    """
 
     way: Way
     rows: int | None
-    took: float
+    took: float | None
     choice: Choice | None = None
+
+    def account(self) -> dict[str, Any]:
+        """The step as JSON can hold it."""
+        estimates = {} if self.choice is None else self.choice.estimates
+        return {
+            "way": self.way.value,
+            "row_space": None if self.choice is None else self.choice.space,
+            "rows": self.rows,
+            "estimates_ms": {way.value: round(ms, 3) for way, ms in estimates.items()},
+            "took_ms": None if self.took is None else round(self.took, 3),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +115,20 @@ def key_counts(selection: Selection, column: Column, recorded: RecordedCounts | 
         key_type,
         keys,
         counts,
-        lambda: python_values(keys, key_type, column),
+        lambda: _recorded_values(recorded, keys, column, key_type),
         [Step(Way.RECORDED, None, took)],
     )
+
+
+def _recorded_values(
+    recorded: RecordedCounts | None, keys: pa.BinaryArray, column: Column, key_type: str
+) -> list[Any]:
+    """The values of recorded keys, kept as long as the index stands where it stood."""
+    stand = ("recorded", *map(str, recorded.stand if recorded is not None else ()))
+    kept = DICTIONARIES.get(
+        (column.id, key_type, stand), lambda: (Dictionary(keys, []), keys.nbytes + 120 * len(keys))
+    )
+    return kept.values(column, key_type)
 
 
 def count_keys(rows: Rows, column: Column, way: Way | None = None) -> KeyCounts:
@@ -224,6 +250,7 @@ class _Counting:
         if self.way is not None:
             choice = replace(choice, way=self.way)
         if choice.way is Way.DATA:
+            self.steps.append(Step(Way.DATA, choice.rows, None, choice))
             return [], bits
         begun = time.perf_counter()
         counts = _COUNT[choice.way](segments, self.column, wanted, among)
@@ -238,10 +265,9 @@ class _Counting:
     def _in_data(self, reads: Sequence[Read]) -> Iterator[Part]:
         """Keys of some rows of files, read from their data."""
         begun = time.perf_counter()
-        for slice_, positions in reads:
-            for table in fetch(self.rows.storage, slice_, [self.column], positions):
-                keys, at = coded(table[self.column.id], self.key_type)
-                yield Part(keys, np.bincount(at, minlength=len(keys)))
+        for table in fetch_files(self.rows.storage, reads, [self.column]):
+            keys, at = coded(table[self.column.id], self.key_type)
+            yield Part(keys, np.bincount(at, minlength=len(keys)))
         if reads:
             self._note(Way.DATA, sum(len(positions) for _, positions in reads), begun)
 

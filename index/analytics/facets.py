@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tailbit.errors import UsageError
-from tailbit.index.analytics.counting import KeyCounts
+from tailbit.index.analytics.counting import KeyCounts, key_counts
 from tailbit.index.analytics.groups import count_groups
 from tailbit.index.analytics.rows import Rows
 from tailbit.index.keys import is_textual
+from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column
 
@@ -47,6 +48,18 @@ def group_facets(selection: Selection, columns: Sequence[Column]) -> dict[tuple[
     for values, n in zip(zip(*listed, strict=True), found.counts[order].tolist(), strict=True):
         out[values] = out.get(values, 0) + n
     return out
+
+
+def steps_of(
+    selection: Selection, columns: Sequence[Column], recorded: RecordedCounts | None
+) -> list[dict[str, Any]]:
+    """How facets of some columns are counted, step by step. Cost: counts them."""
+    found = (
+        key_counts(selection, columns[0], recorded)
+        if len(columns) == 1
+        else count_groups(Rows.of(selection), columns)
+    )
+    return [step.account() for step in found.steps]
 
 
 def count_distinct(selection: Selection, columns: Sequence[Column]) -> int:

@@ -35,7 +35,7 @@ from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.index.query.row_space import SpaceView
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 
 Ints = npt.NDArray[np.int64]
@@ -189,18 +189,48 @@ class _Grouping:
         for column in stored:
             left |= bits & (space.unposted(column.id) or left)
         wanted = bits - left
-        choice = choose_codes(space, serving, wanted)
+        choice = choose_codes(space, serving, wanted, partitioned=len(stored) < len(self.columns))
         if choice.way is Way.DATA:
+            self.steps.append(Step(Way.DATA, choice.rows, None, choice))
             return None, bits
         begun = time.perf_counter()
-        columns = [self._lookup(space, serving, column) for column in self.columns]
-        part, short = _looked_up(columns, self.key_types, wanted)
+        part, short = self._counted(space, serving, wanted, choice.way)
         if (part.counts.sum() if part else 0) + len(short) != len(wanted):
             reason = f"postings do not hold all rows of row space {space.space}"
             raise CorruptIndexError(file=next(iter(serving.values()))[0].path, reason=reason)
         took = (time.perf_counter() - begun) * 1e3
-        self.steps.append(Step(Way.CODES, len(wanted), took, choice))
+        self.steps.append(Step(choice.way, len(wanted), took, choice))
         return part, left | short
+
+    def _counted(
+        self, space: SpaceView, serving: dict[str, list[Segment]], bits: BitMap, way: Way
+    ) -> tuple[Part | None, BitMap]:
+        """Positions grouped, and those of shortened keys."""
+        if way is Way.INTERSECTIONS:
+            part = self._intersected(serving, bits)
+            if part is not None:
+                return part, BitMap()
+        columns = [self._lookup(space, serving, column) for column in self.columns]
+        return _looked_up(columns, self.key_types, bits)
+
+    def _intersected(self, serving: dict[str, list[Segment]], bits: BitMap) -> Part | None:
+        """Positions grouped by intersecting the postings of each combination; None where a key is shortened.
+
+        Cost: an intersection a combination, of which there are few.
+        """
+        levels, keys = [], []
+        for column, key_type in zip(self.columns, self.key_types, strict=True):
+            (segment,) = serving[column.id]
+            null = segment.lookup(column.id, None)
+            _, postings = segment.select(column.id, [(None, False, None, False)])
+            levels.append(postings if null is None else [null, *postings])
+            keys.append(widen_keys(segment.keys(column.id)[0], segment.columns[column.id], key_type))
+            if truncated(keys[-1], key_type) is not None:
+                return None
+        found = list(_combinations(levels, bits, ()))
+        codes = np.array([places for places, _ in found], dtype=np.int64).reshape(len(found), len(keys))
+        counts = np.array([n for _, n in found], dtype=np.int64)
+        return Part([Coded(part, codes[:, n]) for n, part in enumerate(keys)], counts)
 
     def _lookup(self, space: SpaceView, serving: dict[str, list[Segment]], column: Column) -> Lookup:
         """How the codes of a column of a row space are found."""
@@ -225,10 +255,9 @@ class _Grouping:
     def _in_data(self, reads: Sequence[Read]) -> Iterator[Part]:
         """Some rows of files, read from their data."""
         begun = time.perf_counter()
-        for slice_, positions in reads:
-            for table in fetch(self.rows.storage, slice_, self.columns, positions):
-                pairs = zip(self.columns, self.key_types, strict=True)
-                yield _grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
+        for table in fetch_files(self.rows.storage, reads, self.columns):
+            pairs = zip(self.columns, self.key_types, strict=True)
+            yield _grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
         if reads:
             took = (time.perf_counter() - begun) * 1e3
             self.steps.append(Step(Way.DATA, sum(len(positions) for _, positions in reads), took))
@@ -283,6 +312,19 @@ def _chunk(
         folded *= size
         folded += codes
     return folded, keep
+
+
+def _combinations(
+    levels: Sequence[Sequence[BitMap]], bits: BitMap, before: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """The places of the postings of each combination that some positions have, and how many have it."""
+    for place, posting in enumerate(levels[0]):
+        if len(levels) > 1:
+            left = bits & posting
+            if left:
+                yield from _combinations(levels[1:], left, (*before, place))
+        elif n := bits.intersection_cardinality(posting):
+            yield (*before, place), n
 
 
 def _grouped(parts: Sequence[Coded]) -> Part:

@@ -31,7 +31,7 @@ _LOOK_UP, _CODE, _COMPARED, _MADE = 8e-6, 1e-6, 2e-6, 1e-5
 _CODED_ROW, _CODED_CONTAINER, _CODED_BIT = 2e-5, 2.5e-4, 1e-6
 """Making codes: a row and a container of arrays, a position of a bitset."""
 
-_FILE, _VALUE, _ROW, _GROUP = 0.6, 1.5e-5, 1.2e-4, 100_000
+_FILE, _VALUE, _ROW, _GROUP = 0.6, 9e-6, 1.5e-4, 20_000
 """Opening a data file; decoding a value; taking a row; values that one wanted row makes us decode."""
 
 _BLOCK, _ARRAY_LIMIT, _GALLOP = 1 << 16, 4096, 64

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
+from pyroaring import BitMap
 
 from tailbit.index.predicate.file_truth import WholeFile, file_can_match, whole_file_truth
 from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or, columns_of
 from tailbit.index.query.evaluate import evaluate
+from tailbit.index.query.reasons import Reason, reason_of_scan, reasons_of_recheck
 from tailbit.index.query.row_space import SpaceView
 from tailbit.index.query.selection import FileHits, Selection, Source
 from tailbit.tables.model import FileSlice, Version
+from tailbit.tables.parquet.data_file import open_data_file
+from tailbit.tables.parquet.rows import Positions
 
 
 class Outcome(enum.Enum):
@@ -37,19 +42,25 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
     """A JSON-able account of one answer.
 
     Keys: `version`, `covered_version`, `predicate`, `count`, `files` (a list of per-file accounts: path,
-    covered, outcome (a word of `Outcome`), by, rows, matching), `files_scanned`, `segments`,
-    `bytes_touched` (of bitmaps, read by this process so far), `damaged`. `by` names the part of the predicate
-    that no row of a pruned file can satisfy, for an uncovered file with what proves it. Cost: answers the
-    question, then evaluates each leaf once more to name what pruned a file.
+    covered, outcome (a word of `Outcome`), reason (a code of `Reason`), by, rows, matching, row_groups and
+    row_groups_read, None where its footer was not looked at), `files_scanned`, `segments`, `bytes_touched`
+    (of bitmaps, read by this process so far), `damaged`, `took_ms` (finding the rows, which takes no time
+    where that was done before). `by` names the part of the predicate that no row of a pruned file can
+    satisfy, for an uncovered file with what proves it; of a rechecked file, the condition that left rows
+    open. Cost: answers the question, then evaluates each leaf once more.
     """
+    begun = time.perf_counter()
     matching = {hit.slice_.path: len(hit.positions) for hit in selection.hits()}
     rechecked = {hit.slice_.path for hit in selection.read_hits if hit.source is Source.RECHECK}
+    took = (time.perf_counter() - begun) * 1e3
     files: dict[str, dict[str, Any]] = {}
     for space, _ in selection.bounds:
         files |= _covered_files(selection, space, matching, rechecked)
-    for hit in selection.read_hits:
-        if hit.slice_.path not in files:
-            files[hit.slice_.path] = _uncovered_file(selection.node, hit)
+    reason = reason_of_scan(selection)
+    hits = {hit.slice_.path: hit for hit in selection.read_hits if hit.slice_.path not in files}
+    for number in selection._to_scan:
+        path = selection.snapshot.files.paths[number].as_py()
+        files[path] = _uncovered_file(selection, hits[path], reason(number))
     touched = _segments(selection)
     return {
         "version": selection.version,
@@ -61,6 +72,7 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
         "segments": len(touched),
         "bytes_touched": sum(touched.values()),
         "damaged": [str(d) for d in selection.damaged],
+        "took_ms": round(took, 3),
     }
 
 
@@ -69,22 +81,31 @@ def _covered_files(
 ) -> dict[str, dict[str, Any]]:
     visible = space.counts_by_file(space.visible)
     blockers, files = _blockers(selection, space), selection.snapshot.files
+    open_ = reasons_of_recheck(selection, space) if rechecked else {}
+    left = dict(space.split(_left_open(selection, space))) if rechecked else {}
     out = {}
     for order, number in enumerate(space.files.tolist()):
         path = files.paths[number].as_py()
-        by, outcome = None, Outcome.KEPT
+        by, outcome, reason = None, Outcome.KEPT, Reason.KEPT_BY_INDEX
+        groups: tuple[int | None, int] = (None, 0)
         if path in rechecked:
-            outcome = Outcome.RECHECKED
+            reason, node = open_[order]
+            by, outcome = render(node), Outcome.RECHECKED
+            groups = _row_groups(selection, files[number], left[number])
         elif path not in matching:
-            outcome = Outcome.PRUNED
-            by = blockers[order] or _by_log(selection.node, files[number]) or render(selection.node)
+            outcome, reason, by = Outcome.PRUNED, Reason.PRUNED_BY_INDEX, blockers[order]
+            if by is None:
+                reason, by = _by_log(selection.node, files[number]) or (reason, render(selection.node))
         out[path] = {
             "path": path,
             "covered": True,
             "outcome": outcome.value,
+            "reason": reason.value,
             "by": by,
             "rows": int(visible[order]),
             "matching": matching.get(path, 0),
+            "row_groups": groups[0],
+            "row_groups_read": groups[1],
         }
     return out
 
@@ -103,33 +124,55 @@ def _blockers(selection: Selection, space: SpaceView) -> list[str | None]:
     return names
 
 
-def _by_log(node: Node, slice_: FileSlice) -> str | None:
+def _by_log(node: Node, slice_: FileSlice) -> tuple[Reason, str] | None:
     """The first top-level conjunct that the log alone rules out for a file, and by what; None for none."""
     for part in _parts(node):
         if whole_file_truth(part, slice_) is WholeFile.NO_ROW:
-            return f"{render(part)} (partition values)"
+            return Reason.PRUNED_BY_PARTITION, f"{render(part)} (partition values)"
         if not file_can_match(part, slice_):
-            return f"{render(part)} (statistics)"
+            return Reason.PRUNED_BY_STATISTICS, f"{render(part)} (statistics)"
     return None
 
 
-def _uncovered_file(node: Node, hit: FileHits) -> dict[str, Any]:
+def _left_open(selection: Selection, space: SpaceView) -> BitMap:
+    """The rows of a row space that its bitmaps leave open."""
+    bounds = next(bounds for other, bounds in selection.bounds if other is space)
+    return bounds.maybe - bounds.sure
+
+
+def _row_groups(selection: Selection, slice_: FileSlice, rows: Positions | None) -> tuple[int, int]:
+    """The row groups of a data file, and how many of them hold some rows; all where None is given."""
+    footer = open_data_file(selection.storage, slice_.path, slice_.size).metadata
+    sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+    if rows is None:
+        return len(sizes), len(sizes)
+    owners = np.searchsorted(np.cumsum(sizes), rows.astype(np.int64), side="right")
+    return len(sizes), len(np.unique(owners))
+
+
+def _uncovered_file(selection: Selection, hit: FileHits, why: Reason) -> dict[str, Any]:
     slice_, matching = hit.slice_, len(hit.positions)
     by: str | None = None
+    groups: tuple[int | None, int] = (None, 0)
     if hit.source is Source.SCAN:
-        outcome = Outcome.SCANNED
+        outcome, reason = Outcome.SCANNED, why
+        groups = _row_groups(selection, slice_, None)
     elif matching:
-        outcome, by = Outcome.KEPT, "partition values"
+        outcome, reason, by = Outcome.KEPT, Reason.KEPT_BY_LOG, "partition values"
     else:
-        outcome, by = Outcome.PRUNED, _by_log(node, slice_)
+        outcome = Outcome.PRUNED
+        reason, by = _by_log(selection.node, slice_) or (Reason.PRUNED_BY_STATISTICS, None)
     hidden = 0 if slice_.hidden is None else slice_.hidden.cardinality
     return {
         "path": slice_.path,
         "covered": False,
         "outcome": outcome.value,
+        "reason": reason.value,
         "by": by,
         "rows": None if slice_.rows is None else slice_.rows - hidden,
         "matching": matching,
+        "row_groups": groups[0],
+        "row_groups_read": groups[1],
     }
 
 

@@ -18,8 +18,10 @@ from tailbit.index.kinds.bitmap_index.codes import Positions, Span, codes_of, he
 from tailbit.index.kinds.bitmap_index.row_group import KeyRange
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Leaf, Node, key_ranges
+from tailbit.index.query.bounds import union
 from tailbit.index.query.costs import comparing, intersecting, is_due, looking_up, making, uniting
 from tailbit.index.query.row_space import SpaceView
+from tailbit.tables.cache import Cache
 
 MANY_KEYS = 256
 """From this many keys on, it is asked whether there is a better way than to unite their postings."""
@@ -29,7 +31,7 @@ _MANY_RANGES = 16
 
 
 def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap | None:
-    """The union of the postings of some ranges by codes; None where they are better united one by one.
+    """The union of the postings of some ranges that hold many keys, shared and kept; None where they are few.
 
     Raises:
         CorruptIndexError: the segment is damaged.
@@ -38,11 +40,23 @@ def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap 
     if not spans:
         return None
     rows = _rows(segment.keys(column)[1], spans)
+    size = min(2 * rows, segment.rows // 8) + 1024
+    return UNIONS.get(
+        (segment.name, column, tuple(spans)), lambda: (_made(segment, column, ranges, spans, rows), size)
+    )
+
+
+UNIONS: Cache[tuple[str, str, tuple[Span, ...]], BitMap] = Cache(64 << 20)
+"""Unions that this process has made, by segment, column and spans: a segment never changes."""
+
+
+def _made(segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list[Span], rows: int) -> BitMap:
+    """The union by codes, or of the postings one by one where that is cheaper."""
     one_by_one = uniting(segment, column, _share(segment, column, spans))
     codes = comparing(segment, rows) + making(segment, column)
     held = held_codes(segment, column) is not None
     if one_by_one <= codes and (held or not is_due(segment.name, column, one_by_one, codes)):
-        return None
+        return union(segment.select(column, ranges)[1])
     return codes_of(segment, column).within(spans)
 
 

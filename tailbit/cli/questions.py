@@ -208,19 +208,20 @@ def positions(table: str, predicate: str | None, as_json: bool, **options: Any) 
 @click.command(cls=Question)
 @click.argument("table")
 @click.argument("predicate", required=False)
+@click.option("--facets", metavar="A,B", help="Tell also how facets of these columns are counted.")
 @query_options
 @json_option
-def explain(table: str, predicate: str | None, as_json: bool, **options: Any) -> None:
+def explain(table: str, predicate: str | None, facets: str | None, as_json: bool, **options: Any) -> None:
     r"""Show per file of TABLE whether the index covers it, and what kept or pruned it.
 
     \b
     tailbit explain flights "carrier = 'UA' AND dep_delay > 600"
 
     A file is kept or pruned by the index or the log alone, rechecked where the index left rows open, or
-    scanned.
+    scanned. The reasons are explained in docs/reasons.md.
     """
     answer = ask(table, predicate, options)
-    account = answer.explain()
+    account = answer.explain(split_columns(facets) or ())
     warn(answer)
     if as_json:
         emit(account)
@@ -237,10 +238,17 @@ def explain(table: str, predicate: str | None, as_json: bool, **options: Any) ->
             f["path"],
             "yes" if f["covered"] else "no",
             f["outcome"],
+            f["reason"],
             f["by"] or "",
             or_dash(f["rows"]),
             f["matching"],
         ]
         for f in account["files"]
     ]
-    print_table(["file", "covered", "outcome", "by", "rows", "matching"], rows)
+    print_table(["file", "covered", "outcome", "reason", "by", "rows", "matching"], rows)
+    for step in account.get("facets", ()):
+        estimates = ", ".join(f"{way} {ms:.3g}" for way, ms in step["estimates_ms"].items())
+        click.echo(
+            f"facets by {step['way']}: {or_dash(step['rows'])} rows, took {or_dash(step['took_ms'])} ms"
+            + (f"; estimated, in ms: {estimates}" if estimates else "")
+        )

@@ -100,7 +100,7 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "read", answer.read, rows
     yield "stream", answer.stream, rows
     yield "reader", answer.reader, rows
-    yield "explain", answer.explain, {}
+    yield "explain", answer.explain, {"facets": ["v"]}
     yield "status", status_of, {"path": path, "index": None}
     yield "to_millis", to_millis, {"when": "2026-01-01", "zone": "UTC"}
     yield (

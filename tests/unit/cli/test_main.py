@@ -326,7 +326,13 @@ def test_explain_prints_a_line_per_file_or_json(table: str) -> None:
     assert len(text.splitlines()) == 3 + 1 + 3
     found = json_of("explain", table, "v = 'v1' AND k < 5", "--json")
     assert {f["outcome"] for f in found["files"]} == {"rechecked", "pruned"}
-    assert set(found["files"][0]) == {"path", "covered", "outcome", "by", "rows", "matching"}
+    told = {"path", "covered", "outcome", "reason", "by", "rows", "matching", "row_groups", "row_groups_read"}
+    assert set(found["files"][0]) == told
+    text = said("explain", table, "k < 5", "--facets", "v")
+    assert "facets by data: 5 rows, took " in text
+    assert [step["way"] for step in json_of("explain", table, "--facets", "v", "--json")["facets"]][
+        -1
+    ] == "data"
 
 
 def test_status_and_verify_print_facts_or_json(table: str) -> None:

@@ -82,7 +82,7 @@ def test_rows_that_the_index_leaves_open_are_rechecked_unless_the_log_decides(pa
     index_of(path, ["v"])
     _, files = explained(path, "v <> 'v10' AND w = 5")
     assert files == [
-        (True, "rechecked", None, 10, 1),
+        (True, "rechecked", "w = 5", 10, 1),
         (True, "pruned", "v <> 'v10'", 10, 0),
         (True, "pruned", "w = 5 (statistics)", 10, 0),
     ]

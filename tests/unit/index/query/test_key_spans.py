@@ -12,10 +12,11 @@ import pytest
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.tables import DAMAGES, LONG, VECTORS, index_files, index_of
+from tailbit.index.keys import encode_value
 from tailbit.index.kinds.bitmap_index.codes import CODES, codes_of, held_codes
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
 from tailbit.index.query.costs import SPENT
-from tailbit.index.query.key_spans import counted_whole, filter_of, united
+from tailbit.index.query.key_spans import UNIONS, counted_whole, filter_of, united
 
 ROWS, KEYS = 30_000, 4000
 NUMBERS = np.random.default_rng(3).integers(0, KEYS, ROWS)
@@ -62,7 +63,7 @@ def test_a_range_over_many_keys_holds_the_rows_it_says(
     table: tuple[str, np.ndarray], where: str, truth: Callable[[], np.ndarray], codes_are_held: bool
 ) -> None:
     path, shown = table
-    for cache in (CODES, SPENT, POSTINGS):
+    for cache in (CODES, SPENT, POSTINGS, UNIONS):
         cache.clear()
     opened = tailbit.open(path)
     if codes_are_held:
@@ -79,7 +80,7 @@ def test_a_count_over_many_keys_reads_no_posting_where_all_rows_are_shown(
     table: tuple[str, np.ndarray],
 ) -> None:
     path, shown = table
-    for cache in (CODES, SPENT, POSTINGS):
+    for cache in (CODES, SPENT, POSTINGS, UNIONS):
         cache.clear()
     selection = tailbit.open(path).where("n BETWEEN 500 AND 2999")._selection
     space = selection.coverage.spaces[0]
@@ -90,15 +91,17 @@ def test_a_count_over_many_keys_reads_no_posting_where_all_rows_are_shown(
 
 
 def test_codes_are_made_for_a_range_that_is_asked_again(table: tuple[str, np.ndarray]) -> None:
-    for cache in (CODES, SPENT, POSTINGS):
+    for cache in (CODES, SPENT, POSTINGS, UNIONS):
         cache.clear()
     selection = tailbit.open(table[0]).where("n < 3900")._selection
     (segment,) = selection.coverage.spaces[0].segments
     column = selection.schema.resolve("n")
-    whole = [(None, False, None, False)]
-    made = [united(segment, column.id, whole) is not None for _ in range(40)]
+    made = []
+    for key in range(40):
+        low = encode_value(key, "integer")
+        united(segment, column.id, [(low, True, None, False)])
+        made.append(held_codes(segment, column.id) is not None)
     assert made[-1]
-    assert held_codes(segment, column.id) is not None
     found = filter_of(selection.node, selection.coverage.spaces[0])
     assert found is not None
     assert found.keys > 3000

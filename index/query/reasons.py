@@ -1,0 +1,103 @@
+"""Why a file was kept, pruned, rechecked or scanned: the codes that `explain` gives, and how they are found.
+
+`docs/reasons.md` is the page of these codes; a test compares the two, and another provokes each.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+import numpy as np
+
+from tailbit.index.predicate.tree import And, Compare, Computed, Constant, Leaf, Node, Or, nodes_of
+from tailbit.index.query.evaluate import evaluate
+from tailbit.index.query.row_space import SpaceView
+from tailbit.index.query.selection import Selection
+
+
+class Reason(enum.Enum):
+    """Why a file was treated as it was."""
+
+    KEPT_BY_INDEX = "kept_by_index"
+    """The bitmaps tell its matching rows; nothing of it is read."""
+
+    KEPT_BY_LOG = "kept_by_log"
+    """The index does not cover it, but by its partition values and statistics all of its rows match."""
+
+    PRUNED_BY_INDEX = "pruned_by_index"
+    """By the bitmaps none of its rows match."""
+
+    PRUNED_BY_PARTITION = "pruned_by_partition"
+    """By its partition values none of its rows match."""
+
+    PRUNED_BY_STATISTICS = "pruned_by_statistics"
+    """By the statistics in the log none of its rows match."""
+
+    COLUMN_NOT_INDEXED = "column_not_indexed"
+    """A condition is on a column that the index does not have: rows that it decides are read."""
+
+    COLUMN_NOT_POSTED = "column_not_posted"
+    """The index has the column, but not yet for this file: rows that it decides are read."""
+
+    LONG_VALUES = "long_values"
+    """Keys hold only the beginning of long values: rows that have such values are read."""
+
+    COLUMNS_COMPARED = "columns_compared"
+    """Two columns are compared, which no posting tells: rows that it decides are read."""
+
+    COMPUTED = "computed"
+    """A condition is computed from several columns, or has no answer for some key: such rows are read."""
+
+    NO_INDEX = "no_index"
+    """There is no index, or none that vouches for this history of the table: the file is read."""
+
+    NOT_COVERED = "not_covered"
+    """The index has not got to this file yet, or knows another file by its path: the file is read."""
+
+    INDEX_DAMAGED = "index_damaged"
+    """A file of the index cannot be read, so the data is."""
+
+
+def reason_of_scan(selection: Selection) -> Callable[[int], Reason]:
+    """Why an uncovered file is read, by its number in the snapshot."""
+    coverage = selection.coverage
+    uncovered = set(coverage.uncovered.tolist())
+    whole = Reason.NOT_COVERED if coverage.trusted else Reason.NO_INDEX
+    if list(coverage.damages) or (not coverage.trusted and list(selection.damages)):
+        whole = Reason.INDEX_DAMAGED
+
+    def reason(number: int) -> Reason:
+        return whole if number in uncovered else Reason.INDEX_DAMAGED
+
+    return reason
+
+
+def reasons_of_recheck(selection: Selection, space: SpaceView) -> dict[int, tuple[Reason, Node]]:
+    """Per file of a row space that has rows left open, by its order there: why, and by which condition.
+
+    Cost: each condition is evaluated once more.
+    """
+    found: dict[int, tuple[Reason, Node]] = {}
+    for node in nodes_of(selection.node):
+        if isinstance(node, (And, Or, Constant)):
+            continue
+        bounds = evaluate(node, space)
+        if bounds.exact:
+            continue
+        counts = space.counts_by_file(bounds.maybe - bounds.sure)
+        for order in np.flatnonzero(counts).tolist():
+            found.setdefault(order, (_reason(node, space, order), node))
+    return found
+
+
+def _reason(node: Leaf | Compare | Computed, space: SpaceView, order: int) -> Reason:
+    if isinstance(node, Compare):
+        return Reason.COLUMNS_COMPARED
+    if node.column is None:
+        return Reason.COMPUTED
+    if not space.serving(node.column):
+        return Reason.COLUMN_NOT_INDEXED
+    if node.column.id not in space.column_sets[int(space.posted[order])]:
+        return Reason.COLUMN_NOT_POSTED
+    return Reason.LONG_VALUES if isinstance(node, Leaf) else Reason.COMPUTED
