@@ -55,7 +55,8 @@ def key_of(expression: Expression) -> str:
     if isinstance(expression, Call):
         return expression.key
     if isinstance(expression, Ref):
-        return f"{expression.column.id!r}:{expression.column.type}:{expression.column.type.char_length}"
+        column = expression.column
+        return f"{column.id!r}:{column.type}:{column.type.char_length}:{column.zone}"
     return f"{expression.value!r}:{expression.type}"
 
 
