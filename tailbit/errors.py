@@ -164,7 +164,10 @@ class PredicateError(UsageError):
     """A predicate that does not parse, bind or fit."""
 
     template = "predicate {predicate!r}: {reason}"
-    hint = "Spark SQL text over columns and literals: = <> < <= > >= <=> IN BETWEEN IS NULL AND OR NOT."
+    hint = (
+        "A condition in Spark SQL: = <> < <= > >= <=> IN BETWEEN LIKE IS NULL AND OR NOT, arithmetic, CASE,"
+        " CAST and the functions of docs/functions.md."
+    )
 
 
 class AggregateError(UsageError):

@@ -31,6 +31,11 @@ def evaluate(expression: Expression, columns: Mapping[str, pa.Array], rows: int)
         return Vector(repeated(expression, rows))
     if isinstance(expression, Ref):
         return Vector(columns[expression.column.id])
+    if expression.name in _WITH_CONSTANTS:
+        first, *constants = expression.args
+        return _applied(
+            expression, [evaluate(first, columns, rows), *(evaluate(c, {}, 1) for c in constants)]
+        )
     args = [evaluate(arg, columns, rows) for arg in expression.args]
     if expression.name in ("and", "or"):
         return _connected(args, whole=expression.name == "or")
@@ -41,6 +46,10 @@ def evaluate(expression: Expression, columns: Mapping[str, pa.Array], rows: int)
     if expression.name == "try_cast":
         return _tried(args, expression)
     return _applied(expression, args)
+
+
+_WITH_CONSTANTS = ("in", "like", "rlike")
+"""All arguments but the first are constants, of which one row is enough: a list may be long."""
 
 
 def _applied(call: Call, args: list[Vector]) -> Vector:

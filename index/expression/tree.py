@@ -29,7 +29,8 @@ class Ref:
 class Call:
     """An operator or function of expressions that already have the types it takes.
 
-    `setting`: what it needs beside its arguments, such as a time zone.
+    `setting`: what it needs beside its arguments, such as a time zone. `depth`: levels of calls, which bound
+    the depth of whatever walks the expression.
     """
 
     name: str = field(compare=False)
@@ -37,9 +38,12 @@ class Call:
     type: DataType = field(compare=False)
     setting: tuple[str | int, ...] = field(default=(), compare=False)
     key: str = field(init=False)
+    depth: int = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         inner = ", ".join(key_of(arg) for arg in self.args)
+        depths = [arg.depth for arg in self.args if isinstance(arg, Call)]
+        object.__setattr__(self, "depth", 1 + max(depths, default=0))
         object.__setattr__(self, "key", f"{self.name}{list(self.setting)}({inner}):{self.type}")
 
 
@@ -51,7 +55,8 @@ def key_of(expression: Expression) -> str:
     if isinstance(expression, Call):
         return expression.key
     if isinstance(expression, Ref):
-        return f"{expression.column.id!r}:{expression.column.type}:{expression.column.type.char_length}"
+        column = expression.column
+        return f"{column.id!r}:{column.type}:{column.type.char_length}:{column.zone}"
     return f"{expression.value!r}:{expression.type}"
 
 

@@ -70,7 +70,7 @@ def raise_error(
     for part in nodes_of(node):
         if isinstance(part, Computed) and (found := error_of(part, rows.arrays(part))) is not None:
             values = {c.label: rows.array(c)[0] for c in part.columns}
-            shown = ", ".join(f"{name} = {value}" for name, value in values.items())
+            shown = ", ".join(f"{name} = {_cut(str(value))}" for name, value in values.items())
             raise EvaluationError(
                 error=found, condition=part.text, values=shown, file=file or "these rows", position=position
             )
@@ -114,6 +114,14 @@ def _guards_on(leaves: list[tuple[int, Leaf]]) -> Guards:
     owners = np.repeat([owner for owner, _ in leaves], [len(low) for low, _ in ends])
     low, high = (np.concatenate(part) for part in zip(*ends, strict=True))
     return Guards(column, owners, low, high)
+
+
+_SHOWN = 80
+"""Characters of a value that an error shows."""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 def _either(sure: Mask, open_: Mask | None) -> Mask:

@@ -57,7 +57,8 @@ __all__ = ["bind", "parse_predicate"]
 _SHOWN = 8
 """Constants of a list that a leaf's text shows."""
 _DEEPEST = 150
-"""Most levels of AND and OR in a bound tree: walking needs less of Python's stack than parsing did."""
+"""Most levels of AND and OR in a bound tree, and of calls in an expression: to walk it takes less of Python's
+stack than parsing did."""
 
 
 def bind(text: str, schema: Schema, zone: str = "UTC") -> Node:
@@ -136,6 +137,8 @@ class _Binder:
             self.operands.refuse(f"a {found.type} is not a condition", e, "Compare it with something.")
         if isinstance(found, Ref):
             return Leaf(found.column, ValueSet.points([True]), ValueSet.points([False]), found.column.label)
+        if isinstance(found, Call) and found.depth > _DEEPEST:
+            self.operands.refuse("it is nested too deeply", e, "Split it by parentheses.")
         for column in columns_in(found):
             self.operands.comparable(column)
         if not columns_in(found):

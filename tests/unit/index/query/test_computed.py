@@ -121,3 +121,23 @@ def test_explain_names_a_computed_condition(path: str) -> None:
     account = ask(path, "upper(text) = 'SEA'").explain()
     assert account["predicate"] == "upper(text) = 'SEA'"
     assert {file["outcome"] for file in account["files"] if file["matching"]} == {"kept"}
+
+
+def test_an_error_shows_the_beginning_of_a_long_value(path: str) -> None:
+    with pytest.raises(EvaluationError) as raised:
+        ask(path, "CAST(text AS INT) = 1 AND number = 5").count()
+    assert str(raised.value).count("x") < 100
+    assert "x..., at row" in str(raised.value)
+
+
+def test_a_partition_value_without_a_zone_is_in_the_zone_of_its_writer(table_path: str) -> None:
+    moments = pa.array([0, 3600 * 10**6 * 23], pa.timestamp("us", "UTC"))
+    write_deltalake(table_path, pa.table({"at": moments, "number": [1, 2]}), partition_by=["at"])
+    index_of(table_path, ["number"])
+    opened = tailbit.open(table_path)
+    asked = "date_format(at, 'dd') = '01'"
+    zoned = [opened.where(asked, partition_zone=zone).count() for zone in ("UTC", "-05:00", "UTC")]
+    plain = [
+        opened.where("at < TIMESTAMP'1970-01-02'", partition_zone=z).count() for z in ("UTC", "-05:00", "UTC")
+    ]
+    assert zoned == plain == [2, 1, 2]
