@@ -30,7 +30,7 @@ help:
 
 # Spark's classes are archived beside the tests that come first, which need no Spark.
 test: lint java
-	@cd tests && nice $(BIN)/python -m support.shared_classes >/dev/null & \
+	@cd tests && nice $(BIN)/python -m support.shared_classes >/dev/null 2>&1 & \
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -q $(PYTEST_ARGS)
 
 # mypy and import-linter need the packages under their import names: a copied tree gives them that.

@@ -22,10 +22,10 @@ from timing import same
 
 import tailbit
 from tailbit.index.analytics.dictionary import DICTIONARIES
+from tailbit.index.evaluation.costs import SPENT
+from tailbit.index.evaluation.key_spans import UNIONS
 from tailbit.index.kinds.bitmap_index.codes import CODES
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
-from tailbit.index.query.costs import SPENT
-from tailbit.index.query.key_spans import UNIONS
 
 WHERE = {
     "all rows": None,

@@ -1,7 +1,7 @@
 """How the rows of one row space are grouped by a column: the cheapest way by estimate, with its reason.
 
 Making codes is dear once and cheap ever after: it is also chosen when questions about the column have cost
-enough in other ways (`tailbit.index.query.costs`).
+enough in other ways (`tailbit.index.evaluation.costs`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
+from tailbit.index.evaluation.costs import fetching, intersecting, is_due, looking_up, making, share_of
+from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
-from tailbit.index.query.costs import fetching, intersecting, is_due, looking_up, making, share_of
-from tailbit.index.query.row_space import SpaceView
 from tailbit.tables.model import Column
 
 

@@ -31,6 +31,7 @@ from tailbit.index.analytics.dictionary import (
     united,
 )
 from tailbit.index.analytics.rows import Read, Rows
+from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.bitmap_index.codes import Positions, codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
@@ -38,7 +39,6 @@ from tailbit.index.model import key_type_of_column
 from tailbit.index.predicate.key_ranges import KeyRange, key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.recorded_counts import RecordedCounts
-from tailbit.index.query.row_space import SpaceView
 from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.rows import fetch_files

@@ -29,11 +29,11 @@ from tailbit.index.analytics.choice import Way, choose_codes
 from tailbit.index.analytics.counting import Step
 from tailbit.index.analytics.dictionary import coded, python_values, truncated, united
 from tailbit.index.analytics.rows import Read, Rows
+from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import widen_keys
 from tailbit.index.kinds.bitmap_index.codes import Positions, codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
-from tailbit.index.query.row_space import SpaceView
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array

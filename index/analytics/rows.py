@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from pyroaring import BitMap
 
+from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.damages import Damages
-from tailbit.index.query.row_space import SpaceView
 from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import Positions

@@ -26,9 +26,9 @@ from pyroaring import BitMap
 from tailbit.index.analytics.counting import count_keys
 from tailbit.index.analytics.dictionary import united
 from tailbit.index.analytics.rows import Read, Rows
+from tailbit.index.evaluation.row_space import SpaceView, claims
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.coverage import Coverage, hidden_ids
-from tailbit.index.query.row_space import SpaceView, claims
 from tailbit.index.query.scan import scan
 from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tailbit.index.expression.casting import is_castable
 from tailbit.index.expression.evaluate import evaluate
-from tailbit.index.expression.patterns import Unread
-from tailbit.index.expression.texts import check_pattern
-from tailbit.index.expression.tree import Call, Expression, columns_in
 from tailbit.index.expression.types import decimal_result, digits_of
-from tailbit.index.expression.vectors import canonical
+from tailbit.index.functions.casting import is_castable
+from tailbit.index.functions.patterns import Unread
+from tailbit.index.functions.texts import check_pattern
+from tailbit.index.functions.tree import Call, Expression, columns_in
+from tailbit.index.functions.vectors import canonical
 from tailbit.index.values import casts
 from tailbit.index.values.coercion import common_type, compared_type, membership_type
 from tailbit.index.values.literals import (

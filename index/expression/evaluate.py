@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.expression.functions import KERNELS
-from tailbit.index.expression.tree import Call, Expression, Ref
-from tailbit.index.expression.vectors import Codes, Mask, Vector, first_of, is_set, nulls_of, repeated
+from tailbit.index.functions.table import KERNELS
+from tailbit.index.functions.tree import Call, Expression, Ref
+from tailbit.index.functions.vectors import Codes, Mask, Vector, first_of, is_set, nulls_of, repeated
 from tailbit.index.values.literals import Literal
 from tailbit.tables.schema import arrow_type
 

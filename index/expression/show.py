@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailbit.index.expression.tree import Call, Expression, Ref
+from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.values.literals import WHOLE, Literal
 from tailbit.tables.date_text import date_texts
 
@@ -87,6 +87,6 @@ def _written(literal: Literal) -> str:
         return f"{'-' * (value < 0)}{digits[:at]}{'.' * bool(literal.type.scale)}{digits[at:]}"
     if name in WHOLE or name in ("float", "double"):
         return str(value)
-    from tailbit.index.expression.vectors import from_canonical
+    from tailbit.index.functions.vectors import from_canonical
 
     return f"{name} '{date_texts(from_canonical([value], literal.type))[0]}'"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailbit.index.expression.tree import Expression
+from tailbit.index.functions.tree import Expression
 from tailbit.index.values.literals import MAX_DIGITS, Literal, decimal_type
 from tailbit.tables.model import DataType
 

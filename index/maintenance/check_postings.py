@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.errors import ColumnTypeError, CorruptIndexError
+from tailbit.index.evaluation.row_space import claims
 from tailbit.index.keys import widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.kind import Problem
 from tailbit.index.maintenance.report import Report
 from tailbit.index.model import FileRecord
-from tailbit.index.query.row_space import claims
 from tailbit.index.store.state import IndexState
 
 

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError, SourceError
+from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import encode_array, key_type_of, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.kind import Problem, Source
 from tailbit.index.maintenance.report import Report
-from tailbit.index.query.row_space import SpaceView
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.rows import fetch
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.index.expression.evaluate import evaluate
-from tailbit.index.expression.tree import Expression, columns_in, key_of
-from tailbit.index.expression.vectors import ERRORS, Vector, is_set, nulls_of
+from tailbit.index.functions.tree import Expression, columns_in, key_of
+from tailbit.index.functions.vectors import ERRORS, Vector, is_set, nulls_of
 from tailbit.index.model import key_type_of_column
 from tailbit.tables.model import Column
 

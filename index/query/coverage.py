@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
+from tailbit.index.evaluation.row_space import FileNumbers, Ints, PartitionTexts, SpaceView
 from tailbit.index.kinds.files.rows import QUERY_COLUMNS, column_sets
 from tailbit.index.query.damages import Damages
-from tailbit.index.query.row_space import FileNumbers, Ints, PartitionTexts, SpaceView
 from tailbit.index.store.state import IndexState
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tailbit.index.evaluation.evaluate import evaluate
+from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.predicate.tree import And, Compare, Computed, Constant, Leaf, Node, Or, nodes_of
-from tailbit.index.query.evaluate import evaluate
-from tailbit.index.query.row_space import SpaceView
 from tailbit.index.query.selection import Selection
 
 

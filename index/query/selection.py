@@ -20,13 +20,13 @@ import numpy as np
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
+from tailbit.index.evaluation.bounds import Bounds
+from tailbit.index.evaluation.evaluate import count_true, evaluate
+from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.predicate.file_truth import FileTruths
 from tailbit.index.predicate.tree import Node
-from tailbit.index.query.bounds import Bounds
 from tailbit.index.query.coverage import Coverage
 from tailbit.index.query.damages import Damages
-from tailbit.index.query.evaluate import count_true, evaluate
-from tailbit.index.query.row_space import SpaceView
 from tailbit.index.query.scan import scan
 from tailbit.once import once
 from tailbit.tables.model import FileSlice, Version

@@ -15,9 +15,9 @@ from typing import Any
 
 from tailbit.index.expression.build import NotRead
 from tailbit.index.expression.build import is_null as null_of
-from tailbit.index.expression.patterns import like_prefix
 from tailbit.index.expression.show import show
-from tailbit.index.expression.tree import Call, Expression, Ref, columns_in
+from tailbit.index.functions.patterns import like_prefix
+from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
 from tailbit.index.predicate.tree import (
     Compare,
     Computed,

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from tailbit.index.expression.build import Builder, NotRead, is_null
 from tailbit.index.expression.calls import extracted, function
-from tailbit.index.expression.tree import Expression, Ref
+from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.operands import OperandReader, Tree, function_of
 from tailbit.index.values.literals import BOOLEAN, STRING, VOID, Literal
 

@@ -15,9 +15,9 @@ from support.profiles import PROOF
 from support.spark_cells import spark_errors, spark_values
 from tailbit.errors import PredicateError
 from tailbit.index.expression.evaluate import evaluate
-from tailbit.index.expression.texts import cased
-from tailbit.index.expression.tree import Call
-from tailbit.index.expression.vectors import ERRORS, Vector
+from tailbit.index.functions.texts import cased
+from tailbit.index.functions.tree import Call
+from tailbit.index.functions.vectors import ERRORS, Vector
 from tailbit.index.sql.expressions import ExpressionReader
 from tailbit.index.sql.operands import OperandReader
 from tailbit.index.sql.text import parse_predicate

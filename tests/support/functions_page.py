@@ -9,8 +9,8 @@ from pathlib import Path
 
 from support.function_cells import CELLS, COLUMNS, rows, schema
 from tailbit.errors import PredicateError
-from tailbit.index.expression.casting import is_castable
-from tailbit.index.expression.tree import Expression
+from tailbit.index.functions.casting import is_castable
+from tailbit.index.functions.tree import Expression
 from tailbit.index.sql.expressions import ExpressionReader
 from tailbit.index.sql.operands import OperandReader
 from tailbit.index.sql.text import parse_predicate

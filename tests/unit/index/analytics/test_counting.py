@@ -17,9 +17,9 @@ from tailbit.index.analytics.choice import Way
 from tailbit.index.analytics.counting import KeyCounts, count_keys
 from tailbit.index.analytics.facets import as_facets
 from tailbit.index.analytics.rows import Rows
+from tailbit.index.evaluation.costs import SPENT
 from tailbit.index.kinds.bitmap_index import codes
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
-from tailbit.index.query.costs import SPENT
 
 WAYS = [Way.CODES, Way.INTERSECTIONS, Way.DATA]
 

@@ -16,9 +16,9 @@ from pyroaring import BitMap
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.tables import DAMAGES, VECTORS, half_built, index_files, index_of, with_vectors
+from tailbit.index.evaluation.row_space import PartitionTexts, SpaceView
 from tailbit.index.predicate.tree import Leaf
 from tailbit.index.query.coverage import Coverage, cover
-from tailbit.index.query.row_space import PartitionTexts, SpaceView
 from tailbit.index.sql.bind import bind
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table

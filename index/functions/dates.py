@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from tailbit.index.expression.casting import _of_time
-from tailbit.index.expression.tree import Call
-from tailbit.index.expression.vectors import (
+from tailbit.index.functions.casting import _of_time
+from tailbit.index.functions.tree import Call
+from tailbit.index.functions.vectors import (
     Ints,
     Vector,
     array_of,

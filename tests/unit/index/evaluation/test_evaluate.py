@@ -16,9 +16,9 @@ from support.delta_builder import DeltaBuilder
 from support.histories import DeltalakeHistory, random_rows
 from support.predicates import INDEXED, random_predicates
 from support.tables import EVERY_TYPE, LONG, eight_flights, index_of
-from tailbit.index.query import evaluate as evaluating
-from tailbit.index.query.bounds import Bounds
-from tailbit.index.query.evaluate import count_true, evaluate
+from tailbit.index.evaluation import evaluate as evaluating
+from tailbit.index.evaluation.bounds import Bounds
+from tailbit.index.evaluation.evaluate import count_true, evaluate
 from tailbit.index.query.scan import scan
 from tailbit.index.store.table import MetadataTable
 

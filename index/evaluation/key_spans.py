@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
+from tailbit.index.evaluation.bounds import union
+from tailbit.index.evaluation.costs import comparing, intersecting, is_due, looking_up, making, uniting
+from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.bitmap_index.codes import Positions, Span, codes_of, held_codes, spans_of
 from tailbit.index.kinds.bitmap_index.row_group import KeyRange
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Leaf, Node, key_ranges
-from tailbit.index.query.bounds import union
-from tailbit.index.query.costs import comparing, intersecting, is_due, looking_up, making, uniting
-from tailbit.index.query.row_space import SpaceView
 from tailbit.tables.cache import Cache
 
 MANY_KEYS = 256

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from pyroaring import BitMap
 
+from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.kinds.bitmap_index.codes import held_codes
 from tailbit.index.kinds.bitmap_index.row_group import KeyRange
 from tailbit.index.kinds.bitmap_index.segment import Segment
-from tailbit.index.query.row_space import SpaceView
 from tailbit.tables.cache import Cache
 
 _READ_BYTE, _DECODED, _DECODED_KEY = 4.5e-6, 3e-4, 1e-3

@@ -12,11 +12,11 @@ import pytest
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.tables import DAMAGES, LONG, VECTORS, index_files, index_of
+from tailbit.index.evaluation.costs import SPENT
+from tailbit.index.evaluation.key_spans import UNIONS, counted_whole, filter_of, united
 from tailbit.index.keys import encode_value
 from tailbit.index.kinds.bitmap_index.codes import CODES, codes_of, held_codes
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
-from tailbit.index.query.costs import SPENT
-from tailbit.index.query.key_spans import UNIONS, counted_whole, filter_of, united
 
 ROWS, KEYS = 30_000, 4000
 NUMBERS = np.random.default_rng(3).integers(0, KEYS, ROWS)

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.expression.patterns import END, LAST_BREAK, Unread, java_regex, like_regex
-from tailbit.index.expression.tree import Call
-from tailbit.index.expression.vectors import Raised, Vector, per_distinct
+from tailbit.index.functions.patterns import END, LAST_BREAK, Unread, java_regex, like_regex
+from tailbit.index.functions.tree import Call
+from tailbit.index.functions.vectors import Raised, Vector, per_distinct
 from tailbit.index.values.literals import STRING, Literal
 
 

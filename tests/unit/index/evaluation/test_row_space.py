@@ -8,7 +8,7 @@ from pyroaring import BitMap
 
 import tailbit
 from support.tables import eight_flights
-from tailbit.index.query.row_space import PartitionTexts, SpaceView, claims, widens
+from tailbit.index.evaluation.row_space import PartitionTexts, SpaceView, claims, widens
 from tailbit.tables.delta.files import DeltaFiles
 from tailbit.tables.model import DataType
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tailbit.index.expression import arithmetic, casting, comparing, dates, texts
-from tailbit.index.expression.tree import Call
-from tailbit.index.expression.vectors import Vector
+from tailbit.index.functions import arithmetic, casting, comparing, dates, texts
+from tailbit.index.functions.tree import Call
+from tailbit.index.functions.vectors import Vector
 from tailbit.index.values.literals import BINARY, BOOLEAN, DATE, DOUBLE, LONG, STRING, TIMESTAMP
 from tailbit.tables.model import DataType
 

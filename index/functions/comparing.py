@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.expression.tree import Call
-from tailbit.index.expression.vectors import Vector
+from tailbit.index.functions.tree import Call
+from tailbit.index.functions.vectors import Vector
 from tailbit.index.keys import key_type_of, ordered_ints
 from tailbit.tables.model import DataType
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.index.expression.tree import Call
-from tailbit.index.expression.vectors import (
+from tailbit.index.functions.tree import Call
+from tailbit.index.functions.vectors import (
     Ints,
     Mask,
     Vector,

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.expression.arithmetic import fitted, half_up
-from tailbit.index.expression.tree import Call
-from tailbit.index.expression.vectors import (
+from tailbit.index.functions.arithmetic import fitted, half_up
+from tailbit.index.functions.tree import Call
+from tailbit.index.functions.vectors import (
     Raised,
     Vector,
     array_of,

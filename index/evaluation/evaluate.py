@@ -25,6 +25,10 @@ from __future__ import annotations
 
 from pyroaring import BitMap
 
+from tailbit.index.evaluation.bounds import EMPTY, Bounds, intersection, union
+from tailbit.index.evaluation.computed import computed_bounds, computed_postings
+from tailbit.index.evaluation.key_spans import counted_whole, filter_of, united
+from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import (
@@ -39,10 +43,6 @@ from tailbit.index.predicate.tree import (
     key_ranges,
     shared_in,
 )
-from tailbit.index.query.bounds import EMPTY, Bounds, intersection, union
-from tailbit.index.query.computed import computed_bounds, computed_postings
-from tailbit.index.query.key_spans import counted_whole, filter_of, united
-from tailbit.index.query.row_space import SpaceView
 
 _FEW_KEYS = 8
 """Up to this many postings of a leaf, their union costs less than it saves the other leaves of an AND."""
