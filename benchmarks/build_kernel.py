@@ -18,7 +18,7 @@ from lineitem import COLUMNS, lineitem
 from timing import medians
 
 from tailbit.index.keys import key_type_of
-from tailbit.index.kinds.bitmap_index.segment import Postings
+from tailbit.index.kinds.bitmap_index.postings import Postings
 from tailbit.index.kinds.bitmap_index.written import check_bitmaps
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.write.posting import Claim, DataFiles, post

@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.errors import AggregateError, ColumnTypeError
-from tailbit.index.analytics.counting import KeyCounts
 from tailbit.index.analytics.dictionary import python_values
+from tailbit.index.analytics.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
 from tailbit.tables.model import DataType
 

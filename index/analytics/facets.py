@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tailbit.errors import UsageError
-from tailbit.index.analytics.counting import KeyCounts, key_counts
+from tailbit.index.analytics.counting import key_counts
 from tailbit.index.analytics.groups import count_groups
+from tailbit.index.analytics.key_counts import KeyCounts
 from tailbit.index.analytics.rows import Rows
 from tailbit.index.keys import is_textual
 from tailbit.index.query.recorded_counts import RecordedCounts

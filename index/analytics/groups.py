@@ -26,8 +26,9 @@ from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.analytics.choice import Way, choose_codes
-from tailbit.index.analytics.counting import Step
 from tailbit.index.analytics.dictionary import coded, python_values, truncated, united
+from tailbit.index.analytics.folding import FEW, combinations, count_numbers, fold, unfold
+from tailbit.index.analytics.key_counts import Step
 from tailbit.index.analytics.rows import Read, Rows
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import widen_keys
@@ -39,9 +40,6 @@ from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 
 Ints = npt.NDArray[np.int64]
-
-_FEW = 1 << 17
-"""Up to this many combinations, each has a place of its own while rows are counted."""
 
 _CHUNK = 1 << 17
 """Positions worked on at once, so that what comes between stays in a cache."""
@@ -107,51 +105,8 @@ def count_groups(rows: Rows, columns: Sequence[Column]) -> GroupCounts:
     ]
     codes = [np.concatenate([_NONE, *some]) for some in lists]
     counts = np.concatenate([_NONE, *(part.counts for part in parts)])
-    codes, counts = _folded(codes, [len(made.keys) for made in merged], counts)
+    codes, counts = fold(codes, [len(made.keys) for made in merged], counts)
     return GroupCounts(columns, [made.keys for made in merged], codes, counts, grouping.steps)
-
-
-def _folded(codes: Sequence[Ints], sizes: Sequence[int], counts: Ints | None) -> tuple[list[Ints], Ints]:
-    """The distinct combinations of codes, in order, and how many rows each has; a row counts one by default.
-
-    Cost: a pass where combinations are few beside the rows, otherwise a sort.
-    """
-    if math.prod(max(1, size) for size in sizes) >= 1 << 62:
-        found, at = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-        return [found[:, n] for n in range(len(sizes))], _sums(at.ravel(), counts, len(found))
-    folded = np.zeros(len(codes[0]), dtype=np.int64)
-    for part, size in zip(codes, sizes, strict=True):
-        folded *= size
-        folded += part
-    numbers, sums = _counted(folded, math.prod(sizes), counts)
-    return _unfolded(numbers, sizes), sums
-
-
-def _counted(folded: Ints, size: int, counts: Ints | None = None) -> tuple[Ints, Ints]:
-    """The distinct numbers below `size`, in order, and how many rows each has."""
-    if size <= max(_FEW, 4 * len(folded)):
-        sums = _sums(folded, counts, size)
-        some = np.flatnonzero(sums)
-        return some, sums[some]
-    numbers, at = np.unique(folded, return_inverse=True)
-    return numbers, _sums(at, counts, len(numbers))
-
-
-def _unfolded(numbers: Ints, sizes: Sequence[int]) -> list[Ints]:
-    """The codes of which numbers were folded."""
-    out = []
-    for size in reversed(sizes):
-        numbers, code = np.divmod(numbers, max(1, size))
-        out.append(code)
-    return out[::-1]
-
-
-def _sums(at: Ints, counts: Ints | None, size: int) -> Ints:
-    if counts is None:
-        return np.bincount(at, minlength=size)
-    out = np.zeros(size, dtype=np.int64)
-    np.add.at(out, at, counts)
-    return out
 
 
 class _Grouping:
@@ -227,7 +182,7 @@ class _Grouping:
             keys.append(widen_keys(segment.keys(column.id)[0], segment.columns[column.id], key_type))
             if truncated(keys[-1], key_type) is not None:
                 return None
-        found = list(_combinations(levels, bits, ()))
+        found = list(combinations(levels, bits, ()))
         codes = np.array([places for places, _ in found], dtype=np.int64).reshape(len(found), len(keys))
         counts = np.array([n for _, n in found], dtype=np.int64)
         return Part([Coded(part, codes[:, n]) for n, part in enumerate(keys)], counts)
@@ -275,7 +230,7 @@ def _looked_up(
     size, short = math.prod(sizes), BitMap()
     if size >= 1 << 62:
         return None, bits
-    sums, folds = np.zeros(size if size <= _FEW else 0, dtype=np.int64), []
+    sums, folds = np.zeros(size if size <= FEW else 0, dtype=np.int64), []
     positions: Positions = np.frombuffer(bits.to_array(), dtype=np.uint32)
     for start in range(0, len(positions), _CHUNK):
         chunk = positions[start : start + _CHUNK]
@@ -283,14 +238,14 @@ def _looked_up(
         if keep is not None:
             short |= BitMap(chunk[~keep & (folded > 0)])
             folded = folded[keep]
-        if size <= _FEW:
+        if size <= FEW:
             sums += np.bincount(folded, minlength=size)
         else:
             folds.append(folded)
     numbers, counts = np.flatnonzero(sums), sums[sums > 0]
     if folds:
-        numbers, counts = _counted(np.concatenate(folds), size)
-    codes = _unfolded(numbers, sizes)
+        numbers, counts = count_numbers(np.concatenate(folds), size)
+    codes = unfold(numbers, sizes)
     there = np.logical_and.reduce([code > 0 for code in codes])
     parts = [Coded(column.keys, code[there] - 1) for column, code in zip(columns, codes, strict=True)]
     return Part(parts, counts[there]), short
@@ -314,21 +269,8 @@ def _chunk(
     return folded, keep
 
 
-def _combinations(
-    levels: Sequence[Sequence[BitMap]], bits: BitMap, before: tuple[int, ...]
-) -> Iterator[tuple[tuple[int, ...], int]]:
-    """The places of the postings of each combination that some positions have, and how many have it."""
-    for place, posting in enumerate(levels[0]):
-        if len(levels) > 1:
-            left = bits & posting
-            if left:
-                yield from _combinations(levels[1:], left, (*before, place))
-        elif n := bits.intersection_cardinality(posting):
-            yield (*before, place), n
-
-
 def _grouped(parts: Sequence[Coded]) -> Part:
-    codes, counts = _folded([part.codes for part in parts], [len(part.keys) for part in parts], None)
+    codes, counts = fold([part.codes for part in parts], [len(part.keys) for part in parts], None)
     return Part([Coded(p.keys, some) for p, some in zip(parts, codes, strict=True)], counts)
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.errors import ColumnTypeError, UsageError
-from tailbit.index.analytics.counting import KeyCounts
+from tailbit.index.analytics.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.time_zones import first_instant, fixed_offset, to_instant, to_local

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.index.kinds.bitmap_index.segment import Postings
+from tailbit.index.kinds.bitmap_index.postings import Postings
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.roaring.coding import CodedColumn, Coding
 from tailbit.index.roaring.containers import BLOCK, Block, containers

@@ -14,7 +14,7 @@ from functools import partial
 
 from pyroaring import BitMap
 
-from tailbit.index.kinds.bitmap_index.segment import write_segment
+from tailbit.index.kinds.bitmap_index.postings import write_segment
 from tailbit.index.kinds.hidden_rows import write_hidden_rows
 from tailbit.index.kinds.kind import Entering
 from tailbit.index.kinds.value_counts import Tally, write_value_counts

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from support.profiles import examples
-from tailbit.index.kinds.bitmap_index.segment import Postings, Segment, write_segment
+from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
+from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.containers import BLOCK, containers
 from tailbit.index.roaring.serialize import bitmaps
 from tailbit.tables.storage import LocalStorage

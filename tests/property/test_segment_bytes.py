@@ -17,7 +17,8 @@ from pyroaring import BitMap
 
 from support.profiles import examples
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.bitmap_index.segment import POSTINGS, Postings, Segment, write_segment
+from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
+from tailbit.index.kinds.bitmap_index.segment import POSTINGS, Segment
 from tailbit.tables.storage import LocalStorage, Storage
 
 ROWS = 70_000

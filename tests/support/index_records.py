@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.index.kinds.bitmap_index.segment import NAME, SCHEMA, Postings, write_segment
+from tailbit.index.kinds.bitmap_index.postings import NAME, SCHEMA, Postings, write_segment
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
 from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, LedgerState, Settings

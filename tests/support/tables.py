@@ -15,7 +15,8 @@ from pyroaring import BitMap
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.index_records import unchecked_segment
-from tailbit.index.kinds.bitmap_index.segment import Postings, Segment, write_segment
+from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
+from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.kind import Kind
 from tailbit.index.model import IndexFile
 from tailbit.index.store.table import MetadataTable

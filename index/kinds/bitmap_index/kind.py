@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from tailbit.index.kinds.bitmap_index.due import due_spaces
 from tailbit.index.kinds.bitmap_index.merge import merge_spaces
-from tailbit.index.kinds.bitmap_index.segment import NAME, SCHEMA, Segment
+from tailbit.index.kinds.bitmap_index.postings import NAME, SCHEMA
+from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.kinds.merging import Merged, MergeGroup

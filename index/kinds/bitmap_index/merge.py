@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from tailbit.errors import ColumnTypeError
 from tailbit.index.keys import widen_keys, widest
 from tailbit.index.kinds.bitmap_index.moves import Input, Moves, combine, lay_out
-from tailbit.index.kinds.bitmap_index.segment import Postings, Segment, write_segment
+from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
+from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.merging import Merged
 from tailbit.index.model import FileRecord
 from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort

@@ -1,130 +1,29 @@
-"""Segments: immutable files of postings of some columns of one row space.
-
-A posting is (column, key) and the portable 32-bit Roaring bitmap of its positions in the row space. Rows are
-sorted by (column, key), NULL first; a column never shares a row group with another, so that the statistics of
-a row group name one column and a range of keys. Row groups hold at most GROUP_ROWS keys and about
-GROUP_BYTES of bitmaps: a look-up decodes one of them.
-"""
+"""Segments are read: a look-up decodes one row group, and what was read is kept up to a limit."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
+from tailbit.index.kinds.bitmap_index.postings import ROWS, SCHEMA
 from tailbit.index.kinds.bitmap_index.row_group import KeyRange, RowGroup, read_bitmap
-from tailbit.index.kinds.bitmap_index.written import check_bitmaps
-from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import (
     open_index_file,
     reopen_index_file,
-    write_index_file,
-    write_parquet,
 )
-from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
 from tailbit.once import once
 from tailbit.tables.cache import Cache
 from tailbit.tables.storage import Storage
 
-NAME = "bitmap_index"
-
-_ROWS = "tailbit.rows"
 _STORED = ("key", "cardinality", "bitmap")
-
-SCHEMA = pa.schema(
-    [
-        ("space", pa.string()),
-        ("column", pa.string()),
-        ("key_type", pa.string()),
-        ("key", pa.binary()),
-        ("cardinality", pa.int64()),
-        ("bitmap", pa.binary()),
-    ]
-)
-
-
-@dataclass(frozen=True)
-class Postings:
-    """All postings of one column of one row space, or a rising part of them.
-
-    `keys`: sorted, the null entry (NULL) first. `cardinality`: int64 set positions. `bitmaps`: portable,
-    serialized.
-    """
-
-    column: str
-    key_type: str
-    keys: pa.BinaryArray
-    cardinality: npt.NDArray[np.int64]
-    bitmaps: pa.BinaryArray
-
-
-def write_segment(storage: Storage, space: str, rows: int, postings: Iterable[Postings]) -> IndexFile:
-    """Write the postings, which come by rising column and key, as one file.
-
-    `rows`: the extent of the row space, kept in the file's metadata, against which bitmaps are checked now
-    and when read. Memory: one `Postings` and a row group at a time.
-
-    Raises:
-        BrokenBitmapError: a bitmap does not check; no file is left.
-        StorageError: the disk is full or refuses.
-    """
-    schema = SCHEMA.with_metadata({_ROWS: str(rows)})
-    groups = _row_groups(_table(space, _checked(space, part, rows), schema) for part in postings)
-    return write_index_file(storage, NAME, space, lambda to: write_parquet(to, schema, groups, ["bitmap"]))
-
-
-def _checked(space: str, part: Postings, rows: int) -> Postings:
-    part = replace(part, bitmaps=_whole(part.bitmaps))
-    check_bitmaps(space, part.column, part.cardinality, part.bitmaps, rows)
-    return part
-
-
-def _table(space: str, part: Postings, schema: pa.Schema) -> pa.Table:
-    n = len(part.keys)
-    constant = [pa.repeat(text, n) for text in (space, part.column, part.key_type)]
-    cardinality = pa.array(np.asarray(part.cardinality, dtype=np.int64))
-    return pa.table([*constant, _whole(part.keys), cardinality, _whole(part.bitmaps)], schema=schema)
-
-
-def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-
-
-def _row_groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Rows regrouped: as full as the limits allow, and never of two columns."""
-    held: pa.Table | None = None
-    for part in parts:
-        if not len(part):
-            continue
-        if held is not None and held["column"][0] != part["column"][0]:
-            yield from _cut(held)
-            held = None
-        pieces = list(_cut(part if held is None else pa.concat_tables([held, part])))
-        yield from pieces[:-1]
-        held = pieces[-1]
-    if held is not None:
-        yield held.combine_chunks()
-
-
-def _cut(table: pa.Table) -> Iterator[pa.Table]:
-    """Row groups of at most GROUP_ROWS rows and GROUP_BYTES of bitmaps, or of one larger bitmap."""
-    ends = np.cumsum(np.asarray(pc.binary_length(table["bitmap"]), dtype=np.int64))
-    start = 0
-    while start < len(ends):
-        before = int(ends[start - 1]) if start else 0
-        end = int(np.searchsorted(ends, before + GROUP_BYTES, side="right"))
-        end = min(max(end, start + 1), start + GROUP_ROWS)
-        yield table.slice(start, end - start)
-        start = end
 
 
 class _Place(NamedTuple):
@@ -186,7 +85,7 @@ class Segment:
     @once
     def rows(self) -> int:
         """The extent of the row space that the file was written for."""
-        found = (self._footer.metadata or {}).get(_ROWS.encode())
+        found = (self._footer.metadata or {}).get(ROWS.encode())
         if found is None:
             raise CorruptIndexError(file=self.path, reason="it does not say how many rows it is about")
         return int(found)

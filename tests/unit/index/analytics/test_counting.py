@@ -14,8 +14,9 @@ from deltalake import write_deltalake
 import tailbit
 from support.tables import DAMAGES, LONG, index_files, index_of, with_vectors
 from tailbit.index.analytics.choice import Way
-from tailbit.index.analytics.counting import KeyCounts, count_keys
+from tailbit.index.analytics.counting import count_keys
 from tailbit.index.analytics.facets import as_facets
+from tailbit.index.analytics.key_counts import KeyCounts
 from tailbit.index.analytics.rows import Rows
 from tailbit.index.evaluation.costs import SPENT
 from tailbit.index.kinds.bitmap_index import codes

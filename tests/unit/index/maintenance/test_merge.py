@@ -15,7 +15,7 @@ from support.waiting import HANG_S
 from tailbit.errors import CorruptIndexError
 from tailbit.faults import InjectedFaultError
 from tailbit.index.keys import encode_array
-from tailbit.index.kinds.bitmap_index.segment import Postings, write_segment
+from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
 from tailbit.index.kinds.merging import size_class
 from tailbit.index.kinds.schemas import BITMAP_INDEX, FILES, HIDDEN_ROWS, VALUE_COUNTS
 from tailbit.index.maintenance.due import merge_due

@@ -16,7 +16,7 @@ import pytest
 from support.built import Built
 from support.delta_builder import DeltaBuilder
 from tailbit.errors import CommitConflictError, CorruptIndexError, DataFileError
-from tailbit.index.kinds.bitmap_index.segment import Postings, write_segment
+from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.model import IndexFile
 from tailbit.index.store.table import MetadataTable

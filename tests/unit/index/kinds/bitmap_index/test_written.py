@@ -16,7 +16,7 @@ from pyroaring import BitMap
 import tailbit
 from support.tables import index_of
 from tailbit.errors import BrokenBitmapError
-from tailbit.index.kinds.bitmap_index.segment import Postings, write_segment
+from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
 from tailbit.index.kinds.bitmap_index.written import SAMPLE, check_bitmaps
 from tailbit.tables.storage import LocalStorage
 

@@ -1,0 +1,71 @@
+"""Codes of several columns as one number a row; equal numbers, and combinations of postings, counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+Ints = npt.NDArray[np.int64]
+
+FEW = 1 << 17
+"""Up to this many combinations, each has a place of its own while rows are counted."""
+
+
+def fold(codes: Sequence[Ints], sizes: Sequence[int], counts: Ints | None) -> tuple[list[Ints], Ints]:
+    """The distinct combinations of codes, in order, and how many rows each has; a row counts one by default.
+
+    Cost: a pass where combinations are few beside the rows, otherwise a sort.
+    """
+    if math.prod(max(1, size) for size in sizes) >= 1 << 62:
+        found, at = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+        return [found[:, n] for n in range(len(sizes))], _sums(at.ravel(), counts, len(found))
+    folded = np.zeros(len(codes[0]), dtype=np.int64)
+    for part, size in zip(codes, sizes, strict=True):
+        folded *= size
+        folded += part
+    numbers, sums = count_numbers(folded, math.prod(sizes), counts)
+    return unfold(numbers, sizes), sums
+
+
+def count_numbers(folded: Ints, size: int, counts: Ints | None = None) -> tuple[Ints, Ints]:
+    """The distinct numbers below `size`, in order, and how many rows each has."""
+    if size <= max(FEW, 4 * len(folded)):
+        sums = _sums(folded, counts, size)
+        some = np.flatnonzero(sums)
+        return some, sums[some]
+    numbers, at = np.unique(folded, return_inverse=True)
+    return numbers, _sums(at, counts, len(numbers))
+
+
+def unfold(numbers: Ints, sizes: Sequence[int]) -> list[Ints]:
+    """The codes of which numbers were folded."""
+    out = []
+    for size in reversed(sizes):
+        numbers, code = np.divmod(numbers, max(1, size))
+        out.append(code)
+    return out[::-1]
+
+
+def _sums(at: Ints, counts: Ints | None, size: int) -> Ints:
+    if counts is None:
+        return np.bincount(at, minlength=size)
+    out = np.zeros(size, dtype=np.int64)
+    np.add.at(out, at, counts)
+    return out
+
+
+def combinations(
+    levels: Sequence[Sequence[BitMap]], bits: BitMap, before: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """The places of the postings of each combination that some positions have, and how many have it."""
+    for place, posting in enumerate(levels[0]):
+        if len(levels) > 1:
+            left = bits & posting
+            if left:
+                yield from combinations(levels[1:], left, (*before, place))
+        elif n := bits.intersection_cardinality(posting):
+            yield (*before, place), n
