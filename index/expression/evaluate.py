@@ -14,7 +14,18 @@ import pyarrow.compute as pc
 
 from tailbit.index.functions.table import KERNELS
 from tailbit.index.functions.tree import Call, Expression, Ref
-from tailbit.index.functions.vectors import Codes, Mask, Vector, first_of, is_set, nulls_of, repeated
+from tailbit.index.functions.vectors import (
+    ERRORS,
+    NOT_READ,
+    Codes,
+    Mask,
+    Vector,
+    code,
+    first_of,
+    is_set,
+    nulls_of,
+    repeated,
+)
 from tailbit.index.values.literals import Literal
 from tailbit.tables.schema import arrow_type
 
@@ -65,10 +76,11 @@ def _blanked(values: pa.Array, raised: Codes | None) -> Vector:
 
 
 def _tried(args: list[Vector], call: Call) -> Vector:
-    """TRY_CAST: NULL where the cast itself raises."""
+    """TRY_CAST: NULL where the cast itself raises; what is not read exactly is no NULL but stays open."""
     found = KERNELS["cast"](call, [args[0].values])
     values = _blanked(found.values, found.raised).values
-    return _blanked(values, args[0].raised)
+    unread = None if found.raised is None else code(NOT_READ, found.raised == ERRORS.index(NOT_READ))
+    return _blanked(values, first_of([args[0].raised, unread]))
 
 
 def _reached(raised: Codes | None, open_: Mask) -> Codes | None:

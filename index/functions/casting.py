@@ -15,6 +15,9 @@ import pyarrow.compute as pc
 from tailbit.index.functions.arithmetic import fitted, half_up
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
+    NOT_READ,
+    Ints,
+    Mask,
     Raised,
     Vector,
     array_of,
@@ -85,7 +88,7 @@ def _error(reason: str, from_: DataType, to: DataType) -> str:
     if to.name == "decimal" and "out of the range" in reason:
         return "NUMERIC_VALUE_OUT_OF_RANGE"
     if "not supported" in reason:
-        return "NOT_READ_EXACTLY"
+        return NOT_READ
     return "CAST_INVALID_INPUT" if from_.name == "string" else "CAST_OVERFLOW"
 
 
@@ -167,22 +170,29 @@ def _of_time(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vect
     offset = 0 if "timestamp" not in (from_.name, to.name) else fixed_offset(zone)
     if offset is None or from_.name == "date":
         return per_distinct([values], [from_], to, _one(from_, to, zone))
-    micros = numbers(values).astype(np.int64)
-    if from_.name == "timestamp":
-        micros = micros + offset
-    if to.name == "timestamp":
-        micros = micros - offset
-    null = nulls_of(values)
-    return Vector(array_of(micros // DAY_US if to.name == "date" else micros, null, to))
+    micros, null = numbers(values).astype(np.int64), nulls_of(values)
+    offset = offset if from_.name == "timestamp" else -offset
+    found, beyond = shifted(micros, offset)
+    kept = np.where(beyond, 0, found)
+    return Vector(
+        array_of(kept // DAY_US if to.name == "date" else kept, null, to), code(NOT_READ, beyond & ~null)
+    )
+
+
+def shifted(micros: Ints, offset: int) -> tuple[Ints, Mask]:
+    """Times moved by an offset, and those that are then beyond 64 bits."""
+    found = micros + np.int64(offset)
+    return found, (found < micros) if offset > 0 else (found > micros)
 
 
 def _times_as_text(values: pa.Array, zone: str) -> Vector:
     """Dates and times as Spark prints them: as many digits of a second as there are, none after the last."""
+    raised = None
     if pa.types.is_timestamp(values.type) and values.type.tz is not None:
         local = DataType("timestamp_ntz")
-        values = _of_time(values, DataType("timestamp"), local, zone).values
+        values, raised = _of_time(values, DataType("timestamp"), local, zone)
     texts = [None if t is None else _short(t) for t in date_texts(values)]
-    return Vector(pa.array(texts, pa.string()))
+    return Vector(pa.array(texts, pa.string()), raised)
 
 
 def _short(text: str) -> str:

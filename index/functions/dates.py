@@ -7,13 +7,16 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from tailbit.index.functions.casting import _of_time
+from tailbit.index.functions.casting import _of_time, shifted
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
+    NOT_READ,
+    Codes,
     Ints,
     Vector,
     array_of,
     code,
+    first_of,
     nulls_of,
     numbers,
 )
@@ -84,18 +87,20 @@ def last_day(call: Call, args: list[pa.Array]) -> Vector:
 _OF_TIME = {"hour": (3_600_000_000, 24), "minute": (60_000_000, 60), "second": (1_000_000, 60)}
 
 
-def local(values: pa.Array, type_: DataType, zone: str) -> Ints:
-    """Microseconds of local times."""
+def local(values: pa.Array, type_: DataType, zone: str) -> tuple[Ints, Codes | None]:
+    """Microseconds of local times, and the error at those that are beyond 64 bits."""
+    raised = None
     if type_.name == "timestamp":
-        values = _of_time(values, type_, _NTZ, zone).values
-    return numbers(values).astype(np.int64)
+        values, raised = _of_time(values, type_, _NTZ, zone)
+    return numbers(values).astype(np.int64), raised
 
 
 def of_time(call: Call, args: list[pa.Array]) -> Vector:
     """hour, minute and second of a time; the setting is the time zone."""
     unit, count = _OF_TIME[call.name]
-    found = local(args[0], call.args[0].type, str(call.setting[0])) // unit % count
-    return Vector(array_of(found.astype(np.int32), nulls_of(args[0]), call.type))
+    micros, raised = local(args[0], call.args[0].type, str(call.setting[0]))
+    found = micros // unit % count
+    return Vector(array_of(found.astype(np.int32), nulls_of(args[0]), call.type), raised)
 
 
 def moved(call: Call, args: list[pa.Array]) -> Vector:
@@ -137,14 +142,17 @@ def first_day(days: Ints, unit: str) -> Ints:
 def truncated(call: Call, args: list[pa.Array]) -> Vector:
     """date_trunc: the first moment of the unit that a time is in; settings are unit and time zone."""
     unit, zone = str(call.setting[0]), str(call.setting[1])
-    micros = local(args[0], call.args[0].type, zone)
+    micros, raised = local(args[0], call.args[0].type, zone)
+    null = nulls_of(args[0])
     if unit in _STEPS:
         found = micros - micros % _STEPS[unit]
     else:
         found = first_day(micros // DAY_US, unit) * DAY_US
+    beyond = found > micros  # what is cut is never later, unless it has left 64 bits
     if call.type.name == "timestamp":
-        found = found - (fixed_offset(zone) or 0)
-    return Vector(array_of(found, nulls_of(args[0]), call.type))
+        found, moved_beyond = shifted(found, -(fixed_offset(zone) or 0))
+        beyond = beyond | moved_beyond
+    return Vector(array_of(found, null, call.type), first_of([raised, code(NOT_READ, beyond & ~null)]))
 
 
 def truncated_date(call: Call, args: list[pa.Array]) -> Vector:
@@ -160,7 +168,7 @@ FORMATS = ("yyyy", "MM", "dd", "HH", "mm", "ss")
 def formatted(call: Call, args: list[pa.Array]) -> Vector:
     """date_format of the years 0 to 9999; settings are the parts of the format, and the zone last."""
     parts, zone = call.setting[:-1], str(call.setting[-1])
-    micros = local(args[0], call.args[0].type, zone)
+    micros, raised = local(args[0], call.args[0].type, zone)
     year, month, day = civil(micros // DAY_US)
     null = nulls_of(args[0])
     found = {"yyyy": year, "MM": month, "dd": day}
@@ -174,4 +182,6 @@ def formatted(call: Call, args: list[pa.Array]) -> Vector:
     text = np.full(len(null), "", dtype="U1")
     for column in columns:
         text = np.char.add(text, column)
-    return Vector(pa.array(text.tolist(), pa.string(), mask=null), code("NOT_READ_EXACTLY", outside))
+    return Vector(
+        pa.array(text.tolist(), pa.string(), mask=null), first_of([raised, code(NOT_READ, outside)])
+    )

@@ -18,6 +18,8 @@ Codes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
+NOT_READ = "NOT_READ_EXACTLY"
+
 ERRORS = (
     "",
     "DIVIDE_BY_ZERO",
@@ -28,7 +30,7 @@ ERRORS = (
     "CAST_OVERFLOW",
     "NUMERIC_VALUE_OUT_OF_RANGE",
     "DATETIME_OVERFLOW",
-    "NOT_READ_EXACTLY",
+    NOT_READ,
 )
 """Spark's error classes; the last one is none of them: a value for which Spark's result is not known."""
 

@@ -26,6 +26,11 @@ from tailbit.tables.time_zones import to_instant, to_local
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _FLOAT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,6})?)[dDfF]?", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
+_BLANK = "".join(map(chr, range(33)))
+"""What Java drops at both ends of the text of a fractional number; `trimmed` drops one character more."""
+_HEXADECIMAL = re.compile(r"[+-]?0[xX][0-9a-fA-F.]+[pP][+-]?\d+[dDfF]?", re.ASCII)
+_LONG_EXPONENT = re.compile(r"[+-]?[\d.]+[eE][+-]?\d{7,}[dDfF]?")
+_TIME_OF_DAY = re.compile(r"[+-]?(?:T\d|\d{1,2}:)", re.ASCII)
 _NAMED = {"nan": math.nan}
 _NAMED |= {f"{sign}{name}": math.inf for sign in ("", "+") for name in ("inf", "infinity")}
 _NAMED |= {f"-{name}": -math.inf for name in ("inf", "infinity")}
@@ -66,6 +71,16 @@ def _malformed(text: str, to: DataType) -> ValueError:
     return ValueError(f"{text!r} is not a {to} (CAST_INVALID_INPUT in Spark)")
 
 
+def _unread(text: str, to: DataType) -> ValueError:
+    """A text that Spark may read, and that is not read here: it must not pass for malformed."""
+    return ValueError(f"{text!r} as a {to} is not supported")
+
+
+def _has_other_digits(text: str) -> bool:
+    """Whether a text has digits of other scripts, which Java reads in decimals."""
+    return any(char.isdecimal() and not char.isascii() for char in text)
+
+
 def _to_whole(literal: Literal, to: DataType, zone: str) -> Value:
     text = _text(literal)
     if text is not None:
@@ -101,11 +116,15 @@ def _to_double(literal: Literal, to: DataType, zone: str) -> Value:
 
 
 def _parsed_float(text: str, to: DataType) -> float:
-    clean = trimmed(text)
+    clean = text.strip(_BLANK)
     if clean.lower() in _NAMED:
         return _NAMED[clean.lower()]
+    if clean in ("+NaN", "-NaN"):
+        return math.nan
     found = _FLOAT.fullmatch(clean)
     if found is None:
+        if _HEXADECIMAL.fullmatch(clean) or _LONG_EXPONENT.fullmatch(clean):
+            raise _unread(text, to)
         raise _malformed(text, to)
     return _rounded(Fraction(found.group(1)), to) + 0.0
 
@@ -122,8 +141,10 @@ def _rounded(exact: Fraction, to: DataType) -> float:
 def _to_decimal(literal: Literal, to: DataType, zone: str) -> Value:
     text = _text(literal)
     if text is not None:
-        clean = trimmed(text)
+        clean = text.strip(_BLANK)
         if not _DECIMAL.fullmatch(clean):
+            if _LONG_EXPONENT.fullmatch(clean) or _has_other_digits(clean):
+                raise _unread(text, to)
             raise _malformed(text, to)
         exact = Fraction(clean)
     elif literal.type.name in _FRACTIONAL:
@@ -197,12 +218,22 @@ def _to_date(literal: Literal, to: DataType, zone: str) -> Value:
 def _to_timestamp(literal: Literal, to: DataType, zone: str) -> Value:
     text, value = _text(literal), literal.value
     if text is not None:
+        if _TIME_OF_DAY.match(trimmed(text)):  # which Spark reads as a time of the current day
+            raise _unread(text, to)
         return _parsed(lambda t: parse_timestamp(t, zone), text, to)
     if literal.type.name == "date" and isinstance(value, int):
-        return start_of_day(value, zone)
+        return _within(start_of_day(value, zone), to)
     if literal.type.name == "timestamp_ntz" and isinstance(value, int):
-        return to_instant(value, zone)
+        return _within(to_instant(value, zone), to)
     raise _refused(literal, to)
+
+
+def _within(micros: int, to: DataType) -> int:
+    """A time, if 64 bits hold it."""
+    low, high = WHOLE["long"]
+    if not low <= micros <= high:
+        raise ValueError(f"{micros} microseconds as a {to} is not supported")
+    return micros
 
 
 def _to_timestamp_ntz(literal: Literal, to: DataType, zone: str) -> Value:
@@ -210,9 +241,9 @@ def _to_timestamp_ntz(literal: Literal, to: DataType, zone: str) -> Value:
     if text is not None:
         return _parsed(lambda t: parse_timestamp(t, None), text, to)
     if literal.type.name == "date" and isinstance(value, int):
-        return value * DAY_US
+        return _within(value * DAY_US, to)
     if literal.type.name == "timestamp" and isinstance(value, int):
-        return to_local(value, zone)
+        return _within(to_local(value, zone), to)
     raise _refused(literal, to)
 
 
