@@ -31,6 +31,7 @@ class Condition:
 
     def __init__(self, sql: str) -> None:
         self.sql = text("sql", sql)
+        self._operand = f"({sql})"
 
     def __str__(self) -> str:
         return self.sql
@@ -72,7 +73,7 @@ class Condition:
         return _joined(other, "OR", self)
 
     def __invert__(self) -> Condition:
-        return Condition(f"(NOT {self.sql})")
+        return _whole(f"(NOT {self._operand})")
 
     def __add__(self, other: Any) -> Condition:
         return self._with("+", other)
@@ -105,7 +106,7 @@ class Condition:
         return _joined(other, "%", self)
 
     def __neg__(self) -> Condition:
-        return Condition(f"(- {self.sql})")
+        return _whole(f"(- {self._operand})")
 
     def _with(self, sign: str, other: Any) -> Condition:
         return _joined(self, sign, other)
@@ -119,11 +120,11 @@ class Condition:
         if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], (str, bytes)):
             values = tuple(values[0])
         listed = ", ".join(sql_of(value) for value in values)
-        return Condition(f"({self.sql} IN ({listed}))" if listed else "FALSE")
+        return _whole(f"({self._operand} IN ({listed}))" if listed else "FALSE")
 
     def between(self, low: Any, high: Any) -> Condition:
         """BETWEEN two bounds, which belong to it."""
-        return Condition(f"({self.sql} BETWEEN {sql_of(low)} AND {sql_of(high)})")
+        return _whole(f"({self._operand} BETWEEN {sql_of(low)} AND {sql_of(high)})")
 
     def like(self, pattern: str, escape: str | None = None) -> Condition:
         """LIKE a pattern of `%` and `_`."""
@@ -135,11 +136,11 @@ class Condition:
 
     def _like(self, word: str, pattern: str, escape: str | None) -> Condition:
         end = "" if escape is None else f" ESCAPE {sql_of(text('escape', escape))}"
-        return Condition(f"({self.sql} {word} {sql_of(text('pattern', pattern))}{end})")
+        return _whole(f"({self._operand} {word} {sql_of(text('pattern', pattern))}{end})")
 
     def rlike(self, pattern: str) -> Condition:
         """Whether a regular expression is found."""
-        return Condition(f"({self.sql} RLIKE {sql_of(text('pattern', pattern))})")
+        return _whole(f"({self._operand} RLIKE {sql_of(text('pattern', pattern))})")
 
     def startswith(self, part: Any) -> Condition:
         """Whether a text begins with another."""
@@ -155,27 +156,34 @@ class Condition:
 
     def is_null(self) -> Condition:
         """IS NULL."""
-        return Condition(f"({self.sql} IS NULL)")
+        return _whole(f"({self._operand} IS NULL)")
 
     def is_not_null(self) -> Condition:
         """IS NOT NULL."""
-        return Condition(f"({self.sql} IS NOT NULL)")
+        return _whole(f"({self._operand} IS NOT NULL)")
 
     def is_true(self) -> Condition:
         """IS TRUE: FALSE where the condition is NULL."""
-        return Condition(f"({self.sql} IS TRUE)")
+        return _whole(f"({self._operand} IS TRUE)")
 
     def is_false(self) -> Condition:
         """IS FALSE: FALSE where the condition is NULL."""
-        return Condition(f"({self.sql} IS FALSE)")
+        return _whole(f"({self._operand} IS FALSE)")
 
     def cast(self, to: str) -> Condition:
         """The value as another type, such as "int"; what does not fit raises."""
-        return Condition(f"CAST({self.sql} AS {text('to', to)})")
+        return _whole(f"CAST({self._operand} AS {text('to', to)})")
 
     def try_cast(self, to: str) -> Condition:
         """The value as another type; NULL where it does not fit."""
-        return Condition(f"TRY_CAST({self.sql} AS {text('to', to)})")
+        return _whole(f"TRY_CAST({self._operand} AS {text('to', to)})")
+
+
+def _whole(sql: str) -> Condition:
+    """A condition whose text is one operand as it stands, without parentheses around it."""
+    made = Condition(sql)
+    made._operand = sql
+    return made
 
 
 def col(name: str) -> Condition:
@@ -185,7 +193,7 @@ def col(name: str) -> Condition:
     "(`address`.`city` = 'Oslo')"
     """
     parts = name_parts(text("name", name))
-    return Condition(".".join("`" + part.replace("`", "``") + "`" for part in parts))
+    return _whole(".".join("`" + part.replace("`", "``") + "`" for part in parts))
 
 
 def call(function: str, *args: Any) -> Condition:
@@ -198,11 +206,11 @@ def call(function: str, *args: Any) -> Condition:
         raise UsageError(
             reason=f"{function!r} is not the name of a function", hint="Give a name such as upper."
         )
-    return Condition(f"{function}({', '.join(sql_of(arg) for arg in args)})")
+    return _whole(f"{function}({', '.join(sql_of(arg) for arg in args)})")
 
 
 def _joined(left: Any, sign: str, right: Any) -> Condition:
-    return Condition(f"({sql_of(left)} {sign} {sql_of(right)})")
+    return _whole(f"({sql_of(left)} {sign} {sql_of(right)})")
 
 
 def sql_of(value: Any) -> str:
@@ -215,7 +223,7 @@ def sql_of(value: Any) -> str:
     ("'it\\'s'", '1.5D', "X'61'", 'NULL')
     """
     if isinstance(value, Condition):
-        return value.sql
+        return value._operand
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         value = value.item()
     if value is None:
@@ -240,7 +248,11 @@ def _float(value: float) -> str:
 def _time(value: datetime.datetime) -> str:
     if value.tzinfo is None:
         return f"TIMESTAMP_NTZ'{value.isoformat(sep=' ')}'"
-    return f"TIMESTAMP'{value.astimezone(datetime.timezone.utc).replace(tzinfo=None).isoformat(sep=' ')}Z'"
+    try:
+        instant = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    except OverflowError as wrong:
+        raise wrong_type("value", value, "a datetime in the years 1 to 9999 of UTC") from wrong
+    return f"TIMESTAMP'{instant.isoformat(sep=' ')}Z'"
 
 
 def _decimal(value: Decimal) -> str:
@@ -251,7 +263,7 @@ def _decimal(value: Decimal) -> str:
 
 _CONSTANTS: tuple[tuple[type, Any], ...] = (
     (bool, lambda value: str(value).upper()),
-    (int, str),
+    (int, lambda value: str(int(value))),
     (float, _float),
     (Decimal, _decimal),
     (str, _text),

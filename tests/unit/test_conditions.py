@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import enum
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +17,10 @@ from tailbit.errors import UsageError
 from tailbit.index.sql.bind import bind
 
 UTC = datetime.timezone.utc
+
+
+class _Grade(int, enum.Enum):
+    GOOD = 3
 
 
 @pytest.mark.parametrize(
@@ -53,11 +58,22 @@ UTC = datetime.timezone.utc
          "nt = TIMESTAMP_NTZ'2020-01-02 03:04:05.000006'"),
         (col("i") == np.int64(7), "i = 7"),
         (col("i") > -5, "i > -5"),
+        (Condition("i = 1 OR l = 2") & (col("b") == 3), "(i = 1 OR l = 2) AND b = 3"),
+        (~Condition("i = 1 OR l = 2"), "NOT (i = 1 OR l = 2)"),
+        (Condition("i + 1") * 2 == 4, "(i + 1) * 2 = 4"),
+        (col("i") == _Grade.GOOD, "i = 3"),
     ],
 )  # fmt: skip
 def test_a_condition_built_in_python_is_the_one_that_is_written(built: Condition, written: str) -> None:
     found, expected = bind(built.sql, schema()), bind(written, schema())
     assert found == expected or str(found) == str(expected)
+
+
+def test_a_time_that_utc_has_no_year_for_is_refused() -> None:
+    east = datetime.timezone(datetime.timedelta(hours=5))
+    with pytest.raises(UsageError) as refused:
+        sql_of(datetime.datetime(1, 1, 1, tzinfo=east))
+    assert "years 1 to 9999" in str(refused.value.hint)
 
 
 def test_a_column_is_found_by_a_name_with_blanks_dots_and_backticks() -> None:
