@@ -113,7 +113,10 @@ class ExpressionReader:
         called = function_of(e)
         if called is None:
             self.operands.unknown(e)
-        return function(self.builder, called[1].lower(), [self._arg(arg) for arg in e.expressions])
+        name, args = called[1].lower(), [self._arg(arg) for arg in e.expressions]
+        if name == "nullif" and len(args) == 2:
+            self._check_padding(args[0], args[1], e)
+        return function(self.builder, name, args)
 
     def _arithmetic(self, e: Tree) -> Expression:
         op = _ARITHMETIC[type(e).__name__]

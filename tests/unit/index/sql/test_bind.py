@@ -88,6 +88,7 @@ def leaf(text: str) -> Leaf:
         ("s RLIKE 'a++'", "++ in the pattern"),
         ("s RLIKE '\\\\bword'", "\\b in the pattern"),
         ("s RLIKE '(a)\\\\1'", "\\1 in the pattern"),
+        ("nullif(fixed, 'a') IS NULL", "CHAR column fixed compared within an expression is not read"),
         ("flag + 1 = 2", "+ of boolean and integer is not read at character 1"),
         ("date - date = 2", "date - date is not read"),
         ("p * p * p * p = 2", "has more than 38 digits"),
