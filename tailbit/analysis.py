@@ -164,6 +164,7 @@ class Analysis:
         """Matching rows in bins of a column: between rising edges, or in a number of bins of one width.
 
         A bin holds its lower edge; the last holds both. NULL, NaN and what lies beyond the edges are in none.
+        Edges between numbers that doubles cannot tell apart are decimals.
 
         Raises:
             UsageError: edges that do not rise or cannot be compared with the values; too many bins, or none.

@@ -7,6 +7,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +24,11 @@ from tailbit.tables.time_zones import first_instant, fixed_offset, to_instant, t
 Ints = npt.NDArray[np.int64]
 
 MOST_BINS = 100_000
+
+_ULPS_A_BIN = 1000
+"""Edges are doubles where a bin is wider than so many steps from a double to the next one."""
+_EXACT = Context(prec=50)
+"""More digits than tell any two edges apart."""
 
 _DAY = 86_400_000_000
 _UNITS = {"year": "Y", "month": "M", "day": "D", "hour": "h", "minute": "m", "second": "s"}
@@ -92,14 +98,23 @@ def _even(found: KeyCounts, values: list[Any], bins: int) -> list[Any]:
         return []
     low, high = min(finite), max(finite)
     if low == high:
-        return [low, low + 1]
-    inner = [_between(low, high, Fraction(n, bins)) for n in range(1, bins)]
-    return [low, *inner, high]
+        return [low, _above(low)]
+    width = (Fraction(high) - Fraction(low)) / bins
+    fine = width > _ULPS_A_BIN * Fraction(math.ulp(float(max(abs(low), abs(high)))))
+    inner = (Fraction(low) + width * n for n in range(1, bins))
+    return [low, *(float(edge) if fine else _in_digits(edge) for edge in inner), high]
 
 
-def _between(low: Any, high: Any, share: Fraction) -> Any:
-    """A number between two others, as a float; of two floats, too."""
-    return float(Fraction(low) + (Fraction(high) - Fraction(low)) * share)
+def _above(value: Any) -> Any:
+    """A number above another: greater by one, where its type can tell them apart."""
+    if isinstance(value, float):
+        return max(value + 1, math.nextafter(value, math.inf))
+    return _EXACT.add(value, 1) if isinstance(value, Decimal) else value + 1
+
+
+def _in_digits(edge: Fraction) -> Decimal:
+    """An edge between numbers that are too near to each other for doubles."""
+    return _EXACT.divide(Decimal(edge.numerator), Decimal(edge.denominator))
 
 
 def by_part(found: KeyCounts, part: str, zone: str) -> dict[Any, int]:
