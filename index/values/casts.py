@@ -30,6 +30,8 @@ _BLANK = "".join(map(chr, range(33)))
 """What Java drops at both ends of the text of a fractional number; `trimmed` drops one character more."""
 _HEXADECIMAL = re.compile(r"[+-]?0[xX][0-9a-fA-F.]+[pP][+-]?\d+[dDfF]?", re.ASCII)
 _LONG_EXPONENT = re.compile(r"[+-]?[\d.]+[eE][+-]?\d{7,}[dDfF]?")
+_LONGEST = 4000
+"""Characters of a number that are read; Python reads no more than 4300 digits at once."""
 _TIME_OF_DAY = re.compile(r"[+-]?(?:T\d|\d{1,2}:)", re.ASCII)
 _NAMED = {"nan": math.nan}
 _NAMED |= {f"{sign}{name}": math.inf for sign in ("", "+") for name in ("inf", "infinity")}
@@ -73,7 +75,7 @@ def _malformed(text: str, to: DataType) -> ValueError:
 
 def _unread(text: str, to: DataType) -> ValueError:
     """A text that Spark may read, and that is not read here: it must not pass for malformed."""
-    return ValueError(f"{text!r} as a {to} is not supported")
+    return ValueError(f"{text[:80]!r} as a {to} is not supported")
 
 
 def _has_other_digits(text: str) -> bool:
@@ -126,6 +128,8 @@ def _parsed_float(text: str, to: DataType) -> float:
         if _HEXADECIMAL.fullmatch(clean) or _LONG_EXPONENT.fullmatch(clean):
             raise _unread(text, to)
         raise _malformed(text, to)
+    if len(clean) > _LONGEST:
+        raise _unread(text, to)
     return _rounded(Fraction(found.group(1)), to) + 0.0
 
 
@@ -146,6 +150,8 @@ def _to_decimal(literal: Literal, to: DataType, zone: str) -> Value:
             if _LONG_EXPONENT.fullmatch(clean) or _has_other_digits(clean):
                 raise _unread(text, to)
             raise _malformed(text, to)
+        if len(clean) > _LONGEST:
+            raise _unread(text, to)
         exact = Fraction(clean)
     elif literal.type.name in _FRACTIONAL:
         exact = _as_printed(literal, to)

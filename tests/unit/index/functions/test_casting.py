@@ -25,6 +25,8 @@ def texts(*values: str) -> pa.Table:
         ("1e0000001", "DOUBLE"),
         ("1e-9999999", "FLOAT"),
         ("1e-9999999", "DECIMAL(5,0)"),
+        ("0." + "1" * 5000, "DOUBLE"),
+        ("0." + "1" * 5000, "DECIMAL(5,1)"),
         ("\u0661\u0662", "DECIMAL(5,0)"),
         ("12:34", "TIMESTAMP"),
         ("T12:34:56", "TIMESTAMP"),
