@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -35,8 +36,12 @@ class CommitLog(Protocol):
         """Write a log checkpoint and delete the commits before it that are older than the retention."""
 
 
+_DECODED = re.compile("%[0-9A-Fa-f]{2}")
+"""What delta-rs takes for an encoded byte in a path, however the path is given: it reads another folder."""
+
+
 def commit_log(storage: Storage, path: str, schema: pa.Schema) -> CommitLog:
     """What commits to the index in a store; `path` is what errors call it."""
-    if storage.uri is None:
+    if storage.uri is None or _DECODED.search(storage.uri):
         return StoredLog(storage, path, schema)
     return LogWriter(storage, path, schema)
