@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -67,6 +67,14 @@ class Schema:
             among = found.type.fields if found.type.name == "struct" else ()
         assert found is not None
         return found
+
+    def resolve_all(self, names: Iterable[str]) -> list[Column]:
+        """The columns of some names, each once, in the order of first mention.
+
+        Raises:
+            UnknownColumnError: no such column; names the nearest.
+        """
+        return list({column.id: column for column in map(self.resolve, names)}.values())
 
     def _unknown(self, name: str) -> UnknownColumnError:
         labels = [c.label for c in self.leaves()]

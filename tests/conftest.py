@@ -91,3 +91,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def table_path(tmp_path: Path) -> str:
     """The path of a table that does not exist yet."""
     return str(tmp_path / "table")
+
+
+@pytest.fixture(scope="session")
+def feature_table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A table of every type and feature, with an index; nobody changes it."""
+    from support.every_feature import every_feature
+
+    path = str(tmp_path_factory.mktemp("a folder ä+#") / "table")
+    every_feature(path)
+    return path

@@ -19,6 +19,7 @@ from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
+from tailbit.index.roaring.containers import BLOCK
 from tailbit.tables.model import Column
 
 
@@ -52,11 +53,6 @@ class Choice:
     rows: int
     way: Way
     estimates: dict[Way, float]
-
-    @property
-    def estimate(self) -> float:
-        """What the chosen way was estimated to take, in ms."""
-        return self.estimates[self.way]
 
 
 def choose(
@@ -124,7 +120,7 @@ def _few_combinations(
     if combinations > MOST_COMBINATIONS:
         return {}
     cold = sum(intersecting(segments[0], column, 0, 1.0) for column, segments in serving.items())
-    blocks = 1 + min(len(bits), space.extent // (1 << 16))
+    blocks = 1 + min(len(bits), space.extent // BLOCK)
     return {Way.INTERSECTIONS: cold + _DENSE * combinations * blocks}
 
 

@@ -44,6 +44,7 @@ from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
+from tailbit.tables.positions import positions_in
 
 Ints = npt.NDArray[np.int64]
 
@@ -250,7 +251,7 @@ def _by_codes(
     segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
 ) -> list[Ints]:
     """Counts by stored key, looked up row by row in vectors."""
-    positions: Positions = np.frombuffer(bits.to_array(), dtype=np.uint32)
+    positions: Positions = positions_in(bits)
     return [codes_of(segment, column.id).counts(positions)[1:] for segment in segments]
 
 

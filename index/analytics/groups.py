@@ -38,6 +38,7 @@ from tailbit.index.model import key_type_of_column
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
+from tailbit.tables.positions import bitmap_of, positions_in
 
 Ints = npt.NDArray[np.int64]
 
@@ -231,12 +232,12 @@ def _looked_up(
     if size >= 1 << 62:
         return None, bits
     sums, folds = np.zeros(size if size <= FEW else 0, dtype=np.int64), []
-    positions: Positions = np.frombuffer(bits.to_array(), dtype=np.uint32)
+    positions: Positions = positions_in(bits)
     for start in range(0, len(positions), _CHUNK):
         chunk = positions[start : start + _CHUNK]
         folded, keep = _chunk(columns, shorts, sizes, chunk)
         if keep is not None:
-            short |= BitMap(chunk[~keep & (folded > 0)])
+            short |= bitmap_of(chunk[~keep & (folded > 0)])
             folded = folded[keep]
         if size <= FEW:
             sums += np.bincount(folded, minlength=size)

@@ -32,6 +32,7 @@ from tailbit.index.query.coverage import Coverage, hidden_ids
 from tailbit.index.query.scan import scan
 from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column
+from tailbit.tables.positions import positions_in
 from tailbit.tables.snapshot import Snapshot
 
 Ints = npt.NDArray[np.int64]
@@ -116,7 +117,7 @@ class _Difference:
             if self.partly[number]:
                 gone = self._hidden_there(number)
                 if gone:
-                    yield slice_, np.frombuffer(gone.to_array(), dtype=np.uint32).astype(np.uint64)
+                    yield slice_, positions_in(gone).astype(np.uint64)
             elif self.whole[number]:
                 found = scan(selection.storage, slice_, Constant(True), self.mine.hidden_of(number))
                 if len(found):

@@ -17,6 +17,7 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.kinds.bitmap_index.codes import held_codes
 from tailbit.index.kinds.bitmap_index.row_group import KeyRange
 from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK
 from tailbit.tables.cache import Cache
 
 _READ_BYTE, _DECODED, _DECODED_KEY = 4.5e-6, 3e-4, 1e-3
@@ -34,8 +35,8 @@ _CODED_ROW, _CODED_CONTAINER, _CODED_BIT = 2e-5, 2.5e-4, 1e-6
 _FILE, _VALUE, _ROW, _GROUP = 0.6, 9e-6, 1.5e-4, 20_000
 """Opening a data file; decoding a value; taking a row; values that one wanted row makes us decode."""
 
-_BLOCK, _ARRAY_LIMIT, _GALLOP = 1 << 16, 4096, 64
-"""Positions of a container; most of an array; where intersecting gallops through the larger one."""
+_GALLOP = 64
+"""How many times larger one container must be for intersecting to gallop through it."""
 
 _PATIENCE = 2
 
@@ -63,7 +64,7 @@ class _Shape(NamedTuple):
     def of(cls, segment: Segment, column: str) -> _Shape:
         """By rows and bytes, as if the keys were spread evenly; fewer containers where the bytes are few."""
         keys, size = segment.weight(column)
-        per_key = max(1.0, min(segment.rows / _BLOCK, segment.rows / max(1, keys)))
+        per_key = max(1.0, min(segment.rows / BLOCK, segment.rows / max(1, keys)))
         containers = max(1.0, min(keys * per_key, size / 10))
         return cls(keys, size, containers, segment.rows / containers)
 
@@ -76,8 +77,8 @@ class _Shape(NamedTuple):
 def intersecting(segment: Segment, column: str, rows: int, share: float) -> float:
     """A share of a column's postings, each intersected with so many rows."""
     shape = _Shape.of(segment, column)
-    wanted = rows / max(1.0, segment.rows / _BLOCK)
-    each = _PAIR + _STEP * _steps(wanted, min(shape.positions, _BLOCK))
+    wanted = rows / max(1.0, segment.rows / BLOCK)
+    each = _PAIR + _STEP * _steps(wanted, min(shape.positions, BLOCK))
     cold = 0.0 if segment.is_held(column) else shape.reading
     return share * (each * shape.containers + cold)
 
@@ -85,8 +86,8 @@ def intersecting(segment: Segment, column: str, rows: int, share: float) -> floa
 def _steps(some: float, others: float) -> float:
     """Steps that it takes to intersect two containers of so many positions."""
     few, many = sorted((some, others))
-    if many > _ARRAY_LIMIT:
-        return min(few, _ARRAY_LIMIT / 4)
+    if many > ARRAY_LIMIT:
+        return min(few, ARRAY_LIMIT / 4)
     return few * math.log2(many + 2) if few * _GALLOP < many else few + many
 
 
@@ -109,8 +110,8 @@ def making(segment: Segment, column: str) -> float:
     if held_codes(segment, column) is not None:
         return 0.0
     shape = _Shape.of(segment, column)
-    if shape.positions > _ARRAY_LIMIT:
-        return _READ_BYTE * shape.size + _CODED_BIT * shape.containers * _BLOCK
+    if shape.positions > ARRAY_LIMIT:
+        return _READ_BYTE * shape.size + _CODED_BIT * shape.containers * BLOCK
     return _READ_BYTE * shape.size + _CODED_ROW * segment.rows + _CODED_CONTAINER * shape.containers
 
 

@@ -22,6 +22,7 @@ from tailbit.index.kinds.bitmap_index.row_group import KeyRange
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Leaf, Node, key_ranges
 from tailbit.tables.cache import Cache
+from tailbit.tables.positions import positions_in
 
 MANY_KEYS = 256
 """From this many keys on, it is asked whether there is a better way than to unite their postings."""
@@ -76,9 +77,8 @@ def counted_whole(node: Node, space: SpaceView) -> int | None:
         return None
     total = present = 0
     for segment in segments:
-        ranges = key_ranges(node.true, key_type_of(node.column.type), segment.columns[column])
-        spans = _many(segment, column, ranges.sure)
-        if spans is None or (ranges.maybe and segment.select(column, ranges.maybe)[0]):
+        spans = _exactly(node, segment)
+        if spans is None:
             return None
         keys, cardinality = segment.keys(column)
         null = int(cardinality[0]) if len(keys) and not keys[0].is_valid else 0
@@ -119,7 +119,7 @@ class CodeFilter:
                 total += codes.within(spans).intersection_cardinality(rows)
                 continue
             if positions is None:
-                positions = np.frombuffer(rows.to_array(), dtype=np.uint32)
+                positions = positions_in(rows)
             total += codes.count_within(spans, positions)
         return total
 
@@ -137,14 +137,23 @@ def filter_of(node: Node, space: SpaceView) -> CodeFilter | None:
     if not segments or _are_points(node) or space.unposted(column) is not None:
         return None
     for segment in segments:
-        ranges = key_ranges(node.true, key_type_of(node.column.type), segment.columns[column])
-        spans = _many(segment, column, ranges.sure)
-        if spans is None or (ranges.maybe and segment.select(column, ranges.maybe)[0]):
+        spans = _exactly(node, segment)
+        if spans is None:
             return None
         if held_codes(segment, column) is None and not _is_due(segment, column, spans):
             return None
         parts.append((segment, spans))
     return CodeFilter(parts, column)
+
+
+def _exactly(leaf: Leaf, segment: Segment) -> list[Span] | None:
+    """Spans of the many keys that make a leaf TRUE; None where they are few, or short keys leave it open."""
+    column = leaf.column.id
+    ranges = key_ranges(leaf.true, key_type_of(leaf.column.type), segment.columns[column])
+    spans = _many(segment, column, ranges.sure)
+    if spans is None or (ranges.maybe and segment.select(column, ranges.maybe)[0]):
+        return None
+    return spans
 
 
 def _are_points(leaf: Leaf) -> bool:

@@ -35,6 +35,7 @@ from tailbit.once import once
 from tailbit.tables.cache import Cache
 from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Column
+from tailbit.tables.positions import positions_in
 
 FileNumbers = npt.NDArray[np.int64]
 """Row numbers of files in `snapshot.files`."""
@@ -210,7 +211,7 @@ class SpaceView:
         """Split positions of the row space into (row number in snapshot.files, positions in the file)."""
         if not bits:
             return []
-        at = np.frombuffer(bits.to_array(), dtype=np.uint32).astype(np.int64)
+        at = positions_in(bits).astype(np.int64)
         owner = np.searchsorted(self.bases, at, side="right") - 1
         starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
         ends = np.r_[starts[1:], len(at)]

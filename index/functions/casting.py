@@ -70,7 +70,7 @@ def cast(call: Call, args: list[pa.Array]) -> Vector:
     if from_.name in _TIMES and to.name == "string":
         return _times_as_text(values, str(call.setting[0]))
     if from_.name in _TIMES:
-        return _of_time(values, from_, to, str(call.setting[0]))
+        return cast_time(values, from_, to, str(call.setting[0]))
     return per_distinct([values], [from_], to, _one(from_, to, str(call.setting[0])))
 
 
@@ -165,7 +165,7 @@ def _plain(value: int, scale: int) -> str:
     return f"-{text}" if value < 0 else text
 
 
-def _of_time(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vector:
+def cast_time(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vector:
     """Dates and times among themselves; only what depends on changing clocks is done value by value."""
     offset = 0 if "timestamp" not in (from_.name, to.name) else fixed_offset(zone)
     if offset is None or from_.name == "date":
@@ -190,7 +190,7 @@ def _times_as_text(values: pa.Array, zone: str) -> Vector:
     raised = None
     if pa.types.is_timestamp(values.type) and values.type.tz is not None:
         local = DataType("timestamp_ntz")
-        values, raised = _of_time(values, DataType("timestamp"), local, zone)
+        values, raised = cast_time(values, DataType("timestamp"), local, zone)
     texts = [None if t is None else _short(t) for t in date_texts(values)]
     return Vector(pa.array(texts, pa.string()), raised)
 

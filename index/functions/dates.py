@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from tailbit.index.functions.casting import _of_time, shifted
+from tailbit.index.functions.casting import cast_time, shifted
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
     NOT_READ,
@@ -91,7 +91,7 @@ def local(values: pa.Array, type_: DataType, zone: str) -> tuple[Ints, Codes | N
     """Microseconds of local times, and the error at those that are beyond 64 bits."""
     raised = None
     if type_.name == "timestamp":
-        values, raised = _of_time(values, type_, _NTZ, zone)
+        values, raised = cast_time(values, type_, _NTZ, zone)
     return numbers(values).astype(np.int64), raised
 
 

@@ -51,11 +51,10 @@ def _create(path: str, columns: tuple[IndexedColumn, ...]) -> MetadataTable:
 
 
 def _indexed(table: Table, columns: Sequence[str]) -> tuple[IndexedColumn, ...]:
-    schema = table.snapshot().schema
-    found = {column.id: column for column in map(schema.resolve, columns)}
+    found = table.snapshot().schema.resolve_all(columns)
     if not found:
         raise UsageError(reason="no columns are given", hint="Give --columns a,b,c.")
-    return tuple(map(IndexedColumn.of, found.values()))
+    return tuple(map(IndexedColumn.of, found))
 
 
 def _check_columns(path: str, remembered: Sequence[IndexedColumn], asked: Sequence[IndexedColumn]) -> None:

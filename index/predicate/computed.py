@@ -9,7 +9,7 @@ the row raises it.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,6 @@ import pyarrow as pa
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.functions.tree import Expression, columns_in, key_of
 from tailbit.index.functions.vectors import ERRORS, Vector, is_set, nulls_of
-from tailbit.index.model import key_type_of_column
 from tailbit.tables.model import Column
 
 Mask = npt.NDArray[np.bool_]
@@ -121,13 +120,3 @@ def error_of(node: Computed, columns: Mapping[str, pa.Array]) -> str | None:
     """The error class that a condition raises for a row; None where it does not raise."""
     found = evaluate(node.expression, {name: _plain(values) for name, values in columns.items()}, 1)
     return None if found.raised is None or not found.raised[0] else ERRORS[int(found.raised[0])]
-
-
-def check_columns(columns: Sequence[Column]) -> None:
-    """Make sure that expressions can be evaluated over some columns.
-
-    Raises:
-        ColumnTypeError: a column of a type without comparable values.
-    """
-    for column in columns:
-        key_type_of_column(column, reason="it can only be asked for IS [NOT] NULL")

@@ -15,7 +15,7 @@ def candidates(selection: Selection) -> list[FileSlice]:
     Every file with a matching row is among them. Cost: the postings of the keys touched, and the statistics
     of the files that the index does not cover.
     """
-    files, numbers = selection.snapshot.files, list(selection._to_scan)
+    files, numbers = selection.snapshot.files, list(selection.to_scan)
     uncovered = [files[number] for number in numbers]
     truths = FileTruths(selection.node, uncovered)
     found = [number for number, can in zip(numbers, truths.can_match, strict=True) if can]

@@ -58,7 +58,7 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
         files |= _covered_files(selection, space, matching, rechecked)
     reason = reason_of_scan(selection)
     hits = {hit.slice_.path: hit for hit in selection.read_hits if hit.slice_.path not in files}
-    for number in selection._to_scan:
+    for number in selection.to_scan:
         path = selection.snapshot.files.paths[number].as_py()
         files[path] = _uncovered_file(selection, hits[path], reason(number))
     touched = _segments(selection)

@@ -32,9 +32,8 @@ def stream(
     for name, number in (("limit", limit), ("offset", offset)):
         if number is not None and number < 0:
             raise UsageError(reason=f"{name} {number} is below zero", hint=f"Give a {name} of 0 or more.")
-    wanted = list(selection.schema.columns)
-    if columns is not None:
-        wanted = list({c.id: c for c in map(selection.schema.resolve, columns)}.values())
+    all_columns = list(selection.schema.columns)
+    wanted = all_columns if columns is None else selection.schema.resolve_all(columns)
     if not wanted and columns is None:
         hint = "Ask for the count or the positions, or for a version that has columns."
         raise UsageError(reason=f"the table has no columns at version {selection.version}", hint=hint)

@@ -113,7 +113,7 @@ class Selection:
         return "bounds" in self.__dict__
 
     @once
-    def _to_scan(self) -> list[int]:
+    def to_scan(self) -> list[int]:
         """Row numbers (in the snapshot) of the files that no bitmap serves."""
         served = {id(space) for space, _ in self.bounds}
         lost = [s.files for s in self.coverage.spaces if id(s) not in served]
@@ -123,7 +123,7 @@ class Selection:
     def read_hits(self) -> Sequence[FileHits]:
         """Hits that had to be found by reading data: rechecked rows and uncovered files."""
         hits = [h for space, bounds in self.bounds if not bounds.exact for h in self._recheck(space, bounds)]
-        numbers = self._to_scan
+        numbers = self.to_scan
         truths = FileTruths(self.node, [self.snapshot.files[number] for number in numbers])
         hits += [self._scanned(number, truths, order) for order, number in enumerate(numbers)]
         return tuple(hits)

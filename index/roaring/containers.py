@@ -44,7 +44,7 @@ BLOCK = 1 << 16
 FEW_CODES = 16
 """Up to this many codes, comparing a block with each code beats sorting it: most containers are bitsets."""
 
-_ARRAY_LIMIT = 4096
+ARRAY_LIMIT = 4096
 _BITSET_WORDS = BLOCK // 16
 
 Array = npt.NDArray[Any]
@@ -145,7 +145,7 @@ def _forms(counts: Longs, runs: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
 
 def _bitsets(counts: Longs, as_runs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Which containers are bitsets: by cardinality, as every reader of the format decides."""
-    return (counts > _ARRAY_LIMIT) & ~as_runs
+    return (counts > ARRAY_LIMIT) & ~as_runs
 
 
 def _listed(positions: Longs, run: bool) -> npt.NDArray[np.uint16]:

@@ -18,20 +18,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.index.roaring.containers import BLOCK, ranges
+from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK, ranges
+from tailbit.index.roaring.serialize import COOKIE, COOKIE_WITH_RUNS
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
-_PLAIN, _WITH_RUNS = 12346, 12347
-_ARRAY_LIMIT = 4096
 _BITSET_BYTES = BLOCK // 8
 
 
@@ -67,11 +67,9 @@ def place_codes(bitmaps: pa.BinaryArray, cardinality: Longs, first: int, out: Ar
             beyond the end of `out`; some codes may be written then. Whether two bitmaps share a position is
             not looked at: fewer codes are then written than positions are recorded.
     """
-    offsets = np.frombuffer(bitmaps.buffers()[1] or b"\0\0\0\0", dtype=np.int32).astype(np.int64)
-    offsets = offsets[bitmaps.offset : bitmaps.offset + len(bitmaps) + 1]
-    data = np.frombuffer(bitmaps.buffers()[2] or b"", dtype=np.uint8)
     if not len(bitmaps):
         return
+    data, offsets = bytes_of(bitmaps)
     try:
         found = _containers(data, offsets[:-1], offsets[1:], cardinality)
     except IndexError as beyond:
@@ -79,6 +77,40 @@ def place_codes(bitmaps: pa.BinaryArray, cardinality: Longs, first: int, out: Ar
     for block in _by_block(found):
         start = int(block.block[0]) * BLOCK
         _place_block(data, block, first, out[start : start + BLOCK])
+
+
+def bytes_of(bitmaps: pa.BinaryArray) -> tuple[Bytes, Longs]:
+    """The bytes of serialized bitmaps; int64, one more than bitmaps, where in them each begins and ends."""
+    ends = np.frombuffer(bitmaps.buffers()[1] or bytes(4), dtype=np.int32)
+    offsets = ends[bitmaps.offset : bitmaps.offset + len(bitmaps) + 1].astype(np.int64)
+    return np.frombuffer(bitmaps.buffers()[2] or b"", dtype=np.uint8), offsets
+
+
+class Headers(NamedTuple):
+    """What bitmaps say of themselves, as it stands: nothing is checked.
+
+    Per bitmap: `known`, whether it has a cookie of the format; `runny`, whether it may have run containers;
+    `sizes`, int64, its containers; `pairs`, int64, where the block and the positions of each begin.
+    """
+
+    known: Mask
+    runny: Mask
+    sizes: Longs
+    pairs: Longs
+
+
+def headers_of(data: Bytes, starts: Longs) -> Headers:
+    """The headers of bitmaps of eight bytes or more.
+
+    Raises:
+        IndexError: a header is cut off.
+    """
+    cookie = _words(data, starts, "<u4")
+    runny = (cookie & 0xFFFF) == COOKIE_WITH_RUNS
+    sizes = (cookie >> 16) + 1
+    sizes[~runny] = _words(data, starts[~runny] + 4, "<u4")
+    pairs = np.where(runny, starts + 4 + (sizes + 7) // 8, starts + 8)
+    return Headers(runny | (cookie == COOKIE), runny, sizes, pairs)
 
 
 def _by_block(found: _Containers) -> Iterator[_Containers]:
@@ -97,7 +129,7 @@ def _place_block(data: Bytes, found: _Containers, first: int, out: Array) -> Non
     Raises:
         ValueError: a position is beyond the end of `out`, or a container is not as its header says.
     """
-    arrays = ~found.runs & (found.count <= _ARRAY_LIMIT)
+    arrays = ~found.runs & (found.count <= ARRAY_LIMIT)
     if not arrays.all():
         _place_runs(data, found.only(found.runs), first, out)
         _place_bitsets(data, found.only(~found.runs & ~arrays), first, out)
@@ -121,17 +153,13 @@ def _containers(data: Bytes, starts: Longs, ends: Longs, cardinality: Longs) -> 
             have its positions.
         IndexError: a header is cut off.
     """
-    cookie = _words(data, starts, "<u4")
-    runny = (cookie & 0xFFFF) == _WITH_RUNS
-    if not (runny | (cookie == _PLAIN)).all():
+    known, runny, sizes, heads = headers_of(data, starts)
+    if not known.all():
         raise ValueError("a bitmap has no cookie that the format knows")
-    sizes = (cookie >> 16) + 1
-    sizes[~runny] = _words(data, starts[~runny] + 4, "<u4")
     if (sizes > BLOCK).any() or not sizes.all():
         raise ValueError("a bitmap has more containers than the format allows, or none")
     flags = starts + 4
-    heads = np.where(runny, flags + (sizes + 7) // 8, starts + 8)
-    block, less = _pairs(data, heads, sizes)
+    block, less = pairs_at(data, heads, sizes)
     count = less.astype(np.int32) + np.int32(1)
     first = np.cumsum(sizes) - sizes
     if not np.array_equal(np.add.reduceat(count, first, dtype=np.int64), cardinality):
@@ -149,7 +177,7 @@ def _containers(data: Bytes, starts: Longs, ends: Longs, cardinality: Longs) -> 
     return _Containers(np.repeat(np.arange(len(starts), dtype=np.int32), sizes), block, count, at, runs)
 
 
-def _pairs(data: Bytes, heads: Longs, sizes: Longs) -> tuple[Array, Array]:
+def pairs_at(data: Bytes, heads: Longs, sizes: Longs) -> tuple[Array, Array]:
     """The block of each container and its positions less one, out of the headers."""
     if (heads & 1).any():
         found = _words(data, ranges(heads, sizes, step=4), "<u4")

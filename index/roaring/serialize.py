@@ -37,7 +37,8 @@ SLAB_BYTES = 32 << 20
 SLAB_CODES = 1 << 18
 """Most bitmaps that are laid out at a time."""
 
-_COOKIE, _COOKIE_WITH_RUNS = 12346, 12347
+COOKIE, COOKIE_WITH_RUNS = 12346, 12347
+"""What a portable bitmap begins with; the second, if one of its containers is of runs."""
 _NO_OFFSETS_BELOW = 4
 """A bitmap with runs has offsets only if it has this many containers or more."""
 _RUN_FLAGS = 2
@@ -140,7 +141,7 @@ class _Layout:
 
     def _write_starts(self, out: Array, starts: Longs) -> None:
         runs, many = self.runs, self.many
-        out[starts] = np.where(runs, _COOKIE_WITH_RUNS, _COOKIE)
+        out[starts] = np.where(runs, COOKIE_WITH_RUNS, COOKIE)
         out[starts + 1] = np.where(runs, many - 1, 0)
         plain = ~runs
         out[starts[plain] + 2] = many[plain] & 0xFFFF

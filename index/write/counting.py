@@ -25,6 +25,7 @@ from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import footer_hash
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.partition_values import partition_array
+from tailbit.tables.positions import positions_in
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 
@@ -97,7 +98,7 @@ class Counting:
     ) -> bool:
         """Count by the values in the data file; return False if the file is gone or another."""
         slice_ = FileSlice(record.path, record.size, record.mtime, record.rows, record.partition)
-        at = np.frombuffer(bits.to_array(), dtype=np.uint32)
+        at = positions_in(bits)
         found: list[tuple[str, str, pa.BinaryArray, npt.NDArray[np.int64]]] = []
         try:
             if footer_hash(self._source, record.path) != record.footer:

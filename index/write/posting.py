@@ -24,6 +24,7 @@ from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import DataFile, open_data_file, read_columns
 from tailbit.tables.partition_values import partition_array
+from tailbit.tables.positions import positions_in
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 
@@ -136,7 +137,7 @@ def _hidden_counts(
     out = np.zeros(coded.absent + 1, dtype=np.int64)
     for claim in claims:
         if claim.slice.path in hidden:
-            at = np.frombuffer(hidden[claim.slice.path].to_array(), dtype=np.uint32)
+            at = positions_in(hidden[claim.slice.path])
             codes = coded.codes(claim.base, claim.base + claim.rows)[at[at < claim.rows]]
             out += np.bincount(codes, minlength=len(out))
     return out[:-1]

@@ -7,6 +7,7 @@ not, nor what its helpers say while they are being taken down.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,16 +18,18 @@ from tailbit.errors import EnvironmentError_
 _NOISE = ("WARNING: Using incubator modules",)
 _TRACEBACK = "Traceback (most recent call last):"
 _DURING = "During handling of the above exception"
-_IDLE_WORKER = "pyspark/daemon.py"
 _CALLS_BACK = "local_connect_and_auth"
 """Where a Python worker calls back the JVM that started it. It fails where that one has gone or given up, and
 then the JVM says why."""
+_FRAME = re.compile(r'^ +File "([^"]*)", line ', re.MULTILINE)
+_SPARKS_OWN = re.compile(r"/pyspark/|<frozen |/python3\.\d+/(?!site-packages/|dist-packages/)")
+_LOST = ("BrokenPipeError", "ConnectionResetError", "EOFError")
 
 
 class JavaErrors:
     """Passes on what the JVM and its children write to stderr, until `hush`.
 
-    What an idle Python worker prints when Spark takes it down is not passed on.
+    What a Python worker prints when its JVM is taken down under it is not passed on.
     """
 
     def __init__(self) -> None:
@@ -78,7 +81,14 @@ def is_noise(text: str) -> bool:
     """Whether a piece says nothing that a person needs to know."""
     if not text.startswith(_TRACEBACK):
         return text.startswith(_NOISE)
-    return (_IDLE_WORKER in text and "BrokenPipeError" in text) or _CALLS_BACK in text
+    return _CALLS_BACK in text or _lost_its_java(text)
+
+
+def _lost_its_java(traceback: str) -> bool:
+    """Whether a Python worker found the JVM at the other end gone, with no code but Spark's on its stack."""
+    frames = _FRAME.findall(traceback)
+    error = traceback.rstrip().rpartition("\n")[2]
+    return error.startswith(_LOST) and bool(frames) and all(map(_SPARKS_OWN.search, frames))
 
 
 def launch_java(settings: Mapping[str, str]) -> tuple[Any, JavaErrors]:

@@ -13,13 +13,11 @@ import struct
 import time
 import uuid
 import zlib
-from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-import numpy as np
 from pyroaring import BitMap
 
 from tailbit.tables.date_text import date_texts
@@ -30,6 +28,7 @@ from tailbit.tables.delta.statistics import DeltaStatistics
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import Positions
 from tailbit.tables.partition_values import partition_array
+from tailbit.tables.positions import bitmap_of
 from tailbit.tables.schema import Schema
 from tailbit.tables.storage import Storage
 
@@ -155,7 +154,7 @@ def _payload(hidden: BitMap) -> bytes:
 
 
 def _hidden(file: ShownFile) -> BitMap:
-    shown = BitMap(array("I", file.positions.astype(np.uint32).tobytes()))
+    shown = bitmap_of(file.positions)
     return BitMap(range(file.rows)) - shown
 
 

@@ -146,11 +146,12 @@ def _plain(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
 
 
 def _taken(table: pa.Table, places: Ints) -> pa.Table:
-    """Rows of a table at ascending places."""
+    """Rows of a table at ascending places; nested columns begin at no offset, as DuckDB and delta-rs ask."""
     n, rows = len(places), table.num_rows
     if n == rows:
         return table
-    if n and int(places[-1] - places[0]) + 1 == n:
+    nested = any(pa.types.is_nested(column) for column in table.schema.types)
+    if n and int(places[-1] - places[0]) + 1 == n and not nested:
         return table.slice(int(places[0]), n)
     if n * _MANY > rows:
         mask = np.zeros(rows, bool)

@@ -20,6 +20,7 @@ from tailbit.tables.parquet.data_file import open_data_file, open_layout, read_c
 from tailbit.tables.parquet.layout import Ints, Layout
 from tailbit.tables.parquet.picked_rows import read_picked
 from tailbit.tables.partition_values import partition_array
+from tailbit.tables.positions import positions_in
 from tailbit.tables.storage import Storage
 
 Positions = npt.NDArray[np.uint64]
@@ -35,7 +36,7 @@ def without(positions: Positions, hidden: BitMap | None) -> Positions:
     """Ascending positions less the hidden ones."""
     if not hidden or not len(positions):
         return positions
-    gone = np.frombuffer(hidden.to_array(), dtype=np.uint32)
+    gone = positions_in(hidden)
     return positions[~np.isin(positions, gone, assume_unique=True)]
 
 

@@ -113,13 +113,17 @@ def facets(
             }
         )
         return
+    _print_facets(columns, items)
+
+
+def _print_facets(columns: list[str], items: list[tuple[Any, int]]) -> None:
     from tailbit.cli.render import print_table
+    from tailbit.outputs.facets import facet_header
     from tailbit.outputs.plain_values import cell, json_value
 
-    header = [f"`{name}`" if name.lower() == "count" else name for name in columns]
     rows = [value if len(columns) > 1 else (value,) for value, _ in items]
     cells = [[cell(json_value(v)) for v in row] + [n] for row, (_, n) in zip(rows, items, strict=True)]
-    print_table([*header, "count"], cells)
+    print_table(facet_header(columns), cells)
 
 
 def _write_facets(answer: Answer, columns: list[str], top: int | None, form: str, output: str | None) -> None:

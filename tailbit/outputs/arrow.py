@@ -24,4 +24,23 @@ def batch_reader(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.RecordBatc
 
 def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
     for table in tables:
-        yield from table.to_batches(max_chunksize=BATCH_ROWS)
+        for batch in table.to_batches(max_chunksize=BATCH_ROWS):
+            yield _whole(batch)
+
+
+def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch, its columns of nested structs copied: DuckDB 2.0 refuses one that begins at an offset."""
+    copied = [_nests_structs(column) for column in batch.schema.types]
+    if not any(copied):
+        return batch
+    every = pa.array(range(batch.num_rows), pa.int64())
+    columns = [
+        column.take(every) if copy else column for column, copy in zip(batch.columns, copied, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _nests_structs(of: pa.DataType) -> bool:
+    """Whether a struct lies within a type; the entries of a map are one."""
+    inner = [of.field(i).type for i in range(of.num_fields)]
+    return pa.types.is_map(of) or any(pa.types.is_struct(t) or _nests_structs(t) for t in inner)

@@ -21,10 +21,18 @@ def facet_table(columns: Sequence[pa.Field], counts: Mapping[Any, int]) -> pa.Ta
     """
     keys = list(counts)
     each = list(zip(*keys, strict=True)) if len(columns) > 1 and keys else [keys] * len(columns)
-    names = [f"`{c.name}`" if c.name.lower() == "count" else c.name for c in columns]
     arrays = [_typed(list(values), c.type) for values, c in zip(each, columns, strict=True)]
     totals = pa.array(counts.values(), pa.int64())
-    return pa.Table.from_arrays([*arrays, totals], names=[*names, "count"])
+    return pa.Table.from_arrays([*arrays, totals], names=facet_header([c.name for c in columns]))
+
+
+def facet_header(names: Sequence[str]) -> list[str]:
+    """The names of the columns, and `count`, which no other has.
+
+    >>> facet_header(["dest", "Count"])
+    ['dest', '`Count`', 'count']
+    """
+    return [*(f"`{name}`" if name.lower() == "count" else name for name in names), "count"]
 
 
 def _typed(values: list[Any], type_: pa.DataType) -> pa.Array:

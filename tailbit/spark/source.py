@@ -28,6 +28,7 @@ from tailbit.outputs.arrow import batch_reader
 from tailbit.spark.schema import spark_schema
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.positions import bitmap_of, positions_in
 from tailbit.tables.storage import Storage
 
 OPTIONS = ("path", "where", "version", "asOf", "index", "columns", "timeZone", "partitionTimeZone")
@@ -90,9 +91,7 @@ class TailbitSource(DataSource):
 
 def _columns(answer: Answer, names: list[str] | None) -> tuple[list[Column], pa.Schema]:
     schema = answer._selection.schema
-    wanted = list(schema.columns)
-    if names is not None:
-        wanted = list({c.id: c for c in map(schema.resolve, names)}.values())
+    wanted = list(schema.columns) if names is None else schema.resolve_all(names)
     return wanted, answer.stream(names, limit=0)[0]
 
 
@@ -121,7 +120,7 @@ class TailbitReader(DataSourceReader):
         packed: list[InputPartition] = []
         rows = size = 0
         for hit in self._found._selection.hits():
-            bits = BitMap(hit.positions.astype(np.uint32))
+            bits = bitmap_of(hit.positions)
             full = rows + len(bits) > _TASK_ROWS or size + hit.slice_.size > _TASK_BYTES
             if not packed or full:
                 packed.append(Rows([]))
@@ -141,7 +140,7 @@ class TailbitReader(DataSourceReader):
                 self._storage,
                 slice_,
                 self._columns,
-                np.frombuffer(BitMap.deserialize(bits).to_array(), np.uint32).astype(np.uint64),
+                positions_in(BitMap.deserialize(bits)).astype(np.uint64),
             )
         )
         yield from batch_reader(schema, tables)

@@ -14,26 +14,11 @@ from pyspark.sql.functions import lit
 import tailbit
 import tailbit.spark
 from support.delta_builder import DeltaBuilder
-from support.every_feature import every_feature
+from support.every_feature import CASES
 from support.rows import canonical
 from support.tables import index_of
 from tailbit.answer import Answer
 from tailbit.errors import UsageError
-
-CASES = {
-    "all": (None, None),
-    "some": ("name = 'a' OR part IS NULL", None),
-    "one file": ("part IS NULL AND id > 7", None),
-    "before rows were hidden": ("id < 6", 2),
-    "none": ("id > 100", None),
-}
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = str(tmp_path_factory.mktemp("a folder ä+#") / "table")
-    every_feature(path)
-    return path
 
 
 def spelled(rows: Any) -> list[str]:
@@ -41,15 +26,15 @@ def spelled(rows: Any) -> list[str]:
     return sorted(str(canonical(list(row))) for row in rows)
 
 
-def asked(table: str, case: str) -> Answer:
-    return tailbit.open(table).where(CASES[case][0], version=CASES[case][1])
+def asked(feature_table: str, case: str) -> Answer:
+    return tailbit.open(feature_table).where(CASES[case][0], version=CASES[case][1])
 
 
-def judged(spark: Any, table: str, case: str) -> Any:
+def judged(spark: Any, feature_table: str, case: str) -> Any:
     """What Spark itself reads of the table."""
     predicate, version = CASES[case]
     reader = spark.read.format("delta")
-    frame = (reader if version is None else reader.option("versionAsOf", version)).load(table)
+    frame = (reader if version is None else reader.option("versionAsOf", version)).load(feature_table)
     return frame if predicate is None else frame.where(predicate)
 
 
@@ -67,9 +52,11 @@ def collected(frames: dict[str, Any]) -> Rows:
 
 
 @pytest.fixture(scope="module")
-def expected(spark: Any, table: str) -> tuple[Any, Rows]:
+def expected(spark: Any, feature_table: str) -> tuple[Any, Rows]:
     """The schema of the table, and the rows of each case, as Spark reads them."""
-    return judged(spark, table, "all").schema, collected({case: judged(spark, table, case) for case in CASES})
+    return judged(spark, feature_table, "all").schema, collected(
+        {case: judged(spark, feature_table, case) for case in CASES}
+    )
 
 
 def same(frames: dict[str, Any], expected: tuple[Any, Rows]) -> None:
@@ -80,17 +67,17 @@ def same(frames: dict[str, Any], expected: tuple[Any, Rows]) -> None:
 
 
 def test_a_dataframe_has_the_rows_schema_and_nullability_that_spark_reads(
-    spark: Any, table: str, expected: tuple[Any, Rows]
+    spark: Any, feature_table: str, expected: tuple[Any, Rows]
 ) -> None:
-    same({case: asked(table, case).dataframe(spark) for case in CASES}, expected)
+    same({case: asked(feature_table, case).dataframe(spark) for case in CASES}, expected)
 
 
 def test_in_a_session_with_other_rules_vectors_hide_the_rows_that_do_not_match(
-    spark: Any, table: str, expected: tuple[Any, Rows]
+    spark: Any, feature_table: str, expected: tuple[Any, Rows]
 ) -> None:
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
-        same({case: asked(table, case).dataframe(spark) for case in CASES}, expected)
+        same({case: asked(feature_table, case).dataframe(spark) for case in CASES}, expected)
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
@@ -129,9 +116,9 @@ def test_a_partition_time_without_a_zone_is_the_instant_that_the_answer_says(
 
 
 def test_spark_reads_of_a_view_the_rows_schema_and_nullability_of_the_answer(
-    spark: Any, table: str, tmp_path: Path, expected: tuple[Any, Rows]
+    spark: Any, feature_table: str, tmp_path: Path, expected: tuple[Any, Rows]
 ) -> None:
-    views = {case: asked(table, case).to_delta(tmp_path / case) for case in CASES}
+    views = {case: asked(feature_table, case).to_delta(tmp_path / case) for case in CASES}
     same({case: spark.read.format("delta").load(view) for case, view in views.items()}, expected)
 
 
@@ -165,26 +152,26 @@ def load(spark: Any, path: str, **options: Any) -> Any:
 
 
 def test_format_tailbit_has_the_rows_schema_and_nullability_that_spark_reads(
-    registered: Any, table: str, expected: tuple[Any, Rows]
+    registered: Any, feature_table: str, expected: tuple[Any, Rows]
 ) -> None:
     frames = {}
     for case, (predicate, version) in CASES.items():
         options = {"where": predicate, "version": version}
         given = {name: value for name, value in options.items() if value is not None}
-        frames[case] = load(registered, table, **given)
+        frames[case] = load(registered, feature_table, **given)
     same(frames, expected)
 
 
-def test_two_reads_of_one_session_keep_their_own_predicates(registered: Any, table: str) -> None:
+def test_two_reads_of_one_session_keep_their_own_predicates(registered: Any, feature_table: str) -> None:
     """A data source that takes filters from Spark 4.2.0 loses rows here."""
-    one, two = (load(registered, table, where=f"id = {n}").select("id") for n in (6, 7))
-    every = load(registered, table).select("id")
+    one, two = (load(registered, feature_table, where=f"id = {n}").select("id") for n in (6, 7))
+    every = load(registered, feature_table).select("id")
     united = one.union(two).union(every.where("id = 6")).union(every.where("id > 9"))
     assert spelled(united.collect()) == ["[10]", "[11]", "[6]", "[6]", "[7]"]
 
 
-def test_only_the_columns_that_are_asked_for_are_read(registered: Any, table: str) -> None:
-    frame = load(registered, table, where="id = 6", columns="place.city, id")
+def test_only_the_columns_that_are_asked_for_are_read(registered: Any, feature_table: str) -> None:
+    frame = load(registered, feature_table, where="id = 6", columns="place.city, id")
     assert [tuple(row) for row in frame.collect()] == [("Oslo", 6)]
     assert frame.columns == ["place.city", "id"]
 
@@ -194,19 +181,21 @@ def test_only_the_columns_that_are_asked_for_are_read(registered: Any, table: st
     [({"where": "idd = 1"}, "no column idd"), ({"wher": "id = 1"}, "no option wher")],
 )
 def test_a_wrong_option_is_named_when_the_table_is_loaded(
-    registered: Any, table: str, options: dict[str, str], said: str
+    registered: Any, feature_table: str, options: dict[str, str], said: str
 ) -> None:
     with pytest.raises(Exception, match=said):
-        load(registered, table, **options)
+        load(registered, feature_table, **options)
 
 
-def test_the_table_functions_give_the_rows_and_facets_that_spark_finds(registered: Any, table: str) -> None:
-    registered.read.format("delta").load(table).createOrReplaceTempView("flown")
-    rows = registered.sql(f"SELECT * FROM tailbit_rows('{table}', 'id > 4')").collect()
+def test_the_table_functions_give_the_rows_and_facets_that_spark_finds(
+    registered: Any, feature_table: str
+) -> None:
+    registered.read.format("delta").load(feature_table).createOrReplaceTempView("flown")
+    rows = registered.sql(f"SELECT * FROM tailbit_rows('{feature_table}', 'id > 4')").collect()
     assert spelled(rows) == spelled(registered.sql("SELECT * FROM flown WHERE id > 4").collect())
     columns = ("day", "price", "moment", "part")
     ours = " UNION ALL ".join(
-        f"SELECT string({c}), count FROM tailbit_facets('{table}', '{c}', 'id > 1')" for c in columns
+        f"SELECT string({c}), count FROM tailbit_facets('{feature_table}', '{c}', 'id > 1')" for c in columns
     )
     theirs = " UNION ALL ".join(
         f"SELECT string({c}), count(*) FROM flown WHERE id > 1 GROUP BY {c}" for c in columns
@@ -214,13 +203,13 @@ def test_the_table_functions_give_the_rows_and_facets_that_spark_finds(registere
     assert spelled(registered.sql(ours).collect()) == spelled(registered.sql(theirs).collect())
 
 
-def test_the_count_function_counts_the_rows_of_a_version(registered: Any, table: str) -> None:
-    counts = f"tailbit_count('{table}', 'part IS NULL'), tailbit_count('{table}')"
-    found = registered.sql(f"SELECT {counts}, tailbit_count('{table}', 'id < 6', 2)").collect()
+def test_the_count_function_counts_the_rows_of_a_version(registered: Any, feature_table: str) -> None:
+    counts = f"tailbit_count('{feature_table}', 'part IS NULL'), tailbit_count('{feature_table}')"
+    found = registered.sql(f"SELECT {counts}, tailbit_count('{feature_table}', 'id < 6', 2)").collect()
     assert spelled(found) == ["[6, 10, 6]"]
 
 
-def test_an_argument_that_is_no_constant_is_refused_by_name(registered: Any, table: str) -> None:
-    statement = f"SELECT * FROM (SELECT 'name' AS c) s, LATERAL tailbit_facets('{table}', s.c)"
+def test_an_argument_that_is_no_constant_is_refused_by_name(registered: Any, feature_table: str) -> None:
+    statement = f"SELECT * FROM (SELECT 'name' AS c) s, LATERAL tailbit_facets('{feature_table}', s.c)"
     with pytest.raises(Exception, match="argument column is no constant"):
         registered.sql(statement)

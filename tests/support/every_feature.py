@@ -25,6 +25,15 @@ CONFIGURATION = {
     "delta.columnMapping.maxColumnId": "99",
 }
 HIDDEN = (1, 4)
+CASES = {
+    "all": (None, None),
+    "some": ("name = 'a' OR part IS NULL", None),
+    "rows of one file": ("part IS NULL AND id > 7", None),
+    "before rows were hidden": ("id < 6", 2),
+    "the first rows": ("id < 6", 1),
+    "none": ("id > 100", None),
+}
+"""Questions to the table: predicate and version, by name."""
 
 
 def every_feature(path: str) -> DeltaBuilder:

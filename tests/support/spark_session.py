@@ -40,10 +40,15 @@ JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 large as the other's: when it is full, nothing is compiled any more. One thread collects the garbage."""
 
 
+_GIVEN = os.environ.get("SPARK_SUBMIT_OPTS")
+"""The options of whoever runs the tests, which are left as they are."""
+
+
 def quick_java() -> None:
     """Let every JVM that a test starts from now on start and compile quickly, in whatever process."""
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{JAVA} {use_archive()}"
-    os.environ["SPARK_LAUNCHER_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    if _GIVEN is None:
+        os.environ["SPARK_SUBMIT_OPTS"] = f"{JAVA} {use_archive()}"
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def start_spark(folder: Path) -> Any:

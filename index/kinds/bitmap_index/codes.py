@@ -6,7 +6,6 @@ since codes rise with the keys, a range of keys is a range of codes.
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.collected import narrowest
 from tailbit.index.roaring.decode import place_codes
 from tailbit.tables.cache import Cache
+from tailbit.tables.positions import bitmap_of
 
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.uint32]
@@ -60,10 +60,7 @@ class SegmentCodes:
         found = np.zeros(len(self.codes), dtype=np.bool_)
         for low, high in spans:
             found |= (self.codes >= low) & (self.codes < high)
-        # pyroaring takes an array of the standard library ten times as fast as one of numpy.
-        positions = array("I")
-        positions.frombytes(np.flatnonzero(found).astype(np.uint32).tobytes())
-        return BitMap(positions)
+        return bitmap_of(np.flatnonzero(found))
 
     def count_within(self, spans: Sequence[Span], positions: Positions) -> int:
         """How many of some positions have a code in one of disjoint spans."""

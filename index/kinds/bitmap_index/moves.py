@@ -17,7 +17,6 @@ Eight rows by hand: a row space of files a, b and c, of which b is dropped, and 
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -31,6 +30,7 @@ from tailbit.index.kinds.bitmap_index.row_group import SINGLE, SINGLE_BYTES, rea
 from tailbit.index.model import FileRecord, NewClaim
 from tailbit.index.parquet.sorted_rows import starts
 from tailbit.once import once
+from tailbit.tables.positions import bitmap_of, positions_in
 
 Longs = npt.NDArray[np.int64]
 
@@ -65,8 +65,8 @@ class Moves:
         if len(shifts) <= _FEW_RUNS:
             runs = zip(self.starts.tolist(), self.ends.tolist(), shifts, strict=True)
             return BitMap.union(*((bits & BitMap(range(a, b))).shift(by) for a, b, by in runs))
-        moved = self.positions(np.frombuffer(bits.to_array(), dtype=np.uint32).astype(np.int64))
-        return BitMap(array("I", moved.astype(np.uint32).tobytes()))
+        moved = self.positions(positions_in(bits).astype(np.int64))
+        return bitmap_of(moved)
 
     def positions(self, old: Longs) -> Longs:
         """New positions of old ones; -1 for those that vanish."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
+from tailbit.index.roaring.serialize import COOKIE
 
 KeyRange = tuple["bytes | None", bool, "bytes | None", bool]
 """(low, low is included, high, high is included); None is unbounded. NULL is in no range."""
@@ -40,12 +41,10 @@ SINGLE = np.dtype(
 )
 """A bitmap of one position: cookie, containers, (high half, positions less one), offset, low half."""
 
-_COOKIE = 12346
-
 
 def single_heads(singles: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
     """Which entries of dtype SINGLE are bitmaps of one position; the position itself is not checked."""
-    head = (singles["cookie"] == _COOKIE) & (singles["containers"] == 1)
+    head = (singles["cookie"] == COOKIE) & (singles["containers"] == 1)
     found: npt.NDArray[np.bool_] = head & (singles["less"] == 0) & (singles["at"] == SINGLE_BYTES - 2)
     return found
 

@@ -11,11 +11,11 @@ large bitmaps, and decoding and encoding the dense ones; `benchmarks/build_kerne
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.errors import BrokenBitmapError, CorruptIndexError
 from tailbit.index.kinds.bitmap_index.row_group import SINGLE, SINGLE_BYTES, read_bitmap, single_heads
+from tailbit.index.roaring.decode import Bytes, Longs, Mask, bytes_of, headers_of, pairs_at
 
 DENSE = 2048
 """Every bitmap is decoded that has an array or a bitset of this many positions or more."""
@@ -26,12 +26,7 @@ SAMPLE = 128
 _DENSE_BYTES = 2 * DENSE
 """In fewer bytes such a container can only be of runs."""
 
-_HEAD_BYTES = 8
-_COOKIE_WITH_RUNS = 12347
-
 _OTHER_BYTES = "it has offsets or bytes that the format does not give its positions"
-
-Longs = npt.NDArray[np.int64]
 
 
 def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.BinaryArray, rows: int) -> None:
@@ -43,14 +38,12 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
         BrokenBitmapError: one does not decode, has other positions than its cardinality says, does not fit,
             or has bytes that the format does not give it.
     """
-    ends = np.frombuffer(bitmaps.buffers()[1] or b"", dtype=np.int32)
-    offsets: Longs = ends[bitmaps.offset : bitmaps.offset + len(bitmaps) + 1].astype(np.int64)
-    data = np.frombuffer(bitmaps.buffers()[2] or b"", dtype=np.uint8)
+    data, offsets = bytes_of(bitmaps)
     sizes: Longs = np.diff(offsets)
     single = (cardinality == 1) & (sizes == SINGLE_BYTES)
     sound = _sound_singles(data, offsets[:-1][single], rows)
     large = np.flatnonzero(sizes >= _DENSE_BYTES)
-    dense = large[_dense(data, offsets[:-1][large], sizes[large])]
+    dense = large[_dense(data, offsets[:-1][large], offsets[1:][large])]
     suspects = [np.flatnonzero(single)[~sound], dense]
     other = np.setdiff1d(np.flatnonzero(~single), dense, assume_unique=True)
     if len(other):
@@ -67,28 +60,21 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
             raise BrokenBitmapError(space=space, column=column, number=at, reason=_OTHER_BYTES)
 
 
-def _dense(data: npt.NDArray[np.uint8], starts: Longs, sizes: Longs) -> npt.NDArray[np.bool_]:
+def _dense(data: Bytes, starts: Longs, ends: Longs) -> Mask:
     """Which bitmaps say that they have a container of `DENSE` positions, or say what cannot be."""
-    first = data[starts[:, None] + np.arange(_HEAD_BYTES)].view("<u2")
-    runs = first[:, 0] == _COOKIE_WITH_RUNS
-    words = first.astype(np.int64)
-    many = np.where(runs, words[:, 1] + 1, words[:, 2] + (words[:, 3] << 16))
-    heads = np.where(runs, 4 + (many + 7) // 8, _HEAD_BYTES)
-    out: npt.NDArray[np.bool_] = heads + 4 * many > sizes
-    many[out] = 0
-    owner = np.repeat(np.arange(len(many)), many)
-    before = np.repeat(np.cumsum(many) - many, many)
-    at = (starts + heads)[owner] + 4 * (np.arange(len(owner)) - before) + 2
-    less = data[at] + (data[at + 1].astype(np.uint16) << 8)
-    out[owner[less >= DENSE - 1]] = True
+    known, _, sizes, heads = headers_of(data, starts)
+    out = ~known | (heads + 4 * sizes > ends)
+    sizes[out] = 0
+    _, less = pairs_at(data, heads, sizes)
+    out[np.repeat(np.arange(len(sizes)), sizes)[less >= DENSE - 1]] = True
     return out
 
 
-def _sound_singles(data: npt.NDArray[np.uint8], starts: Longs, rows: int) -> npt.NDArray[np.bool_]:
+def _sound_singles(data: Bytes, starts: Longs, rows: int) -> Mask:
     """Which bitmaps of 18 bytes, one position each, are as they must be."""
     if not len(starts):
         return np.zeros(0, dtype=np.bool_)
     singles = data[starts[:, None] + np.arange(SINGLE_BYTES)].view(SINGLE)[:, 0]
     position = (singles["high"].astype(np.int64) << 16) | singles["low"]
-    sound: npt.NDArray[np.bool_] = single_heads(singles) & (position < rows)
+    sound: Mask = single_heads(singles) & (position < rows)
     return sound

@@ -11,25 +11,11 @@ import pyarrow.compute as pc
 import pytest
 
 import tailbit
-from support.every_feature import HIDDEN, every_feature
+from support.every_feature import CASES, HIDDEN, every_feature
 from support.rows import canonical
 from support.tables import EVERY_TYPE
 from tailbit.errors import DataFileError
 from tailbit.outputs.arrow import BATCH_ROWS, batch_reader
-
-CASES = {
-    "all": (None, None),
-    "some": ("name = 'a' OR part IS NULL", None),
-    "an earlier version": ("id < 6", 1),
-    "none": ("id > 100", None),
-}
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = str(tmp_path_factory.mktemp("outputs") / "table")
-    every_feature(path)
-    return path
 
 
 def written() -> pa.Table:
@@ -45,19 +31,19 @@ def spelled(rows: pa.Table) -> str:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_an_answer_is_a_stream_of_the_rows_that_it_reads(table: str, case: str) -> None:
-    answer = tailbit.open(table).where(CASES[case][0], version=CASES[case][1])
+def test_an_answer_is_a_stream_of_the_rows_that_it_reads(feature_table: str, case: str) -> None:
+    answer = tailbit.open(feature_table).where(CASES[case][0], version=CASES[case][1])
     assert spelled(pa.table(answer)) == spelled(answer.read())
     assert pa.table(answer).schema == answer.read().schema == pa.schema(answer)
 
 
-def test_the_stream_holds_the_rows_that_were_written(table: str) -> None:
-    assert spelled(pa.table(tailbit.open(table).where())) == spelled(written())
+def test_the_stream_holds_the_rows_that_were_written(feature_table: str) -> None:
+    assert spelled(pa.table(tailbit.open(feature_table).where())) == spelled(written())
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_polars_takes_an_answer_as_it_is(table: str, case: str) -> None:
-    answer = tailbit.open(table).where(CASES[case][0], version=CASES[case][1])
+def test_polars_takes_an_answer_as_it_is(feature_table: str, case: str) -> None:
+    answer = tailbit.open(feature_table).where(CASES[case][0], version=CASES[case][1])
     frame = pl.DataFrame(answer)
     assert frame.columns == answer.read().column_names
     assert str(frame.rows()) == str(pl.DataFrame(answer.read()).rows())
@@ -65,8 +51,8 @@ def test_polars_takes_an_answer_as_it_is(table: str, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_duckdb_takes_an_answer_as_it_is(table: str, case: str) -> None:
-    answer = tailbit.open(table).where(CASES[case][0], version=CASES[case][1])
+def test_duckdb_takes_an_answer_as_it_is(feature_table: str, case: str) -> None:
+    answer = tailbit.open(feature_table).where(CASES[case][0], version=CASES[case][1])
     rows = answer.read()
     with duckdb.connect() as connection:
         connection.register("answer", answer)
@@ -76,20 +62,20 @@ def test_duckdb_takes_an_answer_as_it_is(table: str, case: str) -> None:
     assert len(found) == answer.count()
 
 
-def test_a_query_may_read_the_stream_of_an_answer_twice(table: str) -> None:
-    answer = tailbit.open(table).where("part IS NULL")
+def test_a_query_may_read_the_stream_of_an_answer_twice(feature_table: str) -> None:
+    answer = tailbit.open(feature_table).where("part IS NULL")
     with duckdb.connect() as connection:
         connection.register("answer", answer)
         joined = connection.sql("SELECT count(*), sum(b.id) FROM answer a JOIN answer b USING (id)")
         assert joined.fetchall() == [(6, sum(range(6, 12)))]
 
 
-def test_pandas_takes_an_answer_by_way_of_pyarrow(table: str) -> None:
-    frame = pa.table(tailbit.open(table).where("part IS NULL")).to_pandas()
+def test_pandas_takes_an_answer_by_way_of_pyarrow(feature_table: str) -> None:
+    frame = pa.table(tailbit.open(feature_table).where("part IS NULL")).to_pandas()
     assert frame["id"].tolist() == list(range(6, 12))
 
 
-def test_a_data_file_that_is_gone_is_named_by_whoever_reads_the_stream(table: str, tmp_path: Path) -> None:
+def test_a_data_file_that_is_gone_is_named_by_whoever_reads_the_stream(tmp_path: Path) -> None:
     builder = every_feature(str(tmp_path / "table"))
     answer = tailbit.open(builder.path).where()
     Path(builder.path, "f1.parquet").unlink()
@@ -116,3 +102,18 @@ def test_a_table_of_the_stream_is_asked_for_when_its_rows_are() -> None:
     assert asked == []
     stream.read_next_batch()
     assert asked == [0]
+
+
+NESTED = {
+    "struct in struct": [{"a": {"b": n}} for n in range(8)],
+    "struct in list": [[{"a": n}] for n in range(8)],
+    "struct in struct in list": [{"a": [{"b": n}]} for n in range(8)],
+}
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_duckdb_takes_nested_columns_of_rows_that_begin_within_an_array(case: str) -> None:
+    rows = pa.table({"v": NESTED[case]})[3:6]
+    reader = batch_reader(rows.schema, [rows])
+    with duckdb.connect() as connection:
+        assert connection.from_arrow(reader).fetchall() == [(value,) for value in NESTED[case][3:6]]

@@ -14,7 +14,7 @@ from pyroaring import BitMap
 
 import tailbit
 from support.delta_builder import DeltaBuilder, field_json
-from support.every_feature import every_feature
+from support.every_feature import CASES
 from support.listed_table import ListedTable
 from support.tables import EIGHT_FLIGHTS, eight_flights, with_vectors
 from tailbit.errors import DataFileError, UsageError, ViewExistsError
@@ -22,21 +22,6 @@ from tailbit.outputs.delta_view import FIRST_COMMIT
 from tailbit.tables.delta.deletion_vectors import DeletionVector, decode_z85, read_deletion_vector
 from tailbit.tables.delta.view import Vectors, encode_z85
 from tailbit.tables.storage import LocalStorage
-
-CASES = {
-    "all": (None, None),
-    "some": ("name = 'a' OR part IS NULL", None),
-    "rows of one file": ("part IS NULL AND id > 7", None),
-    "before rows were hidden": ("id < 6", 2),
-    "none": ("id > 100", None),
-}
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = str(tmp_path_factory.mktemp("a folder ä+#") / "table")
-    every_feature(path)
-    return path
 
 
 def scanned(view: str) -> pa.Table:
@@ -52,23 +37,29 @@ def adds(view: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_deltalake_reads_of_a_view_the_rows_of_the_answer(table: str, tmp_path: Path, case: str) -> None:
-    answer = tailbit.open(table).where(CASES[case][0], version=CASES[case][1])
+def test_deltalake_reads_of_a_view_the_rows_of_the_answer(
+    feature_table: str, tmp_path: Path, case: str
+) -> None:
+    answer = tailbit.open(feature_table).where(CASES[case][0], version=CASES[case][1])
     view = answer.to_delta(tmp_path / "view")
     assert sorted(map(str, scanned(view).to_pylist())) == sorted(map(str, answer.read().to_pylist()))
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_tailbit_reads_of_a_view_the_rows_of_the_answer(table: str, tmp_path: Path, case: str) -> None:
-    answer = tailbit.open(table).where(CASES[case][0], version=CASES[case][1])
+def test_tailbit_reads_of_a_view_the_rows_of_the_answer(
+    feature_table: str, tmp_path: Path, case: str
+) -> None:
+    answer = tailbit.open(feature_table).where(CASES[case][0], version=CASES[case][1])
     view = tailbit.open(answer.to_delta(tmp_path / "view")).where()
     assert view.count() == answer.count()
     assert str(view.read().to_pylist()) == str(answer.read().to_pylist())
 
 
-def test_schema_nullability_and_partition_columns_are_those_of_the_table(table: str, tmp_path: Path) -> None:
-    view = deltalake.DeltaTable(tailbit.open(table).where().to_delta(tmp_path / "view"))
-    source = deltalake.DeltaTable(table)
+def test_schema_nullability_and_partition_columns_are_those_of_the_table(
+    feature_table: str, tmp_path: Path
+) -> None:
+    view = deltalake.DeltaTable(tailbit.open(feature_table).where().to_delta(tmp_path / "view"))
+    source = deltalake.DeltaTable(feature_table)
     assert view.schema() == source.schema()
     assert not view.schema().fields[0].nullable
     assert view.metadata().partition_columns == source.metadata().partition_columns == ["part"]

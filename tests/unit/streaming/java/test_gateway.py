@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tailbit.streaming.java.gateway import is_noise, paragraphs, without_noise
 
 LOST = [
@@ -36,3 +38,27 @@ def test_a_worker_that_finds_its_java_gone_says_nothing_and_what_follows_is_told
     told = ["\n", "ERROR Executor: lost\n", "\n"]
     assert list(without_noise(paragraphs([*first, *then, *second, *told[1:]]))) == told[1:]
     assert list(without_noise(paragraphs(told))) == told
+
+
+@pytest.mark.parametrize("error", ["BrokenPipeError: [Errno 32] Broken pipe\n", "EOFError\n"])
+def test_a_source_whose_java_is_taken_down_says_nothing_in_all_its_chained_tracebacks(error: str) -> None:
+    """Seen under load after SIGTERM: three tracebacks, each raised while the one before it was handled."""
+    runner = (
+        '  File "/x/pyspark.zip/pyspark/sql/streaming/python_streaming_source_runner.py", line 293, in main\n'
+    )
+    socket = '  File "/usr/lib/python3.11/socket.py", line 724, in write\n'
+    frozen = '  File "<frozen runpy>", line 198, in _run_module_as_main\n'
+    joined = ["\n", "During handling of the above exception, another exception occurred:\n", "\n"]
+    marked = ["    return self._sock.send(b)\n", "           ^^^^^^^^^^^^^^^^^^\n"]
+    pieces = [[LOST[0], *frames, *marked, error] for frames in ([runner, socket], [runner], [frozen, socket])]
+    told = "ERROR Executor: lost\n"
+    lines = [*pieces[0], *joined, *pieces[1], *joined, *pieces[2], told]
+    assert list(without_noise(paragraphs(lines))) == [told]
+
+
+@pytest.mark.parametrize(
+    "ours", ["/x/tailbit/index/write/run.py", "/usr/lib/python3.11/site-packages/q/q.py"]
+)
+def test_a_lost_connection_with_other_code_on_the_stack_is_told(ours: str) -> None:
+    frame = f'  File "{ours}", line 3, in read\n'
+    assert not is_noise("".join([*LOST[:3], frame, LOST[3]]))
