@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
+
 
 class Entry(NamedTuple):
     """One listed file: its name without folder, size in bytes, modification time in ms since 1970."""
@@ -57,6 +59,12 @@ class Storage(ABC):
     root: str
     """What people and errors call the place; without a slash at its end."""
 
+    options: StorageOptions = NO_OPTIONS
+    """What the store was opened with; whoever opens another place for the same caller hands it on."""
+
+    remote: bool = False
+    """Whether each look at a name is a request over a network, and not a call of the system."""
+
     @property
     @abstractmethod
     def uri(self) -> str | None:
@@ -87,6 +95,10 @@ class Storage(ABC):
 
         Empty where there is nothing at the root.
         """
+
+    def list_after(self, prefix_dir: str, name: str) -> list[Entry]:
+        """The files of a folder whose names follow `name`, sorted by name."""
+        return [entry for entry in self.list(prefix_dir) if entry.name > name]
 
     @abstractmethod
     def list(self, prefix_dir: str = "") -> list[Entry]:
@@ -130,3 +142,11 @@ class Storage(ABC):
     @abstractmethod
     def delete(self, rel: str) -> None:
         """Remove a file; nothing happens where it is gone already."""
+
+    def check_commits(self) -> None:  # noqa: B027 - most stores need no check
+        """Pass if of two writers of one name the store tells who was first; asked before an index is made.
+
+        Raises:
+            NoConditionalPutError: it does not.
+            StorageError: the store refuses to write.
+        """
