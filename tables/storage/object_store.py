@@ -137,7 +137,11 @@ class ObjectStorage(Storage):
 
     def list(self, prefix_dir: str = "") -> list[Entry]:
         """The objects right below a prefix, sorted: a request a thousand."""
-        return sorted(map(_entry, self._listed(prefix_dir)[0]))
+        found = self._listed(prefix_dir)[0]
+        if SEEN.stats is not None:
+            folder = f"{prefix_dir}/" if prefix_dir else ""
+            SEEN.stats.update({(self, f"{folder}{_name(o)}"): _stat(o) for o in found})
+        return sorted(map(_entry, found))
 
     def _listed(self, prefix_dir: str) -> tuple[Sequence[Any], Sequence[str]]:
         """Objects and folders right below a prefix, without what some writers put there for the folder."""
@@ -161,7 +165,7 @@ class ObjectStorage(Storage):
             found = self._asked(rel, lambda: _obstore().head(self._store, self._key(rel)))
         except FileNotFoundError:
             return None
-        return Stat(int(found["size"]), _nanos(found), zlib.crc32(_tag(found).encode()))
+        return _stat(found)
 
     def exists(self, rel: str) -> bool:
         """Whether there is an object of that name, or one below it: one or two requests."""
@@ -307,12 +311,24 @@ def _with_tail(found: Any) -> tuple[int, str, bytes]:
 
 
 def _entry(found: Any) -> Entry:
-    return Entry(found["path"].rpartition("/")[2], int(found["size"]), _nanos(found) // 1_000_000)
+    return Entry(_name(found), int(found["size"]), _seconds(found) * 1000)
+
+
+def _name(found: Any) -> str:
+    name: str = found["path"].rpartition("/")[2]
+    return name
+
+
+def _stat(found: Any) -> Stat:
+    """Of a listed object the same as of one that was asked for: tags may be quoted in one of the two."""
+    tag = _tag(found).removeprefix("W/").strip('"')
+    return Stat(int(found["size"]), _seconds(found) * 1_000_000_000, zlib.crc32(tag.encode()))
 
 
 def _tag(found: Any) -> str:
     return found["e_tag"] or found["version"] or ""
 
 
-def _nanos(found: Any) -> int:
-    return int(found["last_modified"].timestamp() * 1_000_000) * 1_000
+def _seconds(found: Any) -> int:
+    """Modification time in whole seconds since 1970: some stores tell less than that in a list only."""
+    return int(found["last_modified"].timestamp())
