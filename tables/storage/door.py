@@ -7,6 +7,7 @@ of the store is a StorageError that says what to do.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from typing import NamedTuple
@@ -131,6 +132,9 @@ class Storage(ABC):
     def put_if_absent(self, rel: str, data: bytes) -> None:
         """Write a file that must not exist; it is whole and durable when its name appears.
 
+        Bytes that are already there may be taken for those of a put whose reply was lost: whoever must know
+        that another was first makes them unlike the other's.
+
         Raises:
             FileExistsError: another writer was first; its file is untouched.
         """
@@ -142,6 +146,10 @@ class Storage(ABC):
     @abstractmethod
     def delete(self, rel: str) -> None:
         """Remove a file; nothing happens where it is gone already."""
+
+    def clock_ms(self) -> int:
+        """The time in ms since 1970 by the clock that modification times are told by."""
+        return time.time_ns() // 1_000_000
 
     def check_commits(self) -> None:  # noqa: B027 - most stores need no check
         """Pass if of two writers of one name the store tells who was first; asked before an index is made.

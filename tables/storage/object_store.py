@@ -260,6 +260,14 @@ class ObjectStorage(Storage):
         with suppress(FileNotFoundError):
             self._asked(rel, lambda: _obstore().delete(self._store, self._key(rel)))
 
+    def clock_ms(self) -> int:
+        """The time by the clock of the store, in ms since 1970: that of an object put now. Three requests."""
+        rel = f"_clock-{uuid.uuid4().hex}"
+        self.put(rel, b"")
+        found = self._head(rel)
+        self.delete(rel)
+        return super().clock_ms() if found is None else found.mtime_ns // 1_000_000
+
     def check_commits(self) -> None:
         """Pass if a conditional put is refused where there is an object: asked of one made for it.
 

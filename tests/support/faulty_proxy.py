@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import socket
 import struct
 import threading
@@ -10,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from email.utils import format_datetime, parsedate_to_datetime
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
@@ -44,13 +47,17 @@ Rule = Callable[[Request], Fault | None]
 
 @dataclass
 class Proxy:
-    """The proxy at work: `seen` are the requests so far, `rule` says what happens to the next."""
+    """The proxy at work: `seen` are the requests so far, `rule` says what happens to the next.
+
+    `behind_s`: how far the clock of the store seems to be behind.
+    """
 
     port: int
     upstream: int
     seen: list[Request] = field(default_factory=list)
     rule: Rule = lambda request: None
     slow_s: float = 1.5
+    behind_s: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def since(self, mark: int) -> list[str]:
@@ -90,6 +97,14 @@ def proxy_to(upstream: int) -> Iterator[Proxy]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+_LISTED = re.compile(rb"<LastModified>([^<]*)</LastModified>")
+
+
+def _shifted_iso(text: str, behind_s: float) -> bytes:
+    shifted = datetime.fromisoformat(text.replace("Z", "+00:00")) - timedelta(seconds=behind_s)
+    return f"<LastModified>{shifted.strftime('%Y-%m-%dT%H:%M:%SZ')}</LastModified>".encode()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -136,12 +151,16 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault is Fault.BUSY_AFTER:
             self._answer(503, b"<Error><Code>InternalError</Code></Error>")
         else:
-            self._pass_on(found, data)
+            self._pass_on(found, data, proxy.behind_s)
 
-    def _pass_on(self, found: http.client.HTTPResponse, data: bytes) -> None:
+    def _pass_on(self, found: http.client.HTTPResponse, data: bytes, behind_s: float) -> None:
+        if behind_s:
+            data = _LISTED.sub(lambda time: _shifted_iso(time[1].decode(), behind_s), data)
         self.send_response_only(found.status, found.reason)
         dropped = ("connection", "transfer-encoding", "content-length")
         for name, value in found.getheaders():
+            if name.lower() == "last-modified" and behind_s:
+                value = format_datetime(parsedate_to_datetime(value) - timedelta(seconds=behind_s), True)
             if name.lower() not in dropped:
                 self.send_header(name, value)
         length = found.getheader("Content-Length") if self.command == "HEAD" else str(len(data))

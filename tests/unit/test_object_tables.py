@@ -260,6 +260,18 @@ def test_a_heartbeat_in_a_store_keeps_a_second_indexer_away(s3_root: str, option
     assert open_storage(s3_root, options).list() == []
 
 
+@pytest.mark.parametrize("behind_s", [3600.0, -3600.0])
+def test_where_the_clock_of_the_store_is_off_by_an_hour_a_vacuum_spares_what_was_just_written(
+    s3: Proxy, s3_root: str, options: StorageOptions, behind_s: float
+) -> None:
+    index = new_index(s3_root, options=options)
+    open_storage(s3_root, options).put("kind=files/in-flight.parquet", b"x")
+    s3.behind_s = behind_s
+    assert vacuum(MetadataTable.open(s3_root, options=options), older_than_hours=0.5) == []
+    index.commit([], [], ledger(0))
+    assert index.storage.contents() == ["_delta_log", "kind=files", "kind=ledger", "kind=settings"]
+
+
 def names_of(requests: list[str]) -> list[str]:
     """Requests without the place that the test has chosen."""
     return [re.sub(r"/bucket/\w{32}/", "", request) for request in requests]
