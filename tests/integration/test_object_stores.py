@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -88,26 +89,41 @@ def test_a_stream_over_a_store_that_is_busy_at_times_indexes_on_its_workers_and_
     assert not [file for file in kept if SECRET.encode() in file.read_bytes()]
 
 
-def test_the_shipped_command_indexes_a_table_in_a_store_and_tells_no_secret(
-    table: str, s3_options: dict[str, str], tmp_path: Path
-) -> None:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    given = [part for item in s3_options.items() for part in ("--storage-option", "=".join(item))]
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+COMMANDS = [line for line in README.splitlines() if re.match(r"tailbit \w+ s3://lake/flights", line)]
 
-    def run(command: str, *arguments: str, **environment: str) -> str:
+
+def flights(table: str, options: dict[str, str]) -> None:
+    rows = pa.table(
+        {"carrier": ["UA", "AA", "UA"], "origin": ["JFK", "EWR", "JFK"], "dest": ["SFO", "LAX", "LAX"]}
+    )
+    write_deltalake(table, rows, storage_options=options)
+
+
+def test_the_commands_of_the_readme_index_and_ask_a_table_in_a_store_and_tell_no_secret(
+    s3_root: str, s3_options: dict[str, str], tmp_path: Path
+) -> None:
+    flights(s3_root, s3_options)
+    secrets = {name: value for name, value in s3_options.items() if "KEY" in name}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    environment = clean | secrets | {"XDG_CACHE_HOME": str(tmp_path), "AWS_ALLOW_HTTP": "true"}
+    endpoint = s3_options["AWS_ENDPOINT_URL"]
+    told = []
+    for command in COMMANDS:
+        arguments = shlex.split(command.replace("s3://lake/flights", s3_root))[1:]
+        if "--storage-option" in arguments:
+            arguments[-1] = f"AWS_ENDPOINT_URL={endpoint}"
+        else:
+            arguments += ["--storage-option", f"AWS_ENDPOINT_URL={endpoint}"]
         done = subprocess.run(
-            [sys.executable, "-m", "tailbit.cli", command, table, *arguments],
-            env=clean | {"XDG_CACHE_HOME": str(tmp_path)} | environment,
+            [sys.executable, "-m", "tailbit.cli", *arguments],
+            env=environment,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert SECRET not in done.stdout + done.stderr
         assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    run("run", "--columns", "k,v", "--once", "--json", *given)
-    assert run("count", "k >= 25", *given) == "5\n"
-    told = json.loads(run("status", "--json", **s3_options))
-    assert (told["lag"]["versions"], told["indexer"], told["index"]) == (0, None, f"{table}/_tailbit")
-    checked(table, s3_options)
+        assert SECRET not in done.stdout + done.stderr
+        told.append(done.stdout)
+    assert told[1:3] == ["2\n", "2\n"]
+    assert f"{s3_root}/_tailbit" in told[3]
