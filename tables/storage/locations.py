@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tailbit.errors import EnvironmentError_, StorageError, UnsafePathError, UsageError
 from tailbit.tables.storage.options import StorageOptions
-from tailbit.tables.storage.refusals import refusal
+from tailbit.tables.storage.refusals import no_setup
 
 CLOUDS: Mapping[str, tuple[str, ...]] = {
     "s3": ("AWS_",),
@@ -121,7 +121,7 @@ def _connected(url: str, options: StorageOptions, environment: object, process: 
         reason = f"{named[1] if named else 'an option'} is no option of stores like {url}"
         raise UsageError(reason=reason, hint="See README, Tables in an object store.") from None
     except (BaseError, ValueError) as wrong:
-        raise refusal(url, wrong) from None
+        raise no_setup(url, wrong, options) from None
 
 
 def _split(options: StorageOptions, url: str) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:

@@ -216,12 +216,12 @@ class ObjectStorage(Storage):
             except (_errors().BaseError, OSError, ValueError) as wrong:
                 taken = isinstance(wrong, _errors().AlreadyExistsError)
                 if not taken and not is_uncertain(wrong):
-                    raise refusal(self._shown(rel), wrong) from None
+                    raise self._refusal(rel, wrong) from None
                 if self._holds(rel, data, taken):
                     return
                 last = wrong
             time.sleep(random.uniform(0.5, 1.0) * 0.1 * 2**attempt)
-        raise refusal(self._shown(rel), last) from None
+        raise self._refusal(rel, last) from None
 
     def _holds(self, rel: str, data: bytes, taken: bool) -> bool:
         """Whether an object has our bytes; False where it is not there.
@@ -288,8 +288,9 @@ class ObjectStorage(Storage):
             self.delete(rel)
         raise NoConditionalPutError(path=self.root)
 
-    def _shown(self, rel: str) -> str:
-        return f"{self._location.scheme}://{self._location.bucket}/{self._key(rel)}"
+    def _refusal(self, rel: str, wrong: BaseException) -> StorageError:
+        place = f"{self._location.scheme}://{self._location.bucket}/{self._key(rel)}"
+        return refusal(place, wrong, self.options)
 
     def _asked(self, rel: str, request: Callable[[], R]) -> R:
         """What a request gives; a refusal of the store is a StorageError, a missing object is none."""
@@ -298,7 +299,7 @@ class ObjectStorage(Storage):
         except FileNotFoundError:
             raise FileNotFoundError(rel) from None
         except (_errors().BaseError, ValueError, OSError) as wrong:
-            raise refusal(self._shown(rel), wrong) from None
+            raise self._refusal(rel, wrong) from None
 
 
 def _obstore() -> Any:

@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from tailbit.errors import StorageError
+from tailbit.tables.storage.options import StorageOptions
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z]+)</Code>|\"code\":\s*\"([A-Za-z]+)\"")
@@ -45,12 +46,18 @@ def is_uncertain(wrong: BaseException) -> bool:
     return status is None or status >= 500 or status in (408, 409, 429)
 
 
-def refusal(place: str, wrong: BaseException) -> StorageError:
+def refusal(place: str, wrong: BaseException, options: StorageOptions) -> StorageError:
     """The named error of a refusal; `place` is what people call the object or the table."""
-    text, status = str(wrong), status_of(wrong)
+    text, status = options.hidden_in(str(wrong)), status_of(wrong)
     code = _CODE.search(text)
     case = _case(text, status, next(filter(None, code.groups())) if code else "")
     return StorageError(path=place, reason=case.reason, hint=case.hint)
+
+
+def no_setup(place: str, wrong: BaseException, options: StorageOptions) -> StorageError:
+    """The named error of options that a store cannot be made of."""
+    reason = f"its options do not make a store: {_first_line(options.hidden_in(str(wrong)))}"
+    return StorageError(path=place, reason=reason, hint=_CREDENTIALS)
 
 
 def _case(text: str, status: int | None, code: str) -> _Case:

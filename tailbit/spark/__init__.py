@@ -8,29 +8,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
 __all__ = ["register"]
 
 
-def register(spark: SparkSession) -> None:
+def register(spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
     """Make `spark.read.format("tailbit")` and three SQL functions known to a session.
 
     The functions are `tailbit_rows`, `tailbit_facets` (table functions) and `tailbit_count`. Executors need
-    tailbit installed, since Spark finds data source and functions there by their names.
+    tailbit installed, since Spark finds data source and functions there by their names. `storage_options` are
+    those of the stores that the data source reads, named as in delta-rs; Spark never shows them. The
+    functions take them from the environment of the executors.
 
     Raises:
+        UsageError: `storage_options` is no mapping of texts.
         EnvironmentError_: pyspark is not installed.
     """
+    from tailbit.arguments import texts_by_name
     from tailbit.errors import EnvironmentError_
+    from tailbit.tables.storage import StorageOptions
 
+    options = StorageOptions.of(texts_by_name("storage_options", storage_options))
     try:
         from tailbit.spark.functions import register_functions
-        from tailbit.spark.source import TailbitSource
+        from tailbit.spark.source import source_with
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != "pyspark":
             raise
         remedy = "Install it: pip install 'tailbit[spark]'."
         raise EnvironmentError_(reason="pyspark is not installed", remedy=remedy) from None
-    spark.dataSource.register(TailbitSource)
+    spark.dataSource.register(source_with(options))
     register_functions(spark)

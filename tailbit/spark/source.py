@@ -29,7 +29,7 @@ from tailbit.spark.schema import spark_schema
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.positions import bitmap_of, positions_in
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions
 
 OPTIONS = ("path", "where", "version", "asOf", "index", "columns", "timeZone", "partitionTimeZone")
 """The options of a load, in any case."""
@@ -44,6 +44,9 @@ class TailbitSource(DataSource):
 
     _loaded: int | None = None
     """The version whose schema was told, which the rows are read at too: Spark keeps this object."""
+
+    storage_options = NO_OPTIONS
+    """Those of the stores; no options of a load, which Spark shows: see `source_with`."""
 
     @classmethod
     def name(cls) -> str:
@@ -80,13 +83,23 @@ class TailbitSource(DataSource):
         if version is not None and not version.strip().isdigit():
             raise UsageError(reason=f"version {version!r} is no number", hint="Give a version of the table.")
         loaded = None if version is None else int(version)
-        return open_indexed(asked["path"], asked.get("index")).where(
+        stores = dict(self.storage_options)
+        return open_indexed(asked["path"], asked.get("index"), storage_options=stores).where(
             asked.get("where"),
             version=loaded if self._loaded is None else self._loaded,
             as_of=asked.get("asof") if self._loaded is None else None,
             zone=zone,
             partition_zone=asked.get("partitiontimezone"),
         )
+
+
+def source_with(options: StorageOptions) -> type[TailbitSource]:
+    """The source for stores that need options: they travel within the class, as a part of its code."""
+
+    class TailbitSourceWithOptions(TailbitSource):
+        storage_options = options
+
+    return TailbitSourceWithOptions if options.items else TailbitSource
 
 
 def _columns(answer: Answer, names: list[str] | None) -> tuple[list[Column], pa.Schema]:

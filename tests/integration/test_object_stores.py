@@ -18,6 +18,7 @@ from deltalake import write_deltalake
 pytest.importorskip("obstore", reason="obstore has no wheel for Python 3.10")
 
 import tailbit
+import tailbit.spark
 from support.faulty_proxy import Fault, Proxy
 from support.s3_server import SECRET
 from support.waiting import HANG_S
@@ -80,6 +81,10 @@ def test_a_stream_over_a_store_that_is_busy_at_times_indexes_on_its_workers_and_
     again = start(spark, table, once=True, storage_options=s3_options)
     assert again.awaitTermination(HANG_S)
     checked(table, s3_options)
+    tailbit.spark.register(spark, storage_options=s3_options)
+    frame = spark.read.format("tailbit").option("where", "v = 'v1' AND k > 5").load(table)
+    assert sorted(row.k for row in frame.collect()) == [k for k in range(6, 40) if k % 3 == 1]
+    tailbit.spark.register(spark)
     shown = shown_by(spark)
     assert "MicroBatchScan" in shown
     assert "MapInArrow" in shown

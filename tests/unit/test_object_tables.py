@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -270,6 +273,31 @@ def test_where_the_clock_of_the_store_is_off_by_an_hour_a_vacuum_spares_what_was
     assert vacuum(MetadataTable.open(s3_root, options=options), older_than_hours=0.5) == []
     index.commit([], [], ledger(0))
     assert index.storage.contents() == ["_delta_log", "kind=files", "kind=ledger", "kind=settings"]
+
+
+def asked(table: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A question of the command line that knows no credentials but those given."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    command = [sys.executable, "-m", "tailbit.cli", "count", table, *arguments]
+    return subprocess.run(command, env=clean, capture_output=True, text=True, check=False)
+
+
+def test_a_command_with_wrong_credentials_ends_with_two_lines_and_shows_no_secret(
+    table: str, s3_options: dict[str, str]
+) -> None:
+    wrong = s3_options | {"AWS_SECRET_ACCESS_KEY": "wr0ngwr0ng"}
+    done = asked(table, *(part for item in wrong.items() for part in ("--storage-option", "=".join(item))))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(
+        r"StorageError: storage at s3://.*denies access.*\n  Give credentials.*\n", done.stderr
+    )
+    assert "wr0ng" not in done.stderr
+
+
+def test_a_storage_option_without_a_value_is_wrong_use_and_is_not_shown(table: str) -> None:
+    done = asked(table, "--storage-option", "wr0ngwr0ng")
+    assert (done.returncode, "KEY=VALUE" in done.stderr) == (2, True)
+    assert "wr0ng" not in done.stderr
 
 
 def names_of(requests: list[str]) -> list[str]:

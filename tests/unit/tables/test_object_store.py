@@ -149,6 +149,20 @@ def test_an_option_that_is_not_known_is_refused_by_name(s3_root: str, name: str,
     assert value not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("root", "name", "value"),
+    [
+        ("abfss://c@account.dfs.core.windows.net/t", "AZURE_STORAGE_ACCOUNT_KEY", "no base64, t0psecret!"),
+        ("gs://bucket/t", "GOOGLE_SERVICE_ACCOUNT_KEY", '{"private_key": "t0psecret"'),
+        ("gs://bucket/t", "GOOGLE_SERVICE_ACCOUNT_KEY", '{"private_key": "t0psecret", "client_email": "e"}'),
+    ],
+)
+def test_a_secret_of_the_wrong_form_is_refused_without_being_shown(root: str, name: str, value: str) -> None:
+    with pytest.raises(StorageError, match="its options do not make a store") as caught:
+        open_storage(root, StorageOptions.of({name: value})).read("x")
+    assert "t0psecret" not in f"{caught.value.describe()} {caught.value.fields}"
+
+
 def test_credentials_are_taken_from_the_environment(
     s3_root: str, s3_options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
