@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -23,7 +23,6 @@ from tailbit.streaming.query import Job, Path, Prepared, launch, prepare
 from tailbit.streaming.running import Running
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 from tailbit.streaming.warming import warm_up
-from tailbit.tables.storage import open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,11 +47,13 @@ def start(
     checkpoint: Path | None = None,
     once: bool = False,
     trigger: str = DEFAULT_TRIGGER,
+    storage_options: Mapping[str, str] | None = None,
 ) -> StreamingQuery:
     """Start the query that keeps the index of the table at `path`, in a Spark session of your own.
 
     `columns`: those to index, None for those remembered in the index. `once`: index what is there and stop.
     `trigger`: how often to look for commits; up to one second, a commit is picked up as soon as it is seen.
+    `storage_options`: of the stores of table and index, named as in delta-rs; Spark never shows them.
 
     Raises:
         UsageError: as `prepare`; or `spark` is no classic Spark session.
@@ -60,9 +61,9 @@ def start(
     """
     _check_session(spark)
     once = flag("once", once)
-    prepared = prepare(path, columns, index, checkpoint, trigger)
+    prepared = prepare(path, columns, index, checkpoint, trigger, storage_options)
     _clear_ended()
-    heartbeat = Heartbeat(open_storage(prepared.index.path))
+    heartbeat = Heartbeat(prepared.index.storage)
     heartbeat.claim()
     try:
         job = launch(spark, prepared, heartbeat, once)
@@ -102,6 +103,7 @@ def run(
     master: str = "local[2]",
     on_progress: OnProgress | None = None,
     ui: bool = True,
+    storage_options: Mapping[str, str] | None = None,
 ) -> int:
     """Keep the index of the table at `path` until a signal, or until all is indexed with `once`.
 
@@ -112,8 +114,8 @@ def run(
     """
     check_java()
     with _signals() as stop:
-        prepared = prepare(path, columns, index, checkpoint, trigger)
-        heartbeat = Heartbeat(open_storage(prepared.index.path))
+        prepared = prepare(path, columns, index, checkpoint, trigger, storage_options)
+        heartbeat = Heartbeat(prepared.index.storage)
         heartbeat.claim()
         try:
             # pyspark puts a SIGINT handler of its own in place of ours, so ours are put up again.
@@ -157,7 +159,8 @@ def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: On
     """
     from py4j.protocol import Py4JError
 
-    watch = IdleWatch(prepared.table.root, job.batch.latest, on_progress)
+    source = prepared.table.storage
+    watch = IdleWatch(source.root, job.batch.latest, on_progress, source.options)
     try:
         while job.query.isActive:
             if stop.is_set():

@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.tables import open_table
 from tailbit.tables.model import Version
+from tailbit.tables.storage import NO_OPTIONS, StorageOptions
+
+_REMOTE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,20 @@ def describe(table: str, first: Version | None, target: Version, lag: Lag) -> st
 class IdleWatch:
     """Progress of a query that has nothing to do, or is in a long batch, once a second.
 
+    In an object store once in ten seconds, since each look is two requests.
+
     Looks with a table handle of its own, so that it can stand in another thread than the batches.
     """
 
     def __init__(
-        self, path: str, latest: Callable[[], Progress | None], on_progress: Callable[[Progress], None] | None
+        self,
+        path: str,
+        latest: Callable[[], Progress | None],
+        on_progress: Callable[[Progress], None] | None,
+        options: StorageOptions = NO_OPTIONS,
     ) -> None:
-        self._table = open_table(path)
+        self._table = open_table(path, options)
+        self._every = _REMOTE_S if self._table.storage.remote else 1.0
         self._backlog = Backlog(self._table)
         self._latest, self._on_progress = latest, on_progress
         self._next = 0.0
@@ -72,7 +82,7 @@ class IdleWatch:
         """Tell how far the index is behind the head now, if a second has passed."""
         if self._on_progress is None or now < self._next:
             return
-        self._next = now + 1.0
+        self._next = now + self._every
         latest = self._latest()
         if latest is not None:
             head = self._table.head()

@@ -9,11 +9,14 @@ from tailbit.errors import CommitConflictError, NoIndexError, SettingsError, Usa
 from tailbit.index.kinds.settings import FORMAT
 from tailbit.index.model import IndexedColumn, Settings
 from tailbit.index.store.table import MetadataTable
+from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
 
 
 def prepare_index(table: Table, path: str, columns: Sequence[str] | None) -> MetadataTable:
     """The index at `path`, made if it is not there, with the columns asked for or those remembered.
+
+    Its store is opened with the options of the table's.
 
     Raises:
         UsageError: no index is there and no columns are given.
@@ -21,33 +24,34 @@ def prepare_index(table: Table, path: str, columns: Sequence[str] | None) -> Met
         UnknownColumnError, ColumnTypeError: a column that is not there or cannot be indexed.
     """
     asked = None if columns is None else _indexed(table, columns)
-    index = _open(path)
+    options = table.storage.options
+    index = _open(path, options)
     if index is None and asked is None:
         raise UsageError(
             reason=f"no index at {path} yet, and no columns are given", hint="Give --columns a,b,c."
         )
     if index is None and asked is not None:
-        index = _create(path, asked)
+        index = _create(path, asked, options)
     assert index is not None
     if asked is not None:
         _check_columns(path, index.state.settings.columns, asked)
     return index
 
 
-def _open(path: str) -> MetadataTable | None:
+def _open(path: str, options: StorageOptions) -> MetadataTable | None:
     try:
-        return MetadataTable.open(path)
+        return MetadataTable.open(path, options=options)
     except NoIndexError:
         return None
 
 
-def _create(path: str, columns: tuple[IndexedColumn, ...]) -> MetadataTable:
+def _create(path: str, columns: tuple[IndexedColumn, ...], options: StorageOptions) -> MetadataTable:
     """A new index; the one that another process makes at this moment, if that is first."""
     settings = Settings(version=1, index_id=uuid.uuid4().hex, format=FORMAT, columns=columns)
     try:
-        return MetadataTable.create(path, settings)
+        return MetadataTable.create(path, settings, options=options)
     except CommitConflictError:
-        return MetadataTable.open(path)
+        return MetadataTable.open(path, options=options)
 
 
 def _indexed(table: Table, columns: Sequence[str]) -> tuple[IndexedColumn, ...]:

@@ -5,8 +5,6 @@ Left over are the inputs of merges, and what a killed or losing writer wrote wit
 
 from __future__ import annotations
 
-import time
-
 import pyarrow.parquet as pq
 
 from tailbit.faults import Fault, fault_point
@@ -33,9 +31,8 @@ def vacuum(
     index.refresh()
     if not dry_run:
         index.checkpoint_log()
-    oldest = (
-        now_ms if now_ms is not None else time.time_ns() // 1_000_000
-    ) - older_than_hours * _MILLIS_PER_HOUR
+    now_ms = index.storage.clock_ms() if now_ms is None else now_ms
+    oldest = now_ms - older_than_hours * _MILLIS_PER_HOUR
     gone = sorted(set(_older_than(index, oldest)) - referenced(index))
     if not dry_run:
         for path in gone:

@@ -72,12 +72,13 @@ def open_index_file(storage: Storage, path: str) -> pq.ParquetFile:
     """
     try:
         wanted_length, wanted_hash = path.rsplit(".", 3)[1:3]
-        _check_footer(storage, path, int(wanted_length), wanted_hash)
+        source = storage.open(path)
+        _check_footer(source, path, int(wanted_length), wanted_hash)
     except FileNotFoundError as gone:
         raise CorruptIndexError(file=path, reason="it is missing") from gone
     except (ValueError, OSError) as damage:
         raise CorruptIndexError(file=path, reason=str(damage)) from damage
-    return reopen_index_file(storage, path, None)
+    return _parsed(source, path, None)
 
 
 def reopen_index_file(storage: Storage, path: str, footer: pq.FileMetaData | None) -> pq.ParquetFile:
@@ -87,22 +88,29 @@ def reopen_index_file(storage: Storage, path: str, footer: pq.FileMetaData | Non
         CorruptIndexError: it is missing or cannot be parsed.
     """
     try:
-        return pq.ParquetFile(storage.open(path), metadata=footer, page_checksum_verification=True)
+        source = storage.open(path)
     except FileNotFoundError as gone:
         raise CorruptIndexError(file=path, reason="it is missing") from gone
+    except StorageError as damage:
+        raise CorruptIndexError(file=path, reason=str(damage)) from damage
+    return _parsed(source, path, footer)
+
+
+def _parsed(source: pa.NativeFile, path: str, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(source, metadata=footer, page_checksum_verification=True)
     except (pa.ArrowException, OSError, StorageError) as damage:
         raise CorruptIndexError(file=path, reason=str(damage)) from damage
 
 
-def _check_footer(storage: Storage, path: str, length: int, wanted: str) -> None:
-    with storage.open(path) as source:
-        size = source.size()
-        if size < length + _ENDS:
-            raise CorruptIndexError(file=path, reason=f"it is truncated: {size} bytes")
-        try:
-            footer = read_footer(source)
-        except ValueError:
-            footer = b""
+def _check_footer(source: pa.NativeFile, path: str, length: int, wanted: str) -> None:
+    size = source.size()
+    if size < length + _ENDS:
+        raise CorruptIndexError(file=path, reason=f"it is truncated: {size} bytes")
+    try:
+        footer = read_footer(source)
+    except ValueError:
+        footer = b""
     if len(footer) != length:
         raise CorruptIndexError(file=path, reason="it is truncated or altered at its end")
     if hashlib.sha256(footer).hexdigest()[:16] != wanted:

@@ -17,7 +17,7 @@ from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, Le
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Fingerprint
-from tailbit.tables.storage import LocalStorage, Storage
+from tailbit.tables.storage import NO_OPTIONS, LocalStorage, Storage, StorageOptions
 
 Values = Sequence[bytes | None]
 
@@ -67,8 +67,8 @@ def record(path: str, rows: int = 10, **fields: Any) -> FileRecord:
     return FileRecord(**{**values, **fields})
 
 
-def new_index(path: str, *columns: str) -> MetadataTable:
-    return MetadataTable.create(path, settings(*columns))
+def new_index(path: str, *columns: str, options: StorageOptions = NO_OPTIONS) -> MetadataTable:
+    return MetadataTable.create(path, settings(*columns), options=options)
 
 
 def segment(index: MetadataTable, space: str, columns: Mapping[str, Values]) -> IndexFile:
