@@ -173,7 +173,7 @@ def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: On
         reason = f"Spark's Java process is gone ({type(gone).__name__})"
         raise StreamError(reason=reason, checkpoint=prepared.checkpoint) from gone
     finally:
-        job.control.remove()
+        job.end()
     if failure is not None:
         raise failure
 

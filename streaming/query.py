@@ -16,6 +16,7 @@ from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.table import MetadataTable, index_path
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings, milliseconds
+from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.tables import open_table
 from tailbit.tables.table import Table
 
@@ -58,10 +59,16 @@ class Job:
     control: Control
     heartbeat: Heartbeat
     checkpoint: str
+    upkeep: Upkeep
 
     def close(self) -> None:
-        """Release the heartbeat and take the control folder away."""
+        """Release the heartbeat, and end what runs beside the query."""
         self.heartbeat.release()
+        self.end()
+
+    def end(self) -> None:
+        """End the upkeep and take the control folder away; the heartbeat stays."""
+        self.upkeep.stop()
         self.control.remove()
 
     def failure(self) -> TailbitError | None:
@@ -126,7 +133,9 @@ def launch(
     writer = (
         writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{wait} milliseconds")
     )
-    return Job(writer.start(), batch, control, heartbeat, prepared.checkpoint)
+    job = Job(writer.start(), batch, control, heartbeat, prepared.checkpoint, Upkeep(prepared.index.path))
+    job.upkeep.start()
+    return job
 
 
 def _in_short(text: str) -> str:
