@@ -16,6 +16,7 @@ from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.table import MetadataTable, index_path
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings, milliseconds
+from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.tables import open_table
 from tailbit.tables.table import Table
@@ -108,13 +109,14 @@ def launch(
     heartbeat: Heartbeat,
     once: bool,
     on_progress: OnProgress | None = None,
+    tell: Tell = tell_nobody,
 ) -> Job:
     """Start the query of a prepared job."""
     from tailbit.streaming.batch import Batch
     from tailbit.streaming.source import FORMAT, LogSource
 
     control = Control.make()
-    batch = Batch(prepared.table, prepared.index, prepared.settings, spark, heartbeat, on_progress)
+    batch = Batch(prepared.table, prepared.index, prepared.settings, spark, heartbeat, on_progress, tell)
     spark.dataSource.register(LogSource)
     options = prepared.settings.options() | {
         "path": prepared.table.root,
@@ -133,7 +135,7 @@ def launch(
     writer = (
         writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{wait} milliseconds")
     )
-    job = Job(writer.start(), batch, control, heartbeat, prepared.checkpoint, Upkeep(prepared.index.path))
+    job = Job(writer.start(), batch, control, heartbeat, prepared.checkpoint, Upkeep(batch.mender))
     job.upkeep.start()
     return job
 

@@ -122,6 +122,16 @@ class HiddenRows:
                     return _decoded(found, path)
         return None
 
+    @staticmethod
+    def check(storage: Storage, path: str) -> None:
+        """Decode every bitmap of one file.
+
+        Raises:
+            CorruptIndexError: the file is missing, truncated or altered, or a bitmap does not decode.
+        """
+        for data in HIDDEN_ROWS.read(storage, path)["bitmap"].to_pylist():
+            _decoded(data, path)
+
     def forget(self, paths: Iterable[str]) -> None:
         """Free what is cached of files that are no longer live."""
         gone = {path for path in paths if self._footers.pop(path, None) is not None}

@@ -27,7 +27,7 @@ def check_recorded(index: IndexState, coverage: Coverage, standing: Standing) ->
         return
     for number in coverage.uncovered.tolist():
         record = index.recorded.get(files[number].path)
-        if record is None or record.left is not None or record.counted:
+        if record is None or record.left is not None or (record.counted and record.error is None):
             yield Problem(f"file {files[number].path}", "it is live and not recorded as it is")
     live = files.paths.to_pylist()
     gone = {r.path for r in index.recorded.live()}.difference(live)

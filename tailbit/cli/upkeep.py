@@ -217,7 +217,7 @@ def run(
     tailbit run flights --columns carrier,origin,dest          # for ever
     tailbit run flights --once                                 # catch up and stop
     """
-    from tailbit.cli.render import progress_lines
+    from tailbit.cli.render import notice_lines, progress_lines
     from tailbit.streaming.job import run as run_job
 
     return run_job(
@@ -229,6 +229,7 @@ def run(
         trigger=trigger,
         master=master,
         on_progress=None if quiet else progress_lines(as_json),
+        tell=notice_lines(as_json),
     )
 
 
