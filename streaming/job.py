@@ -22,6 +22,7 @@ from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.query import Job, Path, Prepared, launch, prepare
 from tailbit.streaming.running import Running
 from tailbit.streaming.settings import DEFAULT_TRIGGER
+from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.warming import warm_up
 from tailbit.tables.storage import open_storage
@@ -150,9 +151,21 @@ def _ended_well(
     try:
         return not _attend(job, prepared, stop, on_progress)
     except StreamError as failed:
-        if starts_left and job.batch.latest() is None and _SLOW_START in str(failed):
+        if not starts_left:
+            raise
+        if job.batch.latest() is None and _SLOW_START in str(failed):
+            return False
+        if _reset_checkpoint(prepared.checkpoint, failed, tell):
             return False
         raise
+
+
+def _reset_checkpoint(checkpoint: str, failed: StreamError, tell: Tell) -> bool:
+    """Reset a Spark checkpoint that ended a query, as one that was deleted or damaged while it ran does."""
+    unusable = spark_checkpoint.why_unusable(checkpoint)
+    if unusable is None and not spark_checkpoint.blames_checkpoint(str(failed)):
+        return False
+    return spark_checkpoint.reset(checkpoint, unusable or str(failed.fields.get("reason")), tell)
 
 
 def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnProgress | None) -> bool:

@@ -16,6 +16,7 @@ from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.table import MetadataTable, index_path
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings, milliseconds
+from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.tables import open_table
@@ -111,10 +112,13 @@ def launch(
     on_progress: OnProgress | None = None,
     tell: Tell = tell_nobody,
 ) -> Job:
-    """Start the query of a prepared job."""
+    """Start the query of a prepared job; a Spark checkpoint that it could not go on from is reset."""
     from tailbit.streaming.batch import Batch
     from tailbit.streaming.source import FORMAT, LogSource
 
+    unusable = spark_checkpoint.why_unusable(prepared.checkpoint)
+    if unusable is not None:
+        spark_checkpoint.reset(prepared.checkpoint, unusable, tell)
     control = Control.make()
     batch = Batch(prepared.table, prepared.index, prepared.settings, spark, heartbeat, on_progress, tell)
     spark.dataSource.register(LogSource)
