@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-GROUP_ROWS, GROUP_BYTES = 10_000, 1 << 20
+GROUP_ROWS, GROUP_BYTES = 1 << 15, 1 << 20
 """Where a row group of a merged file ends: what a look-up decodes."""
 
 Key = tuple[tuple[bool, bytes | str], ...]

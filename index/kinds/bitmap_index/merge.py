@@ -1,6 +1,7 @@
 """Segments of several row spaces become one segment of one row space.
 
-Claims are laid end to end, and postings of one key meet: see `moves`. Memory: one row group of every input.
+Claims are laid end to end, and postings of one key meet: see `moves` and `combine`. Memory: one row group of
+every input.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import pyarrow.compute as pc
 
 from tailbit.errors import ColumnTypeError
 from tailbit.index.keys import widen_keys, widest
-from tailbit.index.kinds.bitmap_index.moves import Input, Moves, combine, lay_out
+from tailbit.index.kinds.bitmap_index.combine import STORED, combine
+from tailbit.index.kinds.bitmap_index.moves import Input, Moves, lay_out
 from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.merging import Merged
@@ -63,13 +65,14 @@ def _postings(
         for part in regrouped(combine(sort(rows, ["key"]), inputs) for rows in aligned(batches, ["key"])):
             cardinality = np.asarray(part["cardinality"], dtype=np.int64)
             keys, bitmaps = part["key"].combine_chunks(), part["bitmap"].combine_chunks()
-            yield Postings(column, key_type, keys, cardinality, bitmaps)
+            sparse = part["first"].combine_chunks(), part["gaps"].combine_chunks()
+            yield Postings(column, key_type, keys, cardinality, bitmaps, sparse)
 
 
 def _batches(segment: Segment, column: str, key_type: str, source: int, read: Read) -> Iterator[pa.Table]:
     stored = segment.columns[column]
     for rows in read(segment.path, column):
-        rows = rows.filter(pc.equal(rows["column"], column)).select(["key", "cardinality", "bitmap"])
+        rows = rows.filter(pc.equal(rows["column"], column)).select(STORED)
         if stored != key_type:
             rows = rows.set_column(0, "key", widen_keys(rows["key"].combine_chunks(), stored, key_type))
         yield rows.append_column("source", pa.array(np.full(len(rows), source, dtype=np.int64)))
