@@ -26,15 +26,12 @@ from tailbit.tables.positions import bitmap_of, positions_in
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-STORED = ("key", "cardinality", "bitmap", "first", "gaps")
-"""What is combined of a posting."""
-
 
 def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
     """One row per key that keeps a position.
 
-    `rows`: the columns `STORED` and source (number in `inputs`) of one column, sorted by key; equal keys meet
-    here. Returns the columns `STORED` in the same order.
+    `rows`: the columns `segment.STORED` and source (number in `inputs`) of one column, sorted by key; equal
+    keys meet here. Returns those columns in the same order.
 
     Raises:
         CorruptIndexError: a posting of an input does not check.

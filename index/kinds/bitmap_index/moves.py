@@ -55,8 +55,10 @@ class Moves:
 
     def move(self, bits: BitMap) -> BitMap:
         """The new positions of old ones. Cost: a mask and a shift per run; past a few runs, an array pass."""
-        bits = bits & self.kept
         shifts = (self.targets - self.starts).tolist()
+        if len(shifts) == 1 and bits and self.starts[0] <= bits.min() and bits.max() < self.ends[0]:
+            return bits.shift(shifts[0])
+        bits = bits & self.kept
         if len(shifts) == 1 or not bits:
             return bits.shift(shifts[0]) if bits else bits
         if len(shifts) <= _FEW_RUNS:

@@ -25,7 +25,8 @@ from tailbit.once import once
 from tailbit.tables.cache import Cache
 from tailbit.tables.storage import Storage
 
-_STORED = ("key", "cardinality", "bitmap", "first", "gaps")
+STORED = ("key", "cardinality", "bitmap", "first", "gaps")
+"""The columns of a posting: all but what a whole row group shares."""
 
 _POSTING_LEAVES = range(5, 8)
 """Parquet's numbers of the columns that hold positions; each column has one leaf."""
@@ -156,6 +157,11 @@ class Segment:
             group, _ = self._read_group(place.number)
             yield group.keys, group.every()
 
+    def row_groups(self, column: str) -> Iterator[pa.Table]:
+        """Keys and postings as they are stored, a row group at a time; not decoded, not cached."""
+        for place in self._places(column)[0]:
+            yield self._read([place.number], STORED)
+
     def stored(self, column: str) -> Iterator[pa.Table]:
         """Postings as they are stored, by rising key, SERIALIZED_BYTES a table; not decoded."""
         numbers = [place.number for place in self._places(column)[0]]
@@ -164,7 +170,7 @@ class Segment:
         cuts = (np.flatnonzero(np.diff(ends[:-1])) + 1).tolist()
         for low, high in zip([0, *cuts], [*cuts, len(numbers)], strict=True):
             if low < high:
-                yield self._read(numbers[low:high], _STORED[1:])
+                yield self._read(numbers[low:high], STORED[1:])
 
     def weight(self, column: str, ranges: Sequence[KeyRange] | None = None) -> tuple[int, int]:
         """Keys of a column and bytes of their postings, of the row groups that meet `ranges`. Cost: none."""
@@ -213,11 +219,11 @@ class Segment:
         return group
 
     def _read_group(self, number: int) -> tuple[RowGroup, int]:
-        group = RowGroup(self._read([number], _STORED), self.rows, self.path)
+        group = RowGroup(self._read([number], STORED), self.rows, self.path)
         return group, group.size
 
     def _read_keys(self, column: str) -> tuple[tuple[pa.BinaryArray, npt.NDArray[np.int64]], int]:
-        table = self._read([p.number for p in self._places(column)[0]], _STORED[:2])
+        table = self._read([p.number for p in self._places(column)[0]], STORED[:2])
         found = table["key"].combine_chunks(), np.asarray(table["cardinality"], dtype=np.int64)
         return found, table.nbytes
 
