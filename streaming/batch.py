@@ -29,6 +29,7 @@ from tailbit.streaming.indexer import Indexer, Outcome
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe
 from tailbit.streaming.settings import StreamSettings
+from tailbit.streaming.upkeep.mending import Mender, Tell, tell_nobody
 from tailbit.tables.model import Version
 from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 from tailbit.tables.table import Table
@@ -53,14 +54,16 @@ class Batch:
         spark: SparkSession,
         heartbeat: Heartbeat,
         on_progress: OnProgress | None = None,
+        tell: Tell = tell_nobody,
     ) -> None:
         self._table, self._index, self._settings, self._spark = table, index, settings, spark
         self._heartbeat, self._on_progress = heartbeat, on_progress
         self._name = PurePath(table.root).name
         self._backlog = Backlog(table)
         limits = TaskLimits(parallelism=spark.sparkContext.defaultParallelism)
-        self._indexer = Indexer(table, index, limits, self._run)
-        self.merger = Merger(table, index, spark)
+        self.mender = Mender(table, index, tell)
+        self._indexer = Indexer(table, index, limits, self._run, self.mender)
+        self.merger = Merger(table, index, spark, mender=self.mender)
         self.error: TailbitError | None = None
         self._last: Progress | None = None
 

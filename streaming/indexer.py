@@ -17,12 +17,13 @@ from dataclasses import dataclass, replace
 from tailbit.checkpoints.ledger import Origin, next_ledger, uncounted_after
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_batch
-from tailbit.errors import CommitConflictError, DataFileError, DeletionVectorError
+from tailbit.errors import CommitConflictError, CorruptIndexError, DataFileError, DeletionVectorError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import FileRecord
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, pack, plan_work, uncounted_record
 from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, TaskColumn, TaskResult
+from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version
 from tailbit.tables.schema import Schema
 from tailbit.tables.storage import one_look
@@ -65,12 +66,22 @@ class Indexer:
     Cost of a batch: what changed. Only a round's last batch looks at every file.
     """
 
-    def __init__(self, table: Table, index: MetadataTable, limits: TaskLimits, run: RunTasks) -> None:
+    def __init__(
+        self,
+        table: Table,
+        index: MetadataTable,
+        limits: TaskLimits,
+        run: RunTasks,
+        mender: Mender | None = None,
+    ) -> None:
         self._table, self._index, self._limits, self._run = table, index, limits, run
+        self._mender = mender or Mender(table, index)
         self._schema: _KnownSchema | None = None
 
     def apply(self, start: Offset, end: Offset, origin: Origin) -> Outcome:
         """Record everything before `end`; nothing where it is recorded, or where the ledger went elsewhere.
+
+        What of the index is found damaged on the way is taken out of it, and the batch tried again.
 
         Raises:
             DataFileError: a live data file is missing or is not Parquet.
@@ -81,6 +92,8 @@ class Indexer:
                 return self._attempt(start, end, origin)
             except CommitConflictError:
                 continue
+            except CorruptIndexError as damage:
+                self._mender.mend(damage)
         return self._attempt(start, end, origin)
 
     def _attempt(self, start: Offset, end: Offset, origin: Origin) -> Outcome:

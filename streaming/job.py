@@ -22,6 +22,8 @@ from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.query import Job, Path, Prepared, launch, prepare
 from tailbit.streaming.running import Running
 from tailbit.streaming.settings import DEFAULT_TRIGGER
+from tailbit.streaming.upkeep import spark_checkpoint
+from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.warming import warm_up
 
 if TYPE_CHECKING:
@@ -104,6 +106,7 @@ def run(
     on_progress: OnProgress | None = None,
     ui: bool = True,
     storage_options: Mapping[str, str] | None = None,
+    tell: Tell = tell_nobody,
 ) -> int:
     """Keep the index of the table at `path` until a signal, or until all is indexed with `once`.
 
@@ -124,7 +127,7 @@ def run(
                     warm_up(spark)
                 for left in reversed(range(STARTS)):
                     if stop.is_set() or _ended_well(
-                        spark, prepared, heartbeat, once, stop, on_progress, left
+                        spark, prepared, heartbeat, once, stop, on_progress, tell, left
                     ):
                         break
         finally:
@@ -139,21 +142,36 @@ def _ended_well(
     once: bool,
     stop: threading.Event,
     on_progress: OnProgress | None,
+    tell: Tell,
     starts_left: int,
 ) -> bool:
-    """Run the query to its end; False where it never came to plan, and may be started again."""
-    job = launch(spark, prepared, heartbeat, once, on_progress)
+    """Run the query to its end; False where it is to be started again.
+
+    It never came to plan, or the last thing that was seen of the index was damage, now to be posted again.
+    """
+    job = launch(spark, prepared, heartbeat, once, on_progress, tell)
     try:
-        _attend(job, prepared, stop, on_progress)
+        return not _attend(job, prepared, stop, on_progress)
     except StreamError as failed:
-        if starts_left and job.batch.latest() is None and _SLOW_START in str(failed):
+        if not starts_left:
+            raise
+        if job.batch.latest() is None and _SLOW_START in str(failed):
+            return False
+        if _reset_checkpoint(prepared.checkpoint, failed, tell):
             return False
         raise
-    return True
 
 
-def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnProgress | None) -> None:
-    """Wait for the end of the query; drain it when asked to.
+def _reset_checkpoint(checkpoint: str, failed: StreamError, tell: Tell) -> bool:
+    """Reset a Spark checkpoint that ended a query, as one that was deleted or damaged while it ran does."""
+    unusable = spark_checkpoint.why_unusable(checkpoint)
+    if unusable is None and not spark_checkpoint.blames_checkpoint(str(failed)):
+        return False
+    return spark_checkpoint.reset(checkpoint, unusable or str(failed.fields.get("reason")), tell)
+
+
+def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnProgress | None) -> bool:
+    """Wait for the end of the query; drain it when asked to. True where damage was mended at its end.
 
     An idle query is the only one that stops without noise: so the planner first says that no batch runs.
     """
@@ -170,15 +188,16 @@ def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: On
                 break
             stop.wait(0.2) if not stop.is_set() else time.sleep(0.05)
             watch.look(time.monotonic())
-        job.batch.merger.wait(2.0 if stop.is_set() else 60.0)
+        mended = job.batch.merger.finish(2.0 if stop.is_set() else 60.0)
         failure = job.failure()
     except (OSError, Py4JError) as gone:
         reason = f"Spark's Java process is gone ({type(gone).__name__})"
         raise StreamError(reason=reason, checkpoint=prepared.checkpoint) from gone
     finally:
-        job.control.remove()
+        job.end()
     if failure is not None:
         raise failure
+    return mended
 
 
 @contextmanager
@@ -214,7 +233,7 @@ def _close_when_ended(run_id: str, job: Job) -> None:
     try:
         while job.query.isActive:
             time.sleep(1.0)
-        job.batch.merger.wait(60.0)
+        job.batch.merger.finish(60.0)
         _RUNNING.end(run_id)
     except (OSError, Py4JError):
         _RUNNING.give_up(run_id)

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tailbit.errors import TailbitError
+from tailbit.errors import CorruptIndexError, TailbitError
 from tailbit.index.kinds.merging import MergeGroup
 from tailbit.index.kinds.schemas import Kinds
 from tailbit.index.maintenance.due import MergePlan, merge_due
 from tailbit.index.maintenance.merge import run_merge
 from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 from tailbit.tables.table import Table
 
@@ -38,8 +39,14 @@ class Merger:
     """
 
     def __init__(
-        self, table: Table, index: MetadataTable, spark: SparkSession, inline_bytes: int = 1 << 20
+        self,
+        table: Table,
+        index: MetadataTable,
+        spark: SparkSession,
+        inline_bytes: int = 1 << 20,
+        mender: Mender | None = None,
     ) -> None:
+        self._mender = mender or Mender(table, index)
         self._table, self._index, self._spark, self._inline_bytes = table, index, spark, inline_bytes
         self._earliest: tuple[float, int] | None = None
         self._thread: threading.Thread | None = None
@@ -48,11 +55,41 @@ class Merger:
     def after_batch(self) -> None:
         """Merge small files that are due at once, and have a worker merge large ones.
 
+        What is found damaged is taken out of the index instead, to be posted again; the rest is merged after
+        the next batch.
+
         Raises:
-            TailbitError: a merge that ran on a worker failed, other than by losing to another writer.
+            TailbitError: a merge failed for another reason, other than by losing to another writer.
         """
-        if self.failure is not None:
-            raise self.failure
+        self._mender.mend_noted()
+        try:
+            self._raise_failure()
+            self._merge_due()
+        except CorruptIndexError as damage:
+            self._mender.mend(damage)
+
+    def finish(self, seconds: float) -> bool:
+        """Wait for a merge on a worker when no batch comes any more, and mend what it found damaged.
+
+        True where something was mended, so that another batch would have work; `failure` says all else.
+        """
+        self.wait(seconds)
+        if not isinstance(self.failure, CorruptIndexError):
+            return False
+        damage, self.failure = self.failure, None
+        try:
+            self._mender.mend(damage)
+        except TailbitError as error:
+            self.failure = error
+            return False
+        return True
+
+    def _raise_failure(self) -> None:
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+
+    def _merge_due(self) -> None:
         for plan in merge_due(self._index.state, self._earliest_version()):
             small = [group for group in plan.groups if self._bytes(group) <= self._inline_bytes]
             large = [group for group in plan.groups if self._bytes(group) > self._inline_bytes]

@@ -16,7 +16,7 @@ import orjson
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.offset import Offset, short_fingerprint, snapshot_start
 from tailbit.checkpoints.recovery import LogState, Resume, decide
-from tailbit.errors import CommitGapError, VersionNotFoundError
+from tailbit.errors import CommitGapError, CorruptIndexError, VersionNotFoundError
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
@@ -189,13 +189,21 @@ class Planner:
         count = size = 0
         for number in range(base.file or 0, len(files)):
             slice_ = files[number]
-            record = self._index.state.recorded.get(slice_.path)
-            if record is not None and columns.issubset(record.columns):
+            if self._is_done(slice_.path, columns):
                 continue
             count, size = count + 1, size + slice_.size
             if count > 1 and (count > self._settings.files or size > self._settings.bytes):
                 return replace(base, file=number)
         return base.after_snapshot()
+
+    def _is_done(self, path: str, columns: set[str]) -> bool:
+        """Whether a file is posted and counted; not where the records are damaged: the batch will see."""
+        try:
+            record = self._index.state.recorded.get(path)
+        except CorruptIndexError:
+            return False
+        posted = record is not None and record.space is not None and columns.issubset(record.columns)
+        return record is not None and posted and record.counted
 
     def _columns(self, snapshot: Snapshot) -> set[str]:
         """Ids of the indexed columns that the table has."""

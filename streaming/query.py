@@ -16,6 +16,9 @@ from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.table import MetadataTable, index_path
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
+from tailbit.streaming.upkeep import spark_checkpoint
+from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
@@ -59,10 +62,16 @@ class Job:
     control: Control
     heartbeat: Heartbeat
     checkpoint: str
+    upkeep: Upkeep
 
     def close(self) -> None:
-        """Release the heartbeat and take the control folder away."""
+        """Release the heartbeat, and end what runs beside the query."""
         self.heartbeat.release()
+        self.end()
+
+    def end(self) -> None:
+        """End the upkeep and take the control folder away; the heartbeat stays."""
+        self.upkeep.stop()
         self.control.remove()
 
     def failure(self) -> TailbitError | None:
@@ -120,13 +129,17 @@ def launch(
     heartbeat: Heartbeat,
     once: bool,
     on_progress: OnProgress | None = None,
+    tell: Tell = tell_nobody,
 ) -> Job:
-    """Start the query of a prepared job."""
+    """Start the query of a prepared job; a Spark checkpoint that it could not go on from is reset."""
     from tailbit.streaming.batch import Batch
     from tailbit.streaming.source import FORMAT, source_with
 
+    unusable = spark_checkpoint.why_unusable(prepared.checkpoint)
+    if unusable is not None:
+        spark_checkpoint.reset(prepared.checkpoint, unusable, tell)
     control = Control.make()
-    batch = Batch(prepared.table, prepared.index, prepared.settings, spark, heartbeat, on_progress)
+    batch = Batch(prepared.table, prepared.index, prepared.settings, spark, heartbeat, on_progress, tell)
     spark.dataSource.register(source_with(prepared.table.storage.options))
     options = prepared.settings.options() | {
         "path": prepared.table.root,
@@ -145,7 +158,9 @@ def launch(
     writer = (
         writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{wait} milliseconds")
     )
-    return Job(writer.start(), batch, control, heartbeat, prepared.checkpoint)
+    job = Job(writer.start(), batch, control, heartbeat, prepared.checkpoint, Upkeep(batch.mender))
+    job.upkeep.start()
+    return job
 
 
 def _in_short(text: str) -> str:

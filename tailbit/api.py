@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tailbit.index.maintenance.alter import Altered
     from tailbit.index.maintenance.verify import Report
     from tailbit.index.model import Settings
+    from tailbit.repairs import Repaired
     from tailbit.tables.schema import Schema
 
 
@@ -169,9 +170,18 @@ class IndexedTable(Handle):
         return transitions(before, after, later.schema.resolve(text("column", column)))
 
     def verify(
-        self, samples: int = 200, seed: int = 0, progress: Callable[[int, int], None] | None = None
+        self,
+        samples: int = 200,
+        seed: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+        derive: int = 0,
+        files: Iterable[str] = (),
+        columns: Iterable[str] = (),
     ) -> Report:
-        """Check the index: postings, value counts, and a sample of values read again from the data files.
+        """Check the index: checksums, postings, value counts, and a sample of values of the data files.
+
+        `derive`: this many columns of files are derived again as a whole; of the `files` (paths as in the
+        log) and `columns` named, all are.
 
         Raises:
             NoIndexError: there is no index.
@@ -184,6 +194,7 @@ class IndexedTable(Handle):
         from tailbit.index.maintenance.verify import Problem, Report, verify
 
         samples, seed = whole("samples", samples), whole("seed", seed, negative=True)
+        derive, paths, labels = whole("derive", derive), names("files", files), names("columns", columns)
         if progress is not None:
             function("progress", progress)
         seen = self._apart()
@@ -204,8 +215,36 @@ class IndexedTable(Handle):
             at_head=snapshot.version == self._table.head(),
             samples=samples,
             seed=seed,
+            derive=derive,
+            wanted=_chosen(paths, {snapshot.schema.resolve(name).id for name in labels}),
             progress=progress,
         )
+
+    def repair(
+        self, samples: int = 200, seed: int = 0, progress: Callable[[int, int], None] | None = None
+    ) -> Repaired:
+        """Verify the index and build again only what is wrong, while an indexer may run.
+
+        What is wrong goes in one commit. A running indexer builds it again; where none runs, this does. Every
+        question is answered rightly all the while.
+
+        Raises:
+            NoIndexError: there is no index.
+            CorruptIndexError: the settings of the index are lost: start an indexer with its columns.
+            CommitConflictError: an indexer committed at the same moments; try again.
+
+        >>> flights.repair().problems
+        ()
+        """
+        from tailbit.index.maintenance.create import prepare_index
+        from tailbit.repairs import repair, started_over
+
+        report = self.verify(samples=samples, seed=seed, progress=progress)
+        seen = self._apart()
+        seen._refresh()
+        if seen._index is None:
+            return started_over(self._table, prepare_index(self._table, self.index_path, None), report)
+        return repair(self._table, seen._index, report.problems)
 
     def compact(self) -> int:
         """Merge small segments until none is due; the number of merges committed.
@@ -307,3 +346,10 @@ def _indexed_id(settings: Settings, schema: Schema, name: str) -> str:
         indexed = ", ".join(column.label for column in settings.columns)
         hint = f"The index has {indexed}."
         raise UnknownColumnError(column=name, nearest=", nor in its index", hint=hint) from None
+
+
+def _chosen(paths: Iterable[str], ids: set[str]) -> Callable[[str, str], bool] | None:
+    """Whether a file, by its path, and a column, by its id, are among those named; None where none are."""
+    if not paths and not ids:
+        return None
+    return lambda path, column: (not paths or path in paths) and (not ids or column in ids)

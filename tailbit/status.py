@@ -26,6 +26,7 @@ def status_of(
     """A JSON-able account of an index.
 
     `files_to_post`: per column that was added, recorded files whose rows are still scanned for it.
+    `not_covered`: why recorded files are scanned, such as a damaged index file that is named, and how many.
     `state`: `empty` (nothing recorded yet), `building` (the first snapshot is being read), `complete`, or
     `other history` (the source log is not the one that was indexed; questions scan until the indexer has
     caught up). `covered_version`: the last version of which everything is recorded. `lag`: versions behind
@@ -49,6 +50,7 @@ def status_of(
         "index": opened.index_path,
         "columns": list(names.values()),
         "files_to_post": {names[column]: n for column, n in unposted.items() if n},
+        "not_covered": found.state.recorded.errors(),
         "state": standing.value,
         "covered_version": covered,
         "head": head,

@@ -17,7 +17,7 @@ from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError, SourceError
 from tailbit.index.kinds.files.kind import FILES
-from tailbit.index.kinds.kind import Kind, Problem, Source, View
+from tailbit.index.kinds.kind import Blame, Kind, Problem, Source, View
 from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.kinds.rows import reading, row_groups
 from tailbit.index.model import IndexFile
@@ -77,9 +77,11 @@ class HiddenRowsKind(Kind["HiddenRows"]):
             try:
                 found = kept.get(identity)
                 if found is not None and found != rows():
-                    yield Problem(where, _OTHERS)
-            except (CorruptIndexError, SourceError) as damage:
-                yield Problem(where, str(damage))
+                    yield Problem(where, _OTHERS, Blame.HIDDEN)
+            except CorruptIndexError as damage:
+                yield Problem(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
+            except SourceError as unreadable:
+                yield Problem(where, str(unreadable))
 
 
 HIDDEN_ROWS = HiddenRowsKind()
@@ -121,6 +123,16 @@ class HiddenRows:
                 if found is not None:
                     return _decoded(found, path)
         return None
+
+    @staticmethod
+    def check(storage: Storage, path: str) -> None:
+        """Decode every bitmap of one file.
+
+        Raises:
+            CorruptIndexError: the file is missing, truncated or altered, or a bitmap does not decode.
+        """
+        for data in HIDDEN_ROWS.read(storage, path)["bitmap"].to_pylist():
+            _decoded(data, path)
 
     def forget(self, paths: Iterable[str]) -> None:
         """Free what is cached of files that are no longer live."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from itertools import chain
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -37,12 +38,29 @@ class Entering:
     open: Callable[[], DataFile]
 
 
+class Blame(str, Enum):
+    """What of an index must be built again for a problem to go."""
+
+    NOTHING = ""
+    """The source is at fault, or a kind that knows more than this."""
+    FILE = "file"
+    SPACE = "row space"
+    COUNTS = "value counts"
+    HIDDEN = "hidden rows"
+    RECORDS = "file records"
+
+
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is not as it must be: where, and what was found."""
+    """One thing that is not as it must be: where, and what was found.
+
+    `blame`: what must be built again; `name`: which index file, or which row space.
+    """
 
     where: str
     found: str
+    blame: Blame = field(default=Blame.NOTHING, compare=False)
+    name: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

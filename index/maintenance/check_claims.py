@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from tailbit.index.kinds.kind import Problem
+from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.index.model import FileRecord, Standing
 from tailbit.index.query.coverage import Coverage
 from tailbit.index.store.state import IndexState
@@ -27,12 +27,12 @@ def check_recorded(index: IndexState, coverage: Coverage, standing: Standing) ->
         return
     for number in coverage.uncovered.tolist():
         record = index.recorded.get(files[number].path)
-        if record is None or record.left is not None or record.counted:
-            yield Problem(f"file {files[number].path}", "it is live and not recorded as it is")
+        if record is None or record.left is not None or (record.counted and record.error is None):
+            yield Problem(f"file {files[number].path}", "it is live and not recorded as it is", Blame.RECORDS)
     live = files.paths.to_pylist()
     gone = {r.path for r in index.recorded.live()}.difference(live)
     for path in sorted(gone)[:SHOWN]:
-        yield Problem(f"file {path}", "it is recorded as live and is not in the table")
+        yield Problem(f"file {path}", "it is recorded as live and is not in the table", Blame.RECORDS)
 
 
 def claims_of(index: IndexState) -> Claims:
@@ -51,4 +51,5 @@ def check_claims(claims: Claims) -> Iterator[Problem]:
     for space, records in claims.items():
         for one, other in pairwise(records):
             if (one.base or 0) + one.rows > (other.base or 0):
-                yield Problem(f"row space {space}", f"claims of {one.path} and {other.path} overlap")
+                found = f"claims of {one.path} and {other.path} overlap"
+                yield Problem(f"row space {space}", found, Blame.SPACE, space)

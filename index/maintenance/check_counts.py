@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tailbit.errors import ColumnTypeError, CorruptIndexError
-from tailbit.index.kinds.kind import Problem
+from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.index.maintenance.check_claims import SHOWN
 from tailbit.index.maintenance.check_postings import Expected
 from tailbit.index.maintenance.report import Report
@@ -20,7 +20,7 @@ def check_counts(index: IndexState, column: str, expected: Expected, report: Rep
     try:
         keys, counts = index.value_counts(column, expected.key_type)
     except CorruptIndexError as damage:
-        yield Problem(where, str(damage))
+        yield Problem(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
         return
     except ColumnTypeError:
         return
@@ -31,4 +31,4 @@ def check_counts(index: IndexState, column: str, expected: Expected, report: Rep
     for key in sorted(bad, key=lambda k: k or b"")[:SHOWN]:
         shown = "NULL" if key is None else key.hex()
         found = f"{recorded.get(key, 0)} recorded, {by_bits.get(key, 0)} by bits"
-        yield Problem(f"{where}, key {shown}", found)
+        yield Problem(f"{where}, key {shown}", found, Blame.COUNTS)

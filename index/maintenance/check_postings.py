@@ -18,7 +18,7 @@ from tailbit.errors import ColumnTypeError, CorruptIndexError
 from tailbit.index.evaluation.row_space import claims
 from tailbit.index.keys import widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
-from tailbit.index.kinds.kind import Problem
+from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.index.maintenance.report import Report
 from tailbit.index.model import FileRecord
 from tailbit.index.store.state import IndexState
@@ -78,15 +78,16 @@ def check_postings(
                 union |= BitMap.union(*inside)
                 expected.add(segment, column, keys, [b.intersection_cardinality(visible) for b in inside])
             if not rising:
-                yield Problem(where, f"keys do not rise in {segment.path}")
+                yield Problem(where, f"keys do not rise in {segment.path}", Blame.SPACE, space)
     except CorruptIndexError as damage:
         expected.known = False
-        yield Problem(where, str(damage))
+        yield Problem(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
         return
     report.positions += total
     if total != len(union):
-        yield Problem(where, f"postings overlap: {total} positions, {len(union)} distinct")
-    yield from _unposted(where, posted, union)
+        found = f"postings overlap: {total} positions, {len(union)} distinct"
+        yield Problem(where, found, Blame.SPACE, space)
+    yield from _unposted(where, space, posted, union)
 
 
 def _groups(segment: Segment, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap], bool]]:
@@ -105,13 +106,14 @@ def _behind(last: bytes, keys: pa.BinaryArray) -> pa.BinaryArray:
     return pa.concat_arrays([pa.array([last], keys.type), keys])
 
 
-def _unposted(where: str, posted: Sequence[FileRecord], union: BitMap) -> Iterator[Problem]:
+def _unposted(where: str, space: str, posted: Sequence[FileRecord], union: BitMap) -> Iterator[Problem]:
     """Files that have not every row posted."""
     for record in posted:
         base = record.base or 0
         found = union.range_cardinality(base, base + record.rows)
         if found != record.rows:
-            yield Problem(f"{where}, file {record.path}", f"{found} of {record.rows} rows are posted")
+            short = f"{found} of {record.rows} rows are posted"
+            yield Problem(f"{where}, file {record.path}", short, Blame.SPACE, space)
 
 
 def _hidden(index: IndexState, records: Sequence[FileRecord]) -> BitMap:

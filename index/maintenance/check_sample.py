@@ -14,7 +14,7 @@ from tailbit.errors import CorruptIndexError, SourceError
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import encode_array, key_type_of, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
-from tailbit.index.kinds.kind import Problem, Source
+from tailbit.index.kinds.kind import Blame, Problem, Source
 from tailbit.index.maintenance.report import Report
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.rows import fetch
@@ -62,13 +62,16 @@ def _check_value(
         value = tables[0][column.id].combine_chunks()
         segments = space.serving(column)
         found = [_posting(segment, column, value) for segment in segments]
-    except (CorruptIndexError, SourceError) as damage:
-        yield Problem(where, str(damage))
+    except CorruptIndexError as damage:
+        yield Problem(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
+        return
+    except SourceError as unreadable:
+        yield Problem(where, str(unreadable))
         return
     report.sampled += 1
     here = int(space.bases[order]) + position
     if segments and not any(bits is not None and here in bits for bits in found):
-        yield Problem(where, "the value in the data file is not the one posted")
+        yield Problem(where, "the value in the data file is not the one posted", Blame.SPACE, space.space)
 
 
 def _posting(segment: Segment, column: Column, value: pa.Array) -> BitMap | None:

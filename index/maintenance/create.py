@@ -5,8 +5,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from tailbit.errors import CommitConflictError, NoIndexError, SettingsError, UsageError
+from tailbit.errors import (
+    CommitConflictError,
+    CorruptIndexError,
+    NoIndexError,
+    SettingsError,
+    UsageError,
+)
 from tailbit.index.kinds.settings import FORMAT
+from tailbit.index.maintenance.start_over import start_over
 from tailbit.index.model import IndexedColumn, Settings
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.storage import StorageOptions
@@ -16,16 +23,22 @@ from tailbit.tables.table import Table
 def prepare_index(table: Table, path: str, columns: Sequence[str] | None) -> MetadataTable:
     """The index at `path`, made if it is not there, with the columns asked for or those remembered.
 
-    Its store is opened with the options of the table's.
+    Its store is opened with the options of the table's. One whose records cannot be read is emptied, to be
+    built again.
 
     Raises:
+        CorruptIndexError: its settings cannot be read, and no columns are asked for.
         UsageError: no index is there and no columns are given.
         SettingsError: the index remembers other columns.
         UnknownColumnError, ColumnTypeError: a column that is not there or cannot be indexed.
     """
     asked = None if columns is None else _indexed(table, columns)
     options = table.storage.options
-    index = _open(path, options)
+    try:
+        index = _open(path, options)
+    except CorruptIndexError:
+        start_over(path, asked, options)
+        index = _open(path, options)
     if index is None and asked is None:
         raise UsageError(
             reason=f"no index at {path} yet, and no columns are given", hint="Give --columns a,b,c."
@@ -39,10 +52,17 @@ def prepare_index(table: Table, path: str, columns: Sequence[str] | None) -> Met
 
 
 def _open(path: str, options: StorageOptions) -> MetadataTable | None:
+    """The index at a path, its records read; None where there is none.
+
+    Raises:
+        CorruptIndexError: its settings, its ledger or its records cannot be read.
+    """
     try:
-        return MetadataTable.open(path, options=options)
+        index = MetadataTable.open(path, options=options)
     except NoIndexError:
         return None
+    index.state.recorded.table()
+    return index
 
 
 def _create(path: str, columns: tuple[IndexedColumn, ...], options: StorageOptions) -> MetadataTable:

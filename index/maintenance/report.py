@@ -12,6 +12,8 @@ class Report:
     """What was checked and every problem found; sound when there is none.
 
     `version`: the source version that the index was compared with. `state`: of the index, as `status` says.
+    `sampled`: values read again from the data. `derived`: columns of files derived again as a whole.
+    `files_read`: index files read again with all their checksums.
     """
 
     version: int | None = None
@@ -22,6 +24,8 @@ class Report:
     positions: int = 0
     counts: int = 0
     sampled: int = 0
+    derived: int = 0
+    files_read: int = 0
     problems: list[Problem] = field(default_factory=list)
 
     @property

@@ -5,6 +5,8 @@ Left over are the inputs of merges, and what a killed or losing writer wrote wit
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow.parquet as pq
 
 from tailbit.faults import Fault, fault_point
@@ -31,14 +33,26 @@ def vacuum(
     index.refresh()
     if not dry_run:
         index.checkpoint_log()
-    now_ms = index.storage.clock_ms() if now_ms is None else now_ms
-    oldest = now_ms - older_than_hours * _MILLIS_PER_HOUR
-    gone = sorted(set(_older_than(index, oldest)) - referenced(index))
+    gone = unreferenced(index, older_than_hours, now_ms)
     if not dry_run:
-        for path in gone:
-            index.storage.delete(path)
-            fault_point(Fault.VACUUM_HALF_DONE)
+        delete(index, gone)
     return gone
+
+
+def unreferenced(index: MetadataTable, older_than_hours: float, now_ms: int | None = None) -> list[str]:
+    """Files older than this that no state of the index names, nor a tombstone of its log; sorted.
+
+    Cost: lists the folders of the kinds and reads the commits that the log holds.
+    """
+    now_ms = index.storage.clock_ms() if now_ms is None else now_ms
+    return sorted(set(_older_than(index, now_ms - older_than_hours * _MILLIS_PER_HOUR)) - referenced(index))
+
+
+def delete(index: MetadataTable, paths: Iterable[str]) -> None:
+    """Delete files of an index, one by one."""
+    for path in paths:
+        index.storage.delete(path)
+        fault_point(Fault.VACUUM_HALF_DONE)
 
 
 def referenced(index: MetadataTable) -> set[str]:

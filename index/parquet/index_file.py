@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -49,14 +49,25 @@ def write_index_file(
 
 
 def write_parquet(
-    sink: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.Table], uncompressed: Collection[str] = ()
+    sink: pa.NativeFile,
+    schema: pa.Schema,
+    groups: Iterable[pa.Table],
+    uncompressed: Collection[str] = (),
+    encodings: Mapping[str, str] | None = None,
 ) -> None:
-    """A row group a table, with page checksums and a page index; text is dictionary-coded, binary is not."""
+    """A row group a table, with page checksums and a page index.
+
+    Text is dictionary-coded, binary is not; a column `key` is sorted, and written as what each key does not
+    share with the one before. `encodings` names Parquet's encoding of some leaves by path.
+    """
+    encodings = {name: "DELTA_BYTE_ARRAY" for name in schema.names if name == "key"} | dict(encodings or {})
+    named = {path.partition(".")[0] for path in encodings}
     with pq.ParquetWriter(
         sink,
         schema,
         compression={name: "NONE" if name in uncompressed else "ZSTD" for name in schema.names},
-        use_dictionary=[f.name for f in schema if not pa.types.is_binary(f.type)],
+        use_dictionary=[f.name for f in schema if not pa.types.is_binary(f.type) and f.name not in named],
+        column_encoding=encodings or None,
         write_page_checksum=True,
         write_page_index=True,
     ) as out:

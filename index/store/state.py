@@ -110,7 +110,11 @@ class IndexState:
         before = {kind: self.paths_of(kind) for kind in (SETTINGS, LEDGER)}
         self._swap(added, removed)
         if self.paths_of(SETTINGS) != before[SETTINGS]:
+            identity = self.index_id
             self._read_settings()
+            if self.index_id != identity:
+                # The index was emptied in place: nothing of what was recorded holds.
+                self._readers.clear()
         if self.paths_of(LEDGER) != before[LEDGER]:
             self._read_ledger()
         self._renew(self._readers, added, removed)

@@ -178,7 +178,7 @@ class _Run:
 
     def _record(self, work: FileWork, claim: Claim | None) -> FileRecord:
         if isinstance(work, Leave):
-            return replace(work.record, counted=False, hidden="", left=self._task.version)
+            return replace(work.record, counted=False, hidden="", left=self._task.version, error=None)
         if isinstance(work, (Repost, Rehide)):
             return self._kept(work)
         assert claim is not None

@@ -16,12 +16,12 @@ import click
 from tailbit.cli.analytics import histogram, summary, transitions
 from tailbit.cli.options import INTERRUPTED, PROBLEM, WRONG_USE, NoPandas
 from tailbit.cli.questions import count, explain, facets, positions, read
-from tailbit.cli.upkeep import alter, compact, demo, run, status, vacuum, verify
+from tailbit.cli.upkeep import alter, compact, demo, repair, run, status, vacuum, verify
 from tailbit.errors import TailbitError, UsageError
 
 COMMANDS = (
     *(count, facets, summary, histogram, transitions, read, positions, explain),
-    *(status, verify, alter, compact, vacuum, run, demo),
+    *(status, verify, repair, alter, compact, vacuum, run, demo),
 )
 
 

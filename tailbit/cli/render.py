@@ -166,6 +166,17 @@ def progress_lines(as_json: bool) -> Callable[[Any], None]:
     return show
 
 
+def notice_lines(as_json: bool) -> Callable[[str], None]:
+    """A callback that tells what a running indexer did by itself: a line on stderr, or as JSON on stdout."""
+
+    def tell(line: str) -> None:
+        out = sys.stdout if as_json else sys.stderr
+        out.write(json.dumps({"notice": line}) + "\n" if as_json else f"{line}\n")
+        out.flush()
+
+    return tell
+
+
 def _progress_text(progress: Any) -> str:
     done = "building" if progress.covered is None else f"covered v{progress.covered}"
     lag = progress.lag

@@ -48,21 +48,45 @@ def status(table: str, index: str | None, as_json: bool) -> None:
     show_default=True,
     help="Values to read again from the data.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the samples.")
+@click.option(
+    "--derive",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Columns of files, chosen at random, to derive again as a whole from the data.",
+)
+@click.option("--file", "files", metavar="PATH", multiple=True, help="Derive again all columns of this file.")
+@click.option(
+    "--column", "columns", metavar="A", multiple=True, help="Derive this column again, of all files."
+)
 @json_option
-def verify(table: str, index: str | None, samples: int, seed: int, as_json: bool) -> int:
-    r"""Check the index of TABLE: records, postings, value counts, and a sample of values in the data files.
+def verify(
+    table: str,
+    index: str | None,
+    samples: int,
+    seed: int,
+    derive: int,
+    files: tuple[str, ...],
+    columns: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    r"""Check the index of TABLE: checksums, records, postings, value counts, a sample of values of the data.
+
+    With --file and --column together, that column of that file is derived again.
 
     \b
     tailbit verify flights --samples 1000
+    tailbit verify flights --derive 20                # 20 columns of files, each value of them
+    tailbit verify flights --column carrier           # this column of every file
 
-    Exit status 1 when something is wrong.
+    Exit status 1 when something is wrong: `tailbit repair` builds that again.
     """
     from tailbit.cli.render import progress_bar
 
     opened = open_for_question(table, index)
     with progress_bar("verify", hidden=as_json) as advance:
-        report = opened.verify(samples=samples, seed=seed, progress=advance)
+        report = opened.verify(samples, seed, advance, derive, files, columns)
     if as_json:
         emit(
             {
@@ -75,6 +99,8 @@ def verify(table: str, index: str | None, samples: int, seed: int, as_json: bool
                 "positions": report.positions,
                 "counts": report.counts,
                 "sampled": report.sampled,
+                "derived": report.derived,
+                "files_read": report.files_read,
                 "problems": [{"where": p.where, "found": p.found} for p in report.problems],
             }
         )
@@ -82,12 +108,57 @@ def verify(table: str, index: str | None, samples: int, seed: int, as_json: bool
         click.echo(f"index {report.state}, compared with version {or_dash(report.version)} of the table")
         click.echo(
             f"{report.files} files, {report.spaces} row spaces, {report.postings} postings, "
-            f"{report.positions} positions, {report.counts} value counts, {report.sampled} values read again"
+            f"{report.positions} positions, {report.counts} value counts, {report.sampled} values and "
+            f"{report.derived} columns of files read again, {report.files_read} index files read"
         )
         for problem in report.problems:
             click.echo(f"WRONG {problem.where}: {problem.found}")
         click.echo("sound" if report.sound else f"{len(report.problems)} problems")
     return 0 if report.sound else PROBLEM
+
+
+@click.command()
+@click.argument("table")
+@click.option("--samples", type=click.IntRange(min=0), default=200, show_default=True, help="As of verify.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
+@index_option
+@json_option
+def repair(table: str, samples: int, seed: int, index: str | None, as_json: bool) -> int:
+    r"""Build again what `tailbit verify` finds wrong in the index of TABLE, and nothing else.
+
+    An indexer may run: then it builds again what was taken out. Questions are right all the while.
+
+    \b
+    tailbit repair flights
+
+    Exit status 1 when something is left that is not the index's, such as a data file that cannot be read.
+    """
+    from tailbit.cli.render import progress_bar
+
+    opened = open_for_question(table, index)
+    with progress_bar("verify", hidden=as_json) as advance:
+        done = opened.repair(samples=samples, seed=seed, progress=advance)
+    if as_json:
+        emit(
+            {
+                "problems": [{"where": p.where, "found": p.found} for p in done.problems],
+                "left": [{"where": p.where, "found": p.found} for p in done.left],
+                "files_removed": list(done.mended.removed),
+                "files_to_post": done.mended.to_post,
+                "files_to_count": done.mended.to_count,
+                "indexer": done.indexer,
+            }
+        )
+        return PROBLEM if done.left else 0
+    for problem in done.problems:
+        click.echo(f"{'LEFT' if problem in done.left else 'WRONG'} {problem.where}: {problem.found}")
+    if not done.problems:
+        click.echo("nothing to repair")
+    elif done.indexer is not None:
+        click.echo(f"taken out; the running indexer ({done.indexer}) builds it again")
+    else:
+        click.echo("built again")
+    return PROBLEM if done.left else 0
 
 
 @click.command()
@@ -222,7 +293,7 @@ def run(
     tailbit run flights --columns carrier,origin,dest          # for ever
     tailbit run flights --once                                 # catch up and stop
     """
-    from tailbit.cli.render import progress_lines
+    from tailbit.cli.render import notice_lines, progress_lines
     from tailbit.streaming.job import run as run_job
 
     return run_job(
@@ -235,6 +306,7 @@ def run(
         master=master,
         on_progress=None if quiet else progress_lines(as_json),
         storage_options=storage_options(),
+        tell=notice_lines(as_json),
     )
 
 

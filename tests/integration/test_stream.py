@@ -17,7 +17,6 @@ from support.tables import break_bitmaps, index_of
 from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import (
-    CorruptIndexError,
     DataFileError,
     IndexerRunningError,
     SettingsError,
@@ -227,7 +226,9 @@ def test_a_table_that_becomes_unreadable_ends_the_query_by_name_and_the_index_st
     assert tailbit.open(table).where("k < 5", version=1).count() == 5
 
 
-def test_once_ends_by_the_name_of_what_a_merge_on_a_worker_failed_with(spark: Any, table_path: str) -> None:
+def test_what_a_merge_on_a_worker_found_damaged_is_posted_again_by_the_next_query(
+    spark: Any, table_path: str
+) -> None:
     numbers = np.random.default_rng(3)
     for _ in range(8):
         write_deltalake(table_path, pa.table({"k": numbers.integers(0, 1 << 60, 25_000)}), mode="append")
@@ -239,9 +240,13 @@ def test_once_ends_by_the_name_of_what_a_merge_on_a_worker_failed_with(spark: An
     heartbeat.claim()
     try:
         job = launch(spark, prepared, heartbeat, once=True)
-        with pytest.raises(CorruptIndexError, match="a bitmap is damaged"):
-            _attend(job, prepared, threading.Event(), None)
+        assert _attend(job, prepared, threading.Event(), None)
+        (why,) = prepared.index.state.recorded.errors()
+        assert "a bitmap is damaged" in why
+        job = launch(spark, prepared, heartbeat, once=True)
+        _attend(job, prepared, threading.Event(), None)
     finally:
         heartbeat.release()
     assert covered(prepared.index.path) == 8
     assert job.query.exception() is None
+    assert why not in prepared.index.state.recorded.errors()

@@ -119,9 +119,20 @@ class RecordedFiles:
 
     def unposted(self, columns: Iterable[str]) -> dict[str, int]:
         """Column id to the number of live files that do not have it posted. Cost: one pass over all files."""
-        codes, posted = column_sets(self.table().filter(pc.is_null(self._base["left"]))["columns"])
+        live = self.table().filter(pc.is_null(self._base["left"]))
+        claimed = live.filter(pc.is_valid(live["space"]))
+        bare = len(live) - len(claimed)
+        codes, posted = column_sets(claimed["columns"])
         files = np.bincount(np.asarray(codes, dtype=np.int64), minlength=len(posted)).tolist()
-        return {c: sum(n for n, held in zip(files, posted, strict=True) if c not in held) for c in columns}
+        return {
+            c: bare + sum(n for n, held in zip(files, posted, strict=True) if c not in held) for c in columns
+        }
+
+    def errors(self) -> dict[str, int]:
+        """Why live files are not covered, and how many for each reason. Cost: one pass over all files."""
+        live = self.table().filter(pc.is_null(self._base["left"]))
+        found = live["error"].drop_null().value_counts().to_pylist()
+        return {entry["values"]: entry["counts"] for entry in found}
 
     def mostly_unreachable(self, earliest: int) -> set[str]:
         """Row spaces half of whose claimed rows, or more, are of files that have left by version `earliest`.

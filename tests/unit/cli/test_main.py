@@ -351,6 +351,8 @@ def test_status_and_verify_print_facts_or_json(table: str) -> None:
         "positions": 20,
         "counts": 3,
         "sampled": 7,
+        "derived": 0,
+        "files_read": 5,
         "problems": [],
     }
 

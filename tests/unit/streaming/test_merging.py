@@ -1,4 +1,4 @@
-"""A running indexer's merge of a damaged segment ends by name, in the driver and on a worker alike."""
+"""A running indexer's merge of a damaged segment takes it out, in the driver and on a worker alike."""
 
 from __future__ import annotations
 
@@ -28,11 +28,24 @@ def path(tmp_path: Path) -> str:
     return table
 
 
-def test_a_small_merge_of_broken_bitmaps_ends_the_batch_by_name(path: str) -> None:
+def test_a_small_merge_of_broken_bitmaps_takes_them_out_of_the_index(path: str) -> None:
     index = MetadataTable.open(f"{path}/_tailbit")
     no_spark_is_needed = cast(Any, None)
-    with pytest.raises(CorruptIndexError, match="a bitmap is damaged"):
-        Merger(open_table(path), index, no_spark_is_needed).after_batch()
+    Merger(open_table(path), index, no_spark_is_needed).after_batch()
+    (why,) = index.state.recorded.errors()
+    assert "a bitmap is damaged" in why
+
+
+def test_what_a_merge_on_a_worker_found_damaged_is_mended_though_no_batch_comes(path: str) -> None:
+    index = MetadataTable.open(f"{path}/_tailbit")
+    [plan] = merge_due(index.state)
+    no_spark_is_needed = cast(Any, None)
+    merger = Merger(open_table(path), index, no_spark_is_needed)
+    merger.failure = cast(CorruptIndexError, _merged(index.path, index.kinds, plan))
+    assert merger.finish(0.0)
+    assert merger.failure is None
+    assert sum(index.state.recorded.errors().values()) == 1
+    assert not merger.finish(0.0)
 
 
 def test_a_large_merge_of_broken_bitmaps_brings_the_named_error_from_the_worker(path: str) -> None:

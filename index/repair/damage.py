@@ -1,0 +1,112 @@
+"""What of an index is wrong, by what must be built again; and whether one file of it is damaged."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tailbit.errors import CorruptIndexError, StorageError
+from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
+from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS, HiddenRows
+from tailbit.index.kinds.rows import kind_of
+from tailbit.index.parquet.index_file import open_index_file
+from tailbit.index.store.state import IndexState
+from tailbit.tables.storage import Storage
+
+PASSING = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.ESTALE, errno.ENOTCONN}
+    | {errno.ETIMEDOUT, errno.EINTR, errno.EAGAIN, errno.EBUSY, errno.EHOSTDOWN, errno.ENETDOWN}
+)
+"""Refusals of the operating system that say nothing of the bytes of a file."""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What of an index is wrong.
+
+    `files`: index files that cannot be read. `spaces`: row spaces whose postings are not what the data says.
+    `counts`: the value counts are not. `hidden`: the hidden rows are not. `records`: the records are not of
+    the files of the source.
+    """
+
+    files: frozenset[str] = frozenset()
+    spaces: frozenset[str] = frozenset()
+    counts: bool = False
+    hidden: bool = False
+    records: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.spaces or self.counts or self.hidden or self.records)
+
+    def with_all(self, others: Iterable[Damage]) -> Damage:
+        """This damage and others, taken together."""
+        found = self
+        for other in others:
+            found = Damage(
+                found.files | other.files,
+                found.spaces | other.spaces,
+                found.counts or other.counts,
+                found.hidden or other.hidden,
+                found.records or other.records,
+            )
+        return found
+
+
+def damage_named(error: CorruptIndexError) -> Damage:
+    """The damage that an error is about: of a file of the index, or of the counts of a data file.
+
+    What is counted of a data file is lost where the file is gone and the postings or the hidden rows that it
+    was counted by are gone too: then all that is counted is counted anew.
+    """
+    file = str(error.fields.get("file", ""))
+    return Damage(files=frozenset({file})) if file.startswith("kind=") else Damage(counts=True)
+
+
+def why_damaged(storage: Storage, path: str) -> str | None:
+    """Why a file of an index cannot be read as it was written; None where it can. Cost: reads all of it.
+
+    Raises:
+        StorageError: the store refuses for a reason that says nothing of the file: no handles, no rights.
+    """
+    try:
+        _read_all(storage, path)
+    except CorruptIndexError as damage:
+        _pass_on(damage.__cause__, path)
+        return str(damage.fields.get("reason"))
+    except (pa.ArrowException, ValueError, OSError) as damage:
+        _pass_on(damage, path)
+        return str(damage)
+    return None
+
+
+def _pass_on(cause: BaseException | None, path: str) -> None:
+    if isinstance(cause, StorageError):
+        raise cause
+    if isinstance(cause, OSError) and cause.errno in PASSING:
+        raise StorageError(path=path, reason=cause.strerror or str(cause)) from cause
+
+
+def _read_all(storage: Storage, path: str) -> None:
+    """Read every page with its checksum, and decode every bitmap."""
+    with open_index_file(storage, path) as file:
+        for group in range(file.metadata.num_row_groups):
+            file.read_row_group(group)
+    if kind_of(path) == BITMAP_INDEX.name:
+        segment = Segment(storage, path)
+        for column in segment.columns:
+            for _ in segment.postings(column):
+                pass
+    if kind_of(path) == HIDDEN_ROWS.name:
+        HiddenRows.check(storage, path)
+
+
+def spaces_of(state: IndexState, damage: Damage) -> set[str]:
+    """The row spaces that a damage is in; of a segment its name tells its row space."""
+    of_files = {
+        Segment(state.storage, path).space for path in damage.files if kind_of(path) == BITMAP_INDEX.name
+    }
+    return of_files | damage.spaces

@@ -1,0 +1,78 @@
+"""The files of an index are read again in turn, so that damage is found before anyone meets it.
+
+A file that is missing or of another size is found at once; one that was altered within a round through the
+whole index, of which a pass reads a part.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from tailbit.errors import CorruptIndexError
+from tailbit.index.repair.damage import why_damaged
+from tailbit.index.store.table import MetadataTable
+
+BYTES_A_PASS = 64 << 20
+"""Bytes of index files that a pass reads, and at least one file."""
+
+
+class Scrubber:
+    """Looks at the files of one index, pass by pass; `index` is its own.
+
+    Cost of a pass: a listing of each kind's folder, and the files that it reads.
+    """
+
+    def __init__(self, index: MetadataTable, bytes_a_pass: int = BYTES_A_PASS) -> None:
+        self._index, self._bytes = index, bytes_a_pass
+        self._last = ""
+
+    def look(self) -> list[CorruptIndexError]:
+        """What one pass finds damaged of the newest version, a file each.
+
+        Raises:
+            StorageError: the store refused.
+            NoIndexError: the index has been deleted.
+        """
+        self._index.refresh()
+        found = {path: reason for path, reason in self._of_sizes().items() if path in self._live_now()}
+        for path in self._next():
+            reason = why_damaged(self._index.storage, path)
+            if reason is not None and path in self._live_now():
+                found[path] = reason
+        return [CorruptIndexError(file=path, reason=reason) for path, reason in sorted(found.items())]
+
+    def _live_now(self) -> dict[str, object]:
+        """The live files, looked at once more: what has left the index since may be gone from disk."""
+        self._index.refresh()
+        return dict(self._index.state.files)
+
+    def _of_sizes(self) -> dict[str, str]:
+        """Live files that are missing or of another size than their commit says, and which of both."""
+        live = dict(self._index.state.files)
+        sizes = {
+            f"kind={kind.name}/{entry.name}": entry.size
+            for kind in self._index.kinds
+            for entry in self._index.storage.list(f"kind={kind.name}")
+        }
+        out = {}
+        for path, file in live.items():
+            if path not in sizes:
+                out[path] = "it is missing"
+            elif sizes[path] != file.size:
+                out[path] = f"it has {sizes[path]} bytes, {file.size} were written"
+        return out
+
+    def _next(self) -> list[str]:
+        """The files whose turn it is, by path."""
+        files = self._index.state.files
+        paths = sorted(files)
+        at = bisect_right(paths, self._last)
+        chosen: list[str] = []
+        total = 0
+        for path in [*paths[at:], *paths[:at]]:
+            total += files[path].size
+            if chosen and total > self._bytes:
+                break
+            chosen.append(path)
+        self._last = chosen[-1] if chosen else ""
+        return chosen

@@ -1,0 +1,106 @@
+"""A damaged file of the index is mended while the stream goes on: the batch that met it is tried again.
+
+An error names a file; it is read once more before anything goes, since a folder that vanished for a moment,
+or a process out of handles, looks like damage too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from tailbit.errors import CorruptIndexError
+from tailbit.index.maintenance.start_over import start_over
+from tailbit.index.repair.damage import damage_named, why_damaged
+from tailbit.index.repair.mend import mend
+from tailbit.index.store.table import MetadataTable
+from tailbit.tables import open_table
+from tailbit.tables.storage import StorageOptions
+from tailbit.tables.table import Table
+
+Tell = Callable[[str], None]
+"""Takes one line of notice for the person who runs the indexer."""
+
+
+def tell_nobody(line: str) -> None:
+    """Nobody listens."""
+
+
+class Mender:
+    """Mends one index, for the one thread that commits to it; `mended` counts what it has done."""
+
+    def __init__(self, table: Table, index: MetadataTable, tell: Tell = tell_nobody) -> None:
+        self._table, self._index, self._tell = table, index, tell
+        self._noted: SimpleQueue[CorruptIndexError] = SimpleQueue()
+        self.mended = 0
+
+    @property
+    def path(self) -> str:
+        """Where the index is."""
+        return self._index.path
+
+    @property
+    def options(self) -> StorageOptions:
+        """How its store is reached."""
+        return self._index.storage.options
+
+    def of_another_thread(self, index: MetadataTable) -> Mender:
+        """A mender of the same index, opened by another thread: whoever commits second starts again."""
+        return Mender(open_table(self._table.root, self._table.storage.options), index, self._tell)
+
+    def note(self, error: CorruptIndexError) -> None:
+        """Another thread has met damage; it is mended when `mend_noted` is called."""
+        self._noted.put(error)
+
+    def mend_noted(self) -> None:
+        """Mend what other threads have noted.
+
+        Raises:
+            TailbitError: as `mend`.
+        """
+        while not self._noted.empty():
+            self.mend(self._noted.get())
+
+    def mend(self, error: CorruptIndexError) -> None:
+        """Take what an error names out of the index, or find that it can be read after all.
+
+        Whoever met the error tries again. What then is not posted the planner finds by itself.
+
+        Raises:
+            StorageError: the store refuses for a reason that says nothing of the file.
+            TailbitError: the index cannot be mended: its log cannot be read or written.
+        """
+        try:
+            self._index.refresh()
+            self._mend(error)
+        except CorruptIndexError as records:
+            # The records themselves: neither this process nor the index holds them whole.
+            self._start_over(records)
+
+    def _mend(self, error: CorruptIndexError) -> None:
+        damage = damage_named(error)
+        reason = str(error.fields.get("reason"))
+        for path in damage.files:
+            if path not in self._index.state.files:
+                return
+            found = why_damaged(self._index.storage, path)
+            if found is None:
+                return
+            reason = f"index file {path}: {found}"
+        done = mend(self._index, self._table, damage, reason)
+        self.mended += 1
+        self._tell(f"mended: {reason}; {_what_follows(done.to_post, done.to_count)}")
+
+    def _start_over(self, error: CorruptIndexError) -> None:
+        start_over(self._index.path, self._index.state.settings.columns, self.options, self._index.kinds)
+        self._index.refresh()
+        self.mended += 1
+        self._tell(f"mended: {error}; the index is built again")
+
+
+def _what_follows(to_post: int, to_count: int) -> str:
+    if not to_post and not to_count:
+        return "nothing is lost"
+    posted = f"{to_post} data files are scanned until they are posted again" if to_post else ""
+    counted = f"{to_count} data files are counted again" if to_count else ""
+    return ", ".join(filter(None, (posted, counted)))

@@ -1,0 +1,119 @@
+"""Spark's checkpoint is a cache of progress: one that cannot be used is reset, and the index says the rest.
+
+Spark reads of it the newest offset, the one before and the newest commit; a file of these that is empty or
+torn, or a folder with gaps, ends a query. A checkpoint that is whole, but of another table or of yesterday,
+is the planner's to judge: the ledger of the index decides (`checkpoints.recovery`).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+
+from tailbit.checkpoints.offset import Offset
+from tailbit.errors import StorageError
+from tailbit.tables.storage.local import local_name
+
+_PARTS = ("metadata", "offsets", "commits", "sources", "state")
+"""What Spark keeps in a checkpoint; nothing else in the folder is touched."""
+
+_BLAMED = re.compile(
+    r"Incomplete log file|MISSING_METADATA_FILE|CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming queries"
+    r"|INVALID_LOG_VERSION|MALFORMED_LOG_FILE|offset log|commit log|offsets/\d+|commits/\d+"
+    r"|Concurrent update to the log|batch \d+ (?:doesn't|does not) exist",
+    re.IGNORECASE,
+)
+"""What Spark says of a checkpoint that it cannot go on from."""
+
+
+def blames_checkpoint(message: str) -> bool:
+    """Whether Spark ended a query because of its checkpoint, by what it says."""
+    return _BLAMED.search(message) is not None
+
+
+def why_unusable(checkpoint: str) -> str | None:
+    """Why Spark could not go on from a checkpoint; None where it can, or where it is not on local disk."""
+    folder = _local(checkpoint)
+    if folder is None or not folder.is_dir():
+        return None
+    try:
+        return _wrong(folder)
+    except OSError as refused:
+        return f"{refused.strerror or refused}"
+
+
+def reset(checkpoint: str, reason: str, tell: Callable[[str], None]) -> bool:
+    """Take away what Spark keeps in a checkpoint, with one line of notice; False where it is out of reach."""
+    folder = _local(checkpoint)
+    if folder is None:
+        return False
+    for name in _PARTS:
+        shutil.rmtree(folder / name, ignore_errors=True)
+        for file in (folder / name, folder / f".{name}.crc"):
+            if not file.is_dir():
+                file.unlink(missing_ok=True)
+    tell(f"the Spark checkpoint {checkpoint} is reset: {reason}; the index itself says where to go on")
+    return True
+
+
+def _local(checkpoint: str) -> Path | None:
+    try:
+        return Path(local_name(checkpoint))
+    except StorageError:
+        return None
+
+
+def _wrong(folder: Path) -> str | None:
+    offsets, commits = _batches(folder / "offsets"), _batches(folder / "commits")
+    if not offsets and not commits:
+        return None if not (folder / "metadata").exists() else _in_metadata(folder / "metadata")
+    found = _in_metadata(folder / "metadata")
+    if found is not None:
+        return found
+    last, done = max(offsets, default=-1), max(commits, default=-1)
+    if not last - 1 <= done <= last:
+        return f"its last offset is that of batch {last}, its last commit that of batch {done}"
+    if last > 0 and last - 1 not in offsets:
+        return f"offset {last - 1} is missing"
+    for number in (last, last - 1):
+        if number >= 0 and not _is_offset(offsets[number]):
+            return f"offset {number} is torn"
+    if done >= 0 and not _is_commit(commits[done]):
+        return f"commit {done} is torn"
+    return None
+
+
+def _batches(folder: Path) -> dict[int, Path]:
+    files = folder.iterdir() if folder.is_dir() else ()
+    return {int(file.name): file for file in files if file.name.isdecimal()}
+
+
+def _in_metadata(file: Path) -> str | None:
+    if not file.exists():
+        return "its metadata is missing"
+    try:
+        return None if orjson.loads(file.read_bytes())["id"] else "its metadata names no query"
+    except (ValueError, KeyError, TypeError):
+        return "its metadata is torn"
+
+
+def _is_offset(file: Path) -> bool:
+    """Whether a file says a version, what held for the batch, and where the batch ends."""
+    lines = file.read_bytes().split(b"\n")
+    try:
+        Offset.from_json(orjson.loads(lines[2]))
+        return lines[0] == b"v1" and isinstance(orjson.loads(lines[1]), dict) and len(lines) == 3
+    except (IndexError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _is_commit(file: Path) -> bool:
+    version, _, rest = file.read_bytes().partition(b"\n")
+    try:
+        return version == b"v1" and isinstance(orjson.loads(rest), dict)
+    except ValueError:
+        return False

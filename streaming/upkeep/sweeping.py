@@ -1,0 +1,85 @@
+"""The index looks after itself while a query runs: it is swept and scrubbed in a thread beside the batches.
+
+A batch waits for none of it. Merges are `merging`'s; the log of the index gets its checkpoints from commits.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from tailbit.errors import CorruptIndexError, TailbitError
+from tailbit.index.maintenance.sweep import KEPT_S, Sweeper
+from tailbit.index.repair.scrub import Scrubber
+from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.upkeep.mending import Mender
+
+EVERY_S = 60.0
+"""Seconds between two passes."""
+
+
+class Upkeep:
+    """Sweeps and scrubs an index every `every_s` seconds from `start` to `stop`, with an index of its own.
+
+    `mender`: of the thread that commits batches; it has the records in memory, and mends them after the next
+    batch. All else that is found damaged is mended at once. A pass that fails is made again when the next is
+    due: nothing rests on it, and a batch that meets the same trouble says so by name. `failure` is why the
+    last pass failed, None where it did not; `passes` counts those that did not.
+    """
+
+    def __init__(self, mender: Mender, every_s: float = EVERY_S, kept_s: float = KEPT_S) -> None:
+        self._mender, self._every_s, self._kept_s = mender, every_s, kept_s
+        self._stop = threading.Event()
+        self._work: Callable[[], None] | None = None
+        self._thread = threading.Thread(target=self._keep, name="tailbit-upkeep", daemon=True)
+        self.failure: TailbitError | OSError | None = None
+        self.passes = 0
+        self.deleted = 0
+
+    def start(self) -> None:
+        """Begin; the first pass comes after `every_s`."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the file at hand; asked twice, nothing happens."""
+        self._stop.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(5.0)
+
+    def _keep(self) -> None:
+        while not self._stop.wait(self._every_s):
+            self.look()
+
+    def look(self) -> None:
+        """Make one pass."""
+        try:
+            if self._work is None:
+                self._work = self._opened()
+            self._work()
+        except CorruptIndexError as damage:
+            # Of what every look at the index begins with; the thread that commits has it in memory.
+            self._mender.note(damage)
+            self.failure = damage
+            return
+        except (TailbitError, OSError) as error:
+            # An OSError is a file of the log that another process cleaned up between listing and reading.
+            self.failure = error
+            return
+        self.failure = None
+        self.passes += 1
+
+    def _opened(self) -> Callable[[], None]:
+        """What one pass does, with an index opened for all of them."""
+        index = MetadataTable.open(self._mender.path, options=self._mender.options)
+        sweeper, scrubber = Sweeper(index, self._kept_s), Scrubber(index)
+        mine = self._mender.of_another_thread(index)
+
+        def work() -> None:
+            self.deleted += len(sweeper.sweep())
+            for damage in scrubber.look():
+                if damage.fields["file"].startswith("kind=files/"):
+                    self._mender.note(damage)
+                else:
+                    mine.mend(damage)
+
+        return work

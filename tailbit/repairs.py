@@ -1,0 +1,87 @@
+"""An index is repaired: what `verify` finds wrong goes in one commit, and is then built again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.ledger import Origin
+from tailbit.errors import CorruptIndexError, IndexerRunningError
+from tailbit.index.kinds.kind import Problem
+from tailbit.index.maintenance.report import Report
+from tailbit.index.maintenance.start_over import start_over
+from tailbit.index.repair.from_report import damage_of
+from tailbit.index.repair.mend import Mended, mend
+from tailbit.index.store.table import MetadataTable
+from tailbit.index.write.plan import TaskLimits
+from tailbit.index.write.run import run_task
+from tailbit.tables.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What a repair did: the problems it found, what it took out, what it left, and who builds it again.
+
+    `left`: problems that are not the index's to mend, such as a data file that cannot be read. `indexer`: the
+    running indexer that builds again what went; None where that has been done when the repair returns.
+    """
+
+    problems: tuple[Problem, ...]
+    left: tuple[Problem, ...]
+    mended: Mended
+    indexer: str | None = None
+
+
+def repair(table: Table, index: MetadataTable, problems: Sequence[Problem]) -> Repaired:
+    """Take what is wrong out of an index in one commit, and build it again where no indexer does.
+
+    Raises:
+        CommitConflictError: an indexer committed again and again at the same moments; try again.
+        DataFileError: a live data file cannot be read, so that it cannot be posted again.
+    """
+    left = tuple(problem for problem in problems if not damage_of([problem]))
+    damage = damage_of(problems)
+    if not damage:
+        return Repaired(tuple(problems), left, Mended((), 0, 0))
+    try:
+        done = mend(index, table, damage, f"repair: {problems[0].where}")
+    except CorruptIndexError:
+        # The records themselves: without them nothing tells what the rest is about.
+        start_over(index.path, index.state.settings.columns, index.storage.options, index.kinds)
+        index.refresh()
+        done = Mended((), 0, 0)
+    return Repaired(tuple(problems), left, done, build_again(table, index))
+
+
+def started_over(table: Table, index: MetadataTable, report: Report) -> Repaired:
+    """What a repair did where the records themselves were damaged: the index was emptied."""
+    return Repaired(tuple(report.problems), (), Mended((), 0, 0), build_again(table, index))
+
+
+def build_again(table: Table, index: MetadataTable) -> str | None:
+    """Bring an index up to its table in this process; the indexer that runs does it where there is one."""
+    from tailbit.streaming.indexer import Indexer
+    from tailbit.streaming.planner import Planner
+    from tailbit.streaming.settings import StreamSettings
+
+    heartbeat = Heartbeat(index.storage)
+    try:
+        heartbeat.claim()
+    except IndexerRunningError as running:
+        return str(running.fields["owner"])
+    try:
+        planner = Planner(
+            table,
+            MetadataTable.open(index.path, index.kinds, index.storage.options),
+            StreamSettings(wait_ms=0),
+        )
+        planner.freeze()
+        indexer = Indexer(table, index, TaskLimits(), lambda tasks: [run_task(task) for task in tasks])
+        start = planner.initial()
+        while (end := planner.next(start)) != start:
+            indexer.apply(start, end, Origin("repair"))
+            start = end
+    finally:
+        heartbeat.release()
+    return None

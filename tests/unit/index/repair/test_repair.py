@@ -1,0 +1,120 @@
+"""`repair` builds again what `verify` finds wrong, and nothing else; each depth of `verify` finds its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from pyroaring import BitMap
+
+import tailbit
+from support.contents import contents_of
+from support.drive import Drive
+from support.tables import flipped_pages, gone, index_files, rewrite, tamper, with_vectors
+from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.cli.main import cli
+from tailbit.index.kinds.schemas import HIDDEN_ROWS, VALUE_COUNTS
+from tailbit.index.store.table import MetadataTable
+from tailbit.tables.storage import open_storage
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Two files of ten rows, v0 v1 v2 v0 ..., two rows of the first hidden; indexed."""
+    with_vectors(str(tmp_path / "t"))
+    return str(tmp_path / "t")
+
+
+def moved(column: str, key: bytes | None, bits: BitMap) -> BitMap:
+    """Row 11 said to be v0, not v2: sums and disjointness stay, the value is wrong."""
+    return {b"v0": bits | BitMap([11]), b"v2": bits - BitMap([11])}.get(key or b"", bits)
+
+
+def doubled(rows: pa.Table) -> pa.Table:
+    return rows.set_column(rows.column_names.index("delta"), "delta", pa.array([9] * len(rows), pa.int64()))
+
+
+def other_rows(rows: pa.Table) -> pa.Table:
+    bits = BitMap([1, 2])
+    return rows.set_column(2, "bitmap", pa.array([bits.serialize()] * len(rows), pa.binary()))
+
+
+WRONG: dict[str, Callable[[str], None]] = {
+    "a segment that is missing": lambda path: gone(index_files(path, "bitmap_index")[0]),
+    "a segment with flipped bits": lambda path: flipped_pages(index_files(path, "bitmap_index")[0]),
+    "postings that are not disjoint": lambda path: tamper(path, lambda c, key, bits: bits | BitMap([3])),
+    "value counts that are not the bits": lambda path: rewrite(path, VALUE_COUNTS, doubled),
+    "hidden rows that are not the source's": lambda path: rewrite(path, HIDDEN_ROWS, other_rows),
+    "records that cannot be read": lambda path: flipped_pages(index_files(path, "files")[0]),
+    "a ledger that is missing": lambda path: gone(index_files(path, "ledger")[0]),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_repair_builds_again_what_verify_finds_wrong(path: str, tmp_path: Path, what: str) -> None:
+    WRONG[what](path)
+    assert not tailbit.open(path).verify().sound
+    done = tailbit.open(path).repair()
+    assert (bool(done.problems), done.left, done.indexer) == (True, (), None)
+    assert tailbit.open(path).verify(derive=9).problems == []
+    Drive(path, tmp_path / "whole", ["v"]).drain()
+    assert contents_of(f"{path}/_tailbit") == contents_of(str(tmp_path / "whole"))
+    answer = tailbit.open(path).where("v = 'v1'")
+    assert (answer.count(), answer.files_scanned) == (6, 0)
+
+
+def test_repair_of_a_sound_index_commits_nothing(path: str) -> None:
+    before = MetadataTable.open(f"{path}/_tailbit").version
+    assert tailbit.open(path).repair().problems == ()
+    assert MetadataTable.open(f"{path}/_tailbit").version == before
+
+
+def test_repair_takes_out_in_one_commit_what_is_wrong_and_leaves_the_rest_to_the_running_indexer(
+    path: str,
+) -> None:
+    drive = Drive(path, f"{path}/_tailbit")
+    drive.drain()
+    heartbeat = Heartbeat(open_storage(f"{path}/_tailbit"))
+    heartbeat.claim()
+    gone(index_files(path, "bitmap_index")[0])
+    before = MetadataTable.open(f"{path}/_tailbit").version
+    done = tailbit.open(path).repair()
+    assert done.indexer is not None
+    assert MetadataTable.open(f"{path}/_tailbit").version == before + 1
+    answer = tailbit.open(path).where("v = 'v1'")
+    assert (answer.count(), answer.files_scanned, answer.damaged) == (6, 2, [])
+    drive.drain()
+    heartbeat.release()
+    assert tailbit.open(path).verify(derive=9).problems == []
+    assert tailbit.open(path).where("v = 'v1'").files_scanned == 0
+
+
+def test_deriving_a_column_again_finds_one_value_that_is_posted_elsewhere(path: str) -> None:
+    tamper(path, moved)
+    told = [problem.found for problem in tailbit.open(path).verify(samples=0, columns=["v"]).problems]
+    assert "1 of 10 values are posted otherwise" in told
+    first = tailbit.open(path).verify(samples=0, files=["f0.parquet"])
+    assert (first.derived, [p for p in first.problems if "otherwise" in p.found]) == (1, [])
+
+
+def test_checksums_are_read_of_every_file_of_every_kind(path: str) -> None:
+    report = tailbit.open(path).verify(samples=0)
+    assert report.files_read == len(MetadataTable.open(f"{path}/_tailbit").state.files)
+
+
+def test_verify_and_repair_tell_by_exit_status_and_json(path: str) -> None:
+    flipped_pages(index_files(path, "bitmap_index")[0])
+    run = CliRunner().invoke
+    wrong = run(cli, ["verify", path, "--json"], standalone_mode=False)
+    found = json.loads(wrong.output)
+    assert (wrong.return_value, found["sound"]) == (1, False)
+    assert any("bitmap_index" in problem["where"] for problem in found["problems"])
+    done = run(cli, ["repair", path, "--json"], standalone_mode=False)
+    assert (done.return_value, json.loads(done.output)["files_to_post"]) == (0, 2)
+    assert run(cli, ["verify", path, "--derive", "4"], standalone_mode=False).return_value == 0
+    again = run(cli, ["repair", path], standalone_mode=False)
+    assert (again.return_value, again.output) == (0, "nothing to repair\n")

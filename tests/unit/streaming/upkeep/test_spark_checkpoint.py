@@ -1,0 +1,99 @@
+"""A Spark checkpoint is a cache of progress: what cannot be used of it is reset, what can be is judged."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+import tailbit
+from support.drive import Drive
+from tailbit.checkpoints.offset import Offset
+from tailbit.streaming.upkeep.spark_checkpoint import blames_checkpoint, reset, why_unusable
+
+CONF = {"batchWatermarkMs": 0, "conf": {"spark.sql.shuffle.partitions": "2"}}
+
+
+def write(folder: Path, ends: list[Offset], committed: int) -> Path:
+    """A checkpoint as Spark writes it: the ends of the batches, some of them committed."""
+    for name in ("offsets", "commits", "sources"):
+        (folder / name).mkdir(parents=True)
+    (folder / "metadata").write_bytes(b'{"id":"4bbfc6b2-9855-452b-91c6-3434b2ce093b"}')
+    for number, end in enumerate(ends):
+        lines = [b"v1", orjson.dumps(CONF), orjson.dumps(end.to_json())]
+        (folder / "offsets" / str(number)).write_bytes(b"\n".join(lines))
+    for number in range(committed):
+        (folder / "commits" / str(number)).write_bytes(b'v1\n{"nextBatchWatermarkMs":0}')
+    return folder
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    return write(tmp_path / "whole", [Offset(1, n, None, "95d1183bcc14cc1d") for n in range(1, 4)], 3)
+
+
+@pytest.mark.parametrize(("ends", "committed"), [(0, 0), (1, 0), (1, 1), (3, 2), (3, 3)])
+def test_a_checkpoint_that_spark_left_is_used(tmp_path: Path, ends: int, committed: int) -> None:
+    folder = write(tmp_path / "c", [Offset(1, n, None, "f") for n in range(ends)], committed)
+    assert why_unusable(str(folder)) is None
+    assert why_unusable(str(tmp_path / "nothing there")) is None
+
+
+@pytest.mark.parametrize("name", ["metadata", "offsets/2", "offsets/1", "commits/2"])
+def test_a_checkpoint_torn_at_any_byte_is_found_unusable_and_reset(whole: Path, name: str) -> None:
+    data, told = (whole / name).read_bytes(), list[str]()
+    for length in range(len(data)):
+        (whole / name).write_bytes(data[:length])
+        assert why_unusable(str(whole)) is not None, (name, length)
+    reason = why_unusable(str(whole))
+    assert reason is not None
+    (whole / "mine").write_text("not Spark's")
+    assert reset(str(whole), reason, told.append)
+    assert [entry.name for entry in whole.iterdir()] == ["mine"]
+    assert why_unusable(str(whole)) is None
+    assert len(told) == 1
+    assert reason in told[0]
+
+
+@pytest.mark.parametrize("gone", ["metadata", "offsets", "offsets/1", "offsets/2"])
+def test_a_checkpoint_that_lacks_a_part_is_found_unusable(whole: Path, gone: str) -> None:
+    path = whole / gone
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert why_unusable(str(whole)) is not None
+
+
+def test_commits_that_are_lost_alone_are_replayed_by_spark_or_reset(whole: Path) -> None:
+    (whole / "commits" / "2").unlink()
+    assert why_unusable(str(whole)) is None
+    (whole / "commits" / "1").unlink()
+    assert why_unusable(str(whole)) is not None
+
+
+def test_what_spark_says_of_other_troubles_is_not_put_on_the_checkpoint() -> None:
+    assert blames_checkpoint("java.lang.IllegalStateException: Incomplete log file in the offset log")
+    assert blames_checkpoint("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.")
+    assert not blames_checkpoint("java.io.IOException: No space left on device")
+    assert not blames_checkpoint("[STREAM_FAILED] Broken pipe")
+
+
+def test_a_whole_checkpoint_of_another_table_or_of_yesterday_loses_nothing(tmp_path: Path) -> None:
+    drives = {}
+    for name in ("mine", "other"):
+        for number in range(4 if name == "mine" else 9):
+            write_deltalake(tmp_path / name, pa.table({"v": [name, str(number)]}), mode="append")
+            drives[name] = Drive(tmp_path / name, tmp_path / f"{name}_index", ["v"])
+            drives[name].drain()
+    logged = {name: drive.table.head() for name, drive in drives.items()}
+    foreign = Offset(1, logged["other"] + 1, None, "0123456789abcdef")
+    yesterday = Offset(1, 1, None, "0123456789abcdef")
+    for number, remembered in enumerate((foreign, yesterday, Offset(7, 0, 3, ""))):
+        write_deltalake(tmp_path / "mine", pa.table({"v": ["new"]}), mode="append")
+        Drive(tmp_path / "mine", tmp_path / "mine_index", ends=[remembered]).drain()
+        opened = tailbit.open(tmp_path / "mine", index=tmp_path / "mine_index")
+        answer = opened.where("v = 'new'")
+        assert (answer.count(), answer.files_scanned) == (number + 1, 0)
+        assert opened.verify().problems == []
