@@ -68,8 +68,13 @@ def test_a_stream_over_a_store_that_is_busy_at_times_indexes_on_its_workers_and_
     s3_options: dict[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
+    before = spark.conf.get("spark.sql.maxPlanStringLength")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    # The tests' session keeps no plans as text; here they are what is looked at.
+    spark.conf.set("spark.sql.maxPlanStringLength", "1000000")
+    request.addfinalizer(lambda: spark.conf.set("spark.sql.maxPlanStringLength", before))
     monkeypatch.setattr(query, "StreamSettings", lambda **given: StreamSettings(**given, inline_bytes=0))
     with s3.failing(Fault.BUSY, 5, lambda request: len(s3.seen) % 7 == 0) as met:
         started = start(spark, table, columns=["k", "v"], once=True, storage_options=s3_options)
