@@ -91,7 +91,7 @@ def _batch(
     columns: Sequence[Column],
     stored: Sequence[Column],
     groups: Groups,
-    way: Way,
+    way: Way | None,
     threads: bool,
 ) -> pa.Table:
     """One batch: the columns at rows of row groups; without columns, a table of as many rows."""
