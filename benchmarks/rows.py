@@ -2,7 +2,8 @@
 
 Usage: python benchmarks/rows.py [--json] [--repeats N]. Every cell of selectivity, order of the table (as
 generated, and sorted by ship date) and number of columns is printed, misses as misses. DuckDB and Polars are
-given the predicate; tailbit has an index of its columns. Rows go to Arrow, or to the Polars frame.
+given the predicate; tailbit has an index of its columns. Rows go to Arrow, or to the Polars frame, which
+has not paid for Arrow's texts. Times are the least of some runs.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import duckdb
 import polars as pl
 from index_of import index_without_spark
 from lineitem import FILES, folder, lineitem
-from timing import medians, same
+from timing import least, same
 
 import tailbit
 
@@ -109,13 +110,16 @@ def _cell(
         "Polars": polars,
     }
     rows = same({name: len(call()) for name, call in calls.items()})
-    took = medians(calls, repeats)
-    ratio = took["tailbit"] / min(took["DuckDB"], took["Polars"])
+    took = least(calls, repeats)
+    ratio, of_cpu = (
+        took["tailbit"][clock] / min(took["DuckDB"][clock], took["Polars"][clock]) for clock in (0, 1)
+    )
     kept = ratio <= (1 / LEAST if share < FEW else MOST)
     return {
         "matches": rows,
-        **{f"{name} ms": round(seconds * 1e3, 1) for name, seconds in took.items()},
+        **{f"{name} ms": round(wall * 1e3, 1) for name, (wall, _) in took.items()},
         "tailbit / quicker": round(ratio, 2),
+        "in CPU time": round(of_cpu, 2),
         "target": "kept" if kept else "missed",
     }
 

@@ -17,7 +17,7 @@ from tailbit.arguments import names, path_text, whole
 from tailbit.errors import CorruptIndexError
 from tailbit.index.analytics.facets import steps_of
 from tailbit.index.query.explain import explain
-from tailbit.index.query.read import stream
+from tailbit.index.query.read import stream, ways_of
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.outputs.arrow import batch_reader
@@ -258,10 +258,11 @@ class Answer(Analysis):
         return data_frame(self._selection, self._text, self._zone, spark)
 
     @tells_vacuumed
-    def explain(self, facets: Iterable[str] = ()) -> Mapping[str, Any]:
+    def explain(self, facets: Iterable[str] = (), columns: Iterable[str] = ()) -> Mapping[str, Any]:
         """Per file: covered or not, kept or pruned, why and by what, rows; segments and bytes touched.
 
         `facets`: columns; it is then also told how their facets are counted, with estimates and times.
+        `columns`: it is then also told in which way `read` would decode them, file by file.
 
         Raises:
             UnknownColumnError: no such column.
@@ -271,7 +272,9 @@ class Answer(Analysis):
         [('a.parquet', 'pruned', "carrier = 'DL'", 0), ('b.parquet', 'kept', None, 1)]
         """
         account = dict(explain(self._selection, self._covered))
-        columns = self._resolved(facets)
-        if columns:
-            account["facets"] = steps_of(self._selection, columns, self._recorded)
+        counted, wanted = self._resolved(facets), self._resolved(columns)
+        if counted:
+            account["facets"] = steps_of(self._selection, counted, self._recorded)
+        if wanted:
+            account["read"] = ways_of(self._selection, wanted)
         return Explanation(account)

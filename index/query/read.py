@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from tailbit.errors import UsageError
 from tailbit.index.query.order import in_order_of, sort_keys
 from tailbit.index.query.selection import Selection
-from tailbit.tables.model import FileSlice
-from tailbit.tables.parquet.rows import Positions, fetch_files
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.rows import Positions, batches_of, fetch_files
 
 
 def stream(
@@ -53,6 +54,24 @@ def stream(
             yield table.rename_columns(schema.names).cast(schema)
 
     return schema, tables()
+
+
+def ways_of(selection: Selection, columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """How the matching rows would be read, JSON-able: a file has a line for each way.
+
+    Keys: `path`, `way` (a word of `Way`), `batches`, `row_groups`, `rows`. Cost: the rows are found, and the
+    footers of their files are read.
+    """
+    out: dict[tuple[str, str], dict[str, Any]] = {}
+    for hit in selection.hits():
+        path = hit.slice_.path
+        for way, groups, rows in batches_of(selection.storage, hit.slice_, columns, hit.positions):
+            fresh: dict[str, Any] = {"path": path, "way": way.value, "batches": 0, "row_groups": 0, "rows": 0}
+            line = out.setdefault((path, way.value), fresh)
+            line["batches"] += 1
+            line["row_groups"] += len(groups)
+            line["rows"] += rows
+    return list(out.values())
 
 
 def _between(selection: Selection, offset: int, limit: int | None) -> Iterator[tuple[FileSlice, Positions]]:

@@ -91,7 +91,7 @@ def _batch(
     columns: Sequence[Column],
     stored: Sequence[Column],
     groups: Groups,
-    way: Way,
+    way: Way | None,
     threads: bool,
 ) -> pa.Table:
     """One batch: the columns at rows of row groups; without columns, a table of as many rows."""
@@ -104,6 +104,19 @@ def _batch(
         for c in columns
     ]
     return pa.table(dict(zip([c.id for c in columns], arrays, strict=True)))
+
+
+def batches_of(
+    storage: Storage, slice_: FileSlice, columns: Sequence[Column], positions: Positions | None
+) -> Iterator[tuple[Way, Sequence[int], int]]:
+    """How `fetch` would read a file: per batch the way, the row groups and the number of rows.
+
+    Pages that turn out to be large are read by mask all the same. Cost: one look at the file and its footer.
+    """
+    layout = open_layout(storage, slice_.path, slice_.size)
+    stored = [c for c in columns if not c.partition]
+    for way, groups in planned(layout, slice_.path, stored, positions):
+        yield way or Way.PAGES, [group for group, _ in groups], sum(len(rows) for _, rows in groups)
 
 
 def row_groups(

@@ -213,9 +213,12 @@ def positions(table: str, predicate: str | None, as_json: bool, **options: Any) 
 @click.argument("table")
 @click.argument("predicate", required=False)
 @click.option("--facets", metavar="A,B", help="Tell also how facets of these columns are counted.")
+@click.option("--columns", metavar="A,B", help="Tell also how rows of these columns would be read.")
 @query_options
 @json_option
-def explain(table: str, predicate: str | None, facets: str | None, as_json: bool, **options: Any) -> None:
+def explain(
+    table: str, predicate: str | None, facets: str | None, columns: str | None, as_json: bool, **options: Any
+) -> None:
     r"""Show per file of TABLE whether the index covers it, and what kept or pruned it.
 
     \b
@@ -225,7 +228,7 @@ def explain(table: str, predicate: str | None, facets: str | None, as_json: bool
     scanned. The reasons are explained in docs/reasons.md.
     """
     answer = ask(table, predicate, options)
-    account = answer.explain(split_columns(facets) or ())
+    account = answer.explain(split_columns(facets) or (), split_columns(columns) or ())
     warn(answer)
     if as_json:
         emit(account)
@@ -255,4 +258,9 @@ def explain(table: str, predicate: str | None, facets: str | None, as_json: bool
         click.echo(
             f"facets by {step['way']}: {or_dash(step['rows'])} rows, took {or_dash(step['took_ms'])} ms"
             + (f"; estimated, in ms: {estimates}" if estimates else "")
+        )
+    for line in account.get("read", ()):
+        click.echo(
+            f"{line['path']} is read by {line['way']}: {line['rows']} rows, {line['row_groups']} row groups, "
+            f"{line['batches']} batches"
         )

@@ -2,7 +2,8 @@
 
 pyarrow decodes every row of a page before one can be left out. Polars decodes only the rows where a predicate
 is TRUE, if it knows that from other columns. So row groups are put together in memory as a Parquet file with
-one column more, of packed booleans that say which rows are wanted; this column is the predicate.
+one column more, of packed booleans that say which rows are wanted; this column is the predicate. Pages
+without a wanted row are not even decompressed, so nothing is gained by leaving them out.
 
 Polars is told how values are stored and nothing of what they mean: except for decimals, the bytes that it
 gives become Arrow arrays of the type that pyarrow would read, and `decode` makes of these what the table
@@ -88,7 +89,7 @@ class Masked(NamedTuple):
     written: bytes
 
 
-def maskable(layout: Layout, path: str, columns: Sequence[Column], groups: Sequence[int]) -> list[Masked]:
+def maskable(layout: Layout, path: str, columns: Sequence[Column], groups: Groups) -> list[Masked]:
     """Those of the columns that Polars reads to the values that pyarrow does."""
     out: list[Masked] = []
     for column in columns:
@@ -96,7 +97,7 @@ def maskable(layout: Layout, path: str, columns: Sequence[Column], groups: Seque
         if not steps or len(steps) != 1 or steps[0].children:
             continue
         leaf = steps[0].first
-        chunks = (layout.metadata.row_group(group).column(leaf) for group in groups)
+        chunks = (layout.metadata.row_group(group).column(leaf) for group, _ in groups)
         type_ = _plain(steps[0].field.type)
         written = _written(layout.metadata.schema.column(leaf), type_, str(len(out)))
         if written is not None and all(str(chunk.compression) in CODECS for chunk in chunks):

@@ -37,11 +37,16 @@ _MANY = 8
 
 
 def read_picked(
-    storage: Storage, slice_: FileSlice, columns: Sequence[Column], groups: Groups, way: Way, threads: bool
+    storage: Storage,
+    slice_: FileSlice,
+    columns: Sequence[Column],
+    groups: Groups,
+    way: Way | None,
+    threads: bool,
 ) -> pa.Table:
     """Columns (no partition columns) named by column id, at those rows of those row groups.
 
-    `way`: as it was planned; pages that turn out to be large are read by mask all the same.
+    `way`: as it was planned.
     `threads`: whether columns may be decoded on several cores.
 
     Raises:
@@ -51,11 +56,10 @@ def read_picked(
     found: dict[str, pa.ChunkedArray] = {}
     with storage.open(storage.resolve(path)) as source:
         if way is Way.MASK:
-            found = _masked(layout, source, path, columns, groups)
-        rest = [column for column in columns if column.id not in found]
-        cuts = _cuttable(layout, source, path, rest, groups)
-        if way is Way.PAGES and _are_large(layout, cuts, groups):
-            found = _masked(layout, source, path, columns, groups)
+            found = read_masked(layout, source, path, maskable(layout, path, columns, groups), groups)
+        cuts = _cuttable(layout, source, path, [c for c in columns if c.id not in found], groups)
+        if way is None and _by_mask(cuts, groups):
+            found = read_masked(layout, source, path, maskable(layout, path, columns, groups), groups)
             cuts = [cut for cut in cuts if cut.column.id not in found]
         try:
             found |= _excerpted(layout, source, path, cuts, groups, threads)
@@ -65,13 +69,6 @@ def read_picked(
     if rest:
         found |= _whole(storage, slice_, layout, rest, groups)
     return pa.table({column.id: found[column.id] for column in columns})
-
-
-def _masked(
-    layout: Layout, source: pa.NativeFile, path: str, columns: Sequence[Column], groups: Groups
-) -> dict[str, pa.ChunkedArray]:
-    at = [group for group, _ in groups]
-    return read_masked(layout, source, path, maskable(layout, path, columns, at), groups)
 
 
 def _whole(
@@ -110,16 +107,17 @@ def _cuttable(
     return out
 
 
-def _are_large(layout: Layout, cuts: Sequence[_Cut], groups: Groups) -> bool:
-    """Whether the pages to be read, now that they are known, are slower read than whole row groups."""
-    cut = unpacked = 0
+def _by_mask(cuts: Sequence[_Cut], groups: Groups) -> bool:
+    """Whether pages, now that they are known, are quicker read by mask."""
+    size = values = 0
     for its in cuts:
-        for pages, (group, rows) in zip(its.pages, groups, strict=True):
+        for pages, (_, rows) in zip(its.pages, groups, strict=True):
             of = np.searchsorted(pages.firsts, rows, side="right") - 1
-            cut += int(pages.unpacked[np.flatnonzero(np.bincount(of))].sum())
-            cut += 0 if pages.dictionary is None else pages.dictionary[2]
-            unpacked += layout.metadata.row_group(group).column(its.leaf).total_uncompressed_size
-    return quicker_by_mask(cut, groups, len(cuts), unpacked)
+            numbers = np.flatnonzero(np.bincount(of))
+            size += int(pages.unpacked[numbers].sum())
+            size += 0 if pages.dictionary is None else pages.dictionary[2]
+            values += int((pages.firsts[numbers + 1] - pages.firsts[numbers]).sum())
+    return quicker_by_mask(size, values)
 
 
 def _excerpted(

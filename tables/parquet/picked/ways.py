@@ -1,9 +1,9 @@
 """Which way the wanted rows of a file are read, by what each would cost, and in which batches.
 
 By pages: pyarrow decodes the pages that hold wanted rows (see `excerpt`). By mask: Polars decodes the wanted
-rows of whole row groups (see `mask`), if it is installed. Few pages are quicker by themselves; where wanted
-rows stand in most pages, a mask is. The estimate is made from row groups and positions first, so that pages
-need not be found where most of them are wanted; and once more from the pages, where they were found.
+rows of row groups (see `mask`), if it is installed. Few small pages are quicker by themselves. The estimate
+is made from row groups and positions first, so that pages need not be found where a mask is quicker anyway;
+and once more from the pages, where they were found.
 """
 
 from __future__ import annotations
@@ -32,20 +32,16 @@ class Way(enum.Enum):
     """The wanted rows of whole row groups, by Polars."""
 
 
-# Seconds, measured on lineitem by `benchmarks/rows.py` in CPU time; only their ratios matter.
-_PAGES_BYTE = 1.2e-9
-"""Decoding a byte of pages (decompressed), and leaving rows out."""
-_PAGES_CHUNK = 60e-6
-"""Cutting one column chunk."""
-_MASK_BYTE = 0.35e-9
-"""Decompressing a byte and passing the rows that are left out."""
-_MASK_BATCH = 2e-3
-"""Putting a file together, and Polars's plan."""
-_MASK_CHUNK = 20e-6
+# Seconds of CPU time, measured on lineitem; only their ratios matter.
+_BY_BYTE = 2.0e-9
+"""What a decompressed byte costs more by pages than by mask."""
+_BY_VALUE = 4.0e-9
+"""What a value of the pages costs more by pages than by mask."""
+_BY_QUESTION = 1.0e-3
+"""What Polars's plan of a file costs more than opening an excerpt."""
 _LOADING = 0.02
-"""What a file must save before Polars is loaded for it: a tenth of the loading, since most questions are not
+"""What a batch must save before Polars is loaded for it: a tenth of the loading, since most questions are not
 the last."""
-
 _BATCH = 16 << 20
 """Decompressed bytes, as far as they can be told, that are decoded at once by pages."""
 _MASKED_BATCH = 64 << 20
@@ -79,28 +75,23 @@ def planned(
     columns: Sequence[Column],
     positions: npt.NDArray[np.uint64] | None,
     way: Way | None = None,
-) -> Iterator[tuple[Way, Groups]]:
+) -> Iterator[tuple[Way | None, Groups]]:
     """Batches of row groups that hold wanted rows, with those rows, and how each is to be read.
 
-    `way`: the way, where it is not to be chosen.
+    None: by pages, unless these turn out to be large. `way`: the way, where it is not to be chosen.
     """
     leaves = [leaf for column in columns for leaf in _leaves(layout, column, path)]
     groups = [_measured(layout, leaves, *its) for its in _wanted(layout, positions)]
     if way is None:
-        cut = sum(group.cut for group in groups)
-        masked = quicker_by_mask(cut, groups_of(groups), len(leaves), sum(g.unpacked for g in groups))
-        way = Way.MASK if masked else Way.PAGES
+        cut, touched = sum(group.cut for group in groups), sum(group.touched for group in groups)
+        way = Way.MASK if quicker_by_mask(cut, len(leaves) * touched) else None
     yield from ((way, batch) for batch in _batched(groups, way))
 
 
-def quicker_by_mask(cut: int, groups: Groups, leaves: int, unpacked: int) -> bool:
-    """Whether row groups of `unpacked` bytes are quicker read by mask than their pages of `cut` bytes are."""
-    chunks = len(groups) * leaves
-    by_pages = cut * _PAGES_BYTE + chunks * _PAGES_CHUNK
-    batches = 1 + unpacked // _MASKED_BATCH
-    by_mask = unpacked * _MASK_BYTE + chunks * _MASK_CHUNK + batches * _MASK_BATCH
-    by_mask += 0.0 if "polars" in sys.modules else _LOADING
-    return by_mask < by_pages and polars() is not None
+def quicker_by_mask(size: int, values: int) -> bool:
+    """Whether rows in pages of so many bytes, decompressed, and values are quicker read by mask."""
+    saved = size * _BY_BYTE + values * _BY_VALUE - _BY_QUESTION
+    return saved > (0.0 if "polars" in sys.modules else _LOADING) and polars() is not None
 
 
 def groups_of(groups: Sequence[_Group]) -> Groups:
@@ -134,7 +125,7 @@ def _measured(layout: Layout, leaves: Sequence[int], group: int, wanted: Ints) -
     return _Group(group, wanted, total, touched, unpacked, packed)
 
 
-def _batched(groups: Sequence[_Group], way: Way) -> Iterator[Groups]:
+def _batched(groups: Sequence[_Group], way: Way | None) -> Iterator[Groups]:
     """As many row groups as make a batch."""
     out: list[_Group] = []
     size = packed = rows = 0

@@ -116,3 +116,15 @@ def test_a_constant_predicate_is_explained(path: str) -> None:
     index_of(path, ["v"])
     account, files = explained(path, "k = w")
     assert (account["predicate"], account["count"]) == ("k = w", 30)
+
+
+def test_the_way_in_which_rows_would_be_read_is_told_per_file(path: str) -> None:
+    index_of(path, ["k"])
+    account = tailbit.open(path).where("k IN (3, 4, 25)").explain(columns=["v", "p"])
+    assert [line["path"] for line in account["read"]] == [
+        file["path"] for file in account["files"] if file["matching"]
+    ]
+    assert [(line["way"], line["batches"], line["row_groups"]) for line in account["read"]] == [
+        ("pages", 1, 1)
+    ] * 2
+    assert sorted(line["rows"] for line in account["read"]) == [1, 2]
