@@ -75,6 +75,7 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "wait_for", opened.wait_for, {"version": 0, "timeout": 0}
     yield "where", opened.where, where
     yield "verify", opened.verify, {"samples": 1, "seed": 0, "progress": None}
+    yield "repair", opened.repair, {"samples": 1, "seed": 0, "progress": None}
     yield "compact", opened.compact, {}
     yield "alter", opened.alter, {"add": ["v"], "drop": ()}
     yield "indexed", opened.indexed, {}
@@ -101,7 +102,7 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "read", answer.read, rows
     yield "stream", answer.stream, rows
     yield "reader", answer.reader, rows
-    yield "explain", answer.explain, {"facets": ["v"]}
+    yield "explain", answer.explain, {"facets": ["v"], "columns": ["v"]}
     yield "status", status_of, {"path": path, "index": None, "storage_options": None}
     yield "to_millis", to_millis, {"when": "2026-01-01", "zone": "UTC"}
     yield (
@@ -126,7 +127,7 @@ def test_every_public_name_is_one_that_is_meant(path: str) -> None:
     opened = tailbit.open(path)
     assert public(opened) == {
         *("path", "index_path", "damage", "state", "where"),
-        *("verify", "compact", "alter", "indexed", "vacuum", "transitions", "wait_for"),
+        *("verify", "repair", "compact", "alter", "indexed", "vacuum", "transitions", "wait_for"),
     }
     assert public(opened.where()) == {
         *("predicate", "version", "covered_version", "files_scanned", "files_in_table", "damaged"),
