@@ -32,6 +32,11 @@ _LOOK_UP, _CODE, _COMPARED, _MADE = 8e-6, 1e-6, 2e-6, 1e-5
 _CODED_ROW, _CODED_CONTAINER, _CODED_BIT = 2e-5, 2.5e-4, 1e-6
 """Making codes: a row and a container of arrays, a position of a bitset."""
 
+_LISTED, _LISTED_KEY, _UNITED_POSITION, _CODED_POSITION = 2e-5, 2e-3, 3e-5, 8e-5
+"""Of sparse keys: reading and decoding a position; a key's bitmap made of its own; uniting a position with
+all others; making its code.
+"""
+
 _FILE, _VALUE, _ROW, _GROUP = 0.6, 9e-6, 1.5e-4, 20_000
 """Opening a data file; decoding a value; taking a row; values that one wanted row makes us decode."""
 
@@ -53,25 +58,35 @@ def is_due(segments: str, column: str, spent: float, codes: float) -> bool:
 
 
 class _Shape(NamedTuple):
-    """Postings of a segment's column: keys, bytes, containers, and positions of each container."""
+    """Postings of a segment's column: keys, bytes, containers, positions of each container, sparse positions.
+
+    All but the last are of dense keys.
+    """
 
     keys: int
     size: int
     containers: float
     positions: float
+    sparse: int
 
     @classmethod
     def of(cls, segment: Segment, column: str) -> _Shape:
         """By rows and bytes, as if the keys were spread evenly; fewer containers where the bytes are few."""
         keys, size = segment.weight(column)
-        per_key = max(1.0, min(segment.rows / BLOCK, segment.rows / max(1, keys)))
+        sparse = min(segment.rows, segment.sparse_positions(column))
+        rows = segment.rows - sparse
+        if sparse:
+            # What is left to dense keys are few keys of many rows.
+            keys, size = min(keys, rows // BLOCK), min(size, 2 * rows)
+        per_key = max(1.0, min(segment.rows / BLOCK, rows / max(1, keys)))
         containers = max(1.0, min(keys * per_key, size / 10))
-        return cls(keys, size, containers, segment.rows / containers)
+        return cls(keys, size, containers, rows / containers, sparse)
 
     @property
     def reading(self) -> float:
         """Reading and decoding all postings."""
-        return _READ_BYTE * self.size + _DECODED * self.containers + _DECODED_KEY * self.keys
+        dense = _READ_BYTE * self.size + _DECODED * self.containers + _DECODED_KEY * self.keys
+        return dense + _LISTED * self.sparse
 
 
 def intersecting(segment: Segment, column: str, rows: int, share: float) -> float:
@@ -80,7 +95,8 @@ def intersecting(segment: Segment, column: str, rows: int, share: float) -> floa
     wanted = rows / max(1.0, segment.rows / BLOCK)
     each = _PAIR + _STEP * _steps(wanted, min(shape.positions, BLOCK))
     cold = 0.0 if segment.is_held(column) else shape.reading
-    return share * (each * shape.containers + cold)
+    alone = _LISTED * shape.sparse + _LISTED_KEY * segment.weight(column)[0] if shape.sparse else 0.0
+    return share * (each * shape.containers + alone + cold)
 
 
 def _steps(some: float, others: float) -> float:
@@ -102,7 +118,8 @@ def share_of(segment: Segment, column: str, ranges: list[KeyRange]) -> float:
 def uniting(segment: Segment, column: str, share: float) -> float:
     """A share of a column's postings made one."""
     shape = _Shape.of(segment, column)
-    return share * (_UNITED * shape.containers + (0.0 if segment.is_held(column) else shape.reading))
+    cold = 0.0 if segment.is_held(column) else shape.reading
+    return share * (_UNITED * shape.containers + _UNITED_POSITION * shape.sparse + cold)
 
 
 def making(segment: Segment, column: str) -> float:
@@ -110,9 +127,10 @@ def making(segment: Segment, column: str) -> float:
     if held_codes(segment, column) is not None:
         return 0.0
     shape = _Shape.of(segment, column)
+    base = _READ_BYTE * shape.size + _CODED_POSITION * shape.sparse
     if shape.positions > ARRAY_LIMIT:
-        return _READ_BYTE * shape.size + _CODED_BIT * shape.containers * BLOCK
-    return _READ_BYTE * shape.size + _CODED_ROW * segment.rows + _CODED_CONTAINER * shape.containers
+        return base + _CODED_BIT * shape.containers * BLOCK
+    return base + _CODED_ROW * (segment.rows - shape.sparse) + _CODED_CONTAINER * shape.containers
 
 
 def looking_up(rows: int, keys: int) -> float:

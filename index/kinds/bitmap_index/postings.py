@@ -87,7 +87,7 @@ def write_segment(storage: Storage, space: str, rows: int, postings: Iterable[Po
 
 def write_row_groups(to: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.Table]) -> None:
     """Write row groups of a segment, which are what they are to be."""
-    write_parquet(to, schema, groups, ["bitmap"], ENCODINGS)
+    write_parquet(to, schema, groups, encodings=ENCODINGS)
 
 
 def _checked(space: str, part: Postings, rows: int) -> Postings:

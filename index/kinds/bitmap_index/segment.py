@@ -28,6 +28,7 @@ from tailbit.tables.storage import Storage
 STORED = ("key", "cardinality", "bitmap", "first", "gaps")
 """The columns of a posting: all but what a whole row group shares."""
 
+_FIRST_LEAF, _GAPS_LEAF = 6, 7
 _POSTING_LEAVES = range(5, 8)
 """Parquet's numbers of the columns that hold positions; each column has one leaf."""
 
@@ -38,6 +39,12 @@ class _Place(NamedTuple):
     number: int
     low: bytes | None
     high: bytes | None
+
+
+def _has_sparse(group: pq.RowGroupMetaData) -> bool:
+    """Whether a row group may hold a sparse key: without statistics it may."""
+    found = group.column(_FIRST_LEAF).statistics
+    return found is None or bool(found.null_count < group.num_rows)
 
 
 CACHE_BYTES = 256 << 20
@@ -179,6 +186,11 @@ class Segment:
             places = [p for p in places if p.low is not None and any(_overlaps(p, r) for r in ranges)]
         keys = sum(self._footer.row_group(place.number).num_rows for place in places)
         return keys, sum(self._bytes_of(place.number) for place in places)
+
+    def sparse_positions(self, column: str) -> int:
+        """About how many positions of a column are of sparse keys. Cost: none."""
+        groups = (self._footer.row_group(place.number) for place in self._places(column)[0])
+        return sum(group.column(_GAPS_LEAF).num_values for group in groups if _has_sparse(group))
 
     def _bytes_of(self, number: int) -> int:
         """Bytes of the postings of a row group, before compression."""

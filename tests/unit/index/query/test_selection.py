@@ -148,11 +148,11 @@ class _Waiting(Segment):
         super().__init__(segment._storage, segment.path)
         self.asked, self.go_on = threading.Event(), threading.Event()
 
-    def select(self, column: str, ranges: Sequence[KeyRange]) -> tuple[list[bytes], list[BitMap]]:
+    def cover(self, column: str, ranges: Sequence[KeyRange]) -> list[BitMap]:
         if threading.current_thread().name.startswith("waits"):
             self.asked.set()
             assert self.go_on.wait(60)
-        return super().select(column, ranges)
+        return super().cover(column, ranges)
 
 
 def waiting(found: Selection) -> _Waiting:
