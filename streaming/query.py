@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Union
 
 from tailbit.arguments import names, path_text, text
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import StreamError, TailbitError
+from tailbit.errors import StorageError, StreamError, TailbitError
 from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.table import MetadataTable, index_path
 from tailbit.streaming.control import Control
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from tailbit.streaming.batch import Batch, OnProgress
 
 Path = Union[str, "os.PathLike[str]"]
+
+_FULL = re.compile("No space left on device|Disk quota exceeded")
+"""How Spark's Java says that a disk is full."""
 
 CHECKPOINT_FOLDER = "_checkpoint"
 CONTINUOUS_MS = 1000
@@ -79,6 +82,8 @@ class Job:
         ended = self.query.exception()
         if named is not None or ended is None:
             return named
+        if _FULL.search(str(ended)):
+            return StorageError(path=self.checkpoint, reason="the disk is full")
         return StreamError(reason=_in_short(str(ended)), checkpoint=self.checkpoint)
 
 
