@@ -151,7 +151,7 @@ def _ended_well(
 
     It met a trouble that passes, or the last thing that was seen of the index was damage, now mended.
     """
-    job = launch(spark, prepared, heartbeat, once, on_progress, tell)
+    job = _launched(spark, prepared, heartbeat, once, on_progress, tell)
     try:
         return not _attend(job, prepared, stop, on_progress)
     except TailbitError as failed:
@@ -165,6 +165,32 @@ def _ended_well(
             tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
         stop.wait(pause)
         return False
+
+
+def _launched(
+    spark: SparkSession,
+    prepared: Prepared,
+    heartbeat: Heartbeat,
+    once: bool,
+    on_progress: OnProgress | None,
+    tell: Tell,
+) -> Job:
+    """A query that was started.
+
+    Raises:
+        StreamError: the Java process is gone.
+    """
+    from py4j.protocol import Py4JError
+
+    try:
+        return launch(spark, prepared, heartbeat, once, on_progress, tell)
+    except (ConnectionError, Py4JError) as gone:
+        raise _java_is_gone(prepared, gone) from gone
+
+
+def _java_is_gone(prepared: Prepared, gone: Exception) -> StreamError:
+    reason = f"Spark's Java process is gone ({type(gone).__name__})"
+    return StreamError(reason=reason, checkpoint=prepared.checkpoint)
 
 
 def _reset_checkpoint(checkpoint: str, failed: StreamError, tell: Tell) -> bool:
@@ -195,8 +221,7 @@ def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: On
         mended = job.batch.merger.finish(2.0 if stop.is_set() else 60.0)
         failure = job.failure()
     except (OSError, Py4JError) as gone:
-        reason = f"Spark's Java process is gone ({type(gone).__name__})"
-        raise StreamError(reason=reason, checkpoint=prepared.checkpoint) from gone
+        raise _java_is_gone(prepared, gone) from gone
     finally:
         job.end()
     if failure is not None:
