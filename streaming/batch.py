@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from tailbit.streaming.metrics import Progress, describe
 from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.upkeep.mending import Mender, Tell, tell_nobody
 from tailbit.tables.model import Version
+from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
@@ -142,9 +144,12 @@ def run_on_workers(spark: SparkSession, tasks: Sequence[BuildTask]) -> list[Task
         TailbitError: as a task raised it.
     """
     numbers = pa.array(range(len(tasks)), pa.int32())
-    table = pa.table({"n": numbers, "task": pa.array([pickle.dumps(task) for task in tasks], pa.binary())})
+    # Tasks are data of a plan that Spark may show: options of the stores go with the code instead.
+    shown = [pickle.dumps(replace(task, options=NO_OPTIONS)) for task in tasks]
+    table = pa.table({"n": numbers, "task": pa.array(shown, pa.binary())})
     frame = spark.createDataFrame(table).repartitionById(len(tasks), "n")
-    rows = frame.mapInArrow(_run_pickled, "result binary").collect()
+    options = tasks[0].options if tasks else NO_OPTIONS
+    rows = frame.mapInArrow(_pickled_runner(options), "result binary").collect()
     results = [pickle.loads(row.result) for row in rows]
     for result in results:
         if isinstance(result, TailbitError):
@@ -152,15 +157,22 @@ def run_on_workers(spark: SparkSession, tasks: Sequence[BuildTask]) -> list[Task
     return [result for result in results if isinstance(result, TaskResult)]
 
 
-def _run_pickled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """On a worker: run the tasks of a partition. A named error travels as a value, to arrive by name."""
-    for batch in batches:
-        for task in batch.column("task"):
-            yield pa.record_batch({"result": pa.array([pickle.dumps(_result(task.as_py()))], pa.binary())})
+def _pickled_runner(
+    options: StorageOptions,
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a worker runs on the tasks of a partition; a named error travels as a value, to arrive by name."""
+
+    def run_pickled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column("task"):
+                result = pickle.dumps(_result(task.as_py(), options))
+                yield pa.record_batch({"result": pa.array([result], pa.binary())})
+
+    return run_pickled
 
 
-def _result(task: bytes) -> Any:
+def _result(task: bytes, options: StorageOptions) -> Any:
     try:
-        return run_task(pickle.loads(task))
+        return run_task(replace(pickle.loads(task), options=options))
     except TailbitError as error:
         return error

@@ -26,6 +26,7 @@ from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, TaskColu
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version
 from tailbit.tables.schema import Schema
+from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
 
 ATTEMPTS = 5
@@ -97,15 +98,16 @@ class Indexer:
 
     def _attempt(self, start: Offset, end: Offset, origin: Origin) -> Outcome:
         began = time.perf_counter()
-        self._index.refresh()
-        log = LogState(self._table.head(), self._table.earliest, functools.cache(self._table.fingerprint))
-        plan = decide_batch(self._index.state.ledger, start, end, log)
-        if plan.verdict is not Verdict.APPLY:
-            return Outcome(plan.verdict, plan.first, end.stands_at)
-        changes = self._changes(plan, end.stands_at)
-        columns = self._columns(changes, end.stands_at)
-        wanted, ids = self._wanted(changes, start, end), [c.column.id for c in columns]
-        works = plan_work(wanted, self._index.state.recorded.get, ids, plan.lineage)
+        with one_look():
+            self._index.refresh()
+            log = LogState(self._table.head(), self._table.earliest, functools.cache(self._table.fingerprint))
+            plan = decide_batch(self._index.state.ledger, start, end, log)
+            if plan.verdict is not Verdict.APPLY:
+                return Outcome(plan.verdict, plan.first, end.stands_at)
+            changes = self._changes(plan, end.stands_at)
+            columns = self._columns(changes, end.stands_at)
+            wanted, ids = self._wanted(changes, start, end), [c.column.id for c in columns]
+            works = plan_work(wanted, self._index.state.recorded.get, ids, plan.lineage)
         fault_point(Fault.BATCH_PLANNED)
         planned = time.perf_counter()
         template = BuildTask(
@@ -117,6 +119,7 @@ class Indexer:
             version=end.stands_at,
             dropped=frozenset(self._index.state.settings.dropped),
             kinds=self._index.kinds,
+            options=self._table.storage.options,
         )
         results, skipped = self._build(works, template)
         built = time.perf_counter()

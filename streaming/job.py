@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -26,7 +26,6 @@ from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import WAIT_S, Patience
 from tailbit.streaming.warming import warm_up
-from tailbit.tables.storage import open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,11 +50,13 @@ def start(
     checkpoint: Path | None = None,
     once: bool = False,
     trigger: str = DEFAULT_TRIGGER,
+    storage_options: Mapping[str, str] | None = None,
 ) -> StreamingQuery:
     """Start the query that keeps the index of the table at `path`, in a Spark session of your own.
 
     `columns`: those to index, None for those remembered in the index. `once`: index what is there and stop.
     `trigger`: how often to look for commits; up to one second, a commit is picked up as soon as it is seen.
+    `storage_options`: of the stores of table and index, named as in delta-rs; Spark never shows them.
 
     Raises:
         UsageError: as `prepare`; or `spark` is no classic Spark session.
@@ -63,9 +64,9 @@ def start(
     """
     _check_session(spark)
     once = flag("once", once)
-    prepared = prepare(path, columns, index, checkpoint, trigger)
+    prepared = prepare(path, columns, index, checkpoint, trigger, storage_options)
     _clear_ended()
-    heartbeat = Heartbeat(open_storage(prepared.index.path))
+    heartbeat = Heartbeat(prepared.index.storage)
     heartbeat.claim()
     try:
         job = launch(spark, prepared, heartbeat, once)
@@ -105,6 +106,7 @@ def run(
     master: str = "local[2]",
     on_progress: OnProgress | None = None,
     ui: bool = True,
+    storage_options: Mapping[str, str] | None = None,
     tell: Tell = tell_nobody,
 ) -> int:
     """Keep the index of the table at `path` until a signal, or until all is indexed with `once`.
@@ -119,8 +121,8 @@ def run(
     """
     check_java()
     with _signals() as stop:
-        prepared = prepare(path, columns, index, checkpoint, trigger)
-        heartbeat = Heartbeat(open_storage(prepared.index.path))
+        prepared = prepare(path, columns, index, checkpoint, trigger, storage_options)
+        heartbeat = Heartbeat(prepared.index.storage)
         heartbeat.claim()
         try:
             # pyspark puts a SIGINT handler of its own in place of ours, so ours are put up again.
@@ -208,7 +210,8 @@ def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: On
     """
     from py4j.protocol import Py4JError
 
-    watch = IdleWatch(prepared.table.root, job.batch, on_progress)
+    source = prepared.table.storage
+    watch = IdleWatch(source.root, job.batch, on_progress, source.options)
     try:
         while job.query.isActive:
             if stop.is_set():

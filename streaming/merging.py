@@ -22,6 +22,7 @@ from tailbit.index.maintenance.due import MergePlan, merge_due
 from tailbit.index.maintenance.merge import run_merge
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.mending import Mender
+from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Merger:
         try:
             self._spark.sparkContext.setJobDescription(f"merge {len(group.inputs)} {group.kind} files")
             frame = self._spark.range(1, numPartitions=1)
-            task = _merge_task(self._index.path, self._index.kinds, plan)
+            task = _merge_task(self._index.path, self._index.kinds, plan, self._index.storage.options)
             row = frame.mapInArrow(task, "result binary").collect()[0]
         except (Py4JError, OSError):
             return
@@ -136,20 +137,22 @@ class Merger:
 
 
 def _merge_task(
-    path: str, kinds: Kinds, plan: MergePlan
+    path: str, kinds: Kinds, plan: MergePlan, options: StorageOptions
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What the worker runs; a named error travels as a value, to arrive by name."""
 
     def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
-            result = pickle.dumps(_merged(path, kinds, plan))
+            result = pickle.dumps(_merged(path, kinds, plan, options))
             yield pa.record_batch({"result": pa.array([result], pa.binary())})
 
     return merge
 
 
-def _merged(path: str, kinds: Kinds, plan: MergePlan) -> bool | TailbitError:
+def _merged(
+    path: str, kinds: Kinds, plan: MergePlan, options: StorageOptions = NO_OPTIONS
+) -> bool | TailbitError:
     try:
-        return run_merge(MetadataTable.open(path, kinds), plan)
+        return run_merge(MetadataTable.open(path, kinds, options), plan)
     except TailbitError as error:
         return error

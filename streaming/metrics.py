@@ -11,6 +11,9 @@ from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.errors import TailbitError
 from tailbit.tables import open_table
 from tailbit.tables.model import Version
+from tailbit.tables.storage import NO_OPTIONS, StorageOptions
+
+_REMOTE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +75,20 @@ class Worker(Protocol):
 class IdleWatch:
     """Progress of a query that has nothing to do, or is in a long batch, once a second.
 
+    In an object store once in ten seconds, since each look is two requests.
+
     Looks with a table handle of its own, so that it can stand in another thread than the batches.
     """
 
-    def __init__(self, path: str, worker: Worker, on_progress: Callable[[Progress], None] | None) -> None:
-        self._table = open_table(path)
+    def __init__(
+        self,
+        path: str,
+        worker: Worker,
+        on_progress: Callable[[Progress], None] | None,
+        options: StorageOptions = NO_OPTIONS,
+    ) -> None:
+        self._table = open_table(path, options)
+        self._every = _REMOTE_S if self._table.storage.remote else 1.0
         self._backlog = Backlog(self._table)
         self._worker, self._on_progress = worker, on_progress
         self._next = 0.0
@@ -88,7 +100,7 @@ class IdleWatch:
         """
         if self._on_progress is None or now < self._next:
             return
-        self._next = now + 1.0
+        self._next = now + self._every
         busy, latest = self._worker.busy, self._worker.latest()
         if latest is None:
             return

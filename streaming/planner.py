@@ -22,7 +22,11 @@ from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables.model import Version
 from tailbit.tables.snapshot import Snapshot
+from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
+
+CHECK_EVERY = 20
+"""In an object store, polls for the next commit between two looks at the index and the past of the log."""
 
 Descriptor = tuple[str, int, int, str, int, int, int, str]
 """kind, round, version, path, files, rows, bytes, note."""
@@ -45,7 +49,8 @@ class Agreement:
 class Planner:
     """Answers Spark's questions about offsets; one a query.
 
-    Cost: an idle look is a few stats. The ledger is asked when the offset, the index or the log's past moves.
+    Cost: an idle look is a few stats; in an object store one request, every 20th time a few. The ledger is
+    asked when the offset, the index or the log's past moves.
     """
 
     def __init__(
@@ -63,13 +68,16 @@ class Planner:
         self._agreed: Agreement | None = None
         self._initial: Offset | None = None
         self._frozen: Version | None = None
+        self._seen_head: Version = -1
+        self._polls, self._polled = 0, 0.0
 
     def initial(self) -> Offset:
         """Where a query without a Spark checkpoint begins; asked twice, pinned once."""
         if self._initial is None:
-            self._index.refresh()
-            settings_version = self._index.state.settings.version
-            self._initial = decide(self._index.state.ledger, None, self._log(), settings_version).offset
+            with one_look():
+                self._index.refresh()
+                settings_version = self._index.state.settings.version
+                self._initial = decide(self._index.state.ledger, None, self._log(), settings_version).offset
         return self._initial
 
     def freeze(self) -> None:
@@ -86,7 +94,8 @@ class Planner:
             if self._control is not None and self._control.draining:
                 self._control.acknowledge()
                 return start
-            end = self._look(start)
+            with one_look():
+                end = self._look(start) if self._is_due(start) else start
             if end != start or self._frozen is not None or self._clock() >= deadline:
                 return end
             self._sleep(self._settings.poll_ms / 1000)
@@ -105,8 +114,9 @@ class Planner:
         return Offset(offset.round, lag.head + 1).to_json() | {"behind": behind}
 
     def lag(self, offset: Offset) -> Lag:
-        """What is behind `offset` in the log."""
-        return self._backlog.lag(offset.version - 1, self._head())
+        """What is behind `offset` in the log; in an object store, as it was last seen."""
+        head = self._seen_head if self._table.storage.remote else self._head()
+        return self._backlog.lag(offset.version - 1, head)
 
     def describe(self, start: Offset, end: Offset) -> list[Descriptor]:
         """One row for the range, one a version and one a slice change.
@@ -116,6 +126,10 @@ class Planner:
         """
         note = orjson.dumps({"start": start.to_json(), "end": end.to_json()}).decode()
         rows: list[Descriptor] = [("range", end.round, end.stands_at, "", 0, 0, 0, note)]
+        with one_look():
+            return self._described(start, end, rows)
+
+    def _described(self, start: Offset, end: Offset, rows: list[Descriptor]) -> list[Descriptor]:
         try:
             if start.round == end.round:
                 rows += self._snapshot_rows(start, end) if start.in_snapshot else []
@@ -123,6 +137,17 @@ class Planner:
         except (CommitGapError, VersionNotFoundError):
             return rows[:1]
         return rows
+
+    def _is_due(self, start: Offset) -> bool:
+        """Whether there may be more to do than to wait: where looks are dear, one probe by name has to do."""
+        agreed = self._agreed is not None and self._agreed.offset == start == self._agreed.resume.offset
+        if not self._table.storage.remote or not agreed or self._frozen is not None:
+            self._polls, self._polled = 0, self._clock()
+            return True
+        if self._clock() - self._polled < self._settings.poll_ms / 1000:
+            return False
+        self._polls, self._polled = (self._polls + 1) % CHECK_EVERY, self._clock()
+        return self._polls == 0 or self._table.moved_on()
 
     def _look(self, start: Offset) -> Offset:
         base = self._agree(start)
@@ -154,8 +179,8 @@ class Planner:
         return LogState(self._head(), self._table.earliest, self._table.fingerprint)
 
     def _head(self) -> Version:
-        head = self._table.head()
-        return head if self._frozen is None else min(head, self._frozen)
+        self._seen_head = self._table.head()
+        return self._seen_head if self._frozen is None else min(self._seen_head, self._frozen)
 
     def _admit_files(self, base: Offset) -> Offset:
         """As many files of the pinned snapshot as the limits allow; those that are posted cost nothing."""

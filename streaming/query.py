@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Union
 
-from tailbit.arguments import names, path_text, text
+from tailbit.arguments import names, path_text, text, texts_by_name
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import StorageError, StreamError, TailbitError
 from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.table import MetadataTable, index_path
 from tailbit.streaming.control import Control
-from tailbit.streaming.settings import StreamSettings, milliseconds
+from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.tables import open_table
+from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
@@ -88,7 +89,12 @@ class Job:
 
 
 def prepare(
-    path: Path, columns: Iterable[str] | None, index: Path | None, checkpoint: Path | None, trigger: str
+    path: Path,
+    columns: Iterable[str] | None,
+    index: Path | None,
+    checkpoint: Path | None,
+    trigger: str,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Prepared:
     """The table and its index, the index made where it is not there yet.
 
@@ -101,12 +107,25 @@ def prepare(
         None if given is None else path_text(name, given)
         for name, given in (("index", index), ("checkpoint", checkpoint))
     )
-    table = open_table(path_text("path", path))
+    options = StorageOptions.of(texts_by_name("storage_options", storage_options))
+    table = open_table(path_text("path", path), options)
     found = prepare_index(table, index_path(table.root, index or None), columns)
-    settings = StreamSettings(wait_ms=trigger_ms if trigger_ms <= CONTINUOUS_MS else 0)
-    return Prepared(
-        table, found, checkpoint or os.path.join(found.path, CHECKPOINT_FOLDER), settings, trigger_ms
+    settings = StreamSettings(
+        wait_ms=trigger_ms if trigger_ms <= CONTINUOUS_MS else 0,
+        poll_ms=REMOTE_POLL_MS if table.storage.remote else StreamSettings().poll_ms,
     )
+    return Prepared(table, found, checkpoint or _checkpoint_of(found), settings, trigger_ms)
+
+
+def _checkpoint_of(index: MetadataTable) -> str:
+    """Where Spark keeps its progress: below the index, on this machine where that is in an object store.
+
+    It is a cache: another machine, or this one without it, goes on where the ledger of the index says.
+    """
+    if not index.storage.remote:
+        return os.path.join(index.path, CHECKPOINT_FOLDER)
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(cache, "tailbit", "checkpoints", index.state.index_id)
 
 
 def launch(
@@ -119,14 +138,14 @@ def launch(
 ) -> Job:
     """Start the query of a prepared job; a Spark checkpoint that it could not go on from is reset."""
     from tailbit.streaming.batch import Batch
-    from tailbit.streaming.source import FORMAT, LogSource
+    from tailbit.streaming.source import FORMAT, source_with
 
     unusable = spark_checkpoint.why_unusable(prepared.checkpoint)
     if unusable is not None:
         spark_checkpoint.reset(prepared.checkpoint, unusable, tell)
     control = Control.make()
     batch = Batch(prepared.table, prepared.index, prepared.settings, spark, heartbeat, on_progress, tell)
-    spark.dataSource.register(LogSource)
+    spark.dataSource.register(source_with(prepared.table.storage.options))
     options = prepared.settings.options() | {
         "path": prepared.table.root,
         "index": prepared.index.path,

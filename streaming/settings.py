@@ -11,6 +11,9 @@ from tailbit.errors import UsageError
 DEFAULT_TRIGGER = "200ms"
 """How often a stream looks for new commits unless it is told otherwise."""
 
+REMOTE_POLL_MS = 500
+"""How long a stream waits between two polls of an object store: each is a request, some 170,000 a day."""
+
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 

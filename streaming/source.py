@@ -23,12 +23,18 @@ from tailbit.streaming.control import Control
 from tailbit.streaming.planner import DESCRIPTOR_SCHEMA, Descriptor, Planner
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import open_table
+from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 
 FORMAT = "tailbit_log"
 
 
 class LogSource(DataSource):
-    """Options: `path`, `index`, `control` (a folder) and the fields of StreamSettings."""
+    """Options: `path`, `index`, `control` (a folder) and the fields of StreamSettings.
+
+    Options of Spark are shown in its UI, so `storage_options` are not among them: see `source_with`.
+    """
+
+    storage_options = NO_OPTIONS
 
     @classmethod
     def name(cls) -> str:
@@ -41,7 +47,16 @@ class LogSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A reader; Spark makes one for planning and pickles another for `read`."""
-        return LogReader(dict(self.options))
+        return LogReader(dict(self.options), self.storage_options)
+
+
+def source_with(options: StorageOptions) -> type[LogSource]:
+    """The source for stores that need options: they travel within the class, as a part of its code."""
+
+    class LogSourceWithOptions(LogSource):
+        storage_options = options
+
+    return LogSourceWithOptions if options.items else LogSource
 
 
 class Descriptors(InputPartition):
@@ -54,7 +69,8 @@ class Descriptors(InputPartition):
 class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Spark's view of the planner: offsets as JSON."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, options: Mapping[str, str], storage_options: StorageOptions = NO_OPTIONS) -> None:
+        self._storage_options = storage_options
         self._options = {name.lower(): value for name, value in options.items()}
 
     @cached_property
@@ -65,7 +81,8 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @cached_property
     def _planner(self) -> Planner:
         settings = StreamSettings.from_options(self._options)
-        table, index = open_table(self._options["path"]), MetadataTable.open(self._options["index"])
+        table = open_table(self._options["path"], self._storage_options)
+        index = MetadataTable.open(self._options["index"], options=self._storage_options)
         return Planner(table, index, settings, self._control)
 
     @contextmanager

@@ -10,24 +10,24 @@ from collections.abc import Callable, Mapping
 from tailbit.errors import NotATableError
 from tailbit.tables.delta.log.listing import LOG
 from tailbit.tables.delta.table import DeltaTable
-from tailbit.tables.storage import Storage, open_storage
+from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions, open_storage
 from tailbit.tables.table import Table
 
 FORMATS: Mapping[str, Callable[[Storage], Table]] = {LOG: DeltaTable.open}
 """The folder that tells a format, and what opens a table of it."""
 
 
-def open_table(path: str) -> Table:
-    """The table at a path or `file:` URI, whatever its format.
+def open_table(path: str, options: StorageOptions = NO_OPTIONS) -> Table:
+    """The table at a path or URI, whatever its format; `options` are those of its store.
 
     Raises:
         NotATableError: the folder is missing or holds no table of a known format.
-        StorageError: another scheme than `file:`.
+        StorageError: a scheme that means no store, or the store refuses.
     """
-    storage = open_storage(path)
-    if not storage.exists(""):
-        raise NotATableError(path=path, reason="there is no such folder")
+    storage = open_storage(path, options)
     for folder, opened in FORMATS.items():
         if storage.exists(folder):
             return opened(storage)
+    if not storage.exists(""):
+        raise NotATableError(path=path, reason="there is no such folder")
     raise NotATableError(path=path, reason=f"it has no {' and no '.join(FORMATS)}")

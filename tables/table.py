@@ -32,6 +32,13 @@ class Table(ABC):
             NotATableError: there is no log any more.
         """
 
+    def moved_on(self) -> bool:
+        """Whether there may be a commit after the newest one that this object has seen.
+
+        Cost: one probe by name. Whether the past is still the same is not looked at.
+        """
+        return True
+
     @abstractmethod
     def earliest(self) -> Version:
         """The oldest version that can be rebuilt, and from which every later one can.

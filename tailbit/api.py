@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailbit.answer import Answer
-from tailbit.arguments import flag, function, names, number, path_text, text, whole
+from tailbit.arguments import flag, function, names, number, path_text, text, texts_by_name, whole
 from tailbit.conditions import Condition, condition_text
 from tailbit.errors import NoIndexError, UnknownColumnError, UsageError
 from tailbit.freshness import Freshness
@@ -28,6 +28,7 @@ from tailbit.index.sql.bind import bind
 from tailbit.index.store.table import index_path
 from tailbit.moments import known_zone, to_millis
 from tailbit.tables import open_table
+from tailbit.tables.storage import StorageOptions, one_look
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
@@ -46,12 +47,15 @@ def open_indexed(
     index: str | os.PathLike[str] | None = None,
     at_least: int | None = None,
     max_staleness: float | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> IndexedTable:
     """A table with its index, or without where none has been built yet: then every question scans.
 
     `path` may also be a table that is open already, of a format that no path tells. Answers are right however
     far the index is. `at_least` and `max_staleness` say how far it must be for a question to be answered: it
     covers that version; or every commit that is older than so many seconds, up to the version that is asked.
+    `storage_options` are those of the stores of table and index, such as endpoint and credentials, named as
+    in delta-rs (`AWS_ENDPOINT_URL`); what is not given is in the environment.
 
     Raises:
         NotATableError: no table of a known format at `path`.
@@ -64,11 +68,13 @@ def open_indexed(
     >>> flights.where("carrier = 'UA' AND dest IN ('SFO', 'LAX')").count()
     4
     """
-    table = path if isinstance(path, Table) else open_table(path_text("path", path))
-    named = None if index is None else path_text("index", index)
-    opened = IndexedTable(table, index_path(table.root, named))
-    opened._freshness = Freshness.of(at_least, max_staleness)
-    opened._refresh()
+    options = StorageOptions.of(texts_by_name("storage_options", storage_options))
+    with one_look():
+        table = path if isinstance(path, Table) else open_table(path_text("path", path), options)
+        named = None if index is None else path_text("index", index)
+        opened = IndexedTable(table, index_path(table.root, named))
+        opened._freshness = Freshness.of(at_least, max_staleness)
+        opened._refresh()
     if named is not None and opened._index is None and opened.damage is None:
         raise NoIndexError(path=named)
     return opened
@@ -119,7 +125,7 @@ class IndexedTable(Handle):
         written = zone = known_zone("zone", zone)
         if partition_zone is not None:
             written = known_zone("partition_zone", partition_zone)
-        with self._lock:
+        with self._lock, one_look():
             return self._bound(sql, version, as_of, zone, written)
 
     def _bound(

@@ -131,6 +131,25 @@ def names(name: str, value: Any) -> list[str]:
     return found
 
 
+def texts_by_name(name: str, value: Any) -> dict[str, str]:
+    """Texts by name; none where nothing is given. No value is shown: it may be a secret.
+
+    Raises:
+        UsageError: it is no mapping of texts.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise UsageError(
+            reason=f"{name} is of type {type(value).__name__}", hint=f"Give {name} as {{'NAME': 'value'}}."
+        )
+    for key, text in value.items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            reason = f"{name} has {key!r}, whose value is of type {type(text).__name__}"
+            raise UsageError(reason=reason, hint=f"Give {name} as {{'NAME': 'value'}}.")
+    return dict(value)
+
+
 def split_names(text: str) -> list[str]:
     """The names in a comma-separated list; a name in backticks may hold a comma.
 

@@ -142,6 +142,17 @@ class StorageError(TailbitError):
     retryable = True
 
 
+class NoConditionalPutError(StorageError):
+    """An object store in which of two writers neither would know that the other was first."""
+
+    template = "storage at {path}: the store takes no notice of conditional puts (If-None-Match: *)"
+    hint = (
+        "Two indexers could overwrite each other's commits there, so no index is made. Give another store by"
+        " --index, or a release of this one that knows conditional puts."
+    )
+    retryable = False
+
+
 class SchemaError(UsageError):
     """Columns or types that do not fit the request."""
 

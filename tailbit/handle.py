@@ -19,6 +19,7 @@ from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, cover
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.snapshot import Snapshot
+from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
 
 
@@ -48,7 +49,7 @@ class Handle:
 
     @property
     def path(self) -> str:
-        """The absolute local path of the table."""
+        """The absolute local path of the table, or its URL."""
         return self._table.root
 
     @property
@@ -80,7 +81,7 @@ class Handle:
         limit = None if timeout is None else seconds("timeout", timeout)
 
         def covered() -> int | None:
-            with self._lock:
+            with self._lock, one_look():
                 self._refresh()
                 return self._covered()
 
@@ -119,14 +120,15 @@ class Handle:
             ForeignIndexError: the index path holds something else.
             IndexFormatError: another release wrote the index.
         """
-        with self._lock:
+        with self._lock, one_look():
             self._look()
 
     def _look(self) -> None:
         self.damage = None
         try:
             if self._index is None:
-                self._index, self._stale = MetadataTable.open(self.index_path), True
+                options = self._table.storage.options
+                self._index, self._stale = MetadataTable.open(self.index_path, options=options), True
             elif self._index.refresh():
                 self._stale = True
         except NoIndexError:

@@ -16,7 +16,6 @@ from tailbit.index.repair.mend import Mended, mend
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
-from tailbit.tables.storage import open_storage
 from tailbit.tables.table import Table
 
 
@@ -49,7 +48,7 @@ def repair(table: Table, index: MetadataTable, problems: Sequence[Problem]) -> R
         done = mend(index, table, damage, f"repair: {problems[0].where}")
     except CorruptIndexError:
         # The records themselves: without them nothing tells what the rest is about.
-        start_over(index.path, index.state.settings.columns, index.kinds)
+        start_over(index.path, index.state.settings.columns, index.storage.options, index.kinds)
         index.refresh()
         done = Mended((), 0, 0)
     return Repaired(tuple(problems), left, done, build_again(table, index))
@@ -66,13 +65,17 @@ def build_again(table: Table, index: MetadataTable) -> str | None:
     from tailbit.streaming.planner import Planner
     from tailbit.streaming.settings import StreamSettings
 
-    heartbeat = Heartbeat(open_storage(index.path))
+    heartbeat = Heartbeat(index.storage)
     try:
         heartbeat.claim()
     except IndexerRunningError as running:
         return str(running.fields["owner"])
     try:
-        planner = Planner(table, MetadataTable.open(index.path, index.kinds), StreamSettings(wait_ms=0))
+        planner = Planner(
+            table,
+            MetadataTable.open(index.path, index.kinds, index.storage.options),
+            StreamSettings(wait_ms=0),
+        )
         planner.freeze()
         indexer = Indexer(table, index, TaskLimits(), lambda tasks: [run_task(task) for task in tasks])
         start = planner.initial()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from tailbit.api import open_indexed
@@ -12,14 +13,16 @@ from tailbit.errors import NoIndexError
 from tailbit.index.model import Standing
 from tailbit.index.store.statistics import statistics_of
 from tailbit.tables.model import Version
-from tailbit.tables.storage import open_storage
+from tailbit.tables.storage import Storage
 from tailbit.tables.table import Table
 
 _COMMITS = 10_000
 """Most commits read to say how many files and bytes are not covered."""
 
 
-def status_of(path: str, index: str | None = None) -> dict[str, Any]:
+def status_of(
+    path: str, index: str | None = None, storage_options: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """A JSON-able account of an index.
 
     `files_to_post`: per column that was added, recorded files whose rows are still scanned for it.
@@ -33,7 +36,7 @@ def status_of(path: str, index: str | None = None) -> dict[str, Any]:
         NoIndexError: there is no index.
         CorruptIndexError: it cannot be read.
     """
-    opened = open_indexed(path, index)
+    opened = open_indexed(path, index, storage_options=storage_options)
     if opened._index is None:
         raise opened.damage or NoIndexError(path=opened.index_path)
     found, ledger, standing = opened._index, opened._index.state.ledger, opened._standing()
@@ -58,7 +61,7 @@ def status_of(path: str, index: str | None = None) -> dict[str, Any]:
         "segments": sizes.segments,
         "index_version": sizes.version,
         "index_bytes": dict(sizes.bytes),
-        "indexer": running_indexer(found.path),
+        "indexer": running_indexer(found.storage),
     }
 
 
@@ -72,7 +75,7 @@ def _lag(table: Table, covered: Version | None, head: Version) -> dict[str, Any]
     }
 
 
-def running_indexer(index: str) -> str | None:
+def running_indexer(index: Storage) -> str | None:
     """Host and process of the indexer at work on an index; None where none gives a sign of life."""
-    beat = read_heartbeat(open_storage(index))
+    beat = read_heartbeat(index)
     return beat.owner if beat is not None and is_alive(beat, time.time()) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,37 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session = start_spark(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real S3 server on loopback, shared by the run (by each worker of it)."""
+    pytest.importorskip("obstore", reason="obstore has no wheel for Python 3.10")
+    from support.s3_server import seaweed
+
+    with seaweed(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def s3(s3_server: Any) -> Iterator[Any]:
+    """A proxy before the S3 server that counts requests and can be told to fail; no test shares it."""
+    from support.faulty_proxy import proxy_to
+
+    with proxy_to(s3_server.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def s3_options(s3: Any, s3_server: Any) -> dict[str, str]:
+    """The storage options that lead to the S3 server by way of the proxy."""
+    return {**s3_server.options(s3.port), "max_retries": "4"}
+
+
+@pytest.fixture
+def s3_root(s3_server: Any) -> str:
+    """A place in the S3 server where nothing is yet."""
+    return f"s3://bucket/{uuid.uuid4().hex}"
 
 
 @pytest.fixture

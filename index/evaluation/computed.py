@@ -98,7 +98,7 @@ def _postings(column: Column, segments: Sequence[Segment], verdicts: Sequence[Ve
     """The postings of the keys that are TRUE."""
     parts: list[BitMap] = []
     for segment, found in zip(segments, verdicts, strict=True):
-        parts += segment.select(column.id, found.true)[1]
+        parts += segment.cover(column.id, found.true)
         if found.null and (bits := segment.lookup(column.id, None)) is not None:
             parts.append(bits)
     return parts
@@ -108,7 +108,7 @@ def _others(column: Column, segments: Sequence[Segment], verdicts: Sequence[Verd
     """The postings of the keys that are neither TRUE nor open."""
     parts: list[BitMap] = []
     for segment, found in zip(segments, verdicts, strict=True):
-        parts += segment.select(column.id, found.rest)[1]
+        parts += segment.cover(column.id, found.rest)
         if found.null is False and (bits := segment.lookup(column.id, None)) is not None:
             parts.append(bits)
     return parts
@@ -118,7 +118,7 @@ def _open(column: Column, segments: Sequence[Segment], verdicts: Sequence[Verdic
     parts: list[BitMap] = []
     for segment, found in zip(segments, verdicts, strict=True):
         if found.open:
-            parts += segment.select(column.id, found.open)[1]
+            parts += segment.cover(column.id, found.open)
         if found.null is None and (bits := segment.lookup(column.id, None)) is not None:
             parts.append(bits)
     return union(parts)

@@ -128,7 +128,7 @@ def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
         ranges = key_ranges(node.true, key_type_of(node.column.type), stored)
         if ranges.maybe and segment.select(node.column.id, ranges.maybe)[1]:
             return None
-        parts += segment.select(node.column.id, ranges.sure)[1]
+        parts += segment.cover(node.column.id, ranges.sure)
     return parts
 
 
@@ -191,9 +191,9 @@ def _postings(wanted: ValueSet, leaf: Leaf, segments: list[Segment], space: Spac
     for segment in segments:
         ranges = key_ranges(wanted, key_type_of(leaf.column.type), segment.columns[column])
         many = united(segment, column, ranges.sure)
-        sure_parts += segment.select(column, ranges.sure)[1] if many is None else [many]
+        sure_parts += segment.cover(column, ranges.sure) if many is None else [many]
         if ranges.maybe:
-            maybe_parts += segment.select(column, ranges.maybe)[1]
+            maybe_parts += segment.cover(column, ranges.maybe)
     sure = union(sure_parts)
     bounds = Bounds.between(sure, union([sure, *maybe_parts])) if maybe_parts else Bounds.exactly(sure)
     if not wanted.complement and not wanted.nulls:

@@ -57,7 +57,7 @@ def _made(segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list
     codes = comparing(segment, rows) + making(segment, column)
     held = held_codes(segment, column) is not None
     if one_by_one <= codes and (held or not is_due(segment.name, column, one_by_one, codes)):
-        return union(segment.select(column, ranges)[1])
+        return union(segment.cover(column, ranges))
     return codes_of(segment, column).within(spans)
 
 

@@ -16,13 +16,15 @@ from tailbit.index.kinds.settings import FORMAT
 from tailbit.index.maintenance.start_over import start_over
 from tailbit.index.model import IndexedColumn, Settings
 from tailbit.index.store.table import MetadataTable
+from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
 
 
 def prepare_index(table: Table, path: str, columns: Sequence[str] | None) -> MetadataTable:
     """The index at `path`, made if it is not there, with the columns asked for or those remembered.
 
-    One whose records cannot be read is emptied, to be built again.
+    Its store is opened with the options of the table's. One whose records cannot be read is emptied, to be
+    built again.
 
     Raises:
         CorruptIndexError: its settings cannot be read, and no columns are asked for.
@@ -31,44 +33,45 @@ def prepare_index(table: Table, path: str, columns: Sequence[str] | None) -> Met
         UnknownColumnError, ColumnTypeError: a column that is not there or cannot be indexed.
     """
     asked = None if columns is None else _indexed(table, columns)
+    options = table.storage.options
     try:
-        index = _open(path)
+        index = _open(path, options)
     except CorruptIndexError:
-        start_over(path, asked)
-        index = _open(path)
+        start_over(path, asked, options)
+        index = _open(path, options)
     if index is None and asked is None:
         raise UsageError(
             reason=f"no index at {path} yet, and no columns are given", hint="Give --columns a,b,c."
         )
     if index is None and asked is not None:
-        index = _create(path, asked)
+        index = _create(path, asked, options)
     assert index is not None
     if asked is not None:
         _check_columns(path, index.state.settings.columns, asked)
     return index
 
 
-def _open(path: str) -> MetadataTable | None:
+def _open(path: str, options: StorageOptions) -> MetadataTable | None:
     """The index at a path, its records read; None where there is none.
 
     Raises:
         CorruptIndexError: its settings, its ledger or its records cannot be read.
     """
     try:
-        index = MetadataTable.open(path)
+        index = MetadataTable.open(path, options=options)
     except NoIndexError:
         return None
     index.state.recorded.table()
     return index
 
 
-def _create(path: str, columns: tuple[IndexedColumn, ...]) -> MetadataTable:
+def _create(path: str, columns: tuple[IndexedColumn, ...], options: StorageOptions) -> MetadataTable:
     """A new index; the one that another process makes at this moment, if that is first."""
     settings = Settings(version=1, index_id=uuid.uuid4().hex, format=FORMAT, columns=columns)
     try:
-        return MetadataTable.create(path, settings)
+        return MetadataTable.create(path, settings, options=options)
     except CommitConflictError:
-        return MetadataTable.open(path)
+        return MetadataTable.open(path, options=options)
 
 
 def _indexed(table: Table, columns: Sequence[str]) -> tuple[IndexedColumn, ...]:

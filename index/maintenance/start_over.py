@@ -17,10 +17,12 @@ from tailbit.index.kinds.settings import FORMAT, SETTINGS, settings_from_arrow, 
 from tailbit.index.model import IndexedColumn, IndexFile, Settings
 from tailbit.index.store.commit_log import commit_log
 from tailbit.tables import open_table
-from tailbit.tables.storage import Storage, open_storage
+from tailbit.tables.storage import Storage, StorageOptions, open_storage
 
 
-def start_over(path: str, columns: Sequence[IndexedColumn] | None, kinds: Kinds = KINDS) -> Settings:
+def start_over(
+    path: str, columns: Sequence[IndexedColumn] | None, options: StorageOptions, kinds: Kinds = KINDS
+) -> Settings:
     """Empty the index at `path`; it keeps its settings, or gets `columns` where these cannot be read.
 
     Its files stay on disk until they are swept.
@@ -30,7 +32,7 @@ def start_over(path: str, columns: Sequence[IndexedColumn] | None, kinds: Kinds 
         CommitConflictError: another process committed at this moment.
         StorageError: the store refused; the index is as it was.
     """
-    log, storage = open_table(path), open_storage(path)
+    log, storage = open_table(path, options), open_storage(path, options)
     snapshot = log.snapshot()
     files = [IndexFile(slice_.path, slice_.size, slice_.rows or 0) for slice_ in snapshot.files]
     settings = _settings(path, storage, files, columns)

@@ -5,7 +5,6 @@ Left over are the inputs of merges, and what a killed or losing writer wrote wit
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 
 import pyarrow.parquet as pq
@@ -45,7 +44,7 @@ def unreferenced(index: MetadataTable, older_than_hours: float, now_ms: int | No
 
     Cost: lists the folders of the kinds and reads the commits that the log holds.
     """
-    now_ms = now_ms if now_ms is not None else time.time_ns() // 1_000_000
+    now_ms = index.storage.clock_ms() if now_ms is None else now_ms
     return sorted(set(_older_than(index, now_ms - older_than_hours * _MILLIS_PER_HOUR)) - referenced(index))
 
 

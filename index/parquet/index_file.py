@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -49,14 +49,25 @@ def write_index_file(
 
 
 def write_parquet(
-    sink: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.Table], uncompressed: Collection[str] = ()
+    sink: pa.NativeFile,
+    schema: pa.Schema,
+    groups: Iterable[pa.Table],
+    uncompressed: Collection[str] = (),
+    encodings: Mapping[str, str] | None = None,
 ) -> None:
-    """A row group a table, with page checksums and a page index; text is dictionary-coded, binary is not."""
+    """A row group a table, with page checksums and a page index.
+
+    Text is dictionary-coded, binary is not; a column `key` is sorted, and written as what each key does not
+    share with the one before. `encodings` names Parquet's encoding of some leaves by path.
+    """
+    encodings = {name: "DELTA_BYTE_ARRAY" for name in schema.names if name == "key"} | dict(encodings or {})
+    named = {path.partition(".")[0] for path in encodings}
     with pq.ParquetWriter(
         sink,
         schema,
         compression={name: "NONE" if name in uncompressed else "ZSTD" for name in schema.names},
-        use_dictionary=[f.name for f in schema if not pa.types.is_binary(f.type)],
+        use_dictionary=[f.name for f in schema if not pa.types.is_binary(f.type) and f.name not in named],
+        column_encoding=encodings or None,
         write_page_checksum=True,
         write_page_index=True,
     ) as out:
@@ -72,12 +83,13 @@ def open_index_file(storage: Storage, path: str) -> pq.ParquetFile:
     """
     try:
         wanted_length, wanted_hash = path.rsplit(".", 3)[1:3]
-        _check_footer(storage, path, int(wanted_length), wanted_hash)
+        source = storage.open(path)
+        _check_footer(source, path, int(wanted_length), wanted_hash)
     except FileNotFoundError as gone:
         raise CorruptIndexError(file=path, reason="it is missing") from gone
     except (ValueError, OSError) as damage:
         raise CorruptIndexError(file=path, reason=str(damage)) from damage
-    return reopen_index_file(storage, path, None)
+    return _parsed(source, path, None)
 
 
 def reopen_index_file(storage: Storage, path: str, footer: pq.FileMetaData | None) -> pq.ParquetFile:
@@ -87,22 +99,29 @@ def reopen_index_file(storage: Storage, path: str, footer: pq.FileMetaData | Non
         CorruptIndexError: it is missing or cannot be parsed.
     """
     try:
-        return pq.ParquetFile(storage.open(path), metadata=footer, page_checksum_verification=True)
+        source = storage.open(path)
     except FileNotFoundError as gone:
         raise CorruptIndexError(file=path, reason="it is missing") from gone
+    except StorageError as damage:
+        raise CorruptIndexError(file=path, reason=str(damage)) from damage
+    return _parsed(source, path, footer)
+
+
+def _parsed(source: pa.NativeFile, path: str, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(source, metadata=footer, page_checksum_verification=True)
     except (pa.ArrowException, OSError, StorageError) as damage:
         raise CorruptIndexError(file=path, reason=str(damage)) from damage
 
 
-def _check_footer(storage: Storage, path: str, length: int, wanted: str) -> None:
-    with storage.open(path) as source:
-        size = source.size()
-        if size < length + _ENDS:
-            raise CorruptIndexError(file=path, reason=f"it is truncated: {size} bytes")
-        try:
-            footer = read_footer(source)
-        except ValueError:
-            footer = b""
+def _check_footer(source: pa.NativeFile, path: str, length: int, wanted: str) -> None:
+    size = source.size()
+    if size < length + _ENDS:
+        raise CorruptIndexError(file=path, reason=f"it is truncated: {size} bytes")
+    try:
+        footer = read_footer(source)
+    except ValueError:
+        footer = b""
     if len(footer) != length:
         raise CorruptIndexError(file=path, reason="it is truncated or altered at its end")
     if hashlib.sha256(footer).hexdigest()[:16] != wanted:

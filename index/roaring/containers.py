@@ -67,6 +67,20 @@ class Block(NamedTuple):
     runs: npt.NDArray[np.bool_]
     words: npt.NDArray[np.uint16]
 
+    def within(self, low: int, high: int, wanted: npt.NDArray[np.bool_]) -> Block:
+        """The containers of the codes from `low` to `high`, not included, that are wanted: a flag a code."""
+        a, b = np.searchsorted(self.codes, [low, high]).tolist()
+        start = int(self.sizes[:a].sum(dtype=np.int64))
+        sizes = self.sizes[a:b].astype(np.int64)
+        words = self.words[start : start + int(sizes.sum())]
+        kept = wanted[self.codes[a:b] - low]
+        which: Any = slice(a, b)
+        if not kept.all():
+            words = words[ranges((np.cumsum(sizes) - sizes)[kept], sizes[kept])]
+            which = a + np.flatnonzero(kept)
+        codes, counts, lengths = self.codes[which], self.counts[which], self.sizes[which]
+        return Block(self.number, codes, counts, lengths, self.runs[which], words)
+
 
 def containers(number: int, codes: Array, limit: int) -> Block:
     """The containers of one block of at most BLOCK positions.

@@ -56,8 +56,8 @@ class _Containers:
         return _Containers(*(part[which] for part in parts))
 
 
-def place_codes(bitmaps: pa.BinaryArray, cardinality: Longs, first: int, out: Array) -> None:
-    """Write the code `first + i` to all positions of bitmap i in `out`, which holds 0 there.
+def place_codes(bitmaps: pa.BinaryArray, cardinality: Longs, codes: Longs, out: Array) -> None:
+    """Write the code `codes[i]` to all positions of bitmap i in `out`, which holds 0 there.
 
     `cardinality`: int64, the positions that each bitmap must have. Cost: some vector operations a container
     and a position, in blocks that fit a cache. Memory: a few times that of the bitmaps.
@@ -76,7 +76,7 @@ def place_codes(bitmaps: pa.BinaryArray, cardinality: Longs, first: int, out: Ar
         raise ValueError("a bitmap ends before its containers do") from beyond
     for block in _by_block(found):
         start = int(block.block[0]) * BLOCK
-        _place_block(data, block, first, out[start : start + BLOCK])
+        _place_block(data, block, codes, out[start : start + BLOCK])
 
 
 def bytes_of(bitmaps: pa.BinaryArray) -> tuple[Bytes, Longs]:
@@ -123,7 +123,7 @@ def _by_block(found: _Containers) -> Iterator[_Containers]:
             yield found.only(order[low:high])
 
 
-def _place_block(data: Bytes, found: _Containers, first: int, out: Array) -> None:
+def _place_block(data: Bytes, found: _Containers, codes: Longs, out: Array) -> None:
     """Write the codes of the containers of one block; `out` is what the row space has of it.
 
     Raises:
@@ -131,11 +131,11 @@ def _place_block(data: Bytes, found: _Containers, first: int, out: Array) -> Non
     """
     arrays = ~found.runs & (found.count <= ARRAY_LIMIT)
     if not arrays.all():
-        _place_runs(data, found.only(found.runs), first, out)
-        _place_bitsets(data, found.only(~found.runs & ~arrays), first, out)
+        _place_runs(data, found.only(found.runs), codes, out)
+        _place_bitsets(data, found.only(~found.runs & ~arrays), codes, out)
         found = found.only(arrays)
     if len(found.at):
-        _write(_array_words(data, found), found, first, out)
+        _write(_array_words(data, found), found, codes, out)
 
 
 def _words(data: Bytes, at: Longs, width: str) -> Longs:
@@ -236,7 +236,7 @@ def _array_words(data: Bytes, found: _Containers) -> Array:
     return picked
 
 
-def _place_runs(data: Bytes, found: _Containers, first: int, out: Array) -> None:
+def _place_runs(data: Bytes, found: _Containers, codes: Longs, out: Array) -> None:
     """Positions of run containers: pairs of a first position and how many more follow."""
     if not len(found.at):
         return
@@ -245,19 +245,19 @@ def _place_runs(data: Bytes, found: _Containers, first: int, out: Array) -> None
     lengths = (pairs >> 16) + 1
     if not many.all() or not np.array_equal(np.add.reduceat(lengths, np.cumsum(many) - many), found.count):
         raise ValueError("a run container has other positions than its header says")
-    _write(ranges(pairs & 0xFFFF, lengths), found, first, out)
+    _write(ranges(pairs & 0xFFFF, lengths), found, codes, out)
 
 
-def _place_bitsets(data: Bytes, found: _Containers, first: int, out: Array) -> None:
+def _place_bitsets(data: Bytes, found: _Containers, codes: Longs, out: Array) -> None:
     """Positions of bitsets; to write where a mask is set would cost fifty times as much as OR."""
     for owner, count, at in zip(found.owner.tolist(), found.count.tolist(), found.at.tolist(), strict=True):
         bits = np.unpackbits(data[at : at + _BITSET_BYTES], bitorder="little")
         if np.count_nonzero(bits) != count or bits[len(out) :].any():
             raise ValueError("a bitset has other positions than its header says")
-        out |= bits[: len(out)] * out.dtype.type(first + owner)
+        out |= bits[: len(out)] * out.dtype.type(codes[owner])
 
 
-def _write(positions: npt.NDArray[Any], found: _Containers, first: int, out: Array) -> None:
+def _write(positions: npt.NDArray[Any], found: _Containers, codes: Longs, out: Array) -> None:
     if int(positions.max()) >= len(out):
         raise ValueError("a position is beyond the end of the row space")
-    out[positions] = np.repeat((found.owner + first).astype(out.dtype), found.count)
+    out[positions] = np.repeat(codes[found.owner].astype(out.dtype), found.count)

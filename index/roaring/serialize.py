@@ -1,5 +1,7 @@
 """From containers to one serialized Roaring bitmap per code: the second half of the kernel.
 
+Codes that are chosen as sparse get their positions instead, see `sparse`.
+
 Input: the containers of each block of 65,536 positions. Output: portable 32-bit bitmaps, byte for byte those
 of a run-optimised `BitMap`, laid out by code without a step per row or code: where each container goes is
 arithmetic.
@@ -21,7 +23,7 @@ Source: https://github.com/RoaringBitmap/RoaringFormatSpec.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +31,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.index.roaring.containers import Block, ranges
+from tailbit.index.roaring.containers import BLOCK, Block, ranges
+from tailbit.index.roaring.sparse import Mask, Positions, placed
 
 SLAB_BYTES = 32 << 20
 """About how many bytes of bitmaps are laid out at a time."""
@@ -53,28 +56,43 @@ Longs = npt.NDArray[np.int64]
 class Bitmaps:
     """Serialized bitmaps of the codes `first`, `first + 1` and so on, one after the other.
 
-    Shapes: `cardinality` int64 (n); `offsets` int64 (n + 1), where each begins and ends; `data` uint8.
+    Shapes: `cardinality` int64 (n); `offsets` int64 (n + 1), where each begins and ends; `data` uint8. Sparse
+    codes, of which `sparse` is true, have no bitmap but `positions` (uint32), those of one after the other.
     """
 
     first: int
     cardinality: Longs
     offsets: Longs
     data: npt.NDArray[np.uint8]
+    sparse: Mask
+    positions: Positions
 
     def arrow(self) -> pa.BinaryArray:
-        """One value a bitmap; nothing is copied but the offsets."""
+        """One value a bitmap, null for a sparse code; nothing is copied but the offsets."""
         ends = pa.py_buffer(self.offsets.astype(np.int32))
+        there = pa.py_buffer(np.packbits(~self.sparse, bitorder="little")) if self.sparse.any() else None
         return pa.Array.from_buffers(
-            pa.binary(), len(self.cardinality), [None, ends, pa.py_buffer(self.data)]
+            pa.binary(), len(self.cardinality), [there, ends, pa.py_buffer(self.data)]
         )
 
 
-def bitmaps(blocks: Sequence[Block], limit: int, slab_bytes: int = SLAB_BYTES) -> Iterator[Bitmaps]:
+Choose = Callable[[Longs, Longs, Longs, Longs], Mask]
+"""Which codes are sparse, by their numbers of positions, about the first and last of them, and the bytes of
+their bitmaps: see `sparse.pays`.
+"""
+
+
+def bitmaps(
+    blocks: Sequence[Block], limit: int, slab_bytes: int = SLAB_BYTES, choose: Choose | None = None
+) -> Iterator[Bitmaps]:
     """One bitmap per code from 0 to `limit` - 1, empty ones included, in slabs of about `slab_bytes`.
 
-    `blocks`: by rising number. Slabs come by rising code.
+    `blocks`: by rising number. `choose`: tells sparse codes, which have no bitmap; there are none without it.
+    Slabs come by rising code.
     """
     sums = _Sums(blocks, limit)
+    if choose is not None:
+        sums.choose(choose)
     for low, high in sums.slabs(slab_bytes):
         yield _Layout(sums, low, high).bitmaps(blocks)
 
@@ -87,18 +105,34 @@ class _Sums:
         self.cardinality = np.zeros(limit, dtype=np.int32)
         self.body = np.zeros(limit, dtype=np.int32)
         self.runs = np.zeros(limit, dtype=np.bool_)
+        self.sparse = np.zeros(limit, dtype=np.bool_)
+        self.first = np.zeros(limit, dtype=np.int32)
+        self.last = np.zeros(limit, dtype=np.int32)
         for block in blocks:
             # Codes of a block are distinct, so that indexed addition meets each once.
+            self.first[block.codes[self.many[block.codes] == 0]] = block.number
+            self.last[block.codes] = block.number
             self.many[block.codes] += 1
             self.cardinality[block.codes] += block.counts
             self.body[block.codes] += block.sizes
             if block.runs.any():
                 self.runs[block.codes] |= block.runs
 
+    def choose(self, choose: Choose) -> None:
+        """Tell sparse codes; the first and the last position are known by their blocks."""
+        for low in range(0, len(self.many), SLAB_CODES):
+            layout = _Layout(self, low, min(low + SLAB_CODES, len(self.many)))
+            at = slice(low, low + SLAB_CODES)
+            firsts, lasts = self.first[at].astype(np.int64), self.last[at].astype(np.int64)
+            sizes = 2 * layout.words - layout.padded
+            last = np.where(lasts > firsts, lasts * BLOCK, firsts * BLOCK + BLOCK // 2)
+            self.sparse[at] = choose(layout.cardinality, firsts * BLOCK, last, sizes)
+
     def slabs(self, slab_bytes: int) -> Iterator[tuple[int, int]]:
         """Ranges of codes, each of about `slab_bytes` of bitmaps and of one code at least."""
         for first in range(0, len(self.many), SLAB_CODES):
-            ends = 2 * np.cumsum(_Layout(self, first, min(first + SLAB_CODES, len(self.many))).words)
+            layout = _Layout(self, first, min(first + SLAB_CODES, len(self.many)))
+            ends = np.cumsum(2 * layout.words + 4 * np.where(layout.sparse, layout.cardinality, 0))
             low = 0
             while low < len(ends):
                 before = int(ends[low - 1]) if low else 0
@@ -118,14 +152,15 @@ class _Layout:
         self.low, self.high = low, high
         self.many = sums.many[low:high].astype(np.int64)
         self.cardinality = sums.cardinality[low:high].astype(np.int64)
-        self.runs = sums.runs[low:high]
+        self.sparse = sums.sparse[low:high]
+        self.runs = sums.runs[low:high] & ~self.sparse
         flag_bytes = np.where(self.runs, -(-self.many // 8), 0)
         self.padded = flag_bytes % 2 == 1
         self.heads = np.where(self.runs, _RUN_FLAGS + (flag_bytes + 1) // 2, 4)
         self.has_offsets = ~self.runs | (self.many >= _NO_OFFSETS_BELOW)
         self.offsets = self.heads + 2 * self.many
         self.bodies = self.offsets + np.where(self.has_offsets, 2 * self.many, 0)
-        self.words = self.bodies + sums.body[low:high]
+        self.words = np.where(self.sparse, 0, self.bodies + sums.body[low:high])
 
     def bitmaps(self, blocks: Sequence[Block]) -> Bitmaps:
         """The bitmaps of the slab."""
@@ -134,13 +169,21 @@ class _Layout:
         self._write_starts(out, starts)
         place = _Places(self, starts)
         for block in blocks:
-            place.write(block, out, *np.searchsorted(block.codes, [self.low, self.high]).tolist())
+            place.write(block.within(self.low, self.high, ~self.sparse), out)
         sizes = 2 * self.words - self.padded
         ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
-        return Bitmaps(self.low, self.cardinality, ends, self._unpadded(out, starts))
+        data = self._unpadded(out, starts)
+        return Bitmaps(self.low, self.cardinality, ends, data, self.sparse, self._positions(blocks))
+
+    def _positions(self, blocks: Sequence[Block]) -> Positions:
+        if not self.sparse.any():
+            return np.zeros(0, dtype=np.uint32)
+        parts = (block.within(self.low, self.high, self.sparse) for block in blocks)
+        return placed(parts, self.low, np.where(self.sparse, self.cardinality, 0))
 
     def _write_starts(self, out: Array, starts: Longs) -> None:
-        runs, many = self.runs, self.many
+        there = ~self.sparse
+        starts, runs, many = starts[there], self.runs[there], self.many[there]
         out[starts] = np.where(runs, COOKIE_WITH_RUNS, COOKIE)
         out[starts + 1] = np.where(runs, many - 1, 0)
         plain = ~runs
@@ -174,20 +217,19 @@ class _Places:
         self._any_runs = bool(self._runs.any())
         self._any_without = bool(self._without_offsets.any())
 
-    def write(self, block: Block, out: Array, a: int, b: int) -> None:
-        """Write the containers a to b (not included) of a block."""
-        if a == b:
+    def write(self, part: Block, out: Array) -> None:
+        """Write the containers of a part of a block."""
+        if not len(part.codes):
             return
-        codes, sizes = block.codes[a:b].astype(np.int64) - self._low, block.sizes[a:b].astype(np.int64)
+        codes, sizes = part.codes.astype(np.int64) - self._low, part.sizes.astype(np.int64)
         seen, target = self._seen[codes], self._next[codes]
         head = self._heads[codes] + 2 * seen
-        out[head] = block.number
-        out[head + 1] = block.counts[a:b] - 1
+        out[head] = part.number
+        out[head + 1] = part.counts - 1
         self._write_offsets(out, codes, seen, target)
         if self._any_runs:
-            self._write_flags(out, codes[block.runs[a:b]], seen[block.runs[a:b]])
-        start = int(block.sizes[:a].sum(dtype=np.int64))
-        _move(out, block.words[start : start + int(sizes.sum())], target, sizes)
+            self._write_flags(out, codes[part.runs], seen[part.runs])
+        _move(out, part.words, target, sizes)
         self._seen[codes] = seen + 1
         self._next[codes] = target + sizes
 

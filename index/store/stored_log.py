@@ -1,4 +1,4 @@
-"""Commits to the index table's Delta log through the store alone, where delta-rs cannot reach the store.
+"""Commits to the index's Delta log through the store alone: in object stores, and where delta-rs cannot go.
 
 A commit is a `put_if_absent` of its JSON: one winner per version. A log checkpoint is what the newest one
 and the commits after it come to.
@@ -129,7 +129,7 @@ class StoredLog:
         self._storage.put(_checkpoint_name(version), out.getvalue().to_pybytes())
         self._storage.put(_HINT, orjson.dumps({"version": version, "size": len(rows)}))
         fault_point(Fault.LOG_CHECKPOINT_HALF_WRITTEN)
-        oldest = _now() - _interval(properties["delta.logRetentionDuration"])
+        oldest = self._storage.clock_ms() - _interval(properties["delta.logRetentionDuration"])
         for number, mtime_ms in list(self._commits()):
             if number < version and mtime_ms <= oldest:
                 self._storage.delete(_commit_name(number))
@@ -157,7 +157,9 @@ class StoredLog:
 
     def _put(self, version: int, index_id: str, seq: int, actions: Sequence[Action]) -> None:
         mark = {"appId": app_transaction(index_id), "version": seq, "lastUpdated": _now()}
-        info = {"timestamp": _now(), "operation": "WRITE" if version else "CREATE TABLE"}
+        # Its own id makes it unlike any other: a store that lost its reply is asked whose commit it has.
+        operation = "WRITE" if version else "CREATE TABLE"
+        info = {"timestamp": _now(), "operation": operation, "txnId": str(uuid.uuid4())}
         lines = [orjson.dumps(action) for action in ({"commitInfo": info}, {"txn": mark}, *actions)]
         try:
             self._storage.put_if_absent(_commit_name(version), b"\n".join(lines))

@@ -34,7 +34,7 @@ from tailbit.index.store.state import IndexState
 from tailbit.tables import open_table
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.snapshot import Snapshot
-from tailbit.tables.storage import Storage, open_storage
+from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions, open_storage
 from tailbit.tables.table import Table
 
 INDEX_FOLDER = "_tailbit"
@@ -77,23 +77,29 @@ class MetadataTable:
         self._load(log)
 
     @classmethod
-    def create(cls, path: str, settings: Settings, kinds: Kinds = KINDS) -> MetadataTable:
+    def create(
+        cls, path: str, settings: Settings, kinds: Kinds = KINDS, options: StorageOptions = NO_OPTIONS
+    ) -> MetadataTable:
         """Make an empty index that remembers `settings`, in one commit; `kinds`: what it is made of.
+
+        `options` are those of its store, which is first asked whether it can tell two writers apart.
 
         Raises:
             CommitConflictError: there is an index already, or another process makes it at this moment.
             ForeignIndexError: the path holds something else.
+            NoConditionalPutError: of two writers there, neither would know that the other was first.
         """
-        storage = open_storage(path)
+        storage = open_storage(path, options)
         _refuse_foreign(path, storage)
         if storage.list("_delta_log"):
             raise CommitConflictError(version=0, path=path)
+        storage.check_commits()
         file = SETTINGS.write(storage, settings_to_arrow(settings, 0))
         commit_log(storage, path, kinds.table_schema()).create(settings.index_id, [file])
-        return cls.open(path, kinds)
+        return cls.open(path, kinds, options)
 
     @classmethod
-    def open(cls, path: str, kinds: Kinds = KINDS) -> MetadataTable:
+    def open(cls, path: str, kinds: Kinds = KINDS, options: StorageOptions = NO_OPTIONS) -> MetadataTable:
         """The index at its newest version. Files of a kind that is not among `kinds` are left alone.
 
         Cost: one log listing, the settings and ledger records; the rest is read when asked.
@@ -103,7 +109,7 @@ class MetadataTable:
             ForeignIndexError: the path holds something else.
             IndexFormatError: another release wrote it.
         """
-        storage = open_storage(path)
+        storage = open_storage(path, options)
         return cls(path, storage, _opened(path, storage), kinds)
 
     def refresh(self) -> bool:
@@ -215,7 +221,7 @@ class MetadataTable:
             try:
                 return log, log.snapshot()
             except CommitGapError:
-                log = open_table(self.path)
+                log = open_table(self.path, self.storage.options)
                 return log, log.snapshot()
         except UnsupportedFeatureError as foreign:
             raise ForeignIndexError(path=self.path, reason=str(foreign)) from foreign
@@ -247,7 +253,7 @@ def _opened(path: str, storage: Storage) -> Table:
         ForeignIndexError: the path holds something else.
     """
     try:
-        return open_table(path)
+        return open_table(path, storage.options)
     except NotATableError as nothing:
         _refuse_foreign(path, storage)
         raise NoIndexError(path=path) from nothing

@@ -12,25 +12,25 @@ from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
 from tailbit.once import once
 from tailbit.tables.model import FileSlice
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions
 
 
 @functools.lru_cache(maxsize=8)
-def _opened(path: str) -> MetadataTable:
-    return MetadataTable.open(path)
+def _opened(path: str, options: StorageOptions) -> MetadataTable:
+    return MetadataTable.open(path, options=options)
 
 
 class HiddenRowsReader:
     """Hidden rows by identity, each read once a task. The index is opened only where it is asked."""
 
-    def __init__(self, index_path: str) -> None:
-        self._path = index_path
+    def __init__(self, index_path: str, options: StorageOptions = NO_OPTIONS) -> None:
+        self._path, self._options = index_path, options
         self._known: dict[str, BitMap] = {}
 
     @once
     def index(self) -> MetadataTable:
         """The index as it is now; kept open between the tasks of a process."""
-        found = _opened(self._path)
+        found = _opened(self._path, self._options)
         found.refresh()
         return found
 

@@ -15,11 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.index.kinds.bitmap_index.gaps import encoded, none
 from tailbit.index.kinds.bitmap_index.postings import Postings
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.roaring.coding import CodedColumn, Coding
 from tailbit.index.roaring.containers import BLOCK, Block, containers
-from tailbit.index.roaring.serialize import bitmaps
+from tailbit.index.roaring.serialize import Bitmaps, bitmaps
+from tailbit.index.roaring.sparse import pays
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import DataFile, open_data_file, read_columns
@@ -95,10 +97,10 @@ def post(
     """
     mine = [claim for claim in claims if column.id in claim.columns]
     keys, counts, blocks = _blocks(data, column, key_type, mine, hidden)
-    for slab in bitmaps(blocks, len(keys)):
+    for slab in bitmaps(blocks, len(keys), choose=pays):
         part = slice(slab.first, slab.first + len(slab.cardinality))
         counts[part] += slab.cardinality
-        yield _without_empty(Postings(column.id, key_type, keys[part], slab.cardinality, slab.arrow()))
+        yield _postings(column.id, key_type, keys[part], slab)
     tally.add(column.id, key_type, keys, counts)
 
 
@@ -143,16 +145,13 @@ def _hidden_counts(
     return out[:-1]
 
 
-def _without_empty(postings: Postings) -> Postings:
-    """Postings without the keys that no row has."""
-    kept = postings.cardinality > 0
-    if kept.all():
-        return postings
-    at = pa.array(np.flatnonzero(kept))
-    return Postings(
-        postings.column,
-        postings.key_type,
-        postings.keys.take(at),
-        postings.cardinality[kept],
-        postings.bitmaps.take(at),
-    )
+def _postings(column: str, key_type: str, keys: pa.BinaryArray, slab: Bitmaps) -> Postings:
+    """The postings of a slab, without the keys that no row has."""
+    counts = np.where(slab.sparse, slab.cardinality, 0)
+    sparse = encoded(slab.positions, counts) if slab.sparse.any() else none(len(keys))
+    bitmaps, cardinality, kept = slab.arrow(), slab.cardinality, slab.cardinality > 0
+    if not kept.all():
+        at = pa.array(np.flatnonzero(kept))
+        keys, bitmaps, cardinality = keys.take(at), bitmaps.take(at), cardinality[kept]
+        sparse = sparse[0].take(at), sparse[1].take(at)
+    return Postings(column, key_type, keys, cardinality, bitmaps, sparse)

@@ -57,8 +57,9 @@ class _Run:
 
     def __init__(self, task: BuildTask) -> None:
         self._task = task
-        self._source, self._index = open_storage(task.root), open_storage(task.index_path)
-        self._hidden = HiddenRowsReader(task.index_path)
+        self._source = open_storage(task.root, task.options)
+        self._index = open_storage(task.index_path, task.options)
+        self._hidden = HiddenRowsReader(task.index_path, task.options)
         self._tally = Tally()
         self._data = DataFiles(self._source, [c.column for c in task.columns])
         self._counting = Counting(self._source, self._hidden, self._tally)

@@ -19,6 +19,7 @@ from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.model import FileRecord, IndexFile
 from tailbit.tables.model import Column, FileSlice, Version
+from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class BuildTask:
     """Files to bring to the state of source version `version`.
 
     `dropped`: ids of columns whose old bits may lie in row spaces though no file has them posted. `kinds`:
-    what the index is made of.
+    what the index is made of. `options`: of the stores of both.
     """
 
     root: str
@@ -112,6 +113,7 @@ class BuildTask:
     version: Version
     dropped: frozenset[str] = frozenset()
     kinds: Kinds = KINDS
+    options: StorageOptions = NO_OPTIONS
 
 
 @dataclass(frozen=True, slots=True)

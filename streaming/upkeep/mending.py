@@ -15,6 +15,7 @@ from tailbit.index.repair.damage import damage_named, why_damaged
 from tailbit.index.repair.mend import mend
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
+from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
 
 Tell = Callable[[str], None]
@@ -38,9 +39,14 @@ class Mender:
         """Where the index is."""
         return self._index.path
 
+    @property
+    def options(self) -> StorageOptions:
+        """How its store is reached."""
+        return self._index.storage.options
+
     def of_another_thread(self, index: MetadataTable) -> Mender:
         """A mender of the same index, opened by another thread: whoever commits second starts again."""
-        return Mender(open_table(self._table.root), index, self._tell)
+        return Mender(open_table(self._table.root, self._table.storage.options), index, self._tell)
 
     def note(self, error: CorruptIndexError) -> None:
         """Another thread has met damage; it is mended when `mend_noted` is called."""
@@ -86,7 +92,7 @@ class Mender:
         self._tell(f"mended: {reason}; {_what_follows(done.to_post, done.to_count)}")
 
     def _start_over(self, error: CorruptIndexError) -> None:
-        start_over(self._index.path, self._index.state.settings.columns, self._index.kinds)
+        start_over(self._index.path, self._index.state.settings.columns, self.options, self._index.kinds)
         self._index.refresh()
         self.mended += 1
         self._tell(f"mended: {error}; the index is built again")

@@ -70,7 +70,7 @@ class Upkeep:
 
     def _opened(self) -> Callable[[], None]:
         """What one pass does, with an index opened for all of them."""
-        index = MetadataTable.open(self._mender.path)
+        index = MetadataTable.open(self._mender.path, options=self._mender.options)
         sweeper, scrubber = Sweeper(index, self._kept_s), Scrubber(index)
         mine = self._mender.of_another_thread(index)
 

@@ -93,6 +93,11 @@ class DeltaTable(Table):
         return self.log.head()
 
     @_alone
+    def moved_on(self) -> bool:
+        """Whether there is a commit after the newest one that this object has seen. Cost: one stat."""
+        return self.log.moved_on()
+
+    @_alone
     def earliest(self) -> Version:
         """The oldest version that can be rebuilt, and from which every later one can.
 

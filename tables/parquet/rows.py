@@ -17,19 +17,14 @@ from pyroaring import BitMap
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.ahead import in_order
 from tailbit.tables.parquet.data_file import open_data_file, open_layout, read_columns
-from tailbit.tables.parquet.layout import Ints, Layout
-from tailbit.tables.parquet.picked_rows import read_picked
+from tailbit.tables.parquet.picked.mask import Groups
+from tailbit.tables.parquet.picked.rows import read_picked
+from tailbit.tables.parquet.picked.ways import Way, planned
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
 from tailbit.tables.storage import Storage
 
 Positions = npt.NDArray[np.uint64]
-
-_BATCH = 16 << 20
-"""Decompressed bytes, as far as they can be told, that are decoded at once."""
-_BATCH_ROWS = 1 << 20
-_PAGE = 20_000
-"""Rows that are taken for a page where a batch is measured; usual writers make such or smaller ones."""
 
 
 def without(positions: Positions, hidden: BitMap | None) -> Positions:
@@ -46,16 +41,21 @@ def visible_positions(rows: int, hidden: BitMap | None) -> Positions:
 
 
 def fetch(
-    storage: Storage, slice_: FileSlice, columns: Sequence[Column], positions: Positions | None
+    storage: Storage,
+    slice_: FileSlice,
+    columns: Sequence[Column],
+    positions: Positions | None,
+    way: Way | None = None,
 ) -> Iterator[pa.Table]:
     """Tables of `columns` (named by column id) at ascending positions (None: all rows), in batches.
 
-    Cost and memory: the pages of some 16 MB that hold wanted rows, or one row group, a table.
+    `way`: how they are decoded, where that is not to be chosen by its cost.
+    Cost and memory: pages of some 16 MB that hold wanted rows, or row groups of some 64 MB, or one, a table.
 
     Raises:
         DataFileError: the file is missing, of another size than the log says, or not readable Parquet.
     """
-    for batch in _batches(storage, slice_, columns, positions):
+    for batch in _batches(storage, slice_, columns, positions, way):
         yield batch(False)
 
 
@@ -72,37 +72,17 @@ def fetch_files(
 
 
 def _batches(
-    storage: Storage, slice_: FileSlice, columns: Sequence[Column], positions: Positions | None
+    storage: Storage,
+    slice_: FileSlice,
+    columns: Sequence[Column],
+    positions: Positions | None,
+    way: Way | None = None,
 ) -> Iterator[partial[pa.Table]]:
     """What gives the tables of a file, each by itself. Cost: one look at the file, if its footer is known."""
     layout = open_layout(storage, slice_.path, slice_.size)
     stored = [c for c in columns if not c.partition]
-    for groups in _grouped(layout, positions, len(stored)):
-        yield partial(_batch, storage, slice_, columns, stored, groups)
-
-
-def _grouped(layout: Layout, positions: Positions | None, columns: int) -> Iterator[list[tuple[int, Ints]]]:
-    """Row groups that hold wanted rows, with those rows, as many as make a batch."""
-    starts = layout.starts
-    if positions is None:
-        positions = np.arange(starts[-1], dtype=np.uint64)
-    at = positions.astype(np.int64)
-    cuts = np.searchsorted(at, starts)
-    out: list[tuple[int, Ints]] = []
-    size = rows = 0
-    for group in np.flatnonzero(np.diff(cuts)).tolist():
-        local = at[cuts[group] : cuts[group + 1]] - starts[group]
-        total = int(starts[group + 1] - starts[group])
-        touched = min(total, len(local) * _PAGE)
-        cost = layout.metadata.row_group(group).total_byte_size * touched // total
-        cost = cost * columns // max(layout.metadata.num_columns, 1)
-        if out and (size + cost > _BATCH or rows + touched > _BATCH_ROWS):
-            yield out
-            out, size, rows = [], 0, 0
-        out.append((group, local))
-        size, rows = size + cost, rows + touched
-    if out:
-        yield out
+    for chosen, groups in planned(layout, slice_.path, stored, positions, way):
+        yield partial(_batch, storage, slice_, columns, stored, groups, chosen)
 
 
 def _batch(
@@ -110,12 +90,13 @@ def _batch(
     slice_: FileSlice,
     columns: Sequence[Column],
     stored: Sequence[Column],
-    groups: Sequence[tuple[int, Ints]],
+    groups: Groups,
+    way: Way,
     threads: bool,
 ) -> pa.Table:
     """One batch: the columns at rows of row groups; without columns, a table of as many rows."""
     n = sum(len(rows) for _, rows in groups)
-    table = read_picked(storage, slice_, stored, groups, threads) if stored else _rows_alone(n)
+    table = read_picked(storage, slice_, stored, groups, way, threads) if stored else _rows_alone(n)
     if not columns:
         return table
     arrays = [

@@ -6,6 +6,19 @@ module beside `local` and a line in `stores`.
 
 from tailbit.tables.storage.door import Entry, Stat, Storage, Unfinished
 from tailbit.tables.storage.local import LocalStorage, local_name
+from tailbit.tables.storage.looks import one_look
+from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
 from tailbit.tables.storage.stores import open_storage
 
-__all__ = ["Entry", "LocalStorage", "Stat", "Storage", "Unfinished", "local_name", "open_storage"]
+__all__ = [
+    "NO_OPTIONS",
+    "Entry",
+    "LocalStorage",
+    "Stat",
+    "Storage",
+    "StorageOptions",
+    "Unfinished",
+    "local_name",
+    "one_look",
+    "open_storage",
+]

@@ -7,11 +7,14 @@ of the store is a StorageError that says what to do.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import pyarrow as pa
+
+from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
 
 
 class Entry(NamedTuple):
@@ -57,6 +60,12 @@ class Storage(ABC):
     root: str
     """What people and errors call the place; without a slash at its end."""
 
+    options: StorageOptions = NO_OPTIONS
+    """What the store was opened with; whoever opens another place for the same caller hands it on."""
+
+    remote: bool = False
+    """Whether each look at a name is a request over a network, and not a call of the system."""
+
     @property
     @abstractmethod
     def uri(self) -> str | None:
@@ -87,6 +96,10 @@ class Storage(ABC):
 
         Empty where there is nothing at the root.
         """
+
+    def list_after(self, prefix_dir: str, name: str) -> list[Entry]:
+        """The files of a folder whose names follow `name`, sorted by name."""
+        return [entry for entry in self.list(prefix_dir) if entry.name > name]
 
     @abstractmethod
     def list(self, prefix_dir: str = "") -> list[Entry]:
@@ -119,6 +132,9 @@ class Storage(ABC):
     def put_if_absent(self, rel: str, data: bytes) -> None:
         """Write a file that must not exist; it is whole and durable when its name appears.
 
+        Bytes that are already there may be taken for those of a put whose reply was lost: whoever must know
+        that another was first makes them unlike the other's.
+
         Raises:
             FileExistsError: another writer was first; its file is untouched.
         """
@@ -130,3 +146,15 @@ class Storage(ABC):
     @abstractmethod
     def delete(self, rel: str) -> None:
         """Remove a file; nothing happens where it is gone already."""
+
+    def clock_ms(self) -> int:
+        """The time in ms since 1970 by the clock that modification times are told by."""
+        return time.time_ns() // 1_000_000
+
+    def check_commits(self) -> None:  # noqa: B027 - most stores need no check
+        """Pass if of two writers of one name the store tells who was first; asked before an index is made.
+
+        Raises:
+            NoConditionalPutError: it does not.
+            StorageError: the store refuses to write.
+        """

@@ -11,7 +11,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from tailbit.errors import StorageError, UnsafePathError
 from tailbit.tables.storage.door import Entry, Stat, Storage, Unfinished
+from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]+):")
 
@@ -32,6 +33,7 @@ class LocalStorage(Storage):
     """
 
     root: str
+    options: StorageOptions = field(default=NO_OPTIONS, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", os.path.abspath(local_name(self.root)))
@@ -186,7 +188,7 @@ def local_name(path: str) -> str:
         raise StorageError(
             path=path,
             reason=f"the scheme {scheme.group(1)}: is not supported",
-            hint="Give a path on a local or mounted file system.",
+            hint="Give a path on a local or mounted file system, or one of s3://, gs:// and abfss://.",
         )
     return path
 

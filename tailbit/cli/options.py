@@ -24,11 +24,36 @@ PROBLEM, WRONG_USE, AGAIN, INTERRUPTED = 1, 2, 75, 130
 """Exit statuses other than 0."""
 
 
+_STORAGE_OPTIONS = "tailbit.storage_options"
+
+
 def index_option(function: F) -> F:
-    """`--index`."""
+    """`--index` and `--storage-option`: where table and index are, and how their stores are reached."""
+    function = click.option(
+        "--storage-option",
+        metavar="KEY=VALUE",
+        multiple=True,
+        expose_value=False,
+        callback=_keep_storage_options,
+        help="An option of the object store, such as AWS_ENDPOINT_URL=...; may be repeated.",
+    )(function)
     return click.option("--index", metavar="PATH", help="Where the index is.  [default: TABLE/_tailbit]")(
         function
     )
+
+
+def _keep_storage_options(context: click.Context, _: click.Parameter, given: tuple[str, ...]) -> None:
+    """Keep the options of a command for `storage_options`. A value is shown to nobody, wrong or right."""
+    for text in given:
+        if "=" not in text.lstrip("="):
+            raise click.BadParameter("write it as KEY=VALUE")
+    context.meta[_STORAGE_OPTIONS] = dict(text.split("=", 1) for text in given)
+
+
+def storage_options() -> dict[str, str]:
+    """The storage options that the command was given."""
+    found: dict[str, str] = click.get_current_context().meta.get(_STORAGE_OPTIONS, {})
+    return found
 
 
 def json_option(function: F) -> F:
@@ -107,7 +132,7 @@ def open_for_question(table: str, index: str | None) -> IndexedTable:
         sys.meta_path.insert(0, finder)
     from tailbit.api import open_indexed
 
-    return open_indexed(table, index)
+    return open_indexed(table, index, storage_options=storage_options())
 
 
 def ask(table: str, predicate: str | None, options: dict[str, Any]) -> Answer:

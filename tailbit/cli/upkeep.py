@@ -12,6 +12,7 @@ from tailbit.cli.options import (
     open_for_question,
     or_dash,
     split_columns,
+    storage_options,
 )
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 
@@ -28,7 +29,7 @@ def status(table: str, index: str | None, as_json: bool) -> None:
     """
     from tailbit.status import status_of
 
-    found = status_of(table, index)
+    found = status_of(table, index, storage_options())
     if as_json:
         emit(found)
         return
@@ -184,7 +185,7 @@ def alter(table: str, add: tuple[str, ...], drop: tuple[str, ...], index: str | 
         raise click.UsageError("give --add or --drop")
     opened = open_for_question(table, index)
     done = opened.alter(coming, going)
-    indexer = running_indexer(opened.index_path)
+    indexer = running_indexer(opened._needed().storage)
     labels = list(opened.indexed().values())
     if as_json:
         emit(
@@ -260,7 +261,11 @@ def vacuum(table: str, index: str | None, older_than: float, dry_run: bool, as_j
     help="Columns to index; remembered in the index, so only the first run needs it.",
 )
 @index_option
-@click.option("--checkpoint", metavar="PATH", help="Spark checkpoint.  [default: INDEX/_checkpoint]")
+@click.option(
+    "--checkpoint",
+    metavar="PATH",
+    help="Spark checkpoint.  [default: INDEX/_checkpoint; ~/.cache/tailbit for object stores]",
+)
 @click.option("--once", is_flag=True, help="Index what is there and stop.")
 @click.option(
     "--trigger", default=DEFAULT_TRIGGER, show_default=True, help="How often to look for new commits."
@@ -300,6 +305,7 @@ def run(
         trigger=trigger,
         master=master,
         on_progress=None if quiet else progress_lines(as_json),
+        storage_options=storage_options(),
         tell=notice_lines(as_json),
     )
 

@@ -51,7 +51,7 @@ def data_frame(selection: Selection, predicate: str | None, zone: str, spark: Sp
         wanted = 'a SparkSession that has a JVM; in Spark Connect, read format("tailbit") instead'
         raise wrong_type("spark", spark, wanted)
     snapshot = selection.snapshot
-    if not isinstance(snapshot, DeltaSnapshot):
+    if not isinstance(snapshot, DeltaSnapshot) or selection.storage.uri is None:
         raise UsageError(
             reason=f"Spark has no reader for the files of {snapshot.root}",
             hint='Read it with spark.read.format("tailbit").',

@@ -24,6 +24,7 @@ from support.differential import assert_answers_agree
 from support.histories import DeltalakeHistory
 from support.oracle import Positions, duckdb_positions
 from support.predicates import INDEXED, Predicate, random_predicates
+from support.profiles import seeds, variants
 from support.waiting import wait_until
 from tailbit.faults import Fault
 
@@ -89,7 +90,7 @@ def run_indexer(table: str, index: str, fault: str = "") -> subprocess.Popen[str
 
 @pytest.mark.parametrize(
     ("fault", "passes"),
-    [(fault, 1) for fault in Fault if fault not in OF_SPARK] + [(fault, 4) for fault in LATER],
+    [(fault, 1) for fault in Fault if fault not in OF_SPARK] + [(fault, 4) for fault in variants(LATER, 2)],
     ids=lambda at: at.value if isinstance(at, Fault) else str(at),
 )
 def test_once_and_only_once_an_index_killed_at_a_named_point_equals_one_built_without_the_fault(
@@ -110,7 +111,7 @@ def worked(process: subprocess.Popen[str]) -> float:
     return float(used.user + used.system)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1))
 def test_an_index_killed_at_random_times_equals_one_built_without_the_fault(
     case: Case, tmp_path: Path, seed: int
 ) -> None:

@@ -21,6 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 from support.contents import contents_of
 from support.drive import Drive
+from support.profiles import variants
 from support.waiting import HANG_S, wait_until
 from tailbit.errors import NoIndexError, StreamError
 from tailbit.index.store.table import MetadataTable
@@ -113,7 +114,7 @@ def test_a_query_whose_java_is_gone_ends_with_a_stream_error_and_can_be_started_
     checked(table, tmp_path)
 
 
-@pytest.mark.parametrize("fault", ["after_commit", "before_spark_commit"])
+@pytest.mark.parametrize("fault", variants(["before_spark_commit", "after_commit"], 1))
 def test_the_command_killed_between_index_commit_and_spark_commit_replays_nothing(
     table: str, tmp_path: Path, tailbit_run: Any, fault: str
 ) -> None:

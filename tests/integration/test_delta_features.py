@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from support.judged import JudgedTable
+from support.profiles import variants
 from tailbit.errors import ColumnTypeError
 from tailbit.tables import open_table
 
@@ -196,7 +197,7 @@ def test_features_that_bind_writers_change_no_answer(spark: Any, table_path: str
     table.judge_facets("id", "twice", "day")
 
 
-@pytest.mark.parametrize("version", ["V1", "V2", "V3"])
+@pytest.mark.parametrize("version", variants(["V1", "V2", "V3"], 2))
 @pytest.mark.supports("Table features", "icebergCompatV1, icebergCompatV2, icebergCompatV3", "exact")
 @pytest.mark.supports("Table features", "materializePartitionColumns", "exact", note="the log's value counts")
 def test_tables_compatible_with_iceberg_are_read(spark: Any, table_path: str, version: str) -> None:

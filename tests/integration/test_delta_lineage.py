@@ -12,13 +12,24 @@ import pytest
 
 from support.delta_builder import DeltaBuilder
 from support.judged import JudgedTable
+from support.profiles import variants
 
 QUESTIONS = ("a = 3", "b = 'x'", "NOT (a > 2 AND b = 'y')", "b IS NULL")
 CREATE = "create table {t} (a int, b string) using delta tblproperties ('delta.enableDeletionVectors'='true')"
 
 
-@pytest.mark.parametrize("running", [True, False], ids=["running", "down"])
-@pytest.mark.parametrize("inserts", [1, 4], ids=["fewer versions", "more versions"])
+@pytest.mark.parametrize(
+    ("inserts", "running"),
+    variants(
+        [
+            pytest.param(1, True, id="fewer versions-running"),
+            pytest.param(4, True, id="more versions-running"),
+            pytest.param(4, False, id="more versions-down"),
+            pytest.param(1, False, id="fewer versions-down"),
+        ],
+        2,
+    ),
+)
 @pytest.mark.supports("Histories", "drop and re-create at the same path, more or fewer versions", "exact")
 def test_a_table_made_anew_at_the_same_path_is_another_table(
     spark: Any, table_path: str, inserts: int, running: bool
@@ -36,7 +47,10 @@ def test_a_table_made_anew_at_the_same_path_is_another_table(
     table.judge_facets("a", "b")
 
 
-@pytest.mark.parametrize("inside", [True, False], ids=["index in the folder", "index elsewhere"])
+@pytest.mark.parametrize(
+    "inside",
+    variants([pytest.param(True, id="index in the folder"), pytest.param(False, id="index elsewhere")], 1),
+)
 @pytest.mark.supports("Histories", "folder put back from a backup, other commits under old versions", "exact")
 def test_a_folder_put_back_from_a_backup_is_another_history(
     spark: Any, table_path: str, inside: bool

@@ -22,6 +22,7 @@ from tailbit.errors import CommitGapError, UnknownColumnError, UsageError
 from tailbit.tables import open_table
 from tailbit.tables.snapshot import Snapshot
 
+CHECKSUMS: dict[str, Any] = {"spark__databricks__delta__writeChecksumFile__enabled": "true"}
 ROWS = pa.table({"a": pa.array([1, 2, None], pa.int64())})
 QUESTIONS = ("a = 3", "b = 'x' OR a > 40", "p IS NULL", "NOT (p = 'q/ 1%' AND b = 'y')")
 
@@ -42,12 +43,13 @@ def written(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
         f"insert into {{t}} values ({n}, 'x', null), ({n + 1}, 'y', 'q/ 1%'), ({n + 2}, null, '')"
         for n in range(0, 60, 3)
     ]
-    v2 = {"follow": False, "spark__databricks__delta__checkpoint__partSize": "2"}
+    v2 = {**CHECKSUMS, "follow": False, "spark__databricks__delta__checkpoint__partSize": "2"}
     table.sql(
         "create table {t} (a int, b string, p string) using delta partitioned by (p) tblproperties"
         " ('delta.enableDeletionVectors'='true', 'delta.checkpointInterval'='2')",
         *rows[:2],
         follow=False,
+        **CHECKSUMS,
     )
     table.sql("delete from {t} where a % 3 = 1 and a < 3", rows[2], **v2)
     table.sql(
@@ -67,6 +69,7 @@ def written(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
         *rows[5:7],
         "delete from {t} where a in (4, 12)",
         follow=False,
+        **CHECKSUMS,
     )
     return table.path
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import itertools
 import tempfile
+from random import Random
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
+from support.encodings import postings_of
 from support.profiles import examples
-from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
+from tailbit.index.kinds.bitmap_index.postings import write_segment
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.containers import BLOCK, containers
 from tailbit.index.roaring.serialize import bitmaps
@@ -57,24 +58,51 @@ def test_every_bitmap_is_byte_for_byte_the_run_optimised_one(made: tuple[Codes, 
 
 
 @examples(40)
+@given(coded(), st.sampled_from([1, 5_000, 1 << 30]), st.integers(0, 1 << 30))
+def test_sparse_codes_have_their_positions_and_all_others_their_bitmaps(
+    made: tuple[Codes, int], slab: int, seed: int
+) -> None:
+    codes, limit = made
+    rng = np.random.default_rng(seed)
+    blocks = [containers(at // BLOCK, codes[at : at + BLOCK], limit) for at in range(0, len(codes), BLOCK)]
+    choose = lambda counts, *_: (counts > 0) & (rng.random(len(counts)) < 0.5)  # noqa: E731
+    code = 0
+    for part in bitmaps(blocks, limit, slab, choose):
+        at = 0
+        for data, sparse, many in zip(part.arrow().to_pylist(), part.sparse, part.cardinality, strict=True):
+            wanted = BitMap(np.flatnonzero(codes == code).tolist())
+            wanted.run_optimize()
+            assert many == len(wanted)
+            if sparse:
+                assert data is None
+                assert part.positions[at : at + many].tolist() == list(wanted)
+                at += int(many)
+            else:
+                assert data == wanted.serialize()
+            code += 1
+        assert at == len(part.positions)
+    assert code == limit
+
+
+@examples(40)
 @given(
     st.dictionaries(
         st.sampled_from(["a", "b", "`x y`"]),
         st.dictionaries(
             st.none() | st.binary(max_size=6), st.frozensets(st.integers(0, 999), min_size=1), min_size=1
         ),
-    )
+    ),
+    st.randoms(use_true_random=False),
 )
 def test_a_segment_gives_back_what_it_was_given(
-    given_: dict[str, dict[bytes | None, frozenset[int]]],
+    given_: dict[str, dict[bytes | None, frozenset[int]]], rng: Random
 ) -> None:
     parts = []
     for column in sorted(given_):
         keys = sorted(given_[column], key=lambda key: (key is not None, key or b""))
         made = [BitMap(given_[column][key]) for key in keys]
-        sizes = np.array([len(b) for b in made], dtype=np.int64)
-        data = pa.array([b.serialize() for b in made], pa.binary())
-        parts.append(Postings(column, "binary", pa.array(keys, pa.binary()), sizes, data))
+        sparse = [rng.random() < 0.5 for _ in keys]
+        parts.append(postings_of(column, "binary", dict(zip(keys, made, strict=True)), sparse))
     with tempfile.TemporaryDirectory() as folder:
         storage = LocalStorage(folder)
         segment = Segment(storage, write_segment(storage, "s", 1000, parts).path)
@@ -86,3 +114,7 @@ def test_a_segment_gives_back_what_it_was_given(
             keys_, found = segment.select(column, [(None, False, None, False)])
             assert keys_ == sorted(key for key in wanted if key is not None)
             assert found == [BitMap(wanted[key]) for key in keys_]
+            low = rng.choice(keys_) if keys_ else b""
+            some = (low, True, None, False)
+            inside = [BitMap(rows) for key, rows in wanted.items() if key is not None and key >= low]
+            assert BitMap.union(BitMap(), *segment.cover(column, [some])) == BitMap.union(BitMap(), *inside)

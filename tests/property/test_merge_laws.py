@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import tempfile
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
+from support.encodings import read_postings, stored
 from support.index_records import counts, ledger, new_index, record, segment
 from support.profiles import examples
-from tailbit.index.kinds.bitmap_index.moves import Input, combine, lay_out
+from tailbit.index.kinds.bitmap_index.combine import combine
+from tailbit.index.kinds.bitmap_index.moves import Input, lay_out
 from tailbit.index.maintenance.due import merge_due
 from tailbit.index.maintenance.merge import merge_all, run_merge
 from tailbit.index.model import FileRecord
@@ -170,10 +173,10 @@ def row_spaces(draw: st.DrawFn) -> list[tuple[list[FileRecord], dict[bytes | Non
     return out
 
 
-@given(row_spaces())
+@given(row_spaces(), st.randoms(use_true_random=False), st.sampled_from([0.0, 0.5, 1.0]))
 @examples(150)
-def test_a_merged_posting_is_the_moved_positions_of_the_kept_claims(
-    spaces: list[tuple[list[FileRecord], dict[bytes | None, list[int]]]],
+def test_a_merged_posting_of_either_encoding_is_the_moved_positions_of_the_kept_claims(
+    spaces: list[tuple[list[FileRecord], dict[bytes | None, list[int]]]], rng: Random, share: float
 ) -> None:
     moves, moved, rows = lay_out([claims for claims, _ in spaces], lambda r: r.left is None, "new")
     kept = [claim for claim in moved if claim.new_space is not None]
@@ -195,19 +198,21 @@ def test_a_merged_posting_is_the_moved_positions_of_the_kept_claims(
                     if inside:
                         wanted.setdefault(key, set()).update(inside)
     entries.sort(key=lambda e: (e[0] is not None, e[0] or b""))
+    cardinality, bitmaps, first, gaps = stored(
+        [e[2] for e in entries], [rng.random() < share for _ in entries]
+    )
     table = pa.table(
         {
             "key": pa.array([e[0] for e in entries], pa.binary()),
-            "cardinality": np.array([len(e[2]) for e in entries], dtype=np.int64),
-            "bitmap": pa.array([e[2].serialize() for e in entries], pa.binary()),
+            "cardinality": cardinality,
+            "bitmap": bitmaps,
+            "first": first,
+            "gaps": gaps,
             "source": np.array([e[1] for e in entries], dtype=np.int64),
         }
     )
     out = combine(table, [Input(move, "a segment", 1 << 26) for move in moves])
-    found = {
-        k: set(BitMap.deserialize(b))
-        for k, b in zip(out["key"].to_pylist(), out["bitmap"].to_pylist(), strict=True)
-    }
+    found = {key: set(bits) for key, bits in zip(out["key"].to_pylist(), read_postings(out), strict=True)}
     assert found == wanted
     assert out["cardinality"].to_pylist() == [len(found[k]) for k in out["key"].to_pylist()]
     assert list(found) == sorted(found, key=lambda k: (k is not None, k or b""))

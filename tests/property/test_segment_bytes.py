@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
+from support.encodings import postings_of
 from support.profiles import examples
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
+from tailbit.index.kinds.bitmap_index.postings import write_segment
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS, Segment
 from tailbit.tables.storage import LocalStorage, Storage
 
@@ -40,6 +40,7 @@ class Written:
         out: list[Any] = [segment.columns, segment.rows]
         for column in segment.columns:
             out += [segment.lookup(column, None), segment.select(column, [(None, False, None, False)])]
+            out += segment.cover(column, [(None, False, None, False)])
             out += [values.tolist() for values in map(np.asarray, segment.keys(column))]
         return out
 
@@ -56,9 +57,8 @@ def written() -> Iterator[Written]:
         for bits in made:
             bits.run_optimize()
         keys = [None, *(b"%05d" % n for n in range(count))]
-        sizes = np.array([len(b) for b in made], dtype=np.int64)
-        data = pa.array([b.serialize() for b in made], pa.binary())
-        parts.append(Postings(column, "string", pa.array(keys, pa.binary()), sizes, data))
+        sparse = (rng.random(len(keys)) < 0.5).tolist()
+        parts.append(postings_of(column, "string", dict(zip(keys, made, strict=True)), sparse))
     with tempfile.TemporaryDirectory() as folder:
         storage = LocalStorage(folder)
         path = write_segment(storage, "s", ROWS, parts).path

@@ -12,6 +12,7 @@ from pyroaring import BitMap
 from support import index_records
 from support.contents import Contents, contents_of
 from tailbit.index.keys import encode_array
+from tailbit.index.kinds.settings import FORMAT
 from tailbit.index.model import IndexedColumn, Settings
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import plan_work
@@ -43,7 +44,7 @@ class Built:
         indexed = tuple(
             IndexedColumn(c.column.label, c.column.id, c.key_type, str(c.column.type)) for c in found
         )
-        settings = Settings(1, "an index", 1, indexed, {})
+        settings = Settings(1, "an index", FORMAT, indexed, {})
         MetadataTable.create(self.index, settings)
 
     def snapshot(self, version: int | None = None) -> Snapshot:

@@ -17,6 +17,7 @@ from tailbit.streaming.indexer import Indexer, Outcome, RunTasks
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import Table, open_table
+from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 
 NO_WAIT = StreamSettings(wait_ms=0, poll_ms=1)
 
@@ -26,8 +27,8 @@ def run_tasks(tasks: Sequence[BuildTask]) -> list[TaskResult]:
     return [run_task(task) for task in tasks]
 
 
-def _opened(table: str | Path | Table) -> Table:
-    return table if isinstance(table, Table) else open_table(str(table))
+def _opened(table: str | Path | Table, options: StorageOptions) -> Table:
+    return table if isinstance(table, Table) else open_table(str(table), options)
 
 
 class Drive:
@@ -47,11 +48,14 @@ class Drive:
         ends: Sequence[Offset] = (),
         committed: int = 0,
         run: RunTasks = run_tasks,
+        options: StorageOptions = NO_OPTIONS,
     ) -> None:
-        self.table = _opened(table)
+        self.table = _opened(table, options)
         self.index = prepare_index(self.table, str(index), columns)
         self.settings = replace(settings, wait_ms=0)
-        self.planner = Planner(_opened(table), MetadataTable.open(str(index)), self.settings)
+        self.planner = Planner(
+            _opened(table, options), MetadataTable.open(str(index), options=options), self.settings
+        )
         self.indexer = Indexer(self.table, self.index, TaskLimits(), run)
         self.start, self.ends, self.committed = start, list(ends), committed
         self.outcomes: list[Outcome] = []

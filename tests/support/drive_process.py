@@ -1,7 +1,8 @@
 """A stream without Spark in a process of its own, with a log of offsets as Spark keeps it: to be killed.
 
-`python -m support.drive_process TABLE INDEX COLUMNS`: follows the log from version 0, a version a batch, and
-exits 0 at its head. INDEX.offsets holds one line an offset, written before its batch, and one `done` after.
+`python -m support.drive_process TABLE INDEX COLUMNS [OFFSETS]`: follows the log from version 0, a version a
+batch, and exits 0 at its head. OFFSETS, else INDEX.offsets, holds one line an offset, written before its
+batch, and one `done` after.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ def offsets(log: Path) -> tuple[list[Offset], bool]:
     return found, not lines or lines[-1] == "done" or len(found) == 1
 
 
-def main(table: str, index: str, columns: str) -> None:
+def main(table: str, index: str, columns: str, offsets_log: str | None = None) -> None:
     """Replay the unfinished batch, drain, merging after each batch; then a log checkpoint and a vacuum.
 
     The vacuum finds two files that were written and never committed.
     """
-    log = Path(f"{index}.offsets")
+    log = Path(offsets_log or f"{index}.offsets")
     logged, done = offsets(log)
     drive = Drive(table, index, columns.split(","), StreamSettings(files=1, versions=1))
     if not logged:

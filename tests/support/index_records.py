@@ -10,21 +10,25 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.index.kinds.bitmap_index.postings import NAME, SCHEMA, Postings, write_segment
+from tailbit.index.kinds.bitmap_index.gaps import none
+from tailbit.index.kinds.bitmap_index.postings import NAME, SCHEMA, Postings, write_row_groups, write_segment
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
+from tailbit.index.kinds.settings import FORMAT
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
 from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, LedgerState, Settings
-from tailbit.index.parquet.index_file import write_index_file, write_parquet
+from tailbit.index.parquet.index_file import write_index_file
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Fingerprint
-from tailbit.tables.storage import LocalStorage, Storage
+from tailbit.tables.storage import NO_OPTIONS, LocalStorage, Storage, StorageOptions
 
 Values = Sequence[bytes | None]
 
 
 def settings(*columns: str, version: int = 1) -> Settings:
     indexed = tuple(IndexedColumn(name, name, "binary", "binary") for name in columns or ("c",))
-    return Settings(version=version, index_id=uuid.uuid4().hex, format=1, columns=indexed, options={"a": "b"})
+    return Settings(
+        version=version, index_id=uuid.uuid4().hex, format=FORMAT, columns=indexed, options={"a": "b"}
+    )
 
 
 def ledger(version: int = 0, state: str = "complete", **fields: Any) -> Ledger:
@@ -67,8 +71,8 @@ def record(path: str, rows: int = 10, **fields: Any) -> FileRecord:
     return FileRecord(**{**values, **fields})
 
 
-def new_index(path: str, *columns: str) -> MetadataTable:
-    return MetadataTable.create(path, settings(*columns))
+def new_index(path: str, *columns: str, options: StorageOptions = NO_OPTIONS) -> MetadataTable:
+    return MetadataTable.create(path, settings(*columns), options=options)
 
 
 def segment(index: MetadataTable, space: str, columns: Mapping[str, Values]) -> IndexFile:
@@ -128,7 +132,9 @@ def unchecked_segment(storage: Storage, space: str, rows: int, *parts: Postings)
 
     def table(part: Postings) -> pa.Table:
         texts = [pa.array([text] * len(part.keys)) for text in (space, part.column, part.key_type)]
-        return pa.table([*texts, part.keys, pa.array(part.cardinality), part.bitmaps], schema=schema)
+        sparse = part.sparse or none(len(part.keys))
+        rows = [part.keys, pa.array(part.cardinality), part.bitmaps, *sparse]
+        return pa.table([*texts, *rows], schema=schema)
 
     groups = [table(part) for part in parts]
-    return write_index_file(storage, NAME, space, lambda to: write_parquet(to, schema, groups, ["bitmap"]))
+    return write_index_file(storage, NAME, space, lambda to: write_row_groups(to, schema, groups))

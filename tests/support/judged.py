@@ -63,16 +63,18 @@ class JudgedTable:
 
         With `follow` false the index stays behind until the next statement that it may follow.
         """
-        for key, value in settings.items():
-            self.spark.conf.set(key.replace("__", "."), value)
+        named = {key.replace("__", "."): value for key, value in settings.items()}
+        before = {key: self.spark.conf.get(key, None) for key in named}
+        for key, value in named.items():
+            self.spark.conf.set(key, value)
         try:
             for statement in statements:
                 self.spark.sql(statement.replace("{t}", self.name))
                 if follow:
                     self.follow()
         finally:
-            for key in settings:
-                self.spark.conf.unset(key.replace("__", "."))
+            for key, value in before.items():
+                self.spark.conf.unset(key) if value is None else self.spark.conf.set(key, value)
 
     def follow(self) -> None:
         """Let the index take in what is new."""

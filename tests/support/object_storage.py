@@ -14,7 +14,7 @@ from obstore.exceptions import AlreadyExistsError
 from obstore.store import MemoryStore
 
 from tailbit.errors import StorageError, UnsafePathError
-from tailbit.tables.storage import Entry, Stat, Storage, Unfinished
+from tailbit.tables.storage import NO_OPTIONS, Entry, Stat, Storage, StorageOptions, Unfinished
 
 SCHEME = "memory"
 
@@ -22,8 +22,8 @@ SCHEME = "memory"
 class ObjectStorage(Storage):
     """The objects below `memory://<store>/<prefix>`."""
 
-    def __init__(self, root: str) -> None:
-        self.root = root.rstrip("/")
+    def __init__(self, root: str, options: StorageOptions = NO_OPTIONS) -> None:
+        self.root, self.options = root.rstrip("/"), options
         store, _, self._prefix = self.root.removeprefix(f"{SCHEME}://").partition("/")
         self.store = MEMORY.setdefault(store, MemoryStore())
 

@@ -32,6 +32,17 @@ def seeds(count: int) -> range:
     return range(first, first + int(os.environ.get("TAILBIT_SEEDS", count)))
 
 
+def variants(values: Sequence[T], count: int) -> list[T]:
+    """The values of a parameter: all in `make proof`, else `count` of them; TAILBIT_SEED says which.
+
+    >>> variants("abcd", 2)
+    ['a', 'c']
+    """
+    if PROOF:
+        return list(values)
+    return [values[(SEED - 1 + n * len(values) // count) % len(values)] for n in range(count)]
+
+
 def chosen(versions: Sequence[T]) -> list[T]:
     """The versions of a history that Spark judges: all in `make proof`.
 

@@ -70,7 +70,8 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     opened = tailbit.open(path)
     answer = opened.where("v = 'v1'")
     where = {"sql": "k = 1", "version": None, "as_of": None, "zone": "UTC", "partition_zone": "UTC"}
-    yield "open", tailbit.open, {"path": path, "index": None, "at_least": None, "max_staleness": None}
+    given = {"path": path, "index": None, "at_least": None, "max_staleness": None, "storage_options": None}
+    yield "open", tailbit.open, given
     yield "wait_for", opened.wait_for, {"version": 0, "timeout": 0}
     yield "where", opened.where, where
     yield "verify", opened.verify, {"samples": 1, "seed": 0, "progress": None}
@@ -101,12 +102,19 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "stream", answer.stream, rows
     yield "reader", answer.reader, rows
     yield "explain", answer.explain, {"facets": ["v"]}
-    yield "status", status_of, {"path": path, "index": None}
+    yield "status", status_of, {"path": path, "index": None, "storage_options": None}
     yield "to_millis", to_millis, {"when": "2026-01-01", "zone": "UTC"}
     yield (
         "prepare",
         prepare,
-        {"path": path, "columns": ["v"], "index": None, "checkpoint": None, "trigger": "1s"},
+        {
+            "path": path,
+            "columns": ["v"],
+            "index": None,
+            "checkpoint": None,
+            "trigger": "1s",
+            "storage_options": None,
+        },
     )
 
 
@@ -198,6 +206,8 @@ REFUSED: tuple[tuple[str, str, Any], ...] = (
     ("stream", "columns", "v"),
     ("open", "at_least", "1"),
     ("open", "max_staleness", "1 h"),
+    ("open", "storage_options", "AWS_REGION=x"),
+    ("open", "storage_options", {"AWS_REGION": 1}),
     ("wait_for", "version", 1.5),
     ("wait_for", "timeout", "1"),
     ("wait_for", "timeout", -1),

@@ -17,12 +17,13 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
+from tailbit.index.kinds.bitmap_index.gaps import Gaps
 from tailbit.index.kinds.bitmap_index.row_group import KeyRange
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.collected import narrowest
 from tailbit.index.roaring.decode import place_codes
+from tailbit.index.roaring.masks import bitmap_where
 from tailbit.tables.cache import Cache
-from tailbit.tables.positions import bitmap_of
 
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.uint32]
@@ -60,7 +61,7 @@ class SegmentCodes:
         found = np.zeros(len(self.codes), dtype=np.bool_)
         for low, high in spans:
             found |= (self.codes >= low) & (self.codes < high)
-        return bitmap_of(np.flatnonzero(found))
+        return bitmap_where(found)
 
     def count_within(self, spans: Sequence[Span], positions: Positions) -> int:
         """How many of some positions have a code in one of disjoint spans."""
@@ -111,12 +112,30 @@ def _made(segment: Segment, column: str) -> tuple[SegmentCodes, int]:
     codes = np.zeros(segment.rows, dtype=narrowest(len(keys)))
     first = 1
     try:
-        for part in segment.serialized(column):
-            positions = np.asarray(part["cardinality"], dtype=np.int64)
-            place_codes(part["bitmap"].combine_chunks(), positions, first, codes)
+        for part in segment.stored(column):
+            _place(part, first, codes)
             first += len(part)
     except ValueError as damage:
         raise CorruptIndexError(file=segment.path, reason=str(damage)) from damage
     if np.count_nonzero(codes) != int(cardinality.sum()):
         raise CorruptIndexError(file=segment.path, reason=f"postings of {column} share positions")
     return SegmentCodes(keys, codes), codes.nbytes + keys.nbytes
+
+
+def _place(part: pa.Table, first: int, out: npt.NDArray[Any]) -> None:
+    """Write the codes from `first` on to the positions of the postings of a part.
+
+    Raises:
+        ValueError: a posting does not decode.
+    """
+    cardinality = np.asarray(part["cardinality"], dtype=np.int64)
+    sparse = Gaps.of(part["first"].combine_chunks(), part["gaps"].combine_chunks(), cardinality, len(out))
+    numbers = np.arange(first, first + len(part))
+    bitmaps = part["bitmap"].combine_chunks()
+    if sparse.held.any():
+        out[sparse.positions(0, len(part))] = np.repeat(numbers.astype(out.dtype), sparse.counts)
+        dense = ~sparse.held
+        bitmaps, cardinality, numbers = bitmaps.filter(pa.array(dense)), cardinality[dense], numbers[dense]
+    if bitmaps.null_count:
+        raise ValueError("a posting has neither a bitmap nor positions")
+    place_codes(bitmaps, cardinality, numbers, out)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
@@ -68,8 +67,7 @@ class BitmapIndexKind(Kind[Segments]):
         spaces = view.reader(self).by_space
         sources = [spaces.get(space, []) for space in group.spaces]
         claims = [view.reader(FILES).claims(space) for space in group.spaces]
-        read = partial(self.batches, view.storage)
-        return merge_spaces(view.storage, sources, claims, earliest, read)
+        return merge_spaces(view.storage, sources, claims, earliest)
 
     def may_commit(self, view: View, group: MergeGroup, merged: Merged | None) -> bool:
         """Not where a row space has got another segment, or where a file whose bits are dropped came back."""

@@ -1,20 +1,21 @@
 """Segments of several row spaces become one segment of one row space.
 
-Claims are laid end to end, and postings of one key meet: see `moves`. Memory: one row group of every input.
+Claims are laid end to end, and postings of one key meet: see `moves` and `combine`. Memory: one row group of
+every input.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.errors import ColumnTypeError
 from tailbit.index.keys import widen_keys, widest
-from tailbit.index.kinds.bitmap_index.moves import Input, Moves, combine, lay_out
+from tailbit.index.kinds.bitmap_index.combine import combine
+from tailbit.index.kinds.bitmap_index.moves import Input, Moves, lay_out
 from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.merging import Merged
@@ -22,28 +23,24 @@ from tailbit.index.model import FileRecord
 from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort
 from tailbit.tables.storage import Storage
 
-Read = Callable[[str, str], Iterator[pa.Table]]
-"""The row groups of an index file, by its path, that hold a column."""
-
 
 def merge_spaces(
     storage: Storage,
     spaces: Sequence[Sequence[Segment]],
     claims: Sequence[Sequence[FileRecord]],
     earliest: int | None,
-    read: Read,
 ) -> Merged:
     """Write the segments and claims of some row spaces as one; files that nobody can reach are dropped."""
     space = uuid.uuid4().hex
     moves, moved, rows = lay_out(claims, lambda record: record.is_reachable(earliest), space)
     posted = {column for records in claims for record in records for column in record.columns}
-    postings = _postings(spaces, moves, posted, read)
+    postings = _postings(spaces, moves, posted)
     files = (write_segment(storage, space, rows, postings),) if rows else ()
     return Merged(files, tuple(moved))
 
 
 def _postings(
-    spaces: Sequence[Sequence[Segment]], moves: Sequence[Moves], posted: Set[str], read: Read
+    spaces: Sequence[Sequence[Segment]], moves: Sequence[Moves], posted: Set[str]
 ) -> Iterator[Postings]:
     """The merged postings, column by column, keys in order; none of a column that no file has posted.
 
@@ -59,17 +56,17 @@ def _postings(
             found = ", ".join(sorted(types))
             raise ColumnTypeError(column=column, type=found, reason="none holds the values of all others")
         inputs = [Input(moves[n], s.path, s.rows) for n, s in mine]
-        batches = [_batches(s, column, key_type, at, read) for at, (_, s) in enumerate(mine)]
+        batches = [_batches(s, column, key_type, at) for at, (_, s) in enumerate(mine)]
         for part in regrouped(combine(sort(rows, ["key"]), inputs) for rows in aligned(batches, ["key"])):
             cardinality = np.asarray(part["cardinality"], dtype=np.int64)
             keys, bitmaps = part["key"].combine_chunks(), part["bitmap"].combine_chunks()
-            yield Postings(column, key_type, keys, cardinality, bitmaps)
+            sparse = part["first"].combine_chunks(), part["gaps"].combine_chunks()
+            yield Postings(column, key_type, keys, cardinality, bitmaps, sparse)
 
 
-def _batches(segment: Segment, column: str, key_type: str, source: int, read: Read) -> Iterator[pa.Table]:
+def _batches(segment: Segment, column: str, key_type: str, source: int) -> Iterator[pa.Table]:
     stored = segment.columns[column]
-    for rows in read(segment.path, column):
-        rows = rows.filter(pc.equal(rows["column"], column)).select(["key", "cardinality", "bitmap"])
+    for rows in segment.row_groups(column):
         if stored != key_type:
             rows = rows.set_column(0, "key", widen_keys(rows["key"].combine_chunks(), stored, key_type))
         yield rows.append_column("source", pa.array(np.full(len(rows), source, dtype=np.int64)))

@@ -12,7 +12,7 @@ Eight rows by hand: a row space of files a, b and c, of which b is dropped, and 
     new position     0    1    2    -    -    -    3    4    |    5    6    7
 
     posting of UA    {0 2 4 7} becomes {0 2 4}               |  {1} becomes {6}; united: {0 2 4 6}
-    posting of AA    {3} vanishes: a single position is moved as a number, with all others of its kind
+    posting of AA    {3} vanishes
 """
 
 from __future__ import annotations
@@ -23,12 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.index.kinds.bitmap_index.row_group import SINGLE, SINGLE_BYTES, read_bitmap, single_heads
 from tailbit.index.model import FileRecord, NewClaim
-from tailbit.index.parquet.sorted_rows import starts
 from tailbit.once import once
 from tailbit.tables.positions import bitmap_of, positions_in
 
@@ -58,8 +55,10 @@ class Moves:
 
     def move(self, bits: BitMap) -> BitMap:
         """The new positions of old ones. Cost: a mask and a shift per run; past a few runs, an array pass."""
-        bits = bits & self.kept
         shifts = (self.targets - self.starts).tolist()
+        if len(shifts) == 1 and bits and self.starts[0] <= bits.min() and bits.max() < self.ends[0]:
+            return bits.shift(shifts[0])
+        bits = bits & self.kept
         if len(shifts) == 1 or not bits:
             return bits.shift(shifts[0]) if bits else bits
         if len(shifts) <= _FEW_RUNS:
@@ -85,6 +84,31 @@ class Input(NamedTuple):
     rows: int
 
 
+def move_all(inputs: Sequence[Input], source: Longs, counts: Longs, old: Longs) -> Longs:
+    """New positions of the postings of several row spaces, one after the other; -1 for those that vanish.
+
+    `source`, `counts`: per posting the number of its input, and its positions among `old`. Cost: some vector
+    operations a position.
+    """
+    if all(len(i.moves.starts) == 1 for i in inputs):
+        low, high, to = (
+            np.array([side[0] for side in sides], dtype=np.int64)
+            for sides in zip(*((i.moves.starts, i.moves.ends, i.moves.targets) for i in inputs), strict=True)
+        )
+        moved = old + np.repeat((to - low)[source], counts)
+        if all(i.moves.starts[0] == 0 and i.moves.ends[0] == i.rows for i in inputs):
+            return moved
+        inside = (old >= np.repeat(low[source], counts)) & (old < np.repeat(high[source], counts))
+        return np.where(inside, moved, -1)
+    far = [(number << 33) for number in range(len(inputs))]
+    every = Moves(
+        np.concatenate([i.moves.starts + by for i, by in zip(inputs, far, strict=True)]),
+        np.concatenate([i.moves.ends + by for i, by in zip(inputs, far, strict=True)]),
+        np.concatenate([i.moves.targets for i in inputs]),
+    )
+    return every.positions(old + np.repeat(source << 33, counts))
+
+
 def lay_out(
     claims: Sequence[Sequence[FileRecord]], keep: Callable[[FileRecord], bool], space: str
 ) -> tuple[list[Moves], list[NewClaim], int]:
@@ -108,111 +132,3 @@ def lay_out(
             top += rows
         moves.append(Moves(*np.array(runs, dtype=np.int64).reshape(-1, 3).T))
     return moves, moved, top
-
-
-def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
-    """Postings of several row spaces as postings of one: one row per key that keeps a position.
-
-    `rows`: key, cardinality, bitmap and source (number in `inputs`) of one column, sorted by key; equal keys
-    meet here. Returns key, cardinality, bitmap in the same order. Keys with one position in one source, which
-    make up columns of high cardinality, are moved as arrays; each other bitmap costs a few C calls.
-
-    Raises:
-        CorruptIndexError: a bitmap of an input does not check.
-    """
-    keys = rows["key"].combine_chunks()
-    group = np.cumsum(np.bincount(starts(rows, ["key"]), minlength=len(keys))) - 1
-    source = np.asarray(rows["source"], dtype=np.int64)
-    bitmaps = rows["bitmap"].combine_chunks().cast(pa.large_binary())
-    alone = np.bincount(group)[group] == 1
-    counts = np.asarray(rows["cardinality"], dtype=np.int64)
-    single = _singles(bitmaps, alone & (counts == 1))
-    single_rows, encoded = _move_singles(bitmaps, source, np.flatnonzero(single), inputs)
-    many_rows, cards, many = _move_many(bitmaps, counts, source, group, np.flatnonzero(~single), inputs)
-    at = np.r_[single_rows, many_rows]
-    order = np.argsort(at, kind="stable")
-    cardinality = np.r_[np.ones(len(single_rows), dtype=np.int64), cards]
-    out = pa.concat_arrays([encoded, pa.array(many, pa.binary())])
-    return pa.table(
-        {
-            "key": keys.take(pa.array(at[order])),
-            "cardinality": cardinality[order],
-            "bitmap": out.take(pa.array(order)),
-        }
-    )
-
-
-def _singles(bitmaps: pa.LargeBinaryArray, likely: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Which of the likely bitmaps hold one position and are spelled as the format demands."""
-    rows = np.flatnonzero(likely & (_lengths(bitmaps) == SINGLE_BYTES))
-    out = np.zeros(len(bitmaps), dtype=np.bool_)
-    out[rows[single_heads(_read_singles(bitmaps, rows))]] = True
-    return out
-
-
-def _read_singles(bitmaps: pa.LargeBinaryArray, rows: Longs) -> npt.NDArray[np.void]:
-    """Bitmaps of 18 bytes as fields, copied."""
-    data = bitmaps.take(pa.array(rows)).buffers()[2]
-    if not len(rows) or data is None:
-        return np.zeros(0, dtype=SINGLE)
-    singles: npt.NDArray[np.void] = np.frombuffer(data, dtype=SINGLE, count=len(rows)).copy()
-    return singles
-
-
-def _lengths(values: pa.LargeBinaryArray) -> Longs:
-    return np.diff(_offsets(values))
-
-
-def _offsets(values: pa.LargeBinaryArray) -> Longs:
-    buffer = values.buffers()[1]
-    return np.frombuffer(buffer, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
-
-
-def _move_singles(
-    bitmaps: pa.LargeBinaryArray, source: Longs, rows: Longs, inputs: Sequence[Input]
-) -> tuple[Longs, pa.BinaryArray]:
-    """Move bitmaps of one position each; returns the rows that keep it, and their new bitmaps."""
-    if not len(rows):
-        return rows, pa.array([], pa.binary())
-    singles = _read_singles(bitmaps, rows)
-    old = (singles["high"].astype(np.int64) << 16) | singles["low"]
-    new = np.full(len(rows), -1, dtype=np.int64)
-    for number, input_ in enumerate(inputs):
-        mine = source[rows] == number
-        new[mine] = input_.moves.positions(old[mine])
-    kept = new >= 0
-    singles, new = singles[kept], new[kept]
-    singles["high"], singles["low"] = new >> 16, new & 0xFFFF
-    offsets = np.arange(len(new) + 1, dtype=np.int32) * SINGLE_BYTES
-    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(singles.tobytes())]
-    return rows[kept], pa.BinaryArray.from_buffers(pa.binary(), len(new), buffers)
-
-
-def _move_many(
-    bitmaps: pa.LargeBinaryArray,
-    counts: Longs,
-    source: Longs,
-    group: Longs,
-    rows: Longs,
-    inputs: Sequence[Input],
-) -> tuple[Longs, Longs, list[bytes]]:
-    """Move and unite the other bitmaps; returns the first row of each key, cardinalities, bitmaps."""
-    firsts: list[int] = []
-    cards: list[int] = []
-    out: list[bytes] = []
-    cuts = (
-        np.flatnonzero(np.r_[True, np.diff(group[rows]) != 0, True]) if len(rows) else np.zeros(1, np.int64)
-    )
-    values = bitmaps.take(pa.array(rows)).to_pylist()
-    expected, origins = counts[rows].tolist(), [inputs[number] for number in source[rows].tolist()]
-    for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-        moved = [
-            origins[i].moves.move(read_bitmap(values[i], expected[i], origins[i].rows, origins[i].path))
-            for i in range(a, b)
-        ]
-        bits = moved[0] if len(moved) == 1 else BitMap.union(*moved)
-        if bits:
-            firsts.append(int(rows[a]))
-            cards.append(len(bits))
-            out.append(bits.serialize())
-    return np.array(firsts, dtype=np.int64), np.array(cards, dtype=np.int64), out

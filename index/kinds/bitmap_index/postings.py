@@ -1,9 +1,10 @@
 """Segments are written: postings of some columns of one row space become one immutable file.
 
-A posting is (column, key) and the portable 32-bit Roaring bitmap of its positions in the row space. Rows are
-sorted by (column, key), NULL first; a column never shares a row group with another, so that the statistics of
-a row group name one column and a range of keys. Row groups hold at most GROUP_ROWS keys and about
-GROUP_BYTES of bitmaps: a look-up decodes one of them.
+A posting is (column, key) and its positions in the row space: the portable 32-bit Roaring bitmap of them for
+a dense key, the first and the gaps for a sparse one (see `gaps`). Rows are sorted by (column, key), NULL
+first; a column never shares a row group with another, so that the statistics of a row group name one column
+and a range of keys. Row groups hold at most GROUP_ROWS keys and about GROUP_BYTES of postings, at four bytes
+a position of sparse keys: a look-up decodes one of them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.kinds.bitmap_index.written import check_bitmaps
+from tailbit.index.kinds.bitmap_index import gaps
+from tailbit.index.kinds.bitmap_index.written import check_bitmaps, check_sparse
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
@@ -27,6 +29,9 @@ NAME = "bitmap_index"
 ROWS = "tailbit.rows"
 """The key of a segment's metadata: the extent of its row space."""
 
+POSITION_BYTES = 4
+"""Bytes that a position of a sparse key counts in the size of a row group."""
+
 SCHEMA = pa.schema(
     [
         ("space", pa.string()),
@@ -35,6 +40,8 @@ SCHEMA = pa.schema(
         ("key", pa.binary()),
         ("cardinality", pa.int64()),
         ("bitmap", pa.binary()),
+        ("first", gaps.FIRST),
+        ("gaps", gaps.GAPS),
     ]
 )
 
@@ -44,7 +51,8 @@ class Postings:
     """All postings of one column of one row space, or a rising part of them.
 
     `keys`: sorted, the null entry (NULL) first. `cardinality`: int64 set positions. `bitmaps`: portable,
-    serialized.
+    serialized; null for a sparse key. `sparse`: the columns `first` and `gaps` of sparse keys, null for a
+    dense one; None where all are dense.
     """
 
     column: str
@@ -52,6 +60,14 @@ class Postings:
     keys: pa.BinaryArray
     cardinality: npt.NDArray[np.int64]
     bitmaps: pa.BinaryArray
+    sparse: tuple[pa.Int32Array, pa.ListArray] | None = None
+
+
+ENCODINGS = {
+    "first": "DELTA_BINARY_PACKED",
+    "gaps.list.element": "DELTA_BINARY_PACKED",
+}
+"""How Parquet is to encode positions: by their differences, which are small."""
 
 
 def write_segment(storage: Storage, space: str, rows: int, postings: Iterable[Postings]) -> IndexFile:
@@ -66,20 +82,29 @@ def write_segment(storage: Storage, space: str, rows: int, postings: Iterable[Po
     """
     schema = SCHEMA.with_metadata({ROWS: str(rows)})
     groups = _row_groups(_table(space, _checked(space, part, rows), schema) for part in postings)
-    return write_index_file(storage, NAME, space, lambda to: write_parquet(to, schema, groups, ["bitmap"]))
+    return write_index_file(storage, NAME, space, lambda to: write_row_groups(to, schema, groups))
+
+
+def write_row_groups(to: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.Table]) -> None:
+    """Write row groups of a segment, which are what they are to be."""
+    write_parquet(to, schema, groups, ["bitmap"], ENCODINGS)
 
 
 def _checked(space: str, part: Postings, rows: int) -> Postings:
-    part = replace(part, bitmaps=_whole(part.bitmaps))
-    check_bitmaps(space, part.column, part.cardinality, part.bitmaps, rows)
-    return part
+    cardinality = np.asarray(part.cardinality, dtype=np.int64)
+    bitmaps = _whole(part.bitmaps)
+    check_bitmaps(space, part.column, cardinality, bitmaps, rows)
+    sparse = part.sparse or gaps.none(len(bitmaps))
+    check_sparse(space, part.column, gaps.Gaps.of(*sparse, cardinality, rows), bitmaps)
+    return replace(part, cardinality=cardinality, bitmaps=bitmaps, sparse=sparse)
 
 
 def _table(space: str, part: Postings, schema: pa.Schema) -> pa.Table:
     n = len(part.keys)
     constant = [pa.repeat(text, n) for text in (space, part.column, part.key_type)]
-    cardinality = pa.array(np.asarray(part.cardinality, dtype=np.int64))
-    return pa.table([*constant, _whole(part.keys), cardinality, part.bitmaps], schema=schema)
+    cardinality = pa.array(part.cardinality, pa.int64())
+    sparse = part.sparse or gaps.none(n)
+    return pa.table([*constant, _whole(part.keys), cardinality, part.bitmaps, *sparse], schema=schema)
 
 
 def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -103,8 +128,10 @@ def _row_groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _cut(table: pa.Table) -> Iterator[pa.Table]:
-    """Row groups of at most GROUP_ROWS rows and GROUP_BYTES of bitmaps, or of one larger bitmap."""
-    ends = np.cumsum(np.asarray(pc.binary_length(table["bitmap"]), dtype=np.int64))
+    """Row groups of at most GROUP_ROWS rows and GROUP_BYTES of postings, or of one larger posting."""
+    sizes = np.asarray(pc.fill_null(pc.binary_length(table["bitmap"]), 0), dtype=np.int64)
+    positions = np.where(np.asarray(table["first"].is_valid()), np.asarray(table["cardinality"]), 0)
+    ends = np.cumsum(sizes + POSITION_BYTES * positions)
     start = 0
     while start < len(ends):
         before = int(ends[start - 1]) if start else 0

@@ -5,6 +5,7 @@ Bitmaps that come from here are shared: whoever changes one changes the answers 
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 
@@ -14,7 +15,9 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
+from tailbit.index.kinds.bitmap_index.gaps import Gaps, Positions
 from tailbit.index.roaring.serialize import COOKIE
+from tailbit.tables.positions import bitmap_of
 
 KeyRange = tuple["bytes | None", bool, "bytes | None", bool]
 """(low, low is included, high, high is included); None is unbounded. NULL is in no range."""
@@ -71,8 +74,9 @@ def read_bitmap(data: bytes, cardinality: int, rows: int, path: str) -> BitMap:
 class RowGroup:
     """The postings of one row group: keys ascending, NULL's posting apart.
 
-    A bitmap is decoded when first asked. `size`: bytes to account for. Safe to share between threads: at
-    worst a bitmap is decoded twice.
+    A dense posting is decoded when first asked, and kept; sparse ones stay as they are stored, and any span
+    of them is decoded at once. `size`: bytes to account for. Safe to share between threads: at worst a bitmap
+    is decoded twice.
     """
 
     def __init__(self, table: pa.Table, rows: int, path: str) -> None:
@@ -80,11 +84,21 @@ class RowGroup:
         self._data = table["bitmap"].combine_chunks()
         self._cardinality: npt.NDArray[np.int64] = np.asarray(table["cardinality"])
         self._rows, self._path = rows, path
+        first, steps = table["first"].combine_chunks(), table["gaps"].combine_chunks()
+        self._sparse = Gaps.of(first, steps, self._cardinality, rows)
+        if not np.array_equal(self._sparse.held, np.asarray(self._data.is_null())):
+            raise CorruptIndexError(file=path, reason="a posting has two forms, or none")
         self._first = 1 if len(self._keys) and not self._keys[0].is_valid else 0
-        self._bitmaps: list[BitMap | None] = [None] * len(self._keys)
+        self._bitmaps: dict[int, BitMap] = {}
         self._list: list[bytes] | None = None
         self._searches = 0
-        self.size = 2 * table.nbytes + _PER_KEY * len(self._keys)
+        dense = len(self._keys) - int(np.count_nonzero(self._sparse.held))
+        self.size = 2 * table.nbytes + _PER_KEY * dense
+
+    @property
+    def keys(self) -> pa.BinaryArray:
+        """The keys; null, for NULL, first."""
+        return self._keys
 
     @property
     def null(self) -> BitMap | None:
@@ -100,17 +114,34 @@ class RowGroup:
 
     def select(self, wanted: KeyRange) -> tuple[list[bytes], list[BitMap]]:
         """The keys in a range, ascending, and their postings."""
-        low, low_closed, high, high_closed = wanted
-        a = self._first if low is None else self._place(low, bisect_left if low_closed else bisect_right)
-        b = (
-            len(self._keys)
-            if high is None
-            else self._place(high, bisect_right if high_closed else bisect_left)
-        )
+        a, b = self._span(wanted)
         if a >= b:
             return [], []
         keys = self._keys[a:b].to_pylist() if self._list is None else self._list[a:b]
-        return keys, [self._bitmap(i) for i in range(a, b)]
+        return keys, self._all(a, b)
+
+    def every(self) -> list[BitMap]:
+        """All postings, in the order of `keys`."""
+        return self._all(0, len(self._keys))
+
+    def cover(self, wanted: KeyRange) -> tuple[list[BitMap], Positions]:
+        """The dense postings of the keys in a range, and all positions of the sparse ones, key by key.
+
+        Cost: a decoded bitmap a dense key, once; a few vector operations a position of sparse keys.
+        """
+        a, b = self._span(wanted)
+        if a >= b:
+            return [], np.zeros(0, dtype=np.uint32)
+        return [
+            self._bitmap(a + i) for i in np.flatnonzero(~self._sparse.held[a:b]).tolist()
+        ], self._positions(a, b)
+
+    def _span(self, wanted: KeyRange) -> tuple[int, int]:
+        low, low_closed, high, high_closed = wanted
+        a = self._first if low is None else self._place(low, bisect_left if low_closed else bisect_right)
+        if high is None:
+            return a, len(self._keys)
+        return a, self._place(high, bisect_right if high_closed else bisect_left)
 
     def _place(self, key: bytes, bisect: Callable[..., int]) -> int:
         """Where a key belongs among the keys."""
@@ -122,8 +153,31 @@ class RowGroup:
         keys = self._keys
         return bisect(range(len(keys)), key, self._first, key=lambda i: keys[i].as_py())
 
+    def _positions(self, low: int, high: int) -> Positions:
+        """The positions of the sparse ones among some keys.
+
+        Raises:
+            CorruptIndexError: they do not decode.
+        """
+        try:
+            return self._sparse.positions(low, high)
+        except ValueError as damage:
+            raise CorruptIndexError(file=self._path, reason=str(damage)) from damage
+
+    def _all(self, low: int, high: int) -> list[BitMap]:
+        """The postings of some keys; those of sparse ones are decoded together."""
+        held, counts = self._sparse.held[low:high].tolist(), self._sparse.counts[low:high].tolist()
+        numbers = array("I", self._positions(low, high).tobytes())
+        out, at = [], 0
+        for i, (sparse, many) in enumerate(zip(held, counts, strict=True)):
+            out.append(BitMap(numbers[at : at + many]) if sparse else self._bitmap(low + i))
+            at += many
+        return out
+
     def _bitmap(self, at: int) -> BitMap:
-        found = self._bitmaps[at]
+        if self._sparse.held[at]:
+            return bitmap_of(self._positions(at, at + 1))
+        found = self._bitmaps.get(at)
         if found is None:
             data = self._data[at].as_py()
             found = read_bitmap(data, int(self._cardinality[at]), self._rows, self._path)

@@ -13,17 +13,23 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
+from tailbit.index.kinds.bitmap_index.gaps import Positions
 from tailbit.index.kinds.bitmap_index.postings import ROWS, SCHEMA
-from tailbit.index.kinds.bitmap_index.row_group import KeyRange, RowGroup, read_bitmap
+from tailbit.index.kinds.bitmap_index.row_group import KeyRange, RowGroup
 from tailbit.index.parquet.index_file import (
     open_index_file,
     reopen_index_file,
 )
+from tailbit.index.roaring.masks import union_of
 from tailbit.once import once
 from tailbit.tables.cache import Cache
 from tailbit.tables.storage import Storage
 
-_STORED = ("key", "cardinality", "bitmap")
+STORED = ("key", "cardinality", "bitmap", "first", "gaps")
+"""The columns of a posting: all but what a whole row group shares."""
+
+_POSTING_LEAVES = range(5, 8)
+"""Parquet's numbers of the columns that hold positions; each column has one leaf."""
 
 
 class _Place(NamedTuple):
@@ -104,6 +110,14 @@ class Segment:
         """Keys in the ranges, ascending in each, and their postings. Cost: the row groups that overlap."""
         keys: list[bytes] = []
         bitmaps: list[BitMap] = []
+        for number, wanted in self._overlapping(column, ranges):
+            found_keys, found = self._group(number).select(wanted)
+            keys += found_keys
+            bitmaps += found
+        return keys, bitmaps
+
+    def _overlapping(self, column: str, ranges: Sequence[KeyRange]) -> Iterator[tuple[int, KeyRange]]:
+        """The row groups that may hold keys of each range, in the order of the ranges."""
         places, highs = self._places(column)
         for wanted in ranges:
             low, _, high, _ = wanted
@@ -113,10 +127,7 @@ class Segment:
                     continue
                 if high is not None and place.low > high:
                     break
-                found_keys, found = self._group(place.number).select(wanted)
-                keys += found_keys
-                bitmaps += found
-        return keys, bitmaps
+                yield place.number, wanted
 
     def keys(self, column: str) -> tuple[pa.BinaryArray, npt.NDArray[np.int64]]:
         """Keys of a column (null, for NULL, first) and their cardinalities; no bitmap is read."""
@@ -125,30 +136,54 @@ class Segment:
         )
         return keys
 
+    def cover(self, column: str, ranges: Sequence[KeyRange]) -> list[BitMap]:
+        """Bitmaps whose union is that of the postings of the keys in the ranges.
+
+        Cost: the row groups that overlap. Dense postings come as they are, sparse ones as one bitmap, however
+        many they are.
+        """
+        dense: list[BitMap] = []
+        sparse: list[Positions] = []
+        for number, wanted in self._overlapping(column, ranges):
+            bitmaps, positions = self._group(number).cover(wanted)
+            dense += bitmaps
+            sparse.append(positions)
+        some = [positions for positions in sparse if len(positions)]
+        return [*dense, union_of(some, self.rows)] if some else dense
+
     def postings(self, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap]]]:
         """Keys of a column (null, for NULL, first) and their postings, a row group at a time, not cached."""
         for place in self._places(column)[0]:
-            part = self._read([place.number], _STORED)
-            rows = zip(part["bitmap"].to_pylist(), part["cardinality"].to_pylist(), strict=True)
-            yield part["key"].combine_chunks(), [read_bitmap(d, n, self.rows, self.path) for d, n in rows]
+            group, _ = self._read_group(place.number)
+            yield group.keys, group.every()
 
-    def serialized(self, column: str) -> Iterator[pa.Table]:
-        """Cardinalities and serialized bitmaps by rising key, SERIALIZED_BYTES a table; not decoded."""
+    def row_groups(self, column: str) -> Iterator[pa.Table]:
+        """Keys and postings as they are stored, a row group at a time; not decoded, not cached."""
+        for place in self._places(column)[0]:
+            yield self._read([place.number], STORED)
+
+    def stored(self, column: str) -> Iterator[pa.Table]:
+        """Postings as they are stored, by rising key, SERIALIZED_BYTES a table; not decoded."""
         numbers = [place.number for place in self._places(column)[0]]
-        sizes = [self._footer.row_group(n).column(5).total_uncompressed_size for n in numbers]
+        sizes = [self._bytes_of(number) for number in numbers]
         ends = np.cumsum(np.array([0, *sizes])) // SERIALIZED_BYTES
         cuts = (np.flatnonzero(np.diff(ends[:-1])) + 1).tolist()
         for low, high in zip([0, *cuts], [*cuts, len(numbers)], strict=True):
             if low < high:
-                yield self._read(numbers[low:high], _STORED[1:])
+                yield self._read(numbers[low:high], STORED[1:])
 
     def weight(self, column: str, ranges: Sequence[KeyRange] | None = None) -> tuple[int, int]:
-        """Keys of a column and bytes of their bitmaps, of the row groups that meet `ranges`. Cost: none."""
+        """Keys of a column and bytes of their postings, of the row groups that meet `ranges`. Cost: none."""
         places = self._places(column)[0]
         if ranges is not None:
             places = [p for p in places if p.low is not None and any(_overlaps(p, r) for r in ranges)]
-        groups = [self._footer.row_group(place.number) for place in places]
-        return sum(g.num_rows for g in groups), sum(g.column(5).total_uncompressed_size for g in groups)
+        keys = sum(self._footer.row_group(place.number).num_rows for place in places)
+        return keys, sum(self._bytes_of(place.number) for place in places)
+
+    def _bytes_of(self, number: int) -> int:
+        """Bytes of the postings of a row group, before compression."""
+        group = self._footer.row_group(number)
+        return sum(group.column(leaf).total_uncompressed_size for leaf in _POSTING_LEAVES)
 
     def is_held(self, column: str) -> bool:
         """Whether the postings of a column have been read and kept; one row group speaks for all."""
@@ -184,11 +219,11 @@ class Segment:
         return group
 
     def _read_group(self, number: int) -> tuple[RowGroup, int]:
-        group = RowGroup(self._read([number], _STORED), self.rows, self.path)
+        group = RowGroup(self._read([number], STORED), self.rows, self.path)
         return group, group.size
 
     def _read_keys(self, column: str) -> tuple[tuple[pa.BinaryArray, npt.NDArray[np.int64]], int]:
-        table = self._read([p.number for p in self._places(column)[0]], _STORED[:2])
+        table = self._read([p.number for p in self._places(column)[0]], STORED[:2])
         found = table["key"].combine_chunks(), np.asarray(table["cardinality"], dtype=np.int64)
         return found, table.nbytes
 

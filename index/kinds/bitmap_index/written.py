@@ -1,11 +1,12 @@
 """Bitmaps are checked when they are written: before the commit, so that no segment is born damaged.
 
-Input: postings as they go to a file. A bitmap of one position, the most frequent in columns of many keys, is
-18 known bytes, and all of them are compared at once. Every bitmap with an array or a bitset of `DENSE`
-positions or more, among which are all that stand at the limit between two forms, is read back as a question
-would read it, and so is an even sample of the others; what is read back must be written again as the same
-bytes, since other readers of the format also go by its offsets and its end. Cost: a look at the heads of the
-large bitmaps, and decoding and encoding the dense ones; `benchmarks/build_kernel.py` measures it.
+Input: postings as they go to a file. The positions of sparse keys are all decoded. A bitmap of one position,
+the most frequent in columns of many keys, is 18 known bytes, and all of them are compared at once. Every
+bitmap with an array or a bitset of `DENSE` positions or more, among which are all that stand at the limit
+between two forms, is read back as a question would read it, and so is an even sample of the others; what is
+read back must be written again as the same bytes, since other readers of the format also go by its offsets
+and its end. Cost: a look at the heads of the large bitmaps, and decoding and encoding the dense ones;
+`benchmarks/build_kernel.py` measures it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.errors import BrokenBitmapError, CorruptIndexError
+from tailbit.index.kinds.bitmap_index.gaps import Gaps
 from tailbit.index.kinds.bitmap_index.row_group import SINGLE, SINGLE_BYTES, read_bitmap, single_heads
 from tailbit.index.roaring.decode import Bytes, Longs, Mask, bytes_of, headers_of, pairs_at
 
@@ -26,18 +28,24 @@ SAMPLE = 128
 _DENSE_BYTES = 2 * DENSE
 """In fewer bytes such a container can only be of runs."""
 
+_TWO_FORMS = "it has both a bitmap and positions, or neither"
 _OTHER_BYTES = "it has offsets or bytes that the format does not give its positions"
 
 
 def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.BinaryArray, rows: int) -> None:
     """Check serialized bitmaps of a column against their cardinalities and the extent of their row space.
 
-    `cardinality`: int64, positions of each. `rows`: the extent. Cost: see the head of the file.
+    `cardinality`: int64, positions of each. `bitmaps`: null for a sparse key, which is passed over. `rows`:
+    the extent. Cost: see the head of the file.
 
     Raises:
         BrokenBitmapError: one does not decode, has other positions than its cardinality says, does not fit,
             or has bytes that the format does not give it.
     """
+    places: Longs = np.arange(len(bitmaps))
+    if bitmaps.null_count:
+        places = np.flatnonzero(bitmaps.is_valid())
+        cardinality, bitmaps = cardinality[places], bitmaps.take(pa.array(places))
     data, offsets = bytes_of(bitmaps)
     sizes: Longs = np.diff(offsets)
     single = (cardinality == 1) & (sizes == SINGLE_BYTES)
@@ -54,10 +62,45 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
             found = read_bitmap(written, int(cardinality[at]), rows, space)
         except CorruptIndexError as broken:
             raise BrokenBitmapError(
-                space=space, column=column, number=at, reason=broken.fields["reason"]
+                space=space, column=column, number=int(places[at]), reason=broken.fields["reason"]
             ) from broken
         if found.serialize() != written:
-            raise BrokenBitmapError(space=space, column=column, number=at, reason=_OTHER_BYTES)
+            raise BrokenBitmapError(space=space, column=column, number=int(places[at]), reason=_OTHER_BYTES)
+
+
+def check_sparse(space: str, column: str, sparse: Gaps, bitmaps: pa.BinaryArray) -> None:
+    """Check the positions of all sparse keys of a column, and that every key is either sparse or dense.
+
+    Cost: decoding them.
+
+    Raises:
+        BrokenBitmapError: some do not rise, are beyond the rows, or not as many as recorded.
+    """
+    twice = np.flatnonzero(sparse.held == np.asarray(bitmaps.is_valid()))
+    if len(twice):
+        raise BrokenBitmapError(space=space, column=column, number=int(twice[0]), reason=_TWO_FORMS)
+    if not sparse.held.any():
+        return
+    try:
+        sparse.positions(0, len(bitmaps))
+    except ValueError:
+        _name_broken(space, column, sparse, len(bitmaps))
+
+
+def _name_broken(space: str, column: str, sparse: Gaps, many: int) -> None:
+    """Find the first key that does not check by halving."""
+    low, high = 0, many
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            sparse.positions(low, middle)
+            low = middle
+        except ValueError:
+            high = middle
+    try:
+        sparse.positions(low, high)
+    except ValueError as broken:
+        raise BrokenBitmapError(space=space, column=column, number=low, reason=str(broken)) from broken
 
 
 def _dense(data: Bytes, starts: Longs, ends: Longs) -> Mask:

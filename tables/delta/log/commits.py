@@ -8,6 +8,7 @@ was dropped and re-created, or restored from a backup) everything known is forgo
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -20,6 +21,8 @@ from tailbit.tables.model import Version
 from tailbit.tables.storage import Entry, Stat, Storage
 
 _FIRST_LINE = 1 << 16
+_LISTED_AFTER = 4
+"""New commits found by name, after which the rest of them are listed: there may be a thousand."""
 _KEPT_COMMITS = 16
 _KEPT_COMMIT_BYTES = 1 << 20
 """Parsed commits up to this size are kept: planner, batch and snapshot ask for the same few."""
@@ -49,6 +52,10 @@ class DeltaLog:
         self._probe()
         return self._head
 
+    def moved_on(self) -> bool:
+        """Whether there is a commit after the head as it was last seen. Cost: one stat."""
+        return self._listing is None or self._stat(self._head + 1) is not None
+
     def _list(self) -> None:
         listing = Listing.of(self.storage.list(LOG))
         if listing.latest < 0:
@@ -60,11 +67,29 @@ class DeltaLog:
         self._head_stat = self._stat(self._head)
 
     def _probe(self) -> None:
-        """Walk on from the last known commit, one stat a new commit and one that finds nothing."""
-        while (found := self._stat(self._head + 1)) is not None:
+        """Walk on from the last known commit, one stat a new commit and one that finds nothing.
+
+        In an object store many new commits are listed at once.
+        """
+        for steps in itertools.count(1):
+            found = self._stat(self._head + 1)
+            if found is None:
+                return
+            if steps == _LISTED_AFTER and self.storage.remote:
+                self._list_on()
+                continue
             self._head, self._head_stat = self._head + 1, found
             name = commit_name(self._head).rsplit("/", 1)[1]
             self.listing.commits[self._head] = Entry(name, found.size, found.mtime_ns // 1_000_000)
+
+    def _list_on(self) -> None:
+        """Take in the commits that follow the last known one without a gap."""
+        last = commit_name(self._head).rpartition("/")[2]
+        found = Listing.of(self.storage.list_after(LOG, last)).commits
+        while (entry := found.get(self._head + 1)) is not None:
+            self._head += 1
+            self.listing.commits[self._head] = entry
+        self._head_stat = self._stat(self._head)
 
     def _stat(self, version: Version) -> Stat | None:
         return self.storage.stat(commit_name(version))

@@ -10,14 +10,17 @@ from pathlib import Path
 import pytest
 
 from tailbit.errors import StorageError, UnsafePathError
-from tailbit.tables.storage import LocalStorage, Storage, open_storage
+from tailbit.tables.storage import LocalStorage, Storage, StorageOptions, open_storage
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(params=["local", "memory", "s3"])
 def storage(tmp_path: Path, request: pytest.FixtureRequest) -> Storage:
-    """An empty store of each kind: what is asserted of one is asserted of the other."""
+    """An empty store of each kind: what is asserted of one is asserted of the others."""
     if request.param == "local":
         return LocalStorage(str(tmp_path / "root"))
+    if request.param == "s3":
+        options = request.getfixturevalue("s3_server").options()
+        return open_storage(request.getfixturevalue("s3_root"), StorageOptions.of(options))
     pytest.importorskip("obstore", reason="obstore has no wheel for Python 3.10")
     from support.object_storage import ObjectStorage
 
@@ -78,7 +81,7 @@ def test_another_scheme_is_refused_by_name(root: str) -> None:
         LocalStorage(root)
 
 
-@pytest.mark.parametrize("root", ["s3://bucket/x", "hdfs://x"])
+@pytest.mark.parametrize("root", ["hdfs://x/y", "ftp://x/y"])
 def test_a_scheme_that_means_no_store_is_refused_by_name(root: str) -> None:
     with pytest.raises(StorageError, match=f"the scheme {root.split(':')[0]}: is not supported"):
         open_storage(root)
@@ -155,6 +158,22 @@ def test_files_and_folders_below_the_root_are_told(storage: Storage) -> None:
 def test_a_root_that_is_a_file_holds_nothing(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("x")
     assert LocalStorage(str(tmp_path / "f")).contents() is None
+
+
+def test_names_that_follow_a_name_are_listed(storage: Storage) -> None:
+    for name in ("d/1", "d/3", "d/2", "d/2x", "d/e/4", "e"):
+        storage.put(name, b"x")
+    assert [entry.name for entry in storage.list_after("d", "2")] == ["2x", "3"]
+    assert storage.list_after("d", "3") == []
+    assert storage.list_after("nowhere", "") == []
+
+
+@pytest.mark.parametrize("name", ["a b%20c/x y", "ünï/ö#?+&='\"<>", "v=1%3A2/f", "~*[]{}|^`"])
+def test_a_name_of_any_characters_is_the_name_of_one_file(storage: Storage, name: str) -> None:
+    storage.put(name, b"x")
+    folder, _, last = name.rpartition("/")
+    assert [entry.name for entry in storage.list(folder)] == [last]
+    assert storage.read(storage.resolve(name)) == b"x"
 
 
 @pytest.mark.parametrize("path", ["", "../x", "a/../../x", "a\0b"])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap
 
@@ -330,7 +331,8 @@ def test_a_damaged_input_stops_the_merge_by_name_and_is_left_alone(tmp_path: Pat
         add_space(index, space(i), {f"a{i}": [b"x"]})
     path = index.state.segments_of(space(3))[0].path
     data = bytearray((tmp_path / path).read_bytes())
-    data[6] ^= 0xFF
+    keys = pq.read_metadata(tmp_path / path).row_group(0).column(3)
+    data[keys.data_page_offset + keys.total_compressed_size - 1] ^= 0xFF
     (tmp_path / path).write_bytes(data)
     before = MetadataTable.open(str(tmp_path)).state.files
     with pytest.raises(CorruptIndexError) as caught:

@@ -33,7 +33,8 @@ def shared_out(rng: random.Random, rows: int) -> list[BitMap]:
 def placed(bitmaps: list[BitMap], rows: int, first: int = 1) -> np.ndarray:
     out = np.zeros(rows, dtype=np.uint16)
     data = pa.array([b"odd", *(bits.serialize() for bits in bitmaps)], pa.binary())[1:]
-    place_codes(data, np.array([len(bits) for bits in bitmaps], dtype=np.int64), first, out)
+    codes = np.arange(first, first + len(bitmaps))
+    place_codes(data, np.array([len(bits) for bits in bitmaps], dtype=np.int64), codes, out)
     return out
 
 
@@ -53,7 +54,7 @@ def test_many_bitmaps_of_one_position_are_placed() -> None:
     at = np.random.default_rng(3).permutation(100_000)
     out = np.zeros(100_000, dtype=np.uint32)
     data = pa.array([BitMap([int(p)]).serialize() for p in at], pa.binary())
-    place_codes(data, np.ones(len(at), dtype=np.int64), 1, out)
+    place_codes(data, np.ones(len(at), dtype=np.int64), np.arange(1, len(at) + 1), out)
     assert np.array_equal(out[at], np.arange(1, 100_001))
 
 
@@ -75,7 +76,9 @@ def test_damaged_bytes_are_refused_or_change_nothing_of_the_cardinality(seed: in
             part[rng.randrange(min(len(part), 200))] ^= 1 << rng.randrange(8)
         out = np.zeros(ROWS, dtype=np.uint16)
         try:
-            place_codes(pa.array([bytes(p) for p in parts], pa.binary()), sizes, 1, out)
+            place_codes(
+                pa.array([bytes(p) for p in parts], pa.binary()), sizes, np.arange(1, len(parts) + 1), out
+            )
         except ValueError:
             continue
         assert np.count_nonzero(out) <= sizes.sum()
@@ -89,5 +92,6 @@ def test_a_position_beyond_the_rows_is_refused() -> None:
 
 
 def test_a_wrong_cardinality_is_refused() -> None:
+    data = pa.array([BitMap([1, 2]).serialize()])
     with pytest.raises(ValueError, match="other positions"):
-        place_codes(pa.array([BitMap([1, 2]).serialize()]), np.array([3]), 1, np.zeros(9, dtype=np.uint8))
+        place_codes(data, np.array([3]), np.array([1]), np.zeros(9, dtype=np.uint8))

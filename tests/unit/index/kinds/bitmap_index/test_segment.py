@@ -127,7 +127,7 @@ def test_parts_of_a_column_share_row_groups(storage: Storage) -> None:
 
 
 def test_a_range_reads_only_the_row_groups_that_overlap(storage: Storage) -> None:
-    path = segment(storage, postings("a", many(5 * GROUP_ROWS))).path
+    path = segment(storage, postings("a", many(5 * GROUP_ROWS)), rows=5 * GROUP_ROWS).path
     one, all_of_it = Segment(storage, path), Segment(storage, path)
     one.select("a", [(number(12_000), True, number(13_000), True)])
     read = one.bytes_read

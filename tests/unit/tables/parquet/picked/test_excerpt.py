@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,114 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.excerpt import pick
 from tailbit.tables.parquet.layout import Pages
+from tailbit.tables.parquet.picked.excerpt import pick
+from tailbit.tables.parquet.picked.ways import Way
 from tailbit.tables.parquet.rows import fetch, fetch_files
+from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import LocalStorage
-
-ROWS = 3000
-RNG = np.random.default_rng(7)
-
-
-def _with_nulls(values: list[Any]) -> list[Any]:
-    return [None if number % 11 == 3 else value for number, value in enumerate(values)]
-
-
-def _every_type() -> pa.Table:
-    numbers = RNG.integers(-(2**31), 2**31, ROWS)
-    day = datetime.date(1999, 1, 1)
-    moment = datetime.datetime(1999, 1, 1, tzinfo=datetime.timezone.utc)
-    few = ["", "AIR", "RAIL", "a longer text than the others"]
-    return pa.table(
-        {
-            "few": pa.array(_with_nulls([few[n % 4] for n in numbers.tolist()])),
-            "many": pa.array([f"text {n}" for n in numbers.tolist()]),
-            "long": pa.array(_with_nulls(numbers.tolist()), pa.int64()),
-            "short": pa.array((numbers % 1000).tolist(), pa.int16()),
-            "double": pa.array(_with_nulls((numbers / 7).tolist()), pa.float64()),
-            "flag": pa.array(_with_nulls((numbers % 2 == 0).tolist())),
-            "price": pa.array([decimal.Decimal(n) / 100 for n in numbers.tolist()], pa.decimal128(15, 2)),
-            "day": pa.array(_with_nulls([day + datetime.timedelta(n % 900) for n in numbers.tolist()])),
-            "moment": pa.array(
-                [moment + datetime.timedelta(microseconds=n) for n in numbers.tolist()],
-                pa.timestamp("us", "UTC"),
-            ),
-            "bytes": pa.array(_with_nulls([n.to_bytes(8, "big", signed=True) for n in numbers.tolist()])),
-            "point": pa.array([{"x": n, "y": None if n % 3 else str(n)} for n in numbers.tolist()]),
-            "list": pa.array(_with_nulls([list(range(n % 4)) for n in numbers.tolist()])),
-        }
-    )
-
-
-TABLE = _every_type()
-_NAMES = {
-    pa.string(): "string",
-    pa.int64(): "long",
-    pa.int16(): "short",
-    pa.float64(): "double",
-    pa.bool_(): "boolean",
-    pa.date32(): "date",
-    pa.timestamp("us", "UTC"): "timestamp",
-    pa.binary(): "binary",
-}
-
-
-def _column(name: str, type_: pa.DataType, above: tuple[str, ...] = ()) -> Column:
-    path = (*above, name)
-    if pa.types.is_struct(type_):
-        inner = tuple(_column(field.name, field.type, path) for field in type_)
-        return Column(path, path, DataType("struct", fields=inner))
-    if pa.types.is_list(type_):
-        return Column(path, path, DataType("array", fields=(_column("element", type_.value_type, path),)))
-    if pa.types.is_decimal(type_):
-        return Column(path, path, DataType("decimal", type_.precision, type_.scale))
-    return Column(path, path, DataType(_NAMES[type_]))
-
-
-COLUMNS = [_column(field.name, field.type) for field in TABLE.schema]
-LAYOUTS: dict[str, dict[str, Any]] = {
-    "pages of 100 rows": {"data_page_size": 1, "write_batch_size": 100},
-    "pages of the second version": {
-        "data_page_version": "2.0",
-        "data_page_size": 1,
-        "write_batch_size": 70,
-        "compression": "zstd",
-    },
-    "no dictionary": {
-        "use_dictionary": False,
-        "data_page_size": 1,
-        "write_batch_size": 90,
-        "compression": "gzip",
-    },
-    "dictionaries that are given up": {
-        "dictionary_pagesize_limit": 2000,
-        "data_page_size": 500,
-        "write_batch_size": 64,
-    },
-    "delta encodings": {
-        "use_dictionary": False,
-        "data_page_size": 1,
-        "write_batch_size": 128,
-        "column_encoding": {
-            "long": "DELTA_BINARY_PACKED",
-            "many": "DELTA_BYTE_ARRAY",
-            "few": "DELTA_LENGTH_BYTE_ARRAY",
-            "double": "BYTE_STREAM_SPLIT",
-        },
-    },
-    "a codec of two names": {"compression": "lz4", "data_page_size": 1, "write_batch_size": 100},
-    "row groups of a page": {"row_group_size": 130},
-    "page checksums, a page index, no compression": {
-        "compression": "none",
-        "write_page_checksum": True,
-        "write_page_index": True,
-        "data_page_size": 1,
-        "write_batch_size": 100,
-    },
-}
 
 
 @pytest.fixture(params=LAYOUTS)
@@ -134,7 +34,7 @@ def _positions(chosen: str) -> np.ndarray[Any, np.dtype[np.uint64]]:
     some = {
         "one": [1234],
         "both ends": [0, ROWS - 1],
-        "a few": sorted(RNG.choice(ROWS, 9, replace=False).tolist()),
+        "a few": sorted(np.random.default_rng(7).choice(ROWS, 9, replace=False).tolist()),
         "a run": list(range(1040, 1180)),
         "every third": list(range(1, ROWS, 3)),
         "all": list(range(ROWS)),
@@ -142,10 +42,13 @@ def _positions(chosen: str) -> np.ndarray[Any, np.dtype[np.uint64]]:
     return np.array(some[chosen], dtype=np.uint64)
 
 
+@pytest.mark.parametrize("way", [None, *Way])
 @pytest.mark.parametrize("chosen", ["one", "both ends", "a few", "a run", "every third", "all"])
-def test_rows_of_any_layout_are_those_that_duckdb_reads(tmp_path: Path, file: FileSlice, chosen: str) -> None:
+def test_rows_of_any_layout_are_those_that_duckdb_reads(
+    tmp_path: Path, file: FileSlice, chosen: str, way: Way | None
+) -> None:
     at = _positions(chosen)
-    found = pa.concat_tables(fetch(LocalStorage(str(tmp_path)), file, COLUMNS, at))
+    found = pa.concat_tables(fetch(LocalStorage(str(tmp_path)), file, COLUMNS, at, way))
     wanted = pa.table({"p": at.astype(np.int64)})  # noqa: F841
     con = duckdb.connect()
     con.execute("SET TimeZone = 'UTC'")
@@ -155,7 +58,7 @@ def test_rows_of_any_layout_are_those_that_duckdb_reads(tmp_path: Path, file: Fi
         "WHERE file_row_number IN (SELECT p FROM wanted) ORDER BY file_row_number"
     )
     assert found.to_pylist() == judged.to_arrow_table().to_pylist()
-    assert found.select(TABLE.column_names[:-2]).schema.types == TABLE.schema.types[:-2]
+    assert found.schema.types[:-2] == [arrow_type(column.type, column.label) for column in COLUMNS[:-2]]
 
 
 def test_pages_without_a_wanted_row_are_not_decoded(tmp_path: Path) -> None:

@@ -25,29 +25,22 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.tables.parquet.layout import Ints, Layout, Pages
+from tailbit.tables.parquet.picked.footer import (
+    CODECS,
+    MAGIC,
+    ended,
+    written_chunk,
+    written_row_group,
+)
 from tailbit.tables.parquet.thrift import (
-    I32,
     I64,
     LIST,
-    STRUCT,
     TEXT,
     written_int,
-    written_ints,
     written_struct,
     written_structs,
     written_text,
 )
-
-_MAGIC = b"PAR1"
-_TYPES = {
-    name: number
-    for number, name in enumerate(
-        ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-    )
-}
-_CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6}
-"""LZ4 is two codecs of one name to pyarrow: such chunks are read whole."""
-_PLAIN, _RLE_DICTIONARY = 0, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +64,7 @@ class Picked:
 
 def can_be_cut(layout: Layout, leaf: int, group: int) -> bool:
     """Whether a chunk's codec is one that an excerpt can name."""
-    return str(layout.metadata.row_group(group).column(leaf).compression) in _CODECS
+    return str(layout.metadata.row_group(group).column(leaf).compression) in CODECS
 
 
 def pick(pages: Sequence[Pages], wanted: Sequence[Ints]) -> tuple[list[Ints], Ints]:
@@ -98,8 +91,8 @@ class Excerpt:
 
     layout: Layout
     source: pa.NativeFile
-    _bytes: list[bytes] = field(default_factory=lambda: [_MAGIC])
-    _size: int = len(_MAGIC)
+    _bytes: list[bytes] = field(default_factory=lambda: [MAGIC])
+    _size: int = len(MAGIC)
     _groups: list[bytes] = field(default_factory=list)
     _rows: int = 0
 
@@ -114,15 +107,7 @@ class Excerpt:
             chunks = list(absent)
             for its in picked:
                 chunks[its.leaf] = self._chunk(its.pages[order], its.numbers[order], group, its.leaf, rows)
-            self._groups.append(
-                written_struct(
-                    [
-                        (1, LIST, written_structs(chunks)),
-                        (2, I64, written_int(self._size)),
-                        (3, I64, written_int(rows)),
-                    ]
-                )
-            )
+            self._groups.append(written_row_group(chunks, self._size, rows))
             self._rows += rows
         return list(range(first, len(self._groups)))
 
@@ -141,7 +126,7 @@ class Excerpt:
             self._copy(int(pages.starts[numbers[first]]), int(pages.ends[numbers[last]]))
         chunk = self.layout.metadata.row_group(group).column(leaf)
         dictionary = at if pages.dictionary is not None else None
-        return _written_chunk(
+        return written_chunk(
             str(chunk.physical_type),
             str(chunk.compression),
             rows,
@@ -172,29 +157,9 @@ class Excerpt:
             (6, TEXT, written_text(metadata.created_by.encode())),
         ]
         footer = self.layout.head + written_struct(fields, before=2)
-        end = [footer, len(footer).to_bytes(4, "little"), _MAGIC]
-        return pa.py_buffer(b"".join([*self._bytes, *end]))
+        return pa.py_buffer(b"".join([*self._bytes, ended(footer)]))
 
 
 @lru_cache
 def _absent_chunk(type_: str) -> bytes:
-    return _written_chunk(type_, "UNCOMPRESSED", 0, 0, 0, len(_MAGIC), None)
-
-
-def _written_chunk(
-    type_: str, codec: str, values: int, unpacked: int, packed: int, data: int, dictionary: int | None
-) -> bytes:
-    """A column chunk as a footer holds it; its name is its place in the schema, so the path is left empty."""
-    meta = [
-        (1, I32, written_int(_TYPES[type_])),
-        (2, LIST, written_ints([_PLAIN, _RLE_DICTIONARY])),
-        (3, LIST, b"\x08"),
-        (4, I32, written_int(_CODECS[codec])),
-        (5, I64, written_int(values)),
-        (6, I64, written_int(unpacked)),
-        (7, I64, written_int(packed)),
-        (9, I64, written_int(data)),
-    ]
-    if dictionary is not None:
-        meta.append((11, I64, written_int(dictionary)))
-    return written_struct([(2, I64, written_int(0)), (3, STRUCT, written_struct(meta))])
+    return written_chunk(type_, "UNCOMPRESSED", 0, 0, 0, len(MAGIC), None)

@@ -1,8 +1,8 @@
-"""Columns of a data file at rows of its row groups: as few pages are decoded as hold them.
+"""Columns of a data file at rows of its row groups, read the way that was planned (see `ways`).
 
-Columns with one leaf and no repeated values are read as an excerpt (see `excerpt`). All others are read as
-whole row groups, and so is a file whose pages cannot be told or whose excerpt cannot be decoded: the reader
-of whole row groups then gives the values, or the error.
+By mask: columns that Polars decodes to the same values; by pages: columns with one leaf and no repeated
+values, as an excerpt. All others are read as whole row groups, and so is a file whose pages cannot be told or
+whose excerpt cannot be decoded: the reader of whole row groups then gives the values, or the error.
 """
 
 from __future__ import annotations
@@ -25,39 +25,53 @@ from tailbit.tables.parquet.data_file import (
     open_layout,
     read_columns,
 )
-from tailbit.tables.parquet.excerpt import Excerpt, Picked, can_be_cut, pick
 from tailbit.tables.parquet.layout import Ints, Layout, Pages
+from tailbit.tables.parquet.picked.excerpt import Excerpt, Picked, can_be_cut, pick
+from tailbit.tables.parquet.picked.mask import Groups, maskable, read_masked
+from tailbit.tables.parquet.picked.ways import Way, quicker_by_mask
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 
 _MANY = 8
 """From one row in so many on, a mask is quicker than the numbers of the rows."""
 
-Groups = Sequence[tuple[int, Ints]]
-"""Row groups, each with ascending rows of it."""
-
 
 def read_picked(
-    storage: Storage, slice_: FileSlice, columns: Sequence[Column], groups: Groups, threads: bool
+    storage: Storage, slice_: FileSlice, columns: Sequence[Column], groups: Groups, way: Way, threads: bool
 ) -> pa.Table:
     """Columns (no partition columns) named by column id, at those rows of those row groups.
 
+    `way`: as it was planned; pages that turn out to be large are read by mask all the same.
     `threads`: whether columns may be decoded on several cores.
 
     Raises:
         DataFileError, LegacyCalendarError, ColumnTypeError: as `read_columns`.
     """
-    layout = open_layout(storage, slice_.path, slice_.size)
-    with storage.open(storage.resolve(slice_.path)) as source:
-        cut = _cuttable(layout, source, slice_.path, columns, groups)
+    layout, path = open_layout(storage, slice_.path, slice_.size), slice_.path
+    found: dict[str, pa.ChunkedArray] = {}
+    with storage.open(storage.resolve(path)) as source:
+        if way is Way.MASK:
+            found = _masked(layout, source, path, columns, groups)
+        rest = [column for column in columns if column.id not in found]
+        cuts = _cuttable(layout, source, path, rest, groups)
+        if way is Way.PAGES and _are_large(layout, cuts, groups):
+            found = _masked(layout, source, path, columns, groups)
+            cuts = [cut for cut in cuts if cut.column.id not in found]
         try:
-            found = _excerpted(layout, source, slice_.path, cut, groups, threads)
+            found |= _excerpted(layout, source, path, cuts, groups, threads)
         except DataFileError:
-            found = {}
+            pass
     rest = [column for column in columns if column.id not in found]
     if rest:
         found |= _whole(storage, slice_, layout, rest, groups)
     return pa.table({column.id: found[column.id] for column in columns})
+
+
+def _masked(
+    layout: Layout, source: pa.NativeFile, path: str, columns: Sequence[Column], groups: Groups
+) -> dict[str, pa.ChunkedArray]:
+    at = [group for group, _ in groups]
+    return read_masked(layout, source, path, maskable(layout, path, columns, at), groups)
 
 
 def _whole(
@@ -96,6 +110,18 @@ def _cuttable(
     return out
 
 
+def _are_large(layout: Layout, cuts: Sequence[_Cut], groups: Groups) -> bool:
+    """Whether the pages to be read, now that they are known, are slower read than whole row groups."""
+    cut = unpacked = 0
+    for its in cuts:
+        for pages, (group, rows) in zip(its.pages, groups, strict=True):
+            of = np.searchsorted(pages.firsts, rows, side="right") - 1
+            cut += int(pages.unpacked[np.flatnonzero(np.bincount(of))].sum())
+            cut += 0 if pages.dictionary is None else pages.dictionary[2]
+            unpacked += layout.metadata.row_group(group).column(its.leaf).total_uncompressed_size
+    return quicker_by_mask(cut, groups, len(cuts), unpacked)
+
+
 def _excerpted(
     layout: Layout, source: pa.NativeFile, path: str, cuts: Sequence[_Cut], groups: Groups, threads: bool
 ) -> dict[str, pa.ChunkedArray]:
@@ -107,6 +133,8 @@ def _excerpted(
     alike: dict[tuple[bytes, ...], list[_Cut]] = {}
     for cut in cuts:
         alike.setdefault(tuple(pages.same_rows for pages in cut.pages), []).append(cut)
+    if not cuts:
+        return {}
     excerpt = Excerpt(layout, source)
     parts: list[tuple[list[Column], list[int], Ints]] = []
     coded: dict[str, str] = {}

@@ -1,0 +1,63 @@
+"""Many positions become one bitmap: packed bits are a bitset's bytes already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK
+from tailbit.index.roaring.serialize import COOKIE
+from tailbit.tables.positions import bitmap_of
+
+_FEW = 16
+"""Where at most one row in so many is set, listing the positions is quicker than packing all rows."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+def union_of(parts: Sequence[npt.NDArray[np.uint32]], rows: int) -> BitMap:
+    """The bitmap of positions below `rows`, in any order. Cost: a sort, then a pass over them or the rows."""
+    found = np.concatenate(parts) if len(parts) > 1 else parts[0].copy()
+    # Sorted, the positions are written side by side: at random, each would miss the cache.
+    found.sort()
+    if len(found) * _FEW <= rows:
+        return bitmap_of(found)
+    there = np.zeros(rows, dtype=np.bool_)
+    there[found] = True
+    return bitmap_where(there)
+
+
+def bitmap_where(there: Mask) -> BitMap:
+    """The positions of what is true. Cost: a pass over all, whatever is true.
+
+    >>> bitmap_where(np.array([False, True, True]))
+    BitMap([1, 2])
+    """
+    if np.count_nonzero(there) * _FEW <= len(there):
+        return bitmap_of(np.flatnonzero(there))
+    blocks = -(-len(there) // BLOCK)
+    bits = np.zeros((blocks, BLOCK // 8), dtype=np.uint8)
+    packed = np.packbits(there, bitorder="little")
+    bits.reshape(-1)[: len(packed)] = packed
+    counts = np.bitwise_count(bits.view("<u8")).sum(axis=1, dtype=np.int64)
+    bodies = []
+    for block in (some := np.flatnonzero(counts)).tolist():
+        if counts[block] > ARRAY_LIMIT:
+            bodies.append(bits[block].tobytes())
+        else:
+            bodies.append(np.flatnonzero(there[block * BLOCK : (block + 1) * BLOCK]).astype("<u2").tobytes())
+    return _from_containers(some, counts[some], bodies)
+
+
+def _from_containers(
+    blocks: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], bodies: Sequence[bytes]
+) -> BitMap:
+    """The bitmap of arrays and bitsets, by rising block; see the format's specification."""
+    heads = np.column_stack([blocks, counts - 1]).astype("<u2").tobytes()
+    sizes = np.array([len(body) for body in bodies], dtype=np.int64)
+    offsets = (8 + 8 * len(blocks) + np.cumsum(sizes) - sizes).astype("<u4").tobytes()
+    start = np.array([COOKIE, len(blocks)], dtype="<u4").tobytes()
+    return BitMap.deserialize(b"".join([start, heads, offsets, *bodies]))

@@ -1,0 +1,105 @@
+"""Sparse keys: their positions as they are, where Roaring containers would be mostly headers.
+
+A container costs eight bytes of header and offset, whatever it holds. A key with few positions in each is
+smaller as its sorted positions: the first one, and how far each lies from the one before.
+
+Input: the containers of each block, and which codes are sparse. Output: their positions by rising code,
+without a step per row or code.
+
+Two blocks of the codes 0 and 1 by hand, both sparse (positions of the second block begin at 65,536):
+
+    block 0       code 0: 3 9       code 1: 4
+    block 1       code 0: 0         code 1: 7 8
+    counts        3, 3
+    positions     3 9 65536 | 4 65543 65544
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK, Block, ranges
+
+Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.uint32]
+
+LIMIT = 1 << 31
+"""Positions of sparse keys are below this: they are stored in 32 bits with a sign."""
+
+_SHARE = 0.75
+"""Positions must take this share of the bytes of a bitmap or less: a bitmap is read and united faster."""
+
+_HEADER, _CONTAINER, _BITSET = 8, 8, BLOCK // 8
+
+
+def pays(counts: Longs, firsts: Longs, lasts: Longs, roaring: Longs) -> Mask:
+    """Which keys are sparse, by their positions' number, first and last, and the bytes of their bitmaps."""
+    gaps = np.maximum(counts - 1, 1)
+    # Delta-packing takes as many bits a gap as the widest of 32 needs, some four times the mean, and a sign.
+    bits = np.log2(1 + 4 * (lasts - firsts) / gaps) + 1
+    size = 4 + (counts - 1) * bits / 8
+    found: Mask = (counts > 0) & (lasts < LIMIT) & (size <= _SHARE * roaring)
+    return found
+
+
+def roaring_bytes(positions: Positions, counts: Longs) -> Longs:
+    """Bytes of the run-optimised bitmap of each key. Cost: some vector operations a position.
+
+    `positions`: of all keys, ascending in each. `counts`: int64, one or more for each key.
+    """
+    starts = np.cumsum(counts) - counts
+    block = positions >> np.uint32(16)
+    opens = np.empty(len(positions), dtype=np.bool_)
+    np.not_equal(block[1:], block[:-1], out=opens[1:])
+    opens[starts] = True
+    jumps = np.empty(len(positions), dtype=np.bool_)
+    np.not_equal(positions[1:], positions[:-1] + np.uint32(1), out=jumps[1:])
+    jumps |= opens
+    at = np.flatnonzero(opens)
+    sizes = np.minimum(2 * np.diff(at, append=len(positions)), _BITSET)
+    sizes = np.minimum(sizes, 2 + 4 * np.add.reduceat(jumps, at, dtype=np.int64))
+    owner = np.searchsorted(at, starts)
+    found: Longs = _HEADER + np.add.reduceat(sizes + _CONTAINER, owner)
+    return found
+
+
+def placed(parts: Iterable[Block], low: int, counts: Longs) -> Positions:
+    """The positions of sparse codes, from the parts of each block that hold just them.
+
+    `parts`: by rising number. `counts`: int64, positions of the codes `low`, `low + 1` and so on; 0 for one
+    that is not sparse.
+    """
+    out = np.empty(int(counts.sum()), dtype=np.uint32)
+    place = np.cumsum(counts) - counts
+    for part in parts:
+        if not len(part.codes):
+            continue
+        codes, many = part.codes.astype(np.int64) - low, part.counts.astype(np.int64)
+        found = _lows(part).astype(np.uint32) + np.uint32(part.number * BLOCK)
+        out[place[codes] if len(found) == len(codes) else ranges(place[codes], many)] = found
+        place[codes] += many
+    return out
+
+
+def _lows(part: Block) -> npt.NDArray[Any]:
+    """The positions of all containers within their block, whatever their forms."""
+    bitsets = ~part.runs & (part.counts > ARRAY_LIMIT)
+    if not (part.runs.any() or bitsets.any()):
+        return part.words
+    counts, sizes = part.counts.astype(np.int64), part.sizes.astype(np.int64)
+    at, to = np.cumsum(sizes) - sizes, np.cumsum(counts) - counts
+    out = np.empty(int(counts.sum()), dtype=np.uint16)
+    plain = ~part.runs & ~bitsets
+    out[ranges(to[plain], counts[plain])] = part.words[ranges(at[plain], counts[plain])]
+    for i in np.flatnonzero(bitsets).tolist():
+        bits = np.unpackbits(part.words[at[i] : at[i] + sizes[i]].view(np.uint8), bitorder="little")
+        out[to[i] : to[i] + counts[i]] = np.flatnonzero(bits)
+    runs = part.runs
+    pairs = part.words[ranges(at[runs] + 1, sizes[runs] - 1)].astype(np.int64).reshape(-1, 2)
+    out[ranges(to[runs], counts[runs])] = ranges(pairs[:, 0], pairs[:, 1] + 1)
+    return out

@@ -1,0 +1,174 @@
+"""Where in which object store a URL points, and how the library that reaches the store is set up."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from tailbit.errors import EnvironmentError_, StorageError, UnsafePathError, UsageError
+from tailbit.tables.storage.options import StorageOptions
+from tailbit.tables.storage.refusals import refusal
+
+CLOUDS: Mapping[str, tuple[str, ...]] = {
+    "s3": ("AWS_",),
+    "gs": ("GOOGLE_", "GCP_", "GCS_"),
+    "az": ("AZURE_",),
+}
+"""The kinds of object stores, and how the names of options and variables begin that are theirs alone."""
+
+SCHEMES: Mapping[str, str] = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gs",
+    **dict.fromkeys(("az", "azure", "abfs", "abfss"), "az"),
+}
+"""The schemes of URLs, and the kind of store that each means."""
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/]*)(?:/(.*))?", re.DOTALL)
+
+RETRIES, RETRY_S = 8, 30
+"""A request is repeated so often, for at most so long; between the attempts are 0.1 s to 5 s, at random."""
+
+CLIENT = {"connect_timeout": "5s", "timeout": "30s"}
+"""How long a connection may take, and a request with its answer."""
+
+_CLIENT_NAMES = {*CLIENT, "allow_http", "allow_invalid_certificates", "proxy_url", "root_certificate"}
+_SPANS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+
+
+class Location(NamedTuple):
+    """A place in an object store: its kind, how a URL names bucket (or container), and the key below it."""
+
+    kind: str
+    scheme: str
+    bucket: str
+    key: str
+
+
+def location_of(url: str) -> Location | None:
+    """The place that a URL names; None where it is no URL of an object store."""
+    found = _URL.fullmatch(url)
+    kind = SCHEMES.get(found[1].lower()) if found else None
+    if found is None or kind is None:
+        return None
+    return Location(kind, found[1].lower(), found[2], (found[3] or "").strip("/"))
+
+
+def name_of(path: str, mine: Location, root: str) -> str:
+    """The name of a data file in the store of a root: below it, or with `/` before its key in the bucket.
+
+    Raises:
+        UnsafePathError: a path that leaves the root, or has a part that is empty or a NUL.
+        StorageError: an absolute path in another store.
+    """
+    there = location_of(path)
+    if there is None and ("://" in path or path.startswith("/")):
+        hint = "Open a table whose files are in one store."
+        raise StorageError(path=path, reason=f"it is in another store than {root}", hint=hint)
+    if there is None:
+        return one_key(path, path, root)
+    if (there.kind, there.bucket) != (mine.kind, mine.bucket):
+        hint = "Open a table whose files are in one bucket."
+        raise StorageError(path=path, reason=f"it is in another bucket than {root}", hint=hint)
+    key, below = one_key(there.key, path, root), f"{mine.key}/" if mine.key else ""
+    return key[len(below) :] if key.startswith(below) else f"/{key}"
+
+
+def one_key(key: str, path: str, root: str) -> str:
+    """A key that names one object and no other.
+
+    Raises:
+        UnsafePathError: it does not.
+    """
+    if "\0" in key or any(part in ("", ".", "..") for part in key.split("/")):
+        raise UnsafePathError(file=path, path=root, reason="it leaves the table's folder")
+    return key
+
+
+def connect(location: Location, options: StorageOptions) -> Any:
+    """The store of obstore for a place; one for all that ask for the same with the same credentials.
+
+    Raises:
+        EnvironmentError_: obstore is not there.
+        UsageError: an option is not known.
+        StorageError: an option is missing, or has no such value.
+    """
+    prefixes = CLOUDS[location.kind]
+    environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(prefixes)))
+    return _connected(f"{location.scheme}://{location.bucket}", options, environment, os.getpid())
+
+
+@lru_cache(maxsize=32)
+def _connected(url: str, options: StorageOptions, environment: object, process: int) -> Any:
+    """A store with its connections; they are shared, and a process that was forked has its own."""
+    try:
+        from obstore.exceptions import BaseError, UnknownConfigurationKeyError
+        from obstore.store import from_url
+    except ImportError:
+        raise EnvironmentError_(
+            reason=f"obstore is not installed, which reaches {url}",
+            remedy="Install it: pip install obstore (it has wheels for Python 3.11 and newer).",
+        ) from None
+    config, client, retry = _split(options, url)
+    try:
+        return from_url(url, config=config, client_options=client, retry_config=retry)
+    except UnknownConfigurationKeyError as wrong:
+        named = re.search(r"key: '([^']*)'", str(wrong))
+        reason = f"{named[1] if named else 'an option'} is no option of stores like {url}"
+        raise UsageError(reason=reason, hint="See README, Tables in an object store.") from None
+    except (BaseError, ValueError) as wrong:
+        raise refusal(url, wrong) from None
+
+
+def _split(options: StorageOptions, url: str) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
+    """Options of the store, of its connections and of repetition; those of other clouds are left out."""
+    kind = SCHEMES[url.partition(":")[0]]
+    foreign = tuple(p for other, prefixes in CLOUDS.items() if other != kind for p in prefixes)
+    config: dict[str, str] = {}
+    client: dict[str, Any] = dict(CLIENT) | {"allow_http": _plain_http(kind)}
+    retries, limit = RETRIES, timedelta(seconds=RETRY_S)
+    for name, value in options:
+        bare = re.sub(f"^({'|'.join(CLOUDS[kind])})", "", name.upper()).lower()
+        if name.upper().startswith(foreign):
+            continue
+        if bare == "max_retries":
+            retries = _count(name, value)
+        elif bare == "retry_timeout":
+            limit = _span(name, value)
+        elif bare in _CLIENT_NAMES:
+            client[bare] = _is_true(value) if bare.startswith("allow_") else value
+        else:
+            config[name] = value
+    backoff = {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=5), "base": 2}
+    return config, client, {"max_retries": retries, "retry_timeout": limit, "backoff": backoff}
+
+
+def _plain_http(kind: str) -> bool:
+    """Whether the environment allows endpoints without TLS, which obstore does not look for by itself."""
+    return any(_is_true(os.environ.get(f"{prefix}ALLOW_HTTP", "")) for prefix in CLOUDS[kind])
+
+
+def _is_true(value: str) -> bool:
+    return value.lower() in ("true", "1", "yes")
+
+
+def _count(name: str, value: str) -> int:
+    if not value.isdigit():
+        raise UsageError(reason=f"storage option {name} is no whole number", hint="Give it as 8.")
+    return int(value)
+
+
+def _span(name: str, value: str) -> timedelta:
+    found = re.fullmatch(r"(\d+)\s*(ms|s|m)", value)
+    if found is None:
+        raise UsageError(reason=f"storage option {name} is no length of time", hint="Give it as 30s.")
+    return timedelta(seconds=int(found[1]) * _SPANS[found[2]])
+
+
+def no_store(url: str) -> StorageError:
+    """The refusal of a URL without a bucket or container."""
+    return StorageError(path=url, reason="it names no bucket", hint="Write it as s3://bucket/folder.")

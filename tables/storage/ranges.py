@@ -1,0 +1,65 @@
+"""An object read at any place: what is read together is fetched together.
+
+The end of a Parquet file holds its footer and page indexes, so the first request brings the end; a read
+brings what lies behind it too, since the pages of a lookup lie side by side.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+TAIL = 64 << 10
+"""Bytes of the end that come with the size. A smaller object is had in one request."""
+
+AHEAD = 256 << 10
+"""A read brings at least this many bytes: on a network they cost less than a second request."""
+
+_KEPT = 4
+
+Fetch = Callable[[int, int], bytes]
+
+
+class Ranges(io.RawIOBase):
+    """A file over ranges of an object; keeps the few that were fetched last. One thread reads at a time."""
+
+    def __init__(self, size: int, tail: bytes, fetch: Fetch) -> None:
+        self._size, self._fetch, self._at = size, fetch, 0
+        self._parts = [(size - len(tail), tail)]
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next read begins."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place."""
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        """At most so many bytes from here; fewer at the end."""
+        end = self._size if size is None or size < 0 else min(self._size, self._at + size)
+        if end <= self._at:
+            return b""
+        start, part = self._part(self._at, end)
+        found = part[self._at - start : end - start]
+        self._at += len(found)
+        return found
+
+    def _part(self, start: int, end: int) -> tuple[int, bytes]:
+        """A kept range that holds these bytes, else one that is fetched now."""
+        for at, kept in self._parts:
+            if at <= start and end <= at + len(kept):
+                return at, kept
+        last = min(self._size, max(end, start + AHEAD))
+        fetched = start, self._fetch(start, last)
+        self._parts = [fetched, *self._parts[: _KEPT - 1]]
+        return fetched

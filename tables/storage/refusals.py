@@ -1,0 +1,77 @@
+"""What an object store refuses, by name: the errors of obstore as ours, without secrets.
+
+obstore puts requests and answers of the store into its messages. Of these only status, code and method are
+shown: a URL can carry a signature, an answer what was signed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tailbit.errors import StorageError
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>([A-Za-z]+)</Code>|\"code\":\s*\"([A-Za-z]+)\"")
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+_MACHINE = ("169.254.169.254", "metadata.google.internal", "169.254.170.2")
+"""Where a machine of a cloud asks for its credentials."""
+_INCOMPLETE = ("Missing", "credential", "Account must be")
+
+
+class _Case(NamedTuple):
+    """A refusal that is known: what to say and what to do."""
+
+    reason: str
+    hint: str
+
+
+_CREDENTIALS = (
+    "Give credentials that may read and write there, in the environment (AWS_ACCESS_KEY_ID, ...) or by"
+    " --storage-option KEY=VALUE."
+)
+_AGAIN = "Try again, or see whether the endpoint is right and can be reached from here."
+
+
+def status_of(wrong: BaseException) -> int | None:
+    """The status with which the store answered; None where it did not."""
+    found = _STATUS.search(str(wrong))
+    return int(found[1]) if found else None
+
+
+def is_uncertain(wrong: BaseException) -> bool:
+    """Whether the store may have done what was asked: it failed on the way, or its reply was lost."""
+    status = status_of(wrong)
+    return status is None or status >= 500 or status in (408, 409, 429)
+
+
+def refusal(place: str, wrong: BaseException) -> StorageError:
+    """The named error of a refusal; `place` is what people call the object or the table."""
+    text, status = str(wrong), status_of(wrong)
+    code = _CODE.search(text)
+    case = _case(text, status, next(filter(None, code.groups())) if code else "")
+    return StorageError(path=place, reason=case.reason, hint=case.hint)
+
+
+def _case(text: str, status: int | None, code: str) -> _Case:
+    told = " ".join(str(part) for part in (status, code) if part)
+    if any(sign in text for sign in _NO_BUCKET):
+        return _Case("there is no such bucket", "Create the bucket, or correct its name.")
+    if status in (301, 307, 400) and (status != 400 or "region" in text.lower()):
+        return _Case(f"the bucket is in another region ({told})", "Give its region as AWS_REGION.")
+    if any(sign in text for sign in _MACHINE):
+        return _Case("no credentials are given, and this machine has none of its own", _CREDENTIALS)
+    if status in (401, 403):
+        return _Case(f"the store denies access with these credentials ({told})", _CREDENTIALS)
+    if status is None and any(sign in text for sign in _INCOMPLETE):
+        return _Case(_first_line(text), _CREDENTIALS)
+    if status in (429, 503):
+        return _Case(f"the store is busy and asks for fewer requests ({told}), also when asked again", _AGAIN)
+    if status is None:
+        return _Case("the store does not answer, also when asked again", _AGAIN)
+    return _Case(f"the store refuses ({told})", _AGAIN)
+
+
+def _first_line(text: str) -> str:
+    """The first line of a message, without what follows the path of a URL."""
+    return re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", text.partition("\n")[0])

@@ -1,0 +1,46 @@
+"""A file that is put into an object store as a whole: until then it is in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import IO
+
+import pyarrow as pa
+
+from tailbit.tables.storage.door import Unfinished
+
+Publish = Callable[[str, IO[bytes], int], None]
+"""Puts a file of so many bytes, from its first, under a name."""
+
+
+class Spooled(Unfinished):
+    """An object that is written into a file of this process, private to it, until it is put."""
+
+    def __init__(self, spool: IO[bytes], publish: Publish) -> None:
+        self._spool, self._publish = spool, publish
+        self.sink = pa.PythonFile(_Open(spool), mode="w")
+
+    def written(self) -> pa.NativeFile:
+        """All that was written, to be read back."""
+        self.sink.close()
+        self._spool.seek(0)
+        return pa.PythonFile(_Open(self._spool), mode="r")
+
+    def publish(self, name: str) -> None:
+        """Put it under its name."""
+        size = self._spool.seek(0, 2)
+        self._spool.seek(0)
+        self._publish(name, self._spool, size)
+
+
+class _Open:
+    """A file that stays open when whoever has it is done."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.read, self.write, self.flush = file.read, file.write, file.flush
+        self.seek, self.tell = file.seek, file.tell
+
+    def close(self) -> None:
+        """Leave it open."""
