@@ -180,12 +180,15 @@ def _launched(
     """A query that was started.
 
     Raises:
-        StreamError: the Java process is gone.
+        StreamError: the Java process is gone, or lost the Python process that it asked.
     """
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JJavaError
 
     try:
         return launch(spark, prepared, heartbeat, once, on_progress, tell)
+    except Py4JJavaError as failed:
+        reason = str(failed.java_exception).partition("\n")[0]
+        raise StreamError(reason=reason, checkpoint=prepared.checkpoint) from failed
     except (ConnectionError, Py4JError) as gone:
         raise _java_is_gone(prepared, gone) from gone
 
