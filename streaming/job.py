@@ -153,11 +153,12 @@ def _ended_well(
 
     It met a trouble that passes, or the last thing that was seen of the index was damage, now mended.
     """
-    job = _launched(spark, prepared, heartbeat, once, on_progress, tell)
+    job: Job | None = None
     try:
+        job = _launched(spark, prepared, heartbeat, once, on_progress, tell)
         return not _attend(job, prepared, stop, on_progress)
     except TailbitError as failed:
-        if job.batch.latest() is not None:
+        if job is not None and job.batch.latest() is not None:
             patience.worked()
         cached = isinstance(failed, StreamError) and _reset_checkpoint(prepared.checkpoint, failed, tell)
         pause = patience.pause(failed, cached)

@@ -28,7 +28,8 @@ FIRST_S, LONGEST_S = 0.5, 30.0
 
 _LOST_WORKER = re.compile(
     r"Broken pipe|Python worker (?:exited|failed)|Connection reset|EOFException|crashed|Socket closed"
-    r"|ClosedChannelException|Could not read output|failed to connect back|worker.*died|no cause message|Stream closed",
+    r"|ClosedChannelException|Could not read output|failed to connect back|worker.*died|no cause message"
+    r"|Stream closed|Pipe closed",
     re.IGNORECASE,
 )
 """What Spark says of a Python process that died; where the planner did, it has no words for the cause."""
