@@ -18,6 +18,7 @@ from tailbit.streaming.control import Control
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+from tailbit.streaming.upkeep.patience import lost_worker
 from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
@@ -85,7 +86,8 @@ class Job:
             return named
         if _FULL.search(str(ended)):
             return StorageError(path=self.checkpoint, reason="the disk is full")
-        return StreamError(reason=_in_short(str(ended)), checkpoint=self.checkpoint)
+        lost = " (a Python process was lost)" if lost_worker(str(ended)) else ""
+        return StreamError(reason=_in_short(str(ended)) + lost, checkpoint=self.checkpoint)
 
 
 def prepare(

@@ -29,16 +29,21 @@ FIRST_S, LONGEST_S = 0.5, 30.0
 _LOST_WORKER = re.compile(
     r"Broken pipe|Python worker (?:exited|failed)|Connection reset|EOFException|crashed|Socket closed"
     r"|ClosedChannelException|Could not read output|failed to connect back|worker.*died|no cause message"
-    r"|Stream closed|Pipe closed",
+    r"|Stream closed|Pipe closed|Python process was lost",
     re.IGNORECASE,
 )
 """What Spark says of a Python process that died; where the planner did, it has no words for the cause."""
 
 
+def lost_worker(text: str) -> bool:
+    """Whether what Spark says, with all its causes, is that a Python process of its own died."""
+    return _LOST_WORKER.search(text) is not None
+
+
 def passes(error: TailbitError) -> bool:
     """Whether what an error says may be gone in a moment, with nobody's help."""
     if isinstance(error, StreamError):
-        return _LOST_WORKER.search(str(error)) is not None
+        return lost_worker(str(error))
     return isinstance(error, (StorageError, NoIndexError, NotATableError, MalformedLogError))
 
 
