@@ -99,7 +99,9 @@ class Heartbeat:
         """Beat until released; a beat that cannot be written is tried again, for it is advice only."""
         while not self._stop.wait(INTERVAL_S):
             try:
-                self._storage.put(NAME, self._encoded())
+                # A folder that has vanished may come back: none is made in its place.
+                if self._storage.contents():
+                    self._storage.put(NAME, self._encoded())
             except StorageError:
                 continue
 

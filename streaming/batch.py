@@ -65,6 +65,7 @@ class Batch:
         self._indexer = Indexer(table, index, limits, self._run, self.mender)
         self.merger = Merger(table, index, spark, mender=self.mender)
         self.error: TailbitError | None = None
+        self.busy = False
         self._last: Progress | None = None
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -72,11 +73,14 @@ class Batch:
 
         An error is kept by name before Spark turns it into text.
         """
+        self.busy = True
         try:
             self._record(rows, batch_id)
         except TailbitError as error:
             self.error = error
             raise
+        finally:
+            self.busy = False
 
     def latest(self) -> Progress | None:
         """The progress of the last batch."""

@@ -24,6 +24,7 @@ from tailbit.streaming.running import Running
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+from tailbit.streaming.upkeep.patience import WAIT_S, Patience
 from tailbit.streaming.warming import warm_up
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
 
     from tailbit.streaming.batch import OnProgress
 
-STARTS = 3
-"""Starts of a query where Spark's planner process does not answer within Spark's own 10 s."""
+ONCE_WAIT_S = 60.0
+"""With `once` a trouble that lasts longer than this many seconds ends the run."""
 
-_SLOW_START = "failed to connect back"
+_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _RUNNING: Running[Job] = Running()
 """Queries started by this process by `start`."""
@@ -110,7 +111,10 @@ def run(
 ) -> int:
     """Keep the index of the table at `path` until a signal, or until all is indexed with `once`.
 
-    SIGTERM and SIGINT let the batch in flight finish; then, as after `once`, the exit status is 0.
+    SIGTERM, SIGINT and SIGHUP, also to the whole process group, let the batch in flight finish; then, as
+    after `once`, the exit status is 0.
+
+    A trouble that passes is told and waited for, `patience.WAIT_S` at most.
 
     Raises:
         TailbitError: by name, whatever ended the query.
@@ -125,11 +129,11 @@ def run(
             with build_session(f"tailbit {prepared.name}", master, ui) as spark, _signals(stop):
                 if not once:
                     warm_up(spark)
-                for left in reversed(range(STARTS)):
-                    if stop.is_set() or _ended_well(
-                        spark, prepared, heartbeat, once, stop, on_progress, tell, left
-                    ):
-                        break
+                patience = Patience(ONCE_WAIT_S if once else WAIT_S)
+                while not stop.is_set() and not _ended_well(
+                    spark, prepared, heartbeat, once, stop, on_progress, tell, patience
+                ):
+                    pass
         finally:
             heartbeat.release()
     return 0
@@ -143,23 +147,56 @@ def _ended_well(
     stop: threading.Event,
     on_progress: OnProgress | None,
     tell: Tell,
-    starts_left: int,
+    patience: Patience,
 ) -> bool:
     """Run the query to its end; False where it is to be started again.
 
-    It never came to plan, or the last thing that was seen of the index was damage, now to be posted again.
+    It met a trouble that passes, or the last thing that was seen of the index was damage, now mended.
     """
-    job = launch(spark, prepared, heartbeat, once, on_progress, tell)
+    job: Job | None = None
     try:
+        job = _launched(spark, prepared, heartbeat, once, on_progress, tell)
         return not _attend(job, prepared, stop, on_progress)
-    except StreamError as failed:
-        if not starts_left:
+    except TailbitError as failed:
+        if job is not None and job.batch.latest() is not None:
+            patience.worked()
+        cached = isinstance(failed, StreamError) and _reset_checkpoint(prepared.checkpoint, failed, tell)
+        pause = patience.pause(failed, cached)
+        if pause is None:
             raise
-        if job.batch.latest() is None and _SLOW_START in str(failed):
-            return False
-        if _reset_checkpoint(prepared.checkpoint, failed, tell):
-            return False
-        raise
+        if not cached:
+            tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
+        stop.wait(pause)
+        return False
+
+
+def _launched(
+    spark: SparkSession,
+    prepared: Prepared,
+    heartbeat: Heartbeat,
+    once: bool,
+    on_progress: OnProgress | None,
+    tell: Tell,
+) -> Job:
+    """A query that was started.
+
+    Raises:
+        StreamError: the Java process is gone, or lost the Python process that it asked.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    try:
+        return launch(spark, prepared, heartbeat, once, on_progress, tell)
+    except Py4JJavaError as failed:
+        reason = str(failed.java_exception).partition("\n")[0]
+        raise StreamError(reason=reason, checkpoint=prepared.checkpoint) from failed
+    except (ConnectionError, Py4JError) as gone:
+        raise _java_is_gone(prepared, gone) from gone
+
+
+def _java_is_gone(prepared: Prepared, gone: Exception) -> StreamError:
+    reason = f"Spark's Java process is gone ({type(gone).__name__})"
+    return StreamError(reason=reason, checkpoint=prepared.checkpoint)
 
 
 def _reset_checkpoint(checkpoint: str, failed: StreamError, tell: Tell) -> bool:
@@ -178,7 +215,7 @@ def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: On
     from py4j.protocol import Py4JError
 
     source = prepared.table.storage
-    watch = IdleWatch(source.root, job.batch.latest, on_progress, source.options)
+    watch = IdleWatch(source.root, job.batch, on_progress, source.options)
     try:
         while job.query.isActive:
             if stop.is_set():
@@ -191,8 +228,7 @@ def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: On
         mended = job.batch.merger.finish(2.0 if stop.is_set() else 60.0)
         failure = job.failure()
     except (OSError, Py4JError) as gone:
-        reason = f"Spark's Java process is gone ({type(gone).__name__})"
-        raise StreamError(reason=reason, checkpoint=prepared.checkpoint) from gone
+        raise _java_is_gone(prepared, gone) from gone
     finally:
         job.end()
     if failure is not None:
@@ -202,7 +238,10 @@ def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: On
 
 @contextmanager
 def _signals(stop: threading.Event | None = None) -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT set while the block lasts; only the main thread can catch them."""
+    """An event that SIGTERM, SIGINT and SIGHUP set while the block lasts; the main thread alone catches them.
+
+    A SIGHUP that is ignored, as under nohup, stays so.
+    """
     asked = stop or threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked
@@ -211,7 +250,8 @@ def _signals(stop: threading.Event | None = None) -> Iterator[threading.Event]:
     def ask(number: int, frame: FrameType | None) -> None:
         asked.set()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    ignored = [number for number in _STOPPING if signal.getsignal(number) is signal.SIG_IGN]
+    before = {number: signal.signal(number, ask) for number in _STOPPING if number not in ignored}
     try:
         yield asked
     finally:

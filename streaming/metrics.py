@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from tailbit.checkpoints.lag import Backlog, Lag
+from tailbit.errors import TailbitError
 from tailbit.tables import open_table
 from tailbit.tables.model import Version
 from tailbit.tables.storage import NO_OPTIONS, StorageOptions
@@ -19,7 +22,8 @@ class Progress:
 
     `covered`: the version the index covers, None until its first build is complete. `first` and `target`: the
     versions the batch went through, `first` covered before. `files`, `rows`: indexed or counted anew. `lag`:
-    what is left; `building`: a round's snapshot is not complete yet.
+    what is left; `building`: a round's snapshot is not complete yet. `idle`: no batch runs, and all is
+    covered; `look`: nothing was done, it was only looked.
     """
 
     covered: Version | None
@@ -33,6 +37,7 @@ class Progress:
     building: bool = False
     batch_id: int = -1
     idle: bool = False
+    look: bool = False
 
     @property
     def lag_versions(self) -> int:
@@ -57,6 +62,16 @@ def describe(table: str, first: Version | None, target: Version, lag: Lag) -> st
     return f"{table} · {span} of v{lag.head} · {lag.text}"
 
 
+class Worker(Protocol):
+    """Whoever records batches."""
+
+    busy: bool
+    """Whether a batch is being recorded."""
+
+    def latest(self) -> Progress | None:
+        """The progress of the last batch."""
+
+
 class IdleWatch:
     """Progress of a query that has nothing to do, or is in a long batch, once a second.
 
@@ -68,23 +83,30 @@ class IdleWatch:
     def __init__(
         self,
         path: str,
-        latest: Callable[[], Progress | None],
+        worker: Worker,
         on_progress: Callable[[Progress], None] | None,
         options: StorageOptions = NO_OPTIONS,
     ) -> None:
         self._table = open_table(path, options)
         self._every = _REMOTE_S if self._table.storage.remote else 1.0
         self._backlog = Backlog(self._table)
-        self._latest, self._on_progress = latest, on_progress
+        self._worker, self._on_progress = worker, on_progress
         self._next = 0.0
 
     def look(self, now: float) -> None:
-        """Tell how far the index is behind the head now, if a second has passed."""
+        """Tell how far the index is behind the head now, if a second has passed.
+
+        Nothing is told while the table cannot be read: whoever reads it for a batch says why.
+        """
         if self._on_progress is None or now < self._next:
             return
         self._next = now + self._every
-        latest = self._latest()
-        if latest is not None:
+        busy, latest = self._worker.busy, self._worker.latest()
+        if latest is None:
+            return
+        with suppress(TailbitError, OSError):
             head = self._table.head()
             lag = self._backlog.lag(latest.target - latest.building, head)
-            self._on_progress(replace(latest, head=head, lag=lag, files=0, rows=0, batch_ms=0.0, idle=True))
+            idle = not busy and not latest.building and not lag.versions
+            done = replace(latest, head=head, lag=lag, files=0, rows=0, batch_ms=0.0, idle=idle, look=True)
+            self._on_progress(done)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Union
 
 from tailbit.arguments import names, path_text, text, texts_by_name
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import StreamError, TailbitError
+from tailbit.errors import StorageError, StreamError, TailbitError
 from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.table import MetadataTable, index_path
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+from tailbit.streaming.upkeep.patience import lost_worker
 from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from tailbit.streaming.batch import Batch, OnProgress
 
 Path = Union[str, "os.PathLike[str]"]
+
+_FULL = re.compile("No space left on device|Disk quota exceeded")
+"""How Spark's Java says that a disk is full."""
 
 CHECKPOINT_FOLDER = "_checkpoint"
 CONTINUOUS_MS = 1000
@@ -80,7 +84,10 @@ class Job:
         ended = self.query.exception()
         if named is not None or ended is None:
             return named
-        return StreamError(reason=_in_short(str(ended)), checkpoint=self.checkpoint)
+        if _FULL.search(str(ended)):
+            return StorageError(path=self.checkpoint, reason="the disk is full")
+        lost = " (a Python process was lost)" if lost_worker(str(ended)) else ""
+        return StreamError(reason=_in_short(str(ended)) + lost, checkpoint=self.checkpoint)
 
 
 def prepare(

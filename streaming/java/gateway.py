@@ -103,7 +103,10 @@ def launch_java(settings: Mapping[str, str]) -> tuple[Any, JavaErrors]:
 
     errors = JavaErrors()
     try:
-        gateway = launch_gateway(SparkConf().setAll(list(settings.items())), {"stderr": errors.write_end})
+        # In a session of its own a signal to our process group leaves it alone: it ends when we do, since
+        # then its stdin ends.
+        own = {"stderr": errors.write_end, "start_new_session": True}
+        gateway = launch_gateway(SparkConf().setAll(list(settings.items())), own)
     except PySparkException:
         reason = f"Java does not start: {errors.last or 'it says nothing'}"
         raise EnvironmentError_(

@@ -1,6 +1,7 @@
 """The command line: one command a question, and `run`, which keeps the index.
 
-Exit status: 0 done, 1 a problem was found, 2 wrong use, 130 interrupted. Heavy imports stand inside the
+Exit status: 0 done, 1 a problem was found that a person must look at, 2 wrong use, 75 a trouble that may have
+gone when it is started again, 130 interrupted. Heavy imports stand inside the
 commands, so that `tailbit count` starts neither a JVM nor loads pyspark.
 """
 
@@ -14,7 +15,7 @@ from typing import Any
 import click
 
 from tailbit.cli.analytics import histogram, summary, transitions
-from tailbit.cli.options import INTERRUPTED, PROBLEM, WRONG_USE, NoPandas
+from tailbit.cli.options import AGAIN, INTERRUPTED, PROBLEM, WRONG_USE, NoPandas
 from tailbit.cli.questions import count, explain, facets, positions, read
 from tailbit.cli.upkeep import alter, compact, demo, repair, run, status, vacuum, verify
 from tailbit.errors import TailbitError, UsageError
@@ -38,10 +39,17 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except TailbitError as error:
         click.echo(error.describe(), err=True)
-        sys.exit(WRONG_USE if isinstance(error, UsageError) else PROBLEM)
+        sys.exit(_status(error))
     except (_NobodyReads, BrokenPipeError):
         _leave_quietly()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _status(error: TailbitError) -> int:
+    """What a supervisor needs to know: whether to start again by itself, as after a trouble that passes."""
+    if isinstance(error, UsageError):
+        return WRONG_USE
+    return AGAIN if error.retryable else PROBLEM
 
 
 def _leave_quietly() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-PROBLEM, WRONG_USE, INTERRUPTED = 1, 2, 130
+PROBLEM, WRONG_USE, AGAIN, INTERRUPTED = 1, 2, 75, 130
 """Exit statuses other than 0."""
 
 

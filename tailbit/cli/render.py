@@ -183,14 +183,14 @@ def _progress_text(progress: Any) -> str:
     behind = "up to date" if not lag.versions else f"{lag.versions} versions, {lag.seconds:.1f} s behind"
     work = (
         ""
-        if progress.idle
+        if progress.look
         else f" · {progress.files} files, {progress.rows} rows in {progress.batch_ms:.0f} ms"
     )
     return f"{done} of v{progress.head} · {behind}{work}"
 
 
 def _plain_progress(progress: Any) -> None:
-    if not progress.idle:
+    if not progress.look:
         sys.stderr.write(_progress_text(progress) + "\n")
         sys.stderr.flush()
 

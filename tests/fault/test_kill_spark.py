@@ -105,7 +105,7 @@ def test_a_query_whose_java_is_gone_ends_with_a_stream_error_and_can_be_started_
     java = [child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == "java"]
     java[0].kill()
     _, error = process.communicate(timeout=HANG_S)
-    assert process.returncode == 1, error
+    assert process.returncode == 75, error
     assert error.splitlines()[-2].startswith(f"{StreamError.__name__}: ")
     write_deltalake(table, rows(30), mode="append")
     again = tailbit_run("--once")

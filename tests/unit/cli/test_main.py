@@ -29,7 +29,14 @@ from support.tables import EVERY_TYPE, PLAIN_TYPES, break_bitmaps, index_files, 
 from support.waiting import HANG_S, wait_until
 from tailbit.cli.main import cli
 from tailbit.cli.options import split_columns
-from tailbit.errors import TailbitError
+from tailbit.errors import (
+    DataFileError,
+    IndexerRunningError,
+    NoIndexError,
+    StorageError,
+    StreamError,
+    TailbitError,
+)
 
 TOOL = os.path.join(os.path.dirname(sys.executable), "tailbit")
 QUESTIONS = ("count", "facets", "read", "positions", "explain")
@@ -619,3 +626,25 @@ def test_a_table_with_an_open_end_is_read_at_a_version(table: str) -> None:
     assert DeltaTable(table).version() == 2
     assert said("count", table, "--version", "0") == "10\n"
     assert said("read", table, "k = 1", "--version", "0", "--format", "json") == '{"k": 1, "v": "v1"}\n'
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (StorageError(path="i", reason="the disk is full"), 75),
+        (IndexerRunningError(owner="h, process 1", path="i", age=1.0, limit=30.0), 75),
+        (StreamError(reason="Spark's Java process is gone", checkpoint="c"), 75),
+        (DataFileError(file="f", reason="it is missing"), 1),
+        (NoIndexError(path="i"), 2),
+    ],
+)
+def test_the_exit_status_tells_a_supervisor_whether_to_start_again(
+    table: str, monkeypatch: pytest.MonkeyPatch, error: TailbitError, status: int
+) -> None:
+    import tailbit.status
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(tailbit.status, "status_of", fail)
+    assert in_process(["status", table], monkeypatch) == (status, f"{error.describe()}\n")

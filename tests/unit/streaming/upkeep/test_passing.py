@@ -1,0 +1,81 @@
+"""What vanishes or is half written for a moment is named by an error that passes, and gone on from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+import tailbit
+from support.drive import Drive
+from tailbit.errors import TailbitError
+from tailbit.streaming.upkeep.patience import passes
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Drive:
+    """A stream that has covered three versions, and a fourth to come."""
+    table, index = tmp_path / "t", tmp_path / "i"
+    for value in "abc":
+        write_deltalake(table, pa.table({"v": [value]}), mode="append")
+    drive = Drive(table, index, ["v"])
+    drive.drain()
+    write_deltalake(table, pa.table({"v": ["d"]}), mode="append")
+    return drive
+
+
+def meets_what_passes(drive: Drive) -> None:
+    with pytest.raises(TailbitError) as met:
+        drive.drain()
+    assert passes(met.value), repr(met.value)
+
+
+def went_on(drive: Drive) -> None:
+    drive.drain()
+    opened = tailbit.open(drive.table.root, index=drive.index.path)
+    answer = opened.where("v >= 'a'")
+    assert (answer.count(), answer.files_scanned, answer.covered_version) == (4, 0, 3)
+    assert opened.verify().problems == []
+
+
+@pytest.mark.parametrize("which", ["t", "i"])
+def test_a_folder_that_vanishes_for_a_moment_is_gone_on_with_when_it_comes_back(
+    drive: Drive, tmp_path: Path, which: str
+) -> None:
+    os.rename(tmp_path / which, tmp_path / "away")
+    meets_what_passes(drive)
+    if (tmp_path / which).exists():
+        shutil.rmtree(tmp_path / which)
+    os.rename(tmp_path / "away", tmp_path / which)
+    went_on(drive)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
+def test_a_newest_commit_that_is_half_written_is_gone_on_with_when_it_is_whole(
+    drive: Drive, tmp_path: Path, share: float
+) -> None:
+    newest = tmp_path / "t" / "_delta_log" / f"{3:020}.json"
+    whole = newest.read_bytes()
+    newest.write_bytes(whole[: int(len(whole) * share)])
+    meets_what_passes(drive)
+    newest.write_bytes(whole)
+    went_on(drive)
+
+
+def test_a_newest_commit_of_the_index_that_is_half_written_is_gone_on_with_when_it_is_whole(
+    drive: Drive, tmp_path: Path
+) -> None:
+    (newest,) = sorted((tmp_path / "i" / "_delta_log").glob("*.json"))[-1:]
+    whole = newest.read_bytes()
+    newest.write_bytes(whole[: len(whole) // 2])
+    newest.with_name("kept").write_bytes(whole)
+    with pytest.raises(TailbitError) as met:
+        Drive(tmp_path / "t", tmp_path / "i")
+    assert passes(met.value), repr(met.value)
+    newest.write_bytes(whole)
+    newest.with_name("kept").unlink()
+    went_on(Drive(tmp_path / "t", tmp_path / "i"))
