@@ -74,8 +74,9 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "open", tailbit.open, given
     yield "wait_for", opened.wait_for, {"version": 0, "timeout": 0}
     yield "where", opened.where, where
-    yield "verify", opened.verify, {"samples": 1, "seed": 0, "progress": None}
-    yield "repair", opened.repair, {"samples": 1, "seed": 0, "progress": None}
+    checked = {"samples": 1, "seed": 0, "progress": None}
+    yield "verify", opened.verify, {**checked, "derive": 1, "files": ["f"], "columns": ["v"]}
+    yield "repair", opened.repair, checked
     yield "compact", opened.compact, {}
     yield "alter", opened.alter, {"add": ["v"], "drop": ()}
     yield "indexed", opened.indexed, {}
