@@ -1,7 +1,8 @@
 """An expression over the rows of some columns: a value or an error for each.
 
-AND, OR, CASE, IN and coalesce look at an operand only where those before it leave the row open: an error of
-an operand that is not looked at is none. All operands are evaluated over all rows, and then masked.
+AND, OR, CASE, IN and coalesce look at an operand only where those before it leave the row open, arithmetic
+and comparisons only where the one before it is not NULL: an error of an operand that is not looked at is
+none. All operands are evaluated over all rows, and then masked.
 """
 
 from __future__ import annotations
@@ -63,7 +64,17 @@ _WITH_CONSTANTS = ("in", "like", "rlike")
 """All arguments but the first are constants, of which one row is enough: a list may be long."""
 
 
+_LEFT_FIRST = ("+", "-", "*", "=", "<>", "<", "<=", ">", ">=")
+_RIGHT_FIRST = ("/", "%", "div")
+"""Operators by which operand Spark evaluates first: where it is NULL, the other is not looked at.
+Source: `eval` of Spark's BinaryExpression and of its DivModLike."""
+
+
 def _applied(call: Call, args: list[Vector]) -> Vector:
+    if call.name in _LEFT_FIRST or call.name in _RIGHT_FIRST:
+        then = 1 if call.name in _LEFT_FIRST else 0
+        open_ = ~nulls_of(args[1 - then].values)
+        args[then] = args[then]._replace(raised=_reached(args[then].raised, open_))
     found = KERNELS[call.name](call, [arg.values for arg in args])
     return _blanked(found.values, first_of([*(arg.raised for arg in args), found.raised]))
 

@@ -96,7 +96,7 @@ CELLS: dict[str, list[str]] = {
     "IN": ["i + 1 IN (1, 2, NULL)", "n IN (1, 2)", "i IN (l, b)", "upper(s) IN ('ABC', 'A')", "d IN (i, 0.5)", "i IN (1, l, NULL)", "p + 1 IN (1, 2.5)"],
     "BETWEEN": ["i + 0L BETWEEN -7 AND l", "length(s) BETWEEN 1 AND 3", "d BETWEEN f AND 1"],
     "IS NULL": ["(i + 1) IS NULL", "(n = 1) IS NULL", "upper(s) IS NOT NULL"],
-    "AND, OR, NOT": ["i <> 0 AND 10 / i > 1", "i = 0 OR 10 / i > 1", "NOT (l = 0 OR 10 % l = 1)", "(d > 1) = bo", "bo AND d > 1", "if(bo OR l > 1, 1, 2)", "if(bo AND i / 0 > 1, 1, 2)"],
+    "AND, OR, NOT": ["i <> 0 AND 10 / i > 1", "i = 0 OR 10 / i > 1", "NOT (l = 0 OR 10 % l = 1)", "(d > 1) = bo", "i + 10 / l > 1", "10 / l + i > 1", "(10 / l) / i > 1", "i / (10 / l) > 1", "i = 10 / l", "10 / l < i", "bo AND d > 1", "if(bo OR l > 1, 1, 2)", "if(bo AND i / 0 > 1, 1, 2)"],
     "IS TRUE": ["(i / 2 > 1) IS TRUE", "(length(s) = 3) IS NOT FALSE", "(length(s) = 3) IS UNKNOWN", "if(bo IS TRUE, 1, 0)", "if((i > 1) IS NOT TRUE, 1, 0)"],
     "IS DISTINCT FROM": ["length(s) IS DISTINCT FROM 3", "i IS NOT DISTINCT FROM l", "d IS DISTINCT FROM f"],
     "LIKE": [f"s LIKE {p}" for p in ("'a%'", "'%c'", "'%b%'", "'a_c'", r"'a\\%c'", r"'a\\_c'", "'%'", "''", "'_'", "'__'", r"'a\\\\c'", "'%\\n%'", "'A%C'", "NULL", "'a%c%'", "'(.*)'")]
