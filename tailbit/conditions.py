@@ -225,7 +225,7 @@ def sql_of(value: Any) -> str:
     if isinstance(value, Condition):
         return value._operand
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
-        value = value.item()
+        value = _item(value)
     if value is None:
         return "NULL"
     for kind, make in _CONSTANTS:
@@ -234,6 +234,20 @@ def sql_of(value: Any) -> str:
     raise wrong_type(
         "value", value, "a condition, a number, a text, bytes, a date, a datetime, a bool or None"
     )
+
+
+def _item(value: Any) -> Any:
+    """The value of a numpy scalar; of a time in nanoseconds too, where it is a whole number of microseconds.
+
+    Where `item` of numpy has no type of Python for a time, it gives a plain number.
+    """
+    if value.dtype.kind not in "mM":
+        return value.item()
+    micros = value.astype("datetime64[us]") if isinstance(value.item(), int) else value
+    found = micros.item()
+    if value.dtype.kind == "m" or isinstance(found, int) or (found is not None and micros != value):
+        raise wrong_type("value", value, "a time of the years 1 to 9999 in whole microseconds")
+    return found
 
 
 def _text(value: str) -> str:
@@ -246,6 +260,8 @@ def _float(value: float) -> str:
 
 
 def _time(value: datetime.datetime) -> str:
+    if getattr(value, "nanosecond", 0):  # of pandas
+        raise wrong_type("value", value, "a time in whole microseconds")
     if value.tzinfo is None:
         return f"TIMESTAMP_NTZ'{value.isoformat(sep=' ')}'"
     try:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tailbit
@@ -57,6 +58,12 @@ class _Grade(int, enum.Enum):
         (col("nt") == datetime.datetime.fromisoformat("2020-01-02 03:04:05.000006"),
          "nt = TIMESTAMP_NTZ'2020-01-02 03:04:05.000006'"),
         (col("i") == np.int64(7), "i = 7"),
+        (
+            col("nt") == np.datetime64("2020-01-01T01:02:03.000004", "ns"),
+            "nt = TIMESTAMP_NTZ'2020-01-01 01:02:03.000004'",
+        ),
+        (col("nt") == np.datetime64("2020-01-01T01:02:03", "s"), "nt = TIMESTAMP_NTZ'2020-01-01 01:02:03'"),
+        (col("dt") == np.datetime64("2020-01-01"), "dt = DATE'2020-01-01'"),
         (col("i") > -5, "i > -5"),
         (Condition("i = 1 OR l = 2") & (col("b") == 3), "(i = 1 OR l = 2) AND b = 3"),
         (~Condition("i = 1 OR l = 2"), "NOT (i = 1 OR l = 2)"),
@@ -113,3 +120,17 @@ def test_where_takes_a_condition_and_shows_its_text(table_path: str) -> None:
     assert answer.predicate == condition_text("sql", answer.predicate)
     with pytest.raises(UsageError, match="sql is 7"):
         flights.where(7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.datetime64("2020-01-01T00:00:00.000000001"),
+        pd.Timestamp("2020-01-01T00:00:00.000000001"),
+        np.datetime64("20000-01-01T00:00:00", "us"),
+        np.timedelta64(3, "ns"),
+    ],
+)
+def test_a_time_that_no_constant_holds_is_refused(value: Any) -> None:
+    with pytest.raises(UsageError, match="type"):
+        col("nt").isin([value])
