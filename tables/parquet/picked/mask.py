@@ -69,7 +69,10 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def polars() -> ModuleType | None:
-    """Polars, where it is installed; None in a process forked from one that used it: its threads are gone."""
+    """Polars; None where it cannot be loaded, and in a process forked from one that used it.
+
+    There its threads are gone.
+    """
     if _forked:
         return None
     try:

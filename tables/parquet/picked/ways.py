@@ -1,7 +1,7 @@
 """Which way the wanted rows of a file are read, by what each would cost, and in which batches.
 
 By pages: pyarrow decodes the pages that hold wanted rows (see `excerpt`). By mask: Polars decodes the wanted
-rows of row groups (see `mask`), if it is installed. Few small pages are quicker by themselves. The estimate
+rows of row groups (see `mask`). Few small pages are quicker by themselves. The estimate
 is made from row groups and positions first, so that pages need not be found where a mask is quicker anyway;
 and once more from the pages, where they were found.
 """
