@@ -17,7 +17,8 @@ import click
 from tailbit.cli.analytics import histogram, summary, transitions
 from tailbit.cli.options import AGAIN, INTERRUPTED, PROBLEM, WRONG_USE, NoPandas
 from tailbit.cli.questions import count, explain, facets, positions, read
-from tailbit.cli.upkeep import alter, compact, demo, repair, run, status, vacuum, verify
+from tailbit.cli.running import demo, run
+from tailbit.cli.upkeep import alter, compact, repair, status, vacuum, verify
 from tailbit.errors import TailbitError, UsageError
 
 COMMANDS = (

@@ -1,0 +1,80 @@
+"""Commands that keep an index up to date: `run`, and the demo of it."""
+
+from __future__ import annotations
+
+import click
+
+from tailbit.cli.options import index_option, json_option, split_columns, storage_options
+from tailbit.streaming.settings import DEFAULT_TRIGGER
+
+
+@click.command()
+@click.argument("table")
+@click.option(
+    "--columns",
+    metavar="A,B",
+    help="Columns to index; remembered in the index, so only the first run needs it.",
+)
+@index_option
+@click.option(
+    "--checkpoint",
+    metavar="PATH",
+    help="Spark checkpoint.  [default: INDEX/_checkpoint; ~/.cache/tailbit for object stores]",
+)
+@click.option("--once", is_flag=True, help="Index what is there and stop.")
+@click.option(
+    "--trigger", default=DEFAULT_TRIGGER, show_default=True, help="How often to look for new commits."
+)
+@click.option("--master", default="local[2]", show_default=True, help="Spark master.")
+@click.option("--quiet", is_flag=True, help="No progress lines.")
+@json_option
+def run(
+    table: str,
+    columns: str | None,
+    index: str | None,
+    checkpoint: str | None,
+    once: bool,
+    trigger: str,
+    master: str,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    r"""Keep the index of TABLE up to date: a Spark Structured Streaming query that tails its commit log.
+
+    Stop it with Ctrl-C or SIGTERM: the batch in flight is finished. Start it again any time: it goes on where
+    the index says it was. Progress and lag are also in the Spark UI.
+
+    \b
+    tailbit run flights --columns carrier,origin,dest          # for ever
+    tailbit run flights --once                                 # catch up and stop
+    """
+    from tailbit.cli.render import notice_lines, progress_lines
+    from tailbit.streaming.job import run as run_job
+
+    return run_job(
+        table,
+        columns=split_columns(columns),
+        index=index,
+        checkpoint=checkpoint,
+        once=once,
+        trigger=trigger,
+        master=master,
+        on_progress=None if quiet else progress_lines(as_json),
+        storage_options=storage_options(),
+        tell=notice_lines(as_json),
+    )
+
+
+@click.command()
+@click.option(
+    "--folder", metavar="PATH", help="Where to put the demo's table.  [default: a temporary folder]"
+)
+def demo(folder: str | None) -> int:
+    r"""Index a year of flights while it is written, kill the indexer on the way, check every answer.
+
+    \b
+    tailbit demo
+    """
+    from tailbit.demo.run import run_demo
+
+    return run_demo(folder)
