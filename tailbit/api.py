@@ -230,20 +230,20 @@ class IndexedTable(Handle):
 
         Raises:
             NoIndexError: there is no index.
-            CorruptIndexError: the settings of the index are lost: start an indexer with its columns.
+            CorruptIndexError: the settings of the index are lost: start an indexer with its columns; or its
+                log is damaged: delete the index and start one.
             CommitConflictError: an indexer committed at the same moments; try again.
 
         >>> flights.repair().problems
         ()
         """
-        from tailbit.index.maintenance.create import prepare_index
         from tailbit.repairs import repair, started_over
 
         report = self.verify(samples=samples, seed=seed, progress=progress)
         seen = self._apart()
         seen._refresh()
         if seen._index is None:
-            return started_over(self._table, prepare_index(self._table, self.index_path, None), report)
+            return started_over(self._table, self.index_path, seen.damage, report)
         return repair(self._table, seen._index, report.problems)
 
     def compact(self) -> int:

@@ -7,8 +7,15 @@ from dataclasses import dataclass
 
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.ledger import Origin
-from tailbit.errors import CorruptIndexError, IndexerRunningError
+from tailbit.errors import (
+    CommitGapError,
+    CorruptIndexError,
+    IndexerRunningError,
+    MalformedLogError,
+    VersionNotFoundError,
+)
 from tailbit.index.kinds.kind import Problem
+from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.maintenance.report import Report
 from tailbit.index.maintenance.start_over import start_over
 from tailbit.index.repair.from_report import damage_of
@@ -54,8 +61,17 @@ def repair(table: Table, index: MetadataTable, problems: Sequence[Problem]) -> R
     return Repaired(tuple(problems), left, done, build_again(table, index))
 
 
-def started_over(table: Table, index: MetadataTable, report: Report) -> Repaired:
-    """What a repair did where the records themselves were damaged: the index was emptied."""
+def started_over(table: Table, path: str, damage: CorruptIndexError | None, report: Report) -> Repaired:
+    """What a repair did where the records themselves were damaged: the index at `path` was emptied.
+
+    Raises:
+        CorruptIndexError: `damage`, of the index's own log; or its settings are lost.
+    """
+    try:
+        index = prepare_index(table, path, None)
+    except (MalformedLogError, CommitGapError, VersionNotFoundError) as log:
+        # Such an error advises on the log of a source; here nothing but the index is at fault.
+        raise damage or log from log
     return Repaired(tuple(report.problems), (), Mended((), 0, 0), build_again(table, index))
 
 

@@ -217,13 +217,13 @@ class ObjectStorage(Storage):
                 taken = isinstance(wrong, _errors().AlreadyExistsError)
                 if not taken and not is_uncertain(wrong):
                     raise self._refusal(rel, wrong) from None
-                if self._holds(rel, data, taken):
+                if self._holds(rel, data):
                     return
                 last = wrong
             time.sleep(random.uniform(0.5, 1.0) * 0.1 * 2**attempt)
         raise self._refusal(rel, last) from None
 
-    def _holds(self, rel: str, data: bytes, taken: bool) -> bool:
+    def _holds(self, rel: str, data: bytes) -> bool:
         """Whether an object has our bytes; False where it is not there.
 
         Raises:
