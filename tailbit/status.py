@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from tailbit.api import open_indexed
 from tailbit.checkpoints.heartbeat import is_alive, read_heartbeat
 from tailbit.checkpoints.lag import Backlog
-from tailbit.errors import NoIndexError
+from tailbit.errors import CorruptIndexError, NoIndexError
+from tailbit.index.kinds.bitmap_index.encoding import Encoding, encoding_of
+from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import Standing
 from tailbit.index.store.statistics import statistics_of
 from tailbit.tables.model import Version
@@ -31,6 +34,9 @@ def status_of(
     `other history` (the source log is not the one that was indexed; questions scan until the indexer has
     caught up). `covered_version`: the last version of which everything is recorded. `lag`: versions behind
     the head, their files and bytes as far as their commits are in the log, and seconds since the oldest.
+    `encodings`: per column whether its postings are `roaring`, `sparse` or `mixed` (None where there are
+    none), keys, of them sparse ones, bytes and bytes a row, by the footers of the segments;
+    `damaged_segments` are left out of them.
 
     Raises:
         NoIndexError: there is no index.
@@ -45,6 +51,7 @@ def status_of(
     sizes = statistics_of(found.version, found.state)
     names = opened.indexed()
     unposted = found.state.recorded.unposted(names)
+    encodings, damaged = _encodings(found.state.spaces.values(), names)
     return {
         "table": opened._table.root,
         "index": opened.index_path,
@@ -59,10 +66,29 @@ def status_of(
         "uncounted_files": 0 if ledger is None else ledger.uncounted,
         "row_spaces": sizes.spaces,
         "segments": sizes.segments,
+        "encodings": {names[column]: encoding.account() for column, encoding in encodings.items()},
+        "damaged_segments": damaged,
         "index_version": sizes.version,
         "index_bytes": dict(sizes.bytes),
         "indexer": running_indexer(found.storage),
     }
+
+
+def _encodings(
+    spaces: Iterable[Sequence[Segment]], columns: Iterable[str]
+) -> tuple[dict[str, Encoding], list[str]]:
+    """The encoding of each column, and the segments whose footer cannot be read."""
+    sound: list[Segment] = []
+    damaged: list[str] = []
+    for segment in chain.from_iterable(spaces):
+        try:
+            for column in segment.columns:
+                encoding_of([segment], column)
+        except CorruptIndexError:
+            damaged.append(segment.path)
+        else:
+            sound.append(segment)
+    return {column: encoding_of(sound, column) for column in columns}, sorted(damaged)
 
 
 def _lag(table: Table, covered: Version | None, head: Version) -> dict[str, Any]:

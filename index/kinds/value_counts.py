@@ -27,6 +27,10 @@ Counts = tuple[pa.BinaryArray, npt.NDArray[np.int64]]
 """Keys in order (null, for NULL, first) and how many rows have each."""
 
 
+Deltas = npt.NDArray[np.int64] | npt.NDArray[np.int32]
+"""Kept as they come: of many keys the narrower ones are half the bytes."""
+
+
 @dataclass(frozen=True)
 class ValueCountsKind(Kind["ValueCounts"]):
     """One row is a change: of two rows of one column, key type and key the sum counts."""
@@ -63,14 +67,14 @@ class Tally:
 
     _parts: dict[tuple[str, str], list[pa.Table]] = field(default_factory=dict)
 
-    def add(self, column: str, key_type: str, keys: pa.BinaryArray, deltas: npt.NDArray[np.int64]) -> None:
+    def add(self, column: str, key_type: str, keys: pa.BinaryArray, deltas: Deltas) -> None:
         """Add a delta a key; `keys` are distinct and ascending, null first."""
         some = np.flatnonzero(deltas)
         if not len(some):
             return
         if len(some) < len(deltas):
             keys, deltas = keys.take(pa.array(some)), deltas[some]
-        part = pa.table({"key": keys, "delta": pa.array(deltas, pa.int64())})
+        part = pa.table({"key": keys, "delta": pa.array(deltas)})
         self._parts.setdefault((column, key_type), []).append(part)
 
     def sums(self, column: str, key_type: str) -> pa.Table:
@@ -78,7 +82,8 @@ class Tally:
         parts = self._parts[column, key_type]
         if len(parts) == 1:
             return parts[0]
-        return add_up(pa.concat_tables(parts))
+        wide = pa.schema([("key", pa.binary()), ("delta", pa.int64())])
+        return add_up(pa.concat_tables([part.cast(wide) for part in parts]))
 
     @property
     def columns(self) -> list[tuple[str, str]]:
@@ -103,7 +108,8 @@ def _groups(parts: list[tuple[str, str, pa.Table]]) -> Iterator[pa.Table]:
         for start in range(0, len(table), GROUP_ROWS):
             part = table.slice(start, GROUP_ROWS)
             constant = [pa.repeat(text, len(part)) for text in (column, key_type)]
-            yield pa.table([*constant, part["key"], part["delta"]], schema=VALUE_COUNTS.schema)
+            wide = part["delta"].cast(pa.int64())
+            yield pa.table([*constant, part["key"], wide], schema=VALUE_COUNTS.schema)
 
 
 class ValueCounts:

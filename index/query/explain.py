@@ -13,6 +13,7 @@ from pyroaring import BitMap
 
 from tailbit.index.evaluation.evaluate import evaluate
 from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.kinds.bitmap_index.encoding import encoding_of
 from tailbit.index.predicate.file_truth import WholeFile, file_can_match, whole_file_truth
 from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or, columns_of
 from tailbit.index.query.reasons import Reason, reason_of_scan, reasons_of_recheck
@@ -44,8 +45,9 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
     Keys: `version`, `covered_version`, `predicate`, `count`, `files` (a list of per-file accounts: path,
     covered, outcome (a word of `Outcome`), reason (a code of `Reason`), by, rows, matching, row_groups and
     row_groups_read, None where its footer was not looked at), `files_scanned`, `segments`, `bytes_touched`
-    (of bitmaps, read by this process so far), `damaged`, `took_ms` (finding the rows, which takes no time
-    where that was done before). `by` names the part of the predicate that no row of a pruned file can
+    (of bitmaps, read by this process so far), `encodings` (per indexed column of the predicate the form of
+    its postings, keys, sparse keys, bytes, bytes a row), `damaged`, `took_ms` (finding the rows, which takes
+    no time where that was done before). `by` names the part of the predicate that no row of a pruned file can
     satisfy, for an uncovered file with what proves it; of a rechecked file, the condition that left rows
     open. Cost: answers the question, then evaluates each leaf once more.
     """
@@ -71,6 +73,7 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
         "files_scanned": selection.files_scanned,
         "segments": len(touched),
         "bytes_touched": sum(touched.values()),
+        "encodings": _encodings(selection),
         "damaged": [str(d) for d in selection.damaged],
         "took_ms": round(took, 3),
     }
@@ -185,6 +188,13 @@ def _segments(selection: Selection) -> dict[str, int]:
         for segment in space.segments
         if wanted & set(segment.columns)
     }
+
+
+def _encodings(selection: Selection) -> dict[str, dict[str, object]]:
+    """Label of every column that a segment is asked for to the encoding of its postings."""
+    segments = [segment for space, _ in selection.bounds for segment in space.segments]
+    found = {c.label: encoding_of(segments, c.id) for c in columns_of(selection.node)}
+    return {label: found[label].account() for label in sorted(found) if found[label].keys}
 
 
 def render(node: Node) -> str:

@@ -26,11 +26,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.keys import encode_array
+from tailbit.index.keys import encode_array, integer_keys
 from tailbit.index.roaring.collected import Codes, Ints, Keyed, Numbers, collected, distinct, narrowest
 
 _WIDEST = 1 << 24
 """The widest range of integers that gets a table of codes: 64 MB while a column is coded."""
+
+_PIECE = 1 << 20
+"""Most rows of a part: its distinct values are hashed together, at some forty bytes each."""
 
 _AS_IT_IS = 1 << 15
 """Up to this range the distance itself is the code: to find out which values occur would cost more than some
@@ -111,8 +114,10 @@ class Coding:
     def add(self, start: int, values: pa.ChunkedArray) -> None:
         """Rows from position `start` on, in the column's Arrow type or dictionary-coded."""
         for chunk in values.chunks:
-            if len(chunk):
-                self._parts.append(collected(start, chunk, self._key_type))
+            # A dictionary is of a whole chunk; of other values a piece at a time is hashed.
+            step = len(chunk) if pa.types.is_dictionary(chunk.type) else _PIECE
+            for at in range(0, len(chunk), max(1, step)):
+                self._parts.append(collected(start + at, chunk.slice(at, step), self._key_type))
             start += len(chunk)
 
     def finish(self) -> CodedColumn:
@@ -144,11 +149,14 @@ class Coding:
         for part in parts:
             present[part.base - low :][part.ids] = True
         occurring = np.flatnonzero(present)
-        table = np.cumsum(present, dtype=np.int32) + np.int32(first - 1)
-        table = table.astype(narrowest(len(occurring) + first))
+        occurring += low
+        keys = self._keys(occurring)
+        table = np.cumsum(present, dtype=np.int32)
+        table += np.int32(first - 1)
+        table = table.astype(narrowest(len(keys) + first), copy=False)
         windows = [table[base - low : base - low + width] for base, width in zip(bases, widths, strict=True)]
         coded = [CodedPart(p.start, p.ids, p.nulls, w) for p, w in zip(parts, windows, strict=True)]
-        return self._keys(occurring + low), coded
+        return keys, coded
 
     def _by_number(self, parts: list[Numbers], first: int) -> _Coded:
         """Each part with a table from its own distinct integers to their places among all integers.
@@ -164,7 +172,9 @@ class Coding:
             del part
         every = np.concatenate(own)
         every.sort()
-        every = every[np.append(True, every[1:] != every[:-1])]
+        first_of = np.append(True, every[1:] != every[:-1])
+        if not first_of.all():
+            every = every[first_of]
         coded = []
         for start, ids, nulls in placed:
             # Sorted, the numbers are found side by side; and each piece is freed once it is placed.
@@ -176,10 +186,10 @@ class Coding:
         return self._keys(every), coded
 
     def _keys(self, numbers: Ints) -> pa.BinaryArray:
-        """The keys of distinct ordered integers."""
+        """The keys of distinct ordered integers, which are overwritten."""
         if not pa.types.is_decimal128(self._type):
             # A key of eight bytes is that of its ordered integer, whatever the type.
-            return encode_array(pa.array(numbers), "integer")
+            return integer_keys(numbers)
         words = np.ascontiguousarray(np.column_stack([numbers, numbers >> 63]))
         values = pa.Array.from_buffers(self._type, len(numbers), [None, pa.py_buffer(words)])
         return encode_array(values, self._key_type)

@@ -116,7 +116,14 @@ def _by_sorting(number: int, codes: Array, limit: int) -> Block:
     order = np.argsort(codes.astype(np.uint16), kind="stable")
     if limit >= BLOCK:
         order = order[np.argsort((codes >> 16).astype(np.uint16)[order], kind="stable")]
-    lows, found = order.astype(np.uint16), codes.take(order)
+    return from_sorted(number, order.astype(np.uint16), codes.take(order), limit)
+
+
+def from_sorted(number: int, lows: npt.NDArray[np.uint16], found: Array, limit: int) -> Block:
+    """The containers of one block, from its positions by code: `lows` within the block, ascending in each.
+
+    `found`: the code of each position, ascending; those from `limit` on, which stand for no row, last.
+    """
     first = np.flatnonzero(np.r_[len(found) > 0, found[1:] != found[:-1]][: len(found)])
     present = found[first].astype(np.int64)
     end = len(found)

@@ -18,8 +18,9 @@ from pyroaring import BitMap
 from tailbit.index.kinds.bitmap_index.gaps import encoded, none
 from tailbit.index.kinds.bitmap_index.postings import Postings
 from tailbit.index.kinds.value_counts import Tally
+from tailbit.index.roaring.by_key import bitmaps_by_key
 from tailbit.index.roaring.coding import CodedColumn, Coding
-from tailbit.index.roaring.containers import BLOCK, Block, containers
+from tailbit.index.roaring.containers import BLOCK, containers
 from tailbit.index.roaring.serialize import Bitmaps, bitmaps
 from tailbit.index.roaring.sparse import pays
 from tailbit.tables.cache import Cache
@@ -32,6 +33,12 @@ from tailbit.tables.storage import Storage
 
 _OPEN_FILES = 64
 _ROWS_AT_ONCE = 1 << 20
+
+FEW_ROWS = 12
+"""Where a block has a key more often than every so many rows, sorting positions by key beats containers."""
+
+_SAMPLED = 4
+"""Blocks that are looked at to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,32 +100,43 @@ def post(
 ) -> Iterator[Postings]:
     """The postings of a column over those claims that are to post it, and their visible rows into `tally`.
 
-    Memory: up to four bytes a row of all claims for the codes, two for the containers, and the distinct keys.
+    Memory: up to four bytes a row of all claims for the codes, two for the containers, and the distinct keys;
+    of many keys, see `by_key`.
     """
     mine = [claim for claim in claims if column.id in claim.columns]
-    keys, counts, blocks = _blocks(data, column, key_type, mine, hidden)
-    for slab in bitmaps(blocks, len(keys), choose=pays):
+    coded = code(data, column, key_type, mine)
+    keys, counts = coded.keys, -_hidden_counts(coded, mine, hidden)
+    extent = max(claim.base + claim.rows for claim in mine)
+    first = min(claim.base for claim in mine) // BLOCK * BLOCK
+    if _is_scattered(coded, first, extent):
+        codes = coded.codes(first, extent)
+        del coded
+        # What decoding and hashing held would stay with Arrow beside what comes now.
+        pa.default_memory_pool().release_unused()
+        slabs = bitmaps_by_key(codes, first, len(keys), pays)
+    else:
+        blocks = [
+            containers(at // BLOCK, coded.codes(at, min(at + BLOCK, extent)), coded.absent)
+            for at in range(first, extent, BLOCK)
+        ]
+        del coded
+        slabs = bitmaps(blocks, len(keys), choose=pays)
+    for slab in slabs:
         part = slice(slab.first, slab.first + len(slab.cardinality))
-        counts[part] += slab.cardinality
+        counts[part] += slab.cardinality.astype(np.int32)
         yield _postings(column.id, key_type, keys[part], slab)
     tally.add(column.id, key_type, keys, counts)
 
 
-def _blocks(
-    data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim], hidden: Mapping[str, BitMap]
-) -> tuple[pa.BinaryArray, npt.NDArray[np.int64], list[Block]]:
-    """The keys, the hidden rows per key as negative numbers, and the containers of all rows.
-
-    Counting the pairs (ABSENT, v) of the visible rows is counting bits, less those of hidden rows.
-    """
-    coded = code(data, column, key_type, claims)
-    extent = max(claim.base + claim.rows for claim in claims)
-    first = min(claim.base for claim in claims) // BLOCK * BLOCK
-    blocks = [
-        containers(at // BLOCK, coded.codes(at, min(at + BLOCK, extent)), coded.absent)
-        for at in range(first, extent, BLOCK)
-    ]
-    return coded.keys, -_hidden_counts(coded, claims, hidden), blocks
+def _is_scattered(coded: CodedColumn, first: int, extent: int) -> bool:
+    """Whether containers would have few positions each, by some evenly spaced blocks."""
+    starts = range(first, extent, BLOCK)
+    keys = rows = 0
+    for at in starts[:: max(1, len(starts) // _SAMPLED)][:_SAMPLED]:
+        codes = coded.codes(at, min(at + BLOCK, extent))
+        keys += len(np.unique(codes))
+        rows += len(codes)
+    return keys * FEW_ROWS > rows
 
 
 def code(data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim]) -> CodedColumn:
@@ -134,14 +152,14 @@ def code(data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim]
 
 def _hidden_counts(
     coded: CodedColumn, claims: Sequence[Claim], hidden: Mapping[str, BitMap]
-) -> npt.NDArray[np.int64]:
-    """Hidden rows per code."""
-    out = np.zeros(coded.absent + 1, dtype=np.int64)
+) -> npt.NDArray[np.int32]:
+    """Hidden rows per code. A file has fewer rows than 32 bits count."""
+    out = np.zeros(coded.absent + 1, dtype=np.int32)
     for claim in claims:
         if claim.slice.path in hidden:
             at = positions_in(hidden[claim.slice.path])
             codes = coded.codes(claim.base, claim.base + claim.rows)[at[at < claim.rows]]
-            out += np.bincount(codes, minlength=len(out))
+            np.add.at(out, codes, np.int32(1))
     return out[:-1]
 
 

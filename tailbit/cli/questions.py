@@ -233,13 +233,15 @@ def explain(
     if as_json:
         emit(account)
         return
-    from tailbit.cli.render import print_table
+    from tailbit.cli.render import encoding_text, print_table
 
     click.echo(f"version {account['version']}, covered up to {or_dash(account['covered_version'])}")
     click.echo(f"predicate: {account['predicate']}")
     click.echo(
         f"{account['segments']} segments, {account['bytes_touched']} bytes touched, {account['count']} rows"
     )
+    for column, encoding in account["encodings"].items():
+        click.echo(f"postings of {column}: {encoding_text(encoding)}")
     rows = [
         [
             f["path"],

@@ -134,9 +134,21 @@ def progress_bar(title: str, *, hidden: bool = False) -> Iterator[Callable[[int,
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+def encoding_text(account: dict[str, Any]) -> str:
+    """The encoding of a column in words."""
+    if account["encoding"] is None:
+        return "no postings"
+    sparse = f", {account['sparse_keys']:,} of them sparse" if account["encoding"] == "mixed" else ""
+    return f"{account['encoding']}, {account['keys']:,} keys{sparse}, {account['bytes_a_row']} bytes a row"
+
+
 def print_status(found: dict[str, Any]) -> None:
     """The status of an index, one line a fact."""
     for key, value in found.items():
+        if key == "encodings":
+            for column, account in value.items():
+                sys.stdout.write(f"{'encoding':<18}{column}: {encoding_text(account)}\n")
+            continue
         if isinstance(value, list):
             value = ", ".join(str(v) for v in value)
         elif isinstance(value, dict):

@@ -41,10 +41,15 @@ class _Place(NamedTuple):
     high: bytes | None
 
 
+def _sparse_keys(group: pq.RowGroupMetaData) -> int:
+    """How many keys of a row group are sparse: they have a first position."""
+    found = group.column(_FIRST_LEAF).statistics
+    return int(group.num_rows) - (int(found.null_count) if found is not None else 0)
+
+
 def _has_sparse(group: pq.RowGroupMetaData) -> bool:
     """Whether a row group may hold a sparse key: without statistics it may."""
-    found = group.column(_FIRST_LEAF).statistics
-    return found is None or bool(found.null_count < group.num_rows)
+    return _sparse_keys(group) > 0
 
 
 CACHE_BYTES = 256 << 20
@@ -191,6 +196,12 @@ class Segment:
         """About how many positions of a column are of sparse keys. Cost: none."""
         groups = (self._footer.row_group(place.number) for place in self._places(column)[0])
         return sum(group.column(_GAPS_LEAF).num_values for group in groups if _has_sparse(group))
+
+    def forms(self, column: str) -> tuple[int, int, int]:
+        """Keys of a column, those that are sparse, and bytes of its row groups in the file. Cost: none."""
+        groups = [self._footer.row_group(place.number) for place in self._places(column)[0]]
+        sizes = (g.column(leaf).total_compressed_size for g in groups for leaf in range(g.num_columns))
+        return sum(g.num_rows for g in groups), sum(map(_sparse_keys, groups)), sum(sizes)
 
     def _bytes_of(self, number: int) -> int:
         """Bytes of the postings of a row group, before compression."""

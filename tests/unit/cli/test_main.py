@@ -330,7 +330,8 @@ def test_positions_are_tab_separated_or_json(table: str) -> None:
 def test_explain_prints_a_line_per_file_or_json(table: str) -> None:
     text = said("explain", table, "v = 'v1' AND k < 5")
     assert text.splitlines()[:2] == ["version 2, covered up to 1", "predicate: v = 'v1' AND k < 5"]
-    assert len(text.splitlines()) == 3 + 1 + 3
+    assert text.splitlines()[3].startswith("postings of v: sparse, ")
+    assert len(text.splitlines()) == 3 + 1 + 1 + 3
     found = json_of("explain", table, "v = 'v1' AND k < 5", "--json")
     assert {f["outcome"] for f in found["files"]} == {"rechecked", "pruned"}
     told = {"path", "covered", "outcome", "reason", "by", "rows", "matching", "row_groups", "row_groups_read"}
@@ -344,6 +345,7 @@ def test_explain_prints_a_line_per_file_or_json(table: str) -> None:
 
 def test_status_and_verify_print_facts_or_json(table: str) -> None:
     assert "covered version   1" in said("status", table)
+    assert "encoding          v: sparse, " in said("status", table)
     status = json_of("status", table, "--json")
     assert (status["state"], status["covered_version"], status["head"]) == ("complete", 1, 2)
     assert said("verify", table).splitlines()[-1] == "sound"

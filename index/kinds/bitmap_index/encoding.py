@@ -1,0 +1,80 @@
+"""How the postings of a column are encoded, by the footers of its segments alone.
+
+A segment of two row groups by hand:
+
+    row group    keys    null in `first`    bytes
+    0               3                  3    9,000      all dense
+    1             200                 10    2,000      190 keys are sparse
+
+Of 5,000 rows that is `mixed`: 203 keys, of which 190 are sparse, 11,000 bytes, 2.2 bytes a row.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tailbit.index.kinds.bitmap_index.segment import Segment
+
+
+class Form(enum.Enum):
+    """In which forms the postings of a column are stored."""
+
+    ROARING = "roaring"
+    """All keys have bitmaps."""
+
+    SPARSE = "sparse"
+    """All keys have a first position and gaps."""
+
+    MIXED = "mixed"
+    """Some keys have the one, some the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """The stored postings of a column.
+
+    `keys`: of all segments; one that is in several counts in each. `sparse_keys`: those of them that are
+    stored as gaps. `bytes`: of its row groups in the files, keys included. `rows`: positions of the row
+    spaces.
+    """
+
+    keys: int = 0
+    sparse_keys: int = 0
+    bytes: int = 0
+    rows: int = 0
+
+    @property
+    def form(self) -> Form | None:
+        """The form; None where no posting is stored."""
+        if not self.keys:
+            return None
+        if not self.sparse_keys:
+            return Form.ROARING
+        return Form.SPARSE if self.sparse_keys == self.keys else Form.MIXED
+
+    def account(self) -> dict[str, object]:
+        """The same, JSON-able, with bytes a row; None where there is none."""
+        return {
+            "encoding": None if self.form is None else self.form.value,
+            "keys": self.keys,
+            "sparse_keys": self.sparse_keys,
+            "bytes": self.bytes,
+            "bytes_a_row": round(self.bytes / self.rows, 2) if self.rows else None,
+        }
+
+
+def encoding_of(segments: Iterable[Segment], column: str) -> Encoding:
+    """The encoding of a column in some segments. Cost: their footers, which are kept; nothing is decoded.
+
+    Raises:
+        CorruptIndexError: the footer of a segment is missing or altered.
+    """
+    parts = [(s.space, s.rows, s.forms(column)) for s in segments if column in s.columns]
+    # Several segments of one row space are about the same rows.
+    rows: dict[str, int] = {}
+    for space, extent, _ in parts:
+        rows[space] = max(extent, rows.get(space, 0))
+    keys, sparse, size = (sum(form[i] for _, _, form in parts) for i in range(3))
+    return Encoding(keys, sparse, size, sum(rows.values()))

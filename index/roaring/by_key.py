@@ -1,0 +1,139 @@
+"""Columns of many keys: positions sorted by key, a range of keys at a time, and no containers.
+
+With more keys than a block has positions, a container has one position or so, and making, summing and placing
+containers costs more than the positions. Here the rows of a range of keys are taken out of the codes and
+sorted as pairs of code and position in one number; what is dense among them goes through containers still.
+
+Memory: four bytes a row for the codes, four a key, and some forty a row of `RANGE_ROWS`.
+
+Eight rows by hand, ranges of four rows:
+
+    position       0  1  2  3  4  5  6  7
+    code           3  0  2  1  0  4  2  1
+
+    counts         2 2 2 1 1, so the ranges are the codes 0 and 1, and 2 to 4
+    first range    pairs  0 1   1 3   0 4   1 7    sorted   0 1   0 4   1 3   1 7
+                   code 0: 1 4      code 1: 3 7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tailbit.index.roaring.collected import Codes
+from tailbit.index.roaring.containers import BLOCK, Block, containers, from_sorted
+from tailbit.index.roaring.serialize import SLAB_CODES, Bitmaps, Choose, bitmaps
+from tailbit.index.roaring.sparse import Mask, Positions, roaring_bytes
+
+RANGE_ROWS = 1 << 20
+"""About how many rows are sorted at a time."""
+
+_PIECE = 1 << 20
+"""Codes that are looked through at a time."""
+
+Longs = npt.NDArray[np.int64]
+_NO_BYTES = np.zeros(0, dtype=np.uint8)
+
+
+def bitmaps_by_key(
+    codes: Codes, start: int, limit: int, choose: Choose, range_rows: int = RANGE_ROWS
+) -> Iterator[Bitmaps]:
+    """What `serialize.bitmaps` gives for the blocks of these codes, in ranges of about `range_rows` rows.
+
+    `codes`: one a position from `start` on, a multiple of BLOCK; those from `limit` on stand for no row.
+    """
+    counts = np.zeros(limit, dtype=np.uint32)
+    for at in range(0, len(codes), _PIECE):
+        piece = codes[at : at + _PIECE]
+        np.add.at(counts, piece[piece < limit], np.uint32(1))
+    low = 0
+    while low < limit:
+        ends = np.cumsum(counts[low : low + range_rows], dtype=np.int64)
+        high = low + max(1, int(np.searchsorted(ends, range_rows, side="right")))
+        if ends[0] > range_rows:
+            yield _frequent(codes, start, low, choose)
+        else:
+            positions = _sorted(codes, start, low, high, int(ends[high - low - 1]))
+            yield from _slabs(_range(low, counts[low:high].astype(np.int64), positions, choose))
+        low = high
+
+
+def _frequent(codes: Codes, start: int, code: int, choose: Choose) -> Bitmaps:
+    """One code of more rows than are sorted at a time, by containers."""
+    blocks = [
+        containers((start + at) // BLOCK, (codes[at : at + BLOCK] != code).view(np.uint8), 1)
+        for at in range(0, len(codes), BLOCK)
+    ]
+    (found,) = bitmaps(blocks, 1, choose=choose)
+    return replace(found, first=code)
+
+
+def _sorted(codes: Codes, start: int, low: int, high: int, rows: int) -> Positions:
+    """The positions of the codes from `low` to `high`, not included, code by code, ascending in each."""
+    pairs, end = np.empty(rows, dtype=np.uint64), 0
+    for at in range(0, len(codes), _PIECE):
+        # Unsigned, a code below the range is far above its width.
+        local = codes[at : at + _PIECE] - codes.dtype.type(low)
+        places = np.flatnonzero(local < high - low)
+        part = pairs[end : end + len(places)]
+        part[:] = local[places]
+        part <<= np.uint64(32)
+        part |= places.view(np.uint64) + np.uint64(start + at)
+        end += len(places)
+    pairs.sort()
+    return pairs.astype(np.uint32)
+
+
+def _slabs(whole: Bitmaps) -> Iterator[Bitmaps]:
+    """The same in parts of SLAB_CODES codes, since whoever writes them makes a table of each."""
+    ahead = np.concatenate([[0], np.cumsum(np.where(whole.sparse, whole.cardinality, 0))])
+    for a in range(0, len(whole.cardinality), SLAB_CODES):
+        b = min(a + SLAB_CODES, len(whole.cardinality))
+        ends = whole.offsets[a : b + 1]
+        yield Bitmaps(
+            whole.first + a,
+            whole.cardinality[a:b],
+            ends - ends[0],
+            whole.data[ends[0] : ends[-1]],
+            whole.sparse[a:b],
+            whole.positions[ahead[a] : ahead[b]],
+        )
+
+
+def _range(low: int, counts: Longs, positions: Positions, choose: Choose) -> Bitmaps:
+    there = np.flatnonzero(counts)
+    own = counts[there]
+    ends = np.cumsum(own)
+    sparse = np.zeros(len(counts), dtype=np.bool_)
+    if len(there):
+        firsts, lasts = positions[ends - own].astype(np.int64), positions[ends - 1].astype(np.int64)
+        sparse[there] = choose(own, firsts, lasts, roaring_bytes(positions, own))
+    sizes = np.zeros(len(counts) + 1, dtype=np.int64)
+    if len(there) == len(counts) and sparse.all():
+        return Bitmaps(low, counts, sizes, _NO_BYTES, sparse, positions)
+    dense = np.repeat(~sparse, counts)
+    made = list(bitmaps(_blocks(positions[dense], counts, sparse), int(np.count_nonzero(~sparse))))
+    sizes[1:][~sparse] = np.concatenate([np.diff(part.offsets) for part in made])
+    data = np.concatenate([part.data for part in made])
+    return Bitmaps(low, counts, np.cumsum(sizes), data, sparse, positions[~dense])
+
+
+def _blocks(positions: Positions, counts: Longs, sparse: Mask) -> list[Block]:
+    """The containers of dense codes, which are numbered without the sparse ones between them."""
+    own = counts[~sparse]
+    codes = np.repeat(np.arange(len(own), dtype=np.uint32), own)
+    numbers = (positions >> np.uint32(16)).astype(np.uint16)
+    order = np.argsort(numbers, kind="stable")
+    numbers, lows, codes = numbers[order], positions[order].astype(np.uint16), codes[order]
+    cuts = np.flatnonzero(np.diff(numbers)) + 1
+    parts = zip(
+        numbers[np.concatenate([[0], cuts])].tolist() if len(numbers) else [],
+        np.split(lows, cuts),
+        np.split(codes, cuts),
+        strict=False,
+    )
+    return [from_sorted(number, low, code, len(own)) for number, low, code in parts]
