@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from tailbit.index.analytics.transitions import Transition
     from tailbit.index.maintenance.alter import Altered
-    from tailbit.index.maintenance.verify import Report
     from tailbit.index.model import Settings
+    from tailbit.index.verification.verify import Report
     from tailbit.repairs import Repaired
     from tailbit.tables.schema import Schema
 
@@ -191,7 +191,7 @@ class IndexedTable(Handle):
         >>> report.sound, report.problems, report.postings
         (True, [], 4)
         """
-        from tailbit.index.maintenance.verify import Problem, Report, verify
+        from tailbit.index.verification.verify import Problem, Report, verify
 
         samples, seed = whole("samples", samples), whole("seed", seed, negative=True)
         derive, paths, labels = whole("derive", derive), names("files", files), names("columns", columns)

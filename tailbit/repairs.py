@@ -16,11 +16,11 @@ from tailbit.errors import (
 )
 from tailbit.index.kinds.kind import Problem
 from tailbit.index.maintenance.create import prepare_index
-from tailbit.index.maintenance.report import Report
 from tailbit.index.maintenance.start_over import start_over
 from tailbit.index.repair.from_report import damage_of
 from tailbit.index.repair.mend import Mended, mend
 from tailbit.index.store.table import MetadataTable
+from tailbit.index.verification.report import Report
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
 from tailbit.tables.table import Table

@@ -1,1 +1,1 @@
-"""An index is made, altered, verified, merged and vacuumed."""
+"""An index is made, altered, merged, swept and vacuumed."""

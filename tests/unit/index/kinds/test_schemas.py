@@ -23,9 +23,9 @@ from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.maintenance.vacuum import vacuum
-from tailbit.index.maintenance.verify import Report, verify
 from tailbit.index.query.coverage import cover
 from tailbit.index.store.table import MetadataTable
+from tailbit.index.verification.verify import Report, verify
 from tailbit.index.write.run import run_task
 from tailbit.tables import open_table
 from tailbit.tables.storage import LocalStorage

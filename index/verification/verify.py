@@ -16,17 +16,17 @@ from functools import partial
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import key_type_of, widens
 from tailbit.index.kinds.kind import Blame, Problem, Source
-from tailbit.index.maintenance.check_checksums import check_checksums
-from tailbit.index.maintenance.check_claims import check_claims, check_recorded, claims_of
-from tailbit.index.maintenance.check_counts import check_counts
-from tailbit.index.maintenance.check_derived import check_derived
-from tailbit.index.maintenance.check_postings import Expected, check_postings
-from tailbit.index.maintenance.check_sample import check_sample
-from tailbit.index.maintenance.report import Report
 from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, HiddenRowsOf
 from tailbit.index.query.damages import Damages
 from tailbit.index.store.state import IndexState
+from tailbit.index.verification.checksums import check_checksums
+from tailbit.index.verification.claims import check_claims, check_recorded, claims_of
+from tailbit.index.verification.counts import check_counts
+from tailbit.index.verification.derived import check_derived
+from tailbit.index.verification.postings import Expected, check_postings
+from tailbit.index.verification.report import Report
+from tailbit.index.verification.sample import check_sample
 from tailbit.tables.model import Column
 from tailbit.tables.storage import Storage
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.index.kinds.rows import reading
-from tailbit.index.maintenance.report import Report
 from tailbit.index.parquet.index_file import open_index_file
 from tailbit.index.store.state import IndexState
+from tailbit.index.verification.report import Report
 
 
 def check_checksums(index: IndexState, report: Report) -> Iterator[Problem]:

@@ -32,8 +32,8 @@ from tailbit.errors import NoIndexError
 from tailbit.index.kinds.bitmap_index.postings import Postings
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
 from tailbit.index.kinds.schemas import BITMAP_INDEX, FILES, HIDDEN_ROWS, VALUE_COUNTS
-from tailbit.index.maintenance.verify import Problem, Report
 from tailbit.index.store.table import MetadataTable
+from tailbit.index.verification.verify import Problem, Report
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from tailbit.errors import ColumnTypeError, CorruptIndexError
 from tailbit.index.kinds.kind import Blame, Problem
-from tailbit.index.maintenance.check_claims import SHOWN
-from tailbit.index.maintenance.check_postings import Expected
-from tailbit.index.maintenance.report import Report
 from tailbit.index.store.state import IndexState
+from tailbit.index.verification.claims import SHOWN
+from tailbit.index.verification.postings import Expected
+from tailbit.index.verification.report import Report
 
 
 def check_counts(index: IndexState, column: str, expected: Expected, report: Report) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import encode_array, key_type_of, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.kind import Blame, Problem, Source
-from tailbit.index.maintenance.report import Report
+from tailbit.index.verification.report import Report
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.rows import fetch
 

@@ -19,9 +19,9 @@ from tailbit.index.evaluation.row_space import claims
 from tailbit.index.keys import widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.kind import Blame, Problem
-from tailbit.index.maintenance.report import Report
 from tailbit.index.model import FileRecord
 from tailbit.index.store.state import IndexState
+from tailbit.index.verification.report import Report
 
 
 @dataclass

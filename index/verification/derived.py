@@ -14,8 +14,8 @@ from tailbit.errors import CorruptIndexError, SourceError
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import key_type_of, widen_keys
 from tailbit.index.kinds.kind import Blame, Problem, Source
-from tailbit.index.maintenance.report import Report
 from tailbit.index.roaring.coding import Coding
+from tailbit.index.verification.report import Report
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.positions import positions_in

@@ -1,0 +1,1 @@
+"""Whether an index is what the data says, at three depths."""
