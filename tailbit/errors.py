@@ -142,6 +142,12 @@ class StorageError(TailbitError):
     retryable = True
 
 
+class UnusableStorageError(StorageError):
+    """A path, its options or credentials by which no store can be used: a person must correct them."""
+
+    retryable = False
+
+
 class NoConditionalPutError(StorageError):
     """An object store in which of two writers neither would know that the other was first."""
 

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from tailbit.errors import StorageError, UnsafePathError
+from tailbit.errors import StorageError, UnsafePathError, UnusableStorageError
 from tailbit.tables.storage.door import Entry, Stat, Storage, Unfinished
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
 
@@ -185,7 +185,7 @@ def local_name(path: str) -> str:
         return unquote("/" + path[5:].lstrip("/"))
     scheme = _SCHEME.match(path)
     if scheme and path.startswith("//", scheme.end()):
-        raise StorageError(
+        raise UnusableStorageError(
             path=path,
             reason=f"the scheme {scheme.group(1)}: is not supported",
             hint="Give a path on a local or mounted file system, or one of s3://, gs:// and abfss://.",

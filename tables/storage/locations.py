@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from tailbit.errors import EnvironmentError_, StorageError, UnsafePathError, UsageError
+from tailbit.errors import EnvironmentError_, UnsafePathError, UnusableStorageError, UsageError
 from tailbit.tables.storage.options import StorageOptions
 from tailbit.tables.storage.refusals import no_setup
 
@@ -63,17 +63,17 @@ def name_of(path: str, mine: Location, root: str) -> str:
 
     Raises:
         UnsafePathError: a path that leaves the root, or has a part that is empty or a NUL.
-        StorageError: an absolute path in another store.
+        UnusableStorageError: an absolute path in another store.
     """
     there = location_of(path)
     if there is None and ("://" in path or path.startswith("/")):
         hint = "Open a table whose files are in one store."
-        raise StorageError(path=path, reason=f"it is in another store than {root}", hint=hint)
+        raise UnusableStorageError(path=path, reason=f"it is in another store than {root}", hint=hint)
     if there is None:
         return one_key(path, path, root)
     if (there.kind, there.bucket) != (mine.kind, mine.bucket):
         hint = "Open a table whose files are in one bucket."
-        raise StorageError(path=path, reason=f"it is in another bucket than {root}", hint=hint)
+        raise UnusableStorageError(path=path, reason=f"it is in another bucket than {root}", hint=hint)
     key, below = one_key(there.key, path, root), f"{mine.key}/" if mine.key else ""
     return key[len(below) :] if key.startswith(below) else f"/{key}"
 
@@ -169,6 +169,6 @@ def _span(name: str, value: str) -> timedelta:
     return timedelta(seconds=int(found[1]) * _SPANS[found[2]])
 
 
-def no_store(url: str) -> StorageError:
+def no_store(url: str) -> UnusableStorageError:
     """The refusal of a URL without a bucket or container."""
-    return StorageError(path=url, reason="it names no bucket", hint="Write it as s3://bucket/folder.")
+    return UnusableStorageError(path=url, reason="it names no bucket", hint="Write it as s3://bucket/folder.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tailbit.errors import StorageError
+from tailbit.errors import StorageError, UnusableStorageError
 from tailbit.tables.storage.options import StorageOptions
 
 _STATUS = re.compile(r"status code: (\d{3})")
@@ -25,6 +25,7 @@ class _Case(NamedTuple):
 
     reason: str
     hint: str
+    kind: type[StorageError] = UnusableStorageError
 
 
 _CREDENTIALS = (
@@ -51,13 +52,13 @@ def refusal(place: str, wrong: BaseException, options: StorageOptions) -> Storag
     text, status = options.hidden_in(str(wrong)), status_of(wrong)
     code = _CODE.search(text)
     case = _case(text, status, next(filter(None, code.groups())) if code else "")
-    return StorageError(path=place, reason=case.reason, hint=case.hint)
+    return case.kind(path=place, reason=case.reason, hint=case.hint)
 
 
 def no_setup(place: str, wrong: BaseException, options: StorageOptions) -> StorageError:
     """The named error of options that a store cannot be made of."""
     reason = f"its options do not make a store: {_first_line(options.hidden_in(str(wrong)))}"
-    return StorageError(path=place, reason=reason, hint=_CREDENTIALS)
+    return UnusableStorageError(path=place, reason=reason, hint=_CREDENTIALS)
 
 
 def _case(text: str, status: int | None, code: str) -> _Case:
@@ -73,10 +74,14 @@ def _case(text: str, status: int | None, code: str) -> _Case:
     if status is None and any(sign in text for sign in _INCOMPLETE):
         return _Case(_first_line(text), _CREDENTIALS)
     if status in (429, 503):
-        return _Case(f"the store is busy and asks for fewer requests ({told}), also when asked again", _AGAIN)
+        return _Case(
+            f"the store is busy and asks for fewer requests ({told}), also when asked again",
+            _AGAIN,
+            StorageError,
+        )
     if status is None:
-        return _Case("the store does not answer, also when asked again", _AGAIN)
-    return _Case(f"the store refuses ({told})", _AGAIN)
+        return _Case("the store does not answer, also when asked again", _AGAIN, StorageError)
+    return _Case(f"the store refuses ({told})", _AGAIN, StorageError)
 
 
 def _first_line(text: str) -> str:

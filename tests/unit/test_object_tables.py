@@ -289,7 +289,7 @@ def test_a_command_with_wrong_credentials_ends_with_two_lines_and_shows_no_secre
     done = asked(table, *(part for item in wrong.items() for part in ("--storage-option", "=".join(item))))
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(
-        r"StorageError: storage at s3://.*denies access.*\n  Give credentials.*\n", done.stderr
+        r"UnusableStorageError: storage at s3://.*denies access.*\n  Give credentials.*\n", done.stderr
     )
     assert "wr0ng" not in done.stderr
 
