@@ -136,7 +136,8 @@ def test_row_groups_read_are_told(table_path: str) -> None:
 def test_ways_of_facets_are_told_with_estimates(path: str) -> None:
     index_of(path, ["v"])
     step = tailbit.open(path).where("v = 'a'").explain(facets=["v"])["facets"][0]
-    assert step["way"] == Way.INTERSECTIONS.value
-    assert set(step["estimates_ms"]) == {"intersections", "codes by position", "data"}
+    estimates = step["estimates_ms"]
+    assert set(estimates) == {way.value for way in (Way.INTERSECTIONS, Way.CODES, Way.DATA)}
+    assert step["way"] == min(estimates, key=estimates.__getitem__)
     assert step["rows"] == 2
     assert step["took_ms"] is not None
