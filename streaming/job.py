@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from tailbit.arguments import flag, wrong_type
+from tailbit.arguments.values import flag, wrong_type
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import EnvironmentError_, StreamError, TailbitError
 from tailbit.streaming.java.session import build_session, check_java

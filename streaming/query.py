@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Union
 
-from tailbit.arguments import names, path_text, text, texts_by_name
+from tailbit.arguments.values import names, path_text, text, texts_by_name
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import StorageError, StreamError, TailbitError
 from tailbit.index.maintenance.create import prepare_index

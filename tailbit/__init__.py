@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tailbit.answer import Answer
     from tailbit.api import IndexedTable
     from tailbit.api import open_indexed as open
-    from tailbit.conditions import Condition, call, col
+    from tailbit.arguments.conditions import Condition, call, col
 
 __all__ = ["Answer", "Condition", "IndexedTable", "call", "col", "open"]
 
@@ -43,7 +43,7 @@ def __getattr__(name: str) -> Any:
 
         return Answer
     if name in ("Condition", "call", "col"):
-        from tailbit import conditions
+        from tailbit.arguments import conditions
 
         return getattr(conditions, name)
     raise AttributeError(f"module 'tailbit' has no attribute {name!r}")

@@ -12,7 +12,8 @@ from typing import Any, SupportsIndex, cast
 
 import pyarrow as pa
 
-from tailbit.arguments import names, text, whole
+from tailbit.arguments.moments import known_zone
+from tailbit.arguments.values import names, text, whole
 from tailbit.errors import UsageError
 from tailbit.index.analytics.aggregates import Summary, extremes, mean, summary, total
 from tailbit.index.analytics.counting import key_counts
@@ -21,7 +22,6 @@ from tailbit.index.analytics.histogram import Bin, by_part, histogram
 from tailbit.index.analytics.key_counts import KeyCounts
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
-from tailbit.moments import known_zone
 from tailbit.outputs.display import Facets
 from tailbit.outputs.facets import facet_table
 from tailbit.tables.model import Column, Version

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tailbit.analysis import Analysis
-from tailbit.arguments import names, path_text, whole
+from tailbit.arguments.values import names, path_text, whole
 from tailbit.errors import CorruptIndexError
 from tailbit.index.analytics.facets import steps_of
 from tailbit.index.query.explain import explain

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tailbit.arguments import seconds, whole
+from tailbit.arguments.values import seconds, whole
 from tailbit.errors import CommitGapError, StaleIndexError
 from tailbit.tables.model import Version
 from tailbit.tables.table import Table

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from tailbit.arguments import seconds, whole
+from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
 from tailbit.errors import (
     CommitGapError,
     CorruptIndexError,
@@ -17,9 +19,10 @@ from tailbit.errors import (
 from tailbit.freshness import Freshness, wait_until_covered
 from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, cover
-from tailbit.index.store.table import MetadataTable
+from tailbit.index.store.table import MetadataTable, index_path
+from tailbit.tables import open_table
 from tailbit.tables.snapshot import Snapshot
-from tailbit.tables.storage import one_look
+from tailbit.tables.storage import StorageOptions, one_look
 from tailbit.tables.table import Table
 
 
@@ -174,3 +177,34 @@ class Handle:
             kept = self._coverage = cover(snapshot, self._table.storage, state, trusted, before=kept)
             self._stale = False
         return kept
+
+
+H = TypeVar("H", bound=Handle)
+
+
+def opened(
+    kind: type[H],
+    path: str | os.PathLike[str] | Table,
+    index: str | os.PathLike[str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    at_least: int | None = None,
+    max_staleness: float | None = None,
+) -> H:
+    """A handle of a kind on the table at `path`; the index is looked at once.
+
+    Raises:
+        NotATableError: no table of a known format at `path`.
+        NoIndexError: `index` was given and there is none.
+        ForeignIndexError: the index path holds something else.
+        UsageError: an argument is not of its type.
+    """
+    options = StorageOptions.of(texts_by_name("storage_options", storage_options))
+    with one_look():
+        table = path if isinstance(path, Table) else open_table(path_text("path", path), options)
+        named = None if index is None else path_text("index", index)
+        handle = kind(table, index_path(table.root, named))
+        handle._freshness = Freshness.of(at_least, max_staleness)
+        handle._refresh()
+    if named is not None and handle._index is None and handle.damage is None:
+        raise NoIndexError(path=named)
+    return handle

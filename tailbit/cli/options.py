@@ -166,6 +166,6 @@ def or_dash(value: Any) -> Any:
 
 def split_columns(text: str | None) -> list[str] | None:
     """The names in a comma-separated list; a name in backticks may hold a comma."""
-    from tailbit.arguments import split_names
+    from tailbit.arguments.values import split_names
 
     return None if text is None else split_names(text)

@@ -26,7 +26,7 @@ def status(table: str, index: str | None, as_json: bool) -> None:
     \b
     tailbit status flights --json
     """
-    from tailbit.status import status_of
+    from tailbit.upkeep.status import status_of
 
     found = status_of(table, index, storage_options())
     if as_json:
@@ -176,7 +176,7 @@ def alter(table: str, add: tuple[str, ...], drop: tuple[str, ...], index: str | 
     tailbit alter flights --add dep_delay,tailnum --drop dest
     tailbit alter flights --drop "`air time`" --json
     """
-    from tailbit.status import running_indexer
+    from tailbit.upkeep.status import running_indexer
 
     coming = [name for names in add for name in split_columns(names) or ()]
     going = [name for names in drop for name in split_columns(names) or ()]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from tailbit.arguments import wrong_type
+from tailbit.arguments.values import wrong_type
 from tailbit.errors import UsageError
 from tailbit.index.query.candidates import candidates
 from tailbit.index.query.selection import Selection

@@ -27,7 +27,7 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
         UsageError: `storage_options` is no mapping of texts.
         EnvironmentError_: pyspark is not installed.
     """
-    from tailbit.arguments import texts_by_name
+    from tailbit.arguments.values import texts_by_name
     from tailbit.errors import EnvironmentError_
     from tailbit.tables.storage import StorageOptions
 

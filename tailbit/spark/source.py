@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from tailbit.answer import Answer
 from tailbit.api import open_indexed
-from tailbit.arguments import split_names
+from tailbit.arguments.values import split_names
 from tailbit.errors import UsageError
 from tailbit.outputs.arrow import batch_reader
 from tailbit.spark.schema import spark_schema

@@ -13,9 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tailbit
-from support.drive import Drive
-from support.tables import DAMAGES, half_built, index_files, index_of, with_vectors
-from tailbit.api import IndexedTable, to_millis
+from support.tables import DAMAGES, index_files, index_of, with_vectors
 from tailbit.errors import (
     CorruptIndexError,
     ForeignIndexError,
@@ -26,8 +24,7 @@ from tailbit.errors import (
     UsageError,
     VersionNotFoundError,
 )
-from tailbit.index.store.table import MetadataTable
-from tailbit.status import status_of
+from tailbit.upkeep.status import status_of
 
 
 def rows(first: int, count: int = 10) -> pa.Table:
@@ -195,37 +192,6 @@ def test_a_version_that_is_gone_or_not_yet_there_is_refused_by_name(path: str) -
         tailbit.open(path).where(version=0)
 
 
-@pytest.mark.parametrize(
-    ("text", "zone", "millis"),
-    [
-        ("1970-01-02", "UTC", 86_400_000),
-        ("1970-01-01T00:00:01", "UTC", 1000),
-        ("1970-01-01 00:00:01.5", "UTC", 1500),
-        ("1970-01-01T00:00:01.123456789Z", "UTC", 1123),
-        (" 1970-01-01T01:00:00+01:00 ", "UTC", 0),
-        ("1970-01-01T01:00", "Europe/Paris", 0),
-        ("1970-01-01T01:00Z", "Europe/Paris", 3_600_000),
-        ("1969-12-31T23:59:59.9999", "UTC", -1),
-    ],
-)
-def test_a_time_is_read_in_every_usual_form(text: str, zone: str, millis: int) -> None:
-    assert to_millis(text, zone) == millis
-
-
-def test_a_time_may_be_a_datetime() -> None:
-    moment = datetime.datetime(1970, 1, 1, 1, tzinfo=datetime.timezone.utc)
-    assert to_millis(moment) == 3_600_000
-    assert to_millis(moment.replace(tzinfo=None), "Europe/Paris") == 0
-
-
-@pytest.mark.parametrize(
-    "text", ["yesterday", "", "2026-13-01", "2026-01-01T25:00", "12", "2026-01-01T00:00+99"]
-)
-def test_what_is_no_time_is_refused_by_name(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a time"):
-        to_millis(text)
-
-
 def test_an_unknown_time_zone_is_refused_by_name(path: str) -> None:
     for zone in ("Nowhere/Land", "", "../etc/passwd"):
         with pytest.raises(UsageError, match="zone"):
@@ -268,60 +234,6 @@ def test_a_question_without_news_looks_at_the_index_once(path: str) -> None:
     first = opened.where("v = 'v1'")
     assert opened.where("v = 'v2'")._selection.coverage is first._selection.coverage
     assert opened.where("v = 'v2'", version=1)._selection.coverage is not first._selection.coverage
-
-
-def test_compacting_with_an_index_of_another_table_drops_nothing(path: str) -> None:
-    write_deltalake(path, rows(0), mode="overwrite")
-    index_of(path, ["v"])
-    elsewhere = f"{path}_2"
-    for _ in range(20):
-        write_deltalake(elsewhere, rows(0), mode="append")
-    DeltaTable(elsewhere).create_checkpoint()
-    for commit in sorted(Path(elsewhere, "_delta_log").glob("*.json"))[:-1]:
-        commit.unlink()
-    before = sorted(
-        r.path for r in MetadataTable.open(f"{path}/_tailbit").state.recorded.records() if r.space
-    )
-    tailbit.open(elsewhere, index=f"{path}/_tailbit").compact()
-    after = sorted(r.path for r in MetadataTable.open(f"{path}/_tailbit").state.recorded.records() if r.space)
-    assert before == after
-
-
-def test_vacuum_and_compact_need_an_index(path: str) -> None:
-    for call in (IndexedTable.compact, IndexedTable.vacuum, IndexedTable.verify):
-        with pytest.raises(NoIndexError):
-            call(tailbit.open(path))
-
-
-def test_status_in_every_state(path: str, tmp_path: Path) -> None:
-    with pytest.raises(NoIndexError):
-        status_of(path)
-    Drive(path, f"{path}/_tailbit", ["v"])
-    empty = status_of(path)
-    assert (empty["state"], empty["covered_version"], empty["lag"]["versions"]) == ("empty", None, 3)
-    assert (empty["columns"], empty["segments"]) == (["v"], 0)
-    drive = half_built(path, ["v"])
-    building = status_of(path)
-    assert (building["state"], building["covered_version"], building["lag"]["versions"]) == (
-        "building",
-        None,
-        3,
-    )
-    drive.drain()
-    complete = status_of(path)
-    assert (complete["state"], complete["covered_version"], complete["lag"]) == (
-        "complete",
-        2,
-        {"versions": 0, "files": 0, "bytes": 0, "seconds": 0.0},
-    )
-    write_deltalake(path, rows(30), mode="append")
-    behind = status_of(path)
-    assert (behind["state"], behind["covered_version"], behind["head"]) == ("complete", 2, 3)
-    assert (behind["lag"]["versions"], behind["lag"]["files"]) == (1, 1)
-    elsewhere = str(tmp_path / "elsewhere")
-    write_deltalake(elsewhere, rows(0))
-    other = status_of(elsewhere, f"{path}/_tailbit")
-    assert (other["state"], other["covered_version"], other["lag"]["versions"]) == ("other history", None, 1)
 
 
 def test_deletion_vectors_are_right_at_every_version(tmp_path: Path) -> None:

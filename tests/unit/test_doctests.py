@@ -14,6 +14,8 @@ import tailbit
 from support.tables import eight_flights
 from tailbit.answer import Answer
 from tailbit.api import IndexedTable
+from tailbit.handle import Handle
+from tailbit.upkeep.table import MaintainedTable
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tailbit", "tables", "index", "checkpoints", "streaming")
@@ -56,7 +58,7 @@ def test_an_example_prints_what_its_docstring_says(
     assert not any(doctest.SKIP in e.options for e in example.examples)
 
 
-@pytest.mark.parametrize("door", [Answer, IndexedTable])
+@pytest.mark.parametrize("door", [Answer, IndexedTable, MaintainedTable, Handle])
 def test_each_public_method_of_the_front_door_has_an_example(door: type) -> None:
     public = {n for n, value in vars(door).items() if callable(value) and not n.startswith("_")}
     shown = {name.rpartition(".")[2] for name in EXAMPLES if f".{door.__name__}." in name}

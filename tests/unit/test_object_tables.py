@@ -36,11 +36,11 @@ from tailbit.errors import (
 )
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.index.store.table import MetadataTable
-from tailbit.status import status_of
 from tailbit.streaming.planner import CHECK_EVERY, Planner
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions, open_storage
+from tailbit.upkeep.status import status_of
 
 PREDICATES = (None, "v = 'v1'", "k >= 13 AND v <> 'v0'", "NOT (v IN ('v0', 'v2'))", "v IS NULL OR k < 3")
 FILES = 9

@@ -643,10 +643,10 @@ def test_a_table_with_an_open_end_is_read_at_a_version(table: str) -> None:
 def test_the_exit_status_tells_a_supervisor_whether_to_start_again(
     table: str, monkeypatch: pytest.MonkeyPatch, error: TailbitError, status: int
 ) -> None:
-    import tailbit.status
+    import tailbit.upkeep.status
 
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(tailbit.status, "status_of", fail)
+    monkeypatch.setattr(tailbit.upkeep.status, "status_of", fail)
     assert in_process(["status", table], monkeypatch) == (status, f"{error.describe()}\n")

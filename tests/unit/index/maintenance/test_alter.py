@@ -19,8 +19,8 @@ from tailbit.errors import ColumnTypeError, NoIndexError, SettingsError, Unknown
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.index.store.statistics import statistics_of
 from tailbit.index.store.table import MetadataTable
-from tailbit.status import status_of
 from tailbit.streaming.settings import StreamSettings
+from tailbit.upkeep.status import status_of
 
 
 def write(path: str, first: int) -> None:

@@ -30,10 +30,10 @@ from support.tables import (
 from tailbit.errors import CorruptIndexError, StorageError
 from tailbit.index.repair.damage import why_damaged
 from tailbit.index.store.table import MetadataTable
-from tailbit.status import status_of
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.streaming.upkeep.sweeping import Upkeep
+from tailbit.upkeep.status import status_of
 
 KINDS = ("bitmap_index", "value_counts", "hidden_rows", "files", "ledger", "settings")
 FILES = 9

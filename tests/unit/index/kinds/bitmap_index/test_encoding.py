@@ -16,7 +16,7 @@ from support.tables import index_of
 from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.bitmap_index.encoding import encoding_of
 from tailbit.index.store.table import MetadataTable
-from tailbit.status import status_of
+from tailbit.upkeep.status import status_of
 
 ROWS = 40_000
 COLUMNS = ("few", "many", "skewed")

@@ -13,7 +13,7 @@ import pytest
 
 import tailbit
 from support.function_cells import schema
-from tailbit.conditions import Condition, call, col, condition_text, sql_of
+from tailbit.arguments.conditions import Condition, call, col, condition_text, sql_of
 from tailbit.errors import UsageError
 from tailbit.index.sql.bind import bind
 

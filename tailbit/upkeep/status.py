@@ -7,17 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from tailbit.api import open_indexed
 from tailbit.checkpoints.heartbeat import is_alive, read_heartbeat
 from tailbit.checkpoints.lag import Backlog
 from tailbit.errors import CorruptIndexError, NoIndexError
+from tailbit.handle import opened
 from tailbit.index.kinds.bitmap_index.encoding import Encoding, encoding_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import Standing
 from tailbit.index.store.statistics import statistics_of
+from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Version
 from tailbit.tables.storage import Storage
 from tailbit.tables.table import Table
+from tailbit.upkeep.table import MaintainedTable
 
 _COMMITS = 10_000
 """Most commits read to say how many files and bytes are not covered."""
@@ -42,35 +44,57 @@ def status_of(
         NoIndexError: there is no index.
         CorruptIndexError: it cannot be read.
     """
-    opened = open_indexed(path, index, storage_options=storage_options)
-    if opened._index is None:
-        raise opened.damage or NoIndexError(path=opened.index_path)
-    found, ledger, standing = opened._index, opened._index.state.ledger, opened._standing()
-    head = opened._table.head()
-    covered = None if ledger is None or standing is Standing.OTHER_HISTORY else ledger.covered
-    sizes = statistics_of(found.version, found.state)
-    names = opened.indexed()
-    unposted = found.state.recorded.unposted(names)
-    encodings, damaged = _encodings(found.state.spaces.values(), names)
+    table = opened(MaintainedTable, path, index, storage_options)
+    found = table._index
+    if found is None:
+        raise table.damage or NoIndexError(path=table.index_path)
+    names = table.indexed()
     return {
-        "table": opened._table.root,
-        "index": opened.index_path,
+        "table": table.path,
+        "index": table.index_path,
+        **_columns(found, names),
+        **_progress(table, found),
+        **_sizes(found, names),
+        "indexer": running_indexer(found.storage),
+    }
+
+
+def _columns(index: MetadataTable, names: Mapping[str, str]) -> dict[str, Any]:
+    """The indexed columns by their names, and the files that are scanned all the same."""
+    recorded = index.state.recorded
+    unposted = recorded.unposted(names)
+    return {
         "columns": list(names.values()),
         "files_to_post": {names[column]: n for column, n in unposted.items() if n},
-        "not_covered": found.state.recorded.errors(),
+        "not_covered": recorded.errors(),
+    }
+
+
+def _progress(table: MaintainedTable, index: MetadataTable) -> dict[str, Any]:
+    """How far the index is, and how far behind the head."""
+    ledger, standing, head = index.state.ledger, table._standing(), table._table.head()
+    covered = None if ledger is None or standing is Standing.OTHER_HISTORY else ledger.covered
+    return {
         "state": standing.value,
         "covered_version": covered,
         "head": head,
-        "lag": _lag(opened._table, covered, head),
+        "lag": _lag(table._table, covered, head),
         "round": None if ledger is None else ledger.round,
         "uncounted_files": 0 if ledger is None else ledger.uncounted,
+    }
+
+
+def _sizes(index: MetadataTable, names: Mapping[str, str]) -> dict[str, Any]:
+    """What the index holds, and how the postings of each column are encoded."""
+    sizes = statistics_of(index.version, index.state)
+    encodings, damaged = _encodings(index.state.spaces.values(), names)
+    return {
         "row_spaces": sizes.spaces,
         "segments": sizes.segments,
         "encodings": {names[column]: encoding.account() for column, encoding in encodings.items()},
         "damaged_segments": damaged,
         "index_version": sizes.version,
         "index_bytes": dict(sizes.bytes),
-        "indexer": running_indexer(found.storage),
     }
 
 

@@ -6,15 +6,13 @@ as it takes the text, and as it takes a Column of pyspark.
 
 from __future__ import annotations
 
-import datetime
-import math
 from collections.abc import Iterable
-from decimal import Decimal
 from typing import Any
 
-from tailbit.arguments import text, wrong_type
+from tailbit.arguments.constants import constant_text
+from tailbit.arguments.spark_columns import column_text, is_spark_column
+from tailbit.arguments.values import text
 from tailbit.errors import UsageError
-from tailbit.spark_columns import column_text, is_spark_column
 from tailbit.tables.schema import name_parts
 
 
@@ -214,79 +212,12 @@ def _joined(left: Any, sign: str, right: Any) -> Condition:
 
 
 def sql_of(value: Any) -> str:
-    r"""A condition, or a value of Python as a constant of Spark SQL.
+    """The text of a condition, or of a value of Python as a constant of Spark SQL.
 
     Raises:
         UsageError: a value that is no constant.
-
-    >>> sql_of("it's"), sql_of(1.5), sql_of(b"a"), sql_of(None)
-    ("'it\\'s'", '1.5D', "X'61'", 'NULL')
     """
-    if isinstance(value, Condition):
-        return value._operand
-    if hasattr(value, "item") and getattr(value, "shape", None) == ():
-        value = _item(value)
-    if value is None:
-        return "NULL"
-    for kind, make in _CONSTANTS:
-        if isinstance(value, kind):
-            return str(make(value))
-    raise wrong_type(
-        "value", value, "a condition, a number, a text, bytes, a date, a datetime, a bool or None"
-    )
-
-
-def _item(value: Any) -> Any:
-    """The value of a numpy scalar; of a time in nanoseconds too, where it is a whole number of microseconds.
-
-    Where `item` of numpy has no type of Python for a time, it gives a plain number.
-    """
-    if value.dtype.kind not in "mM":
-        return value.item()
-    micros = value.astype("datetime64[us]") if isinstance(value.item(), int) else value
-    found = micros.item()
-    if value.dtype.kind == "m" or isinstance(found, int) or (found is not None and micros != value):
-        raise wrong_type("value", value, "a time of the years 1 to 9999 in whole microseconds")
-    return found
-
-
-def _text(value: str) -> str:
-    inner = text("value", value).replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{inner}'"
-
-
-def _float(value: float) -> str:
-    return f"{value!r}D" if math.isfinite(value) else f"CAST('{value}' AS DOUBLE)"
-
-
-def _time(value: datetime.datetime) -> str:
-    if getattr(value, "nanosecond", 0):  # of pandas
-        raise wrong_type("value", value, "a time in whole microseconds")
-    if value.tzinfo is None:
-        return f"TIMESTAMP_NTZ'{value.isoformat(sep=' ')}'"
-    try:
-        instant = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
-    except OverflowError as wrong:
-        raise wrong_type("value", value, "a datetime in the years 1 to 9999 of UTC") from wrong
-    return f"TIMESTAMP'{instant.isoformat(sep=' ')}Z'"
-
-
-def _decimal(value: Decimal) -> str:
-    if not value.is_finite():
-        raise wrong_type("value", value, "a finite decimal")
-    return f"{value:f}BD"
-
-
-_CONSTANTS: tuple[tuple[type, Any], ...] = (
-    (bool, lambda value: str(value).upper()),
-    (int, lambda value: str(int(value))),
-    (float, _float),
-    (Decimal, _decimal),
-    (str, _text),
-    (bytes, lambda value: f"X'{value.hex()}'"),
-    (datetime.datetime, _time),
-    (datetime.date, lambda value: f"DATE'{value.isoformat()}'"),
-)
+    return value._operand if isinstance(value, Condition) else constant_text(value)
 
 
 def condition_text(name: str, value: Any) -> str:

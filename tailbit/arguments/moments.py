@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 
-from tailbit.arguments import text, wrong_type
+from tailbit.arguments.values import text, wrong_type
 from tailbit.errors import UsageError
 from tailbit.tables.partition_values import parse_micros
 from tailbit.tables.time_zones import check_zone

@@ -1,0 +1,84 @@
+"""Values of Python as constants of Spark SQL; what has no such constant is refused."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from decimal import Decimal
+from typing import Any
+
+from tailbit.arguments.values import text, wrong_type
+
+
+def constant_text(value: Any) -> str:
+    r"""A value as the text of a constant.
+
+    Raises:
+        UsageError: a value that is no constant.
+
+    >>> constant_text("it's"), constant_text(1.5), constant_text(b"a"), constant_text(None)
+    ("'it\\'s'", '1.5D', "X'61'", 'NULL')
+    """
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        value = _item(value)
+    if value is None:
+        return "NULL"
+    for kind, make in _CONSTANTS:
+        if isinstance(value, kind):
+            return str(make(value))
+    raise wrong_type(
+        "value", value, "a condition, a number, a text, bytes, a date, a datetime, a bool or None"
+    )
+
+
+def _item(value: Any) -> Any:
+    """The value of a numpy scalar; of a time in nanoseconds too, where it is a whole number of microseconds.
+
+    Where `item` of numpy has no type of Python for a time, it gives a plain number.
+    """
+    if value.dtype.kind not in "mM":
+        return value.item()
+    micros = value.astype("datetime64[us]") if isinstance(value.item(), int) else value
+    found = micros.item()
+    if value.dtype.kind == "m" or isinstance(found, int) or (found is not None and micros != value):
+        raise wrong_type("value", value, "a time of the years 1 to 9999 in whole microseconds")
+    return found
+
+
+def _text(value: str) -> str:
+    inner = text("value", value).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{inner}'"
+
+
+def _float(value: float) -> str:
+    return f"{value!r}D" if math.isfinite(value) else f"CAST('{value}' AS DOUBLE)"
+
+
+def _time(value: datetime.datetime) -> str:
+    if getattr(value, "nanosecond", 0):  # of pandas
+        raise wrong_type("value", value, "a time in whole microseconds")
+    if value.tzinfo is None:
+        return f"TIMESTAMP_NTZ'{value.isoformat(sep=' ')}'"
+    try:
+        instant = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    except OverflowError as wrong:
+        raise wrong_type("value", value, "a datetime in the years 1 to 9999 of UTC") from wrong
+    return f"TIMESTAMP'{instant.isoformat(sep=' ')}Z'"
+
+
+def _decimal(value: Decimal) -> str:
+    if not value.is_finite():
+        raise wrong_type("value", value, "a finite decimal")
+    return f"{value:f}BD"
+
+
+_CONSTANTS: tuple[tuple[type, Any], ...] = (
+    (bool, lambda value: str(value).upper()),
+    (int, lambda value: str(int(value))),
+    (float, _float),
+    (Decimal, _decimal),
+    (str, _text),
+    (bytes, lambda value: f"X'{value.hex()}'"),
+    (datetime.datetime, _time),
+    (datetime.date, lambda value: f"DATE'{value.isoformat()}'"),
+)

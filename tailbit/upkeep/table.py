@@ -1,0 +1,252 @@
+"""A table whose index is looked after: checked, repaired, merged, altered and vacuumed.
+
+Each of these looks at the index by itself, since it takes long or commits: questions that are asked of the
+same object meanwhile are held up by none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tailbit.arguments.values import flag, function, names, number, whole
+from tailbit.errors import CorruptIndexError, NoIndexError, UnknownColumnError, UsageError
+from tailbit.handle import Handle
+from tailbit.index.model import IndexedColumn, Standing
+
+if TYPE_CHECKING:
+    from tailbit.index.maintenance.alter import Altered
+    from tailbit.index.model import Settings
+    from tailbit.index.store.table import MetadataTable
+    from tailbit.index.verification.report import Report
+    from tailbit.tables.schema import Schema
+    from tailbit.upkeep.repairs import Repaired
+
+
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    """How much of the data a verification reads again: the arguments of `verify`, each of its type."""
+
+    samples: int
+    seed: int
+    derive: int
+    files: list[str]
+    columns: list[str]
+
+    @classmethod
+    def of(
+        cls, samples: int, seed: int, derive: int, files: Iterable[str], columns: Iterable[str]
+    ) -> _Checks:
+        """The checks of a caller's arguments.
+
+        Raises:
+            UsageError: an argument is not of its type, or `samples` or `derive` is below zero.
+        """
+        return cls(
+            whole("samples", samples),
+            whole("seed", seed, negative=True),
+            whole("derive", derive),
+            names("files", files),
+            names("columns", columns),
+        )
+
+    def chosen(self, schema: Schema) -> Callable[[str, str], bool] | None:
+        """Whether a file, by its path, and a column, by its id, are among those named; None where none are.
+
+        Raises:
+            UnknownColumnError: the table has no such column.
+        """
+        ids = {schema.resolve(name).id for name in self.columns}
+        if not self.files and not ids:
+            return None
+        return lambda path, column: (not self.files or path in self.files) and (not ids or column in ids)
+
+
+@dataclass(eq=False, repr=False)
+class MaintainedTable(Handle):
+    """A source table and the upkeep of its index; `IndexedTable` asks it too."""
+
+    def verify(
+        self,
+        samples: int = 200,
+        seed: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+        derive: int = 0,
+        files: Iterable[str] = (),
+        columns: Iterable[str] = (),
+    ) -> Report:
+        """Check the index: checksums, postings, value counts, and a sample of values of the data files.
+
+        `derive`: this many columns of files are derived again as a whole; of the `files` (paths as in the
+        log) and `columns` named, all are.
+
+        Raises:
+            NoIndexError: there is no index.
+            UsageError: an argument is not of its type, or `samples` is below zero.
+
+        >>> report = flights.verify()
+        >>> report.sound, report.problems, report.postings
+        (True, [], 4)
+        """
+        checks = _Checks.of(samples, seed, derive, files, columns)
+        if progress is not None:
+            function("progress", progress)
+        seen = self._apart()
+        seen._refresh()
+        if seen._index is not None:
+            return seen._compared(seen._index, checks, progress)
+        if seen.damage is None:
+            raise NoIndexError(path=self.index_path)
+        return _unreadable(self.index_path, seen._standing(), seen.damage)
+
+    def _compared(
+        self, index: MetadataTable, checks: _Checks, progress: Callable[[int, int], None] | None
+    ) -> Report:
+        """What is found when the index is compared with the snapshot that it speaks of."""
+        from tailbit.index.verification.verify import verify
+
+        standing = self._standing()
+        snapshot = self._covered_snapshot(standing)
+        return verify(
+            index.state,
+            self._cover(snapshot),
+            self._table.storage,
+            standing=standing,
+            at_head=snapshot.version == self._table.head(),
+            samples=checks.samples,
+            seed=checks.seed,
+            derive=checks.derive,
+            wanted=checks.chosen(snapshot.schema),
+            progress=progress,
+        )
+
+    def repair(
+        self, samples: int = 200, seed: int = 0, progress: Callable[[int, int], None] | None = None
+    ) -> Repaired:
+        """Verify the index and build again only what is wrong, while an indexer may run.
+
+        What is wrong goes in one commit. A running indexer builds it again; where none runs, this does. Every
+        question is answered rightly all the while.
+
+        Raises:
+            NoIndexError: there is no index.
+            CorruptIndexError: the settings of the index are lost: start an indexer with its columns; or its
+                log is damaged: delete the index and start one.
+            CommitConflictError: an indexer committed at the same moments; try again.
+
+        >>> flights.repair().problems
+        ()
+        """
+        from tailbit.upkeep.repairs import repair, started_over
+
+        report = self.verify(samples=samples, seed=seed, progress=progress)
+        seen = self._apart()
+        seen._refresh()
+        if seen._index is None:
+            return started_over(self._table, self.index_path, seen.damage, report)
+        return repair(self._table, seen._index, report.problems)
+
+    def compact(self) -> int:
+        """Merge small segments until none is due; the number of merges committed.
+
+        Raises:
+            NoIndexError: there is no index.
+            CommitConflictError: an indexer committed at the same moment; try again.
+
+        >>> flights.compact()
+        0
+        """
+        from tailbit.index.maintenance.merge import merge_all
+
+        seen = self._apart()
+        index = seen._needed()
+        # Versions of another history say nothing about which of this one's files can still be asked for.
+        earliest = self._table.earliest() if seen._trusted() else None
+        return merge_all(index, earliest_version=earliest)
+
+    def alter(self, add: Iterable[str] = (), drop: Iterable[str] = ()) -> Altered:
+        """Make columns indexed, and others no longer; an indexer that runs takes it up by itself.
+
+        Every question is answered rightly at every moment: where a column is not posted yet, or no longer,
+        the data is read. `drop` names a column as the table does today, or as it did when it was indexed.
+
+        Raises:
+            NoIndexError: there is no index.
+            UnknownColumnError: the table has no such column, nor has the index one to drop.
+            ColumnTypeError: values of a column cannot be indexed.
+            SettingsError: no column would be left.
+            UsageError: a column is both added and dropped, or `add` or `drop` is no list of names.
+
+        >>> altered = flights.alter(add=["dest"])
+        >>> altered.added, altered.dropped
+        (('dest',), ())
+        """
+        from tailbit.index.maintenance.alter import alter
+
+        come, go = names("add", add), names("drop", drop)
+        index, schema = self._apart()._needed(), self._table.snapshot().schema
+        coming = [IndexedColumn.of(schema.resolve(name)) for name in come]
+        going = [_indexed_id(index.state.settings, schema, name) for name in go]
+        both = [column.label for column in coming if column.id in going]
+        if both:
+            raise UsageError(reason=f"{', '.join(both)} is both added and dropped", hint="Name it once.")
+        return alter(index, coming, going)
+
+    def indexed(self) -> dict[str, str]:
+        """Id of each indexed column to its name today, or in its day where the table has it no more.
+
+        >>> flights.indexed()
+        {'carrier': 'carrier'}
+        """
+        names = {leaf.id: leaf.label for leaf in self._table.snapshot().schema.leaves()}
+        indexed = self._needed().state.settings.columns
+        return {column.id: names.get(column.id, column.label) for column in indexed}
+
+    def vacuum(self, older_than_hours: float = 1.0, dry_run: bool = False) -> list[str]:
+        """Delete index files that no state of the index refers to; their paths.
+
+        Raises:
+            NoIndexError: there is no index.
+            UsageError: the age is negative or no number, or `dry_run` is no truth value.
+
+        >>> flights.vacuum(dry_run=True)
+        []
+        """
+        from tailbit.index.maintenance.vacuum import vacuum
+
+        hours, dry_run = number("older_than_hours", older_than_hours), flag("dry_run", dry_run)
+        if not hours >= 0:
+            raise UsageError(reason=f"{older_than_hours} hours is no age", hint="Give 0 or more.")
+        return vacuum(self._apart()._needed(), older_than_hours=hours, dry_run=dry_run)
+
+    def _apart(self) -> MaintainedTable:
+        """The same table with an index of its own, for what takes long or commits."""
+        return MaintainedTable(self._table, self.index_path)
+
+
+def _unreadable(path: str, standing: Standing, damage: CorruptIndexError) -> Report:
+    """What is found of an index that cannot be opened."""
+    from tailbit.index.kinds.kind import Problem
+    from tailbit.index.verification.report import Report
+
+    report = Report(state=standing.value)
+    report.note(Problem(f"index {path}", str(damage)))
+    return report
+
+
+def _indexed_id(settings: Settings, schema: Schema, name: str) -> str:
+    """The id of a column by its name of today; where the table has none such, by that it was indexed under.
+
+    Raises:
+        UnknownColumnError: neither the table nor the index knows it.
+    """
+    try:
+        return schema.resolve(name).id
+    except UnknownColumnError:
+        for column in settings.columns:
+            if name.lower() == column.label.lower():
+                return column.id
+        indexed = ", ".join(column.label for column in settings.columns)
+        hint = f"The index has {indexed}."
+        raise UnknownColumnError(column=name, nearest=", nor in its index", hint=hint) from None

@@ -1,0 +1,57 @@
+"""The state of an index beside its table, from the first start to another history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from support.drive import Drive
+from support.tables import half_built
+from tailbit.errors import NoIndexError
+from tailbit.upkeep.status import status_of
+
+
+def rows(first: int, count: int = 10) -> pa.Table:
+    keys = list(range(first, first + count))
+    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{k % 3}" for k in keys]})
+
+
+@pytest.fixture
+def path(table_path: str) -> str:
+    for first in (0, 10, 20):
+        write_deltalake(table_path, rows(first), mode="append")
+    return table_path
+
+
+def test_status_in_every_state(path: str, tmp_path: Path) -> None:
+    with pytest.raises(NoIndexError):
+        status_of(path)
+    Drive(path, f"{path}/_tailbit", ["v"])
+    empty = status_of(path)
+    assert (empty["state"], empty["covered_version"], empty["lag"]["versions"]) == ("empty", None, 3)
+    assert (empty["columns"], empty["segments"]) == (["v"], 0)
+    drive = half_built(path, ["v"])
+    building = status_of(path)
+    assert (building["state"], building["covered_version"], building["lag"]["versions"]) == (
+        "building",
+        None,
+        3,
+    )
+    drive.drain()
+    complete = status_of(path)
+    assert (complete["state"], complete["covered_version"], complete["lag"]) == (
+        "complete",
+        2,
+        {"versions": 0, "files": 0, "bytes": 0, "seconds": 0.0},
+    )
+    write_deltalake(path, rows(30), mode="append")
+    behind = status_of(path)
+    assert (behind["state"], behind["covered_version"], behind["head"]) == ("complete", 2, 3)
+    assert (behind["lag"]["versions"], behind["lag"]["files"]) == (1, 1)
+    elsewhere = str(tmp_path / "elsewhere")
+    write_deltalake(elsewhere, rows(0))
+    other = status_of(elsewhere, f"{path}/_tailbit")
+    assert (other["state"], other["covered_version"], other["lag"]["versions"]) == ("other history", None, 1)
