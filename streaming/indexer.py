@@ -105,22 +105,11 @@ class Indexer:
             if plan.verdict is not Verdict.APPLY:
                 return Outcome(plan.verdict, plan.first, end.stands_at)
             changes = self._changes(plan, end.stands_at)
-            columns = self._columns(changes, end.stands_at)
-            wanted, ids = self._wanted(changes, start, end), [c.column.id for c in columns]
+            template = self._template(plan, changes, end.stands_at)
+            wanted, ids = self._wanted(changes, start, end), [c.column.id for c in template.columns]
             works = plan_work(wanted, self._index.state.recorded.get, ids, plan.lineage)
         fault_point(Fault.BATCH_PLANNED)
         planned = time.perf_counter()
-        template = BuildTask(
-            root=self._table.root,
-            index_path=self._index.path,
-            columns=columns,
-            works=(),
-            lineage=plan.lineage,
-            version=end.stands_at,
-            dropped=frozenset(self._index.state.settings.dropped),
-            kinds=self._index.kinds,
-            options=self._table.storage.options,
-        )
         results, skipped = self._build(works, template)
         built = time.perf_counter()
         records = [record for result in results for record in result.records] + skipped
@@ -137,6 +126,20 @@ class Indexer:
             plan_s=planned - began,
             build_s=built - planned,
             commit_s=time.perf_counter() - built,
+        )
+
+    def _template(self, plan: BatchPlan, changes: Changes | None, target: Version) -> BuildTask:
+        """A task of the batch without any work in it: what all of its tasks have in common."""
+        return BuildTask(
+            root=self._table.root,
+            index_path=self._index.path,
+            columns=self._columns(changes, target),
+            works=(),
+            lineage=plan.lineage,
+            version=target,
+            dropped=frozenset(self._index.state.settings.dropped),
+            kinds=self._index.kinds,
+            options=self._table.storage.options,
         )
 
     def _changes(self, plan: BatchPlan, target: Version) -> Changes | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -95,25 +96,21 @@ def facets(
     --format json, a line per value.
     """
     to_rows(form, output)
-    if as_json and (form, output) != ("table", None):
+    as_rows = (form, output) != ("table", None)
+    if as_json and as_rows:
         raise click.UsageError("--json has no FILE and no other format")
     answer = ask(table, where, options)
     columns = split_columns(column) or [column]
-    if (form, output) != ("table", None):
+    if as_rows:
         _write_facets(answer, columns, top, form, output)
         return
     items = list(answer.facets(*columns).items())[:top]
     warn(answer)
     if as_json:
-        emit(
-            {
-                "column": column,
-                "version": answer.version,
-                "facets": [{"value": v, "count": n} for v, n in items],
-            }
-        )
-        return
-    _print_facets(columns, items)
+        found = [{"value": value, "count": n} for value, n in items]
+        emit({"column": column, "version": answer.version, "facets": found})
+    else:
+        _print_facets(columns, items)
 
 
 def _print_facets(columns: list[str], items: list[tuple[Any, int]]) -> None:
@@ -232,8 +229,12 @@ def explain(
     warn(answer)
     if as_json:
         emit(account)
-        return
-    from tailbit.cli.render import encoding_text, print_table
+    else:
+        _print_explanation(account)
+
+
+def _print_explanation(account: Mapping[str, Any]) -> None:
+    from tailbit.cli.render import encoding_text
 
     click.echo(f"version {account['version']}, covered up to {or_dash(account['covered_version'])}")
     click.echo(f"predicate: {account['predicate']}")
@@ -242,6 +243,20 @@ def explain(
     )
     for column, encoding in account["encodings"].items():
         click.echo(f"postings of {column}: {encoding_text(encoding)}")
+    _print_files(account["files"])
+    for step in account.get("facets", ()):
+        _print_step(step)
+    for line in account.get("read", ()):
+        click.echo(
+            f"{line['path']} is read by {line['way']}: {line['rows']} rows, {line['row_groups']} row groups, "
+            f"{line['batches']} batches"
+        )
+
+
+def _print_files(files: list[dict[str, Any]]) -> None:
+    """What kept or pruned each file, as a table."""
+    from tailbit.cli.render import print_table
+
     rows = [
         [
             f["path"],
@@ -252,17 +267,15 @@ def explain(
             or_dash(f["rows"]),
             f["matching"],
         ]
-        for f in account["files"]
+        for f in files
     ]
     print_table(["file", "covered", "outcome", "reason", "by", "rows", "matching"], rows)
-    for step in account.get("facets", ()):
-        estimates = ", ".join(f"{way} {ms:.3g}" for way, ms in step["estimates_ms"].items())
-        click.echo(
-            f"facets by {step['way']}: {or_dash(step['rows'])} rows, took {or_dash(step['took_ms'])} ms"
-            + (f"; estimated, in ms: {estimates}" if estimates else "")
-        )
-    for line in account.get("read", ()):
-        click.echo(
-            f"{line['path']} is read by {line['way']}: {line['rows']} rows, {line['row_groups']} row groups, "
-            f"{line['batches']} batches"
-        )
+
+
+def _print_step(step: dict[str, Any]) -> None:
+    """How the facets of one column were counted, and what each way was estimated to take."""
+    estimates = ", ".join(f"{way} {ms:.3g}" for way, ms in step["estimates_ms"].items())
+    click.echo(
+        f"facets by {step['way']}: {or_dash(step['rows'])} rows, took {or_dash(step['took_ms'])} ms"
+        + (f"; estimated, in ms: {estimates}" if estimates else "")
+    )

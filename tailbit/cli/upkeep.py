@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from tailbit.cli.options import (
@@ -14,6 +17,10 @@ from tailbit.cli.options import (
     split_columns,
     storage_options,
 )
+
+if TYPE_CHECKING:
+    from tailbit.index.kinds.kind import Problem
+    from tailbit.index.verification.report import Report
 
 
 @click.command()
@@ -60,16 +67,7 @@ def status(table: str, index: str | None, as_json: bool) -> None:
     "--column", "columns", metavar="A", multiple=True, help="Derive this column again, of all files."
 )
 @json_option
-def verify(
-    table: str,
-    index: str | None,
-    samples: int,
-    seed: int,
-    derive: int,
-    files: tuple[str, ...],
-    columns: tuple[str, ...],
-    as_json: bool,
-) -> int:
+def verify(table: str, index: str | None, as_json: bool, **checks: Any) -> int:
     r"""Check the index of TABLE: checksums, records, postings, value counts, a sample of values of the data.
 
     With --file and --column together, that column of that file is derived again.
@@ -85,35 +83,48 @@ def verify(
 
     opened = open_for_question(table, index)
     with progress_bar("verify", hidden=as_json) as advance:
-        report = opened.verify(samples, seed, advance, derive, files, columns)
+        report = opened.verify(progress=advance, **checks)
     if as_json:
-        emit(
-            {
-                "sound": report.sound,
-                "state": report.state,
-                "version": report.version,
-                "files": report.files,
-                "spaces": report.spaces,
-                "postings": report.postings,
-                "positions": report.positions,
-                "counts": report.counts,
-                "sampled": report.sampled,
-                "derived": report.derived,
-                "files_read": report.files_read,
-                "problems": [{"where": p.where, "found": p.found} for p in report.problems],
-            }
-        )
+        _emit_report(report)
     else:
-        click.echo(f"index {report.state}, compared with version {or_dash(report.version)} of the table")
-        click.echo(
-            f"{report.files} files, {report.spaces} row spaces, {report.postings} postings, "
-            f"{report.positions} positions, {report.counts} value counts, {report.sampled} values and "
-            f"{report.derived} columns of files read again, {report.files_read} index files read"
-        )
-        for problem in report.problems:
-            click.echo(f"WRONG {problem.where}: {problem.found}")
-        click.echo("sound" if report.sound else f"{len(report.problems)} problems")
+        _print_report(report)
     return 0 if report.sound else PROBLEM
+
+
+def _emit_report(report: Report) -> None:
+    emit(
+        {
+            "sound": report.sound,
+            "state": report.state,
+            "version": report.version,
+            "files": report.files,
+            "spaces": report.spaces,
+            "postings": report.postings,
+            "positions": report.positions,
+            "counts": report.counts,
+            "sampled": report.sampled,
+            "derived": report.derived,
+            "files_read": report.files_read,
+            "problems": _told(report.problems),
+        }
+    )
+
+
+def _print_report(report: Report) -> None:
+    click.echo(f"index {report.state}, compared with version {or_dash(report.version)} of the table")
+    click.echo(
+        f"{report.files} files, {report.spaces} row spaces, {report.postings} postings, "
+        f"{report.positions} positions, {report.counts} value counts, {report.sampled} values and "
+        f"{report.derived} columns of files read again, {report.files_read} index files read"
+    )
+    for problem in report.problems:
+        click.echo(f"WRONG {problem.where}: {problem.found}")
+    click.echo("sound" if report.sound else f"{len(report.problems)} problems")
+
+
+def _told(problems: Sequence[Problem]) -> list[dict[str, str]]:
+    """Problems as JSON has them."""
+    return [{"where": problem.where, "found": problem.found} for problem in problems]
 
 
 @click.command()
@@ -140,8 +151,8 @@ def repair(table: str, samples: int, seed: int, index: str | None, as_json: bool
     if as_json:
         emit(
             {
-                "problems": [{"where": p.where, "found": p.found} for p in done.problems],
-                "left": [{"where": p.where, "found": p.found} for p in done.left],
+                "problems": _told(done.problems),
+                "left": _told(done.left),
                 "files_removed": list(done.mended.removed),
                 "files_to_post": done.mended.to_post,
                 "files_to_count": done.mended.to_count,
