@@ -12,9 +12,7 @@ equal keys, and nothing more.
 from __future__ import annotations
 
 import hashlib
-import math
 import re
-import struct
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -25,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.errors import ColumnTypeError
+from tailbit.index.ordered import SIGN, Ints, Value, ordered_int, ordered_ints
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
@@ -34,9 +33,6 @@ MAX_KEY = 256
 
 TRUNCATED_KEY = MAX_KEY + 16
 """Length of the key of a longer value: its first `MAX_KEY` bytes and a 16-byte BLAKE2b hash of all of it."""
-
-Value = bool | int | float | bytes
-"""A canonical value."""
 
 _KEY_TYPES = {
     "boolean": "boolean",
@@ -53,10 +49,7 @@ _KEY_TYPES = {
     "timestamp_ntz": "timestamp_ntz",
 }
 _TEXTUAL = ("string", "binary")
-_SIGN = 1 << 63
 _DECIMAL = re.compile(r"decimal\((\d+)\)")
-
-Ints = npt.NDArray[np.int64]
 
 
 def key_type_of(type_: DataType) -> str:
@@ -112,14 +105,14 @@ def encode_array(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.Binary
     scale = scale_of(key_type)
     if scale is not None:
         return _fixed(values, _decimal_words(values, scale), 16)
-    flipped = ordered_ints(values, key_type).view(np.uint64) ^ np.uint64(_SIGN)
+    flipped = ordered_ints(values, key_type).view(np.uint64) ^ np.uint64(SIGN)
     return _fixed(values, flipped.astype(">u8"), 8)
 
 
 def integer_keys(numbers: Ints) -> pa.BinaryArray:
     """The keys of ordered integers, for key types of eight bytes. The numbers are overwritten, not copied."""
     words = np.ascontiguousarray(numbers).view(np.uint64)
-    words ^= np.uint64(_SIGN)
+    words ^= np.uint64(SIGN)
     if sys.byteorder == "little":
         words.byteswap(inplace=True)
     ends = np.arange(0, 8 * len(words) + 1, 8, dtype=np.int32)
@@ -134,33 +127,7 @@ def encode_value(value: Value, key_type: str) -> bytes:
         return b"\x01" if value else b"\x00"
     if scale_of(key_type) is not None:
         return (int(value) + (1 << 127)).to_bytes(16, "big")
-    return (ordered_int(value, key_type) + _SIGN).to_bytes(8, "big")
-
-
-def ordered_ints(values: pa.Array, key_type: str) -> Ints:
-    """An int64 per value in the order of the values, for key types of 8 bytes and boolean; 0 where NULL."""
-    if key_type == "double":
-        floats = np.asarray(values.cast(pa.float64()).fill_null(0.0)) + 0.0
-        floats[np.isnan(floats)] = np.nan
-        bits = floats.view(np.int64)
-        return np.where(bits < 0, bits ^ np.int64(_SIGN - 1), bits)
-    if key_type == "boolean":
-        return np.asarray(values.fill_null(False)).astype(np.int64)
-    if key_type in ("timestamp", "timestamp_ntz"):
-        zone = "UTC" if key_type == "timestamp" else None
-        values = values.cast(pa.timestamp("us", zone), safe=False)
-    elif key_type == "date":
-        values = values.cast(pa.int32())
-    return np.array(values.cast(pa.int64()).fill_null(0), dtype=np.int64)
-
-
-def ordered_int(value: Value, key_type: str) -> int:
-    """The element of `ordered_ints` for one canonical value; any int for integers beyond 64 bits, clamped."""
-    if key_type == "double":
-        number = math.nan if value != value else float(value) + 0.0
-        (bits,) = struct.unpack(">q", struct.pack(">d", number))
-        return int(bits ^ (_SIGN - 1) if bits < 0 else bits)
-    return max(-_SIGN, min(_SIGN - 1, int(value)))
+    return (ordered_int(value, key_type) + SIGN).to_bytes(8, "big")
 
 
 def decode_keys(keys: pa.BinaryArray, key_type: str, type_: DataType) -> pa.Array:
@@ -180,7 +147,7 @@ def decode_keys(keys: pa.BinaryArray, key_type: str, type_: DataType) -> pa.Arra
         return _decimals(keys, type_.precision, type_.scale)
     numbers = _integers(keys)
     if key_type == "double":
-        bits = np.where(numbers < 0, numbers ^ np.int64(_SIGN - 1), numbers)
+        bits = np.where(numbers < 0, numbers ^ np.int64(SIGN - 1), numbers)
         return pa.array(bits.view(np.float64), mask=_nulls(keys)).cast(target, safe=False)
     plain = pa.array(numbers, mask=_nulls(keys))
     return plain.cast(pa.int32()).cast(target) if key_type == "date" else plain.cast(target)
@@ -274,17 +241,17 @@ def _decimal_words(values: pa.Array, scale: int) -> npt.NDArray[Any]:
         return np.zeros((0, 2), dtype=">u8")
     words = np.frombuffer(values.buffers()[1], dtype="<u8")
     words = words[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
-    return np.column_stack([words[:, 1] ^ np.uint64(_SIGN), words[:, 0]]).astype(">u8")
+    return np.column_stack([words[:, 1] ^ np.uint64(SIGN), words[:, 0]]).astype(">u8")
 
 
 def _decimals(keys: pa.BinaryArray, precision: int, scale: int) -> pa.Array:
     words = _words(keys, 16).reshape(-1, 2)
-    pairs = np.column_stack([words[:, 1], words[:, 0] ^ np.uint64(_SIGN)]).astype("<u8")
+    pairs = np.column_stack([words[:, 1], words[:, 0] ^ np.uint64(SIGN)]).astype("<u8")
     return _typed(keys, np.ascontiguousarray(pairs), pa.decimal128(precision, scale))
 
 
 def _integers(keys: pa.BinaryArray) -> Ints:
-    flipped: npt.NDArray[np.uint64] = _words(keys, 8) ^ np.uint64(_SIGN)
+    flipped: npt.NDArray[np.uint64] = _words(keys, 8) ^ np.uint64(SIGN)
     return flipped.view(np.int64)
 
 

@@ -41,8 +41,8 @@ from tailbit.index.predicate.tree import (
     Or,
     ValueSet,
     key_ranges,
-    shared_in,
 )
+from tailbit.index.predicate.walks import shared_in
 
 _FEW_KEYS = 8
 """Up to this many postings of a leaf, their union costs less than it saves the other leaves of an AND."""

@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
-from tailbit.index.keys import key_type_of, ordered_ints
+from tailbit.index.keys import key_type_of
+from tailbit.index.ordered import ordered_ints
 from tailbit.tables.model import DataType
 
 _OPERATORS = {

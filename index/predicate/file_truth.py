@@ -29,8 +29,9 @@ import numpy.typing as npt
 
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.statistics import ColumnBounds, file_bounds
-from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, columns_of
+from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
 from tailbit.index.predicate.truth import partition_values_match
+from tailbit.index.predicate.walks import columns_of
 from tailbit.once import once
 from tailbit.tables.model import Column, FileSlice
 

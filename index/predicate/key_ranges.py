@@ -10,7 +10,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tailbit.index.keys import MAX_KEY, Value, encode_value, is_truncated, scale_of, widening_factor
+from tailbit.index.keys import MAX_KEY, encode_value, is_truncated, scale_of, widening_factor
+from tailbit.index.ordered import Value
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 
 KeyRange = tuple[bytes | None, bool, bytes | None, bool]

@@ -11,17 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.keys import (
-    Ints,
-    Value,
-    encode_array,
-    encode_value,
-    is_textual,
-    key_type_of,
-    ordered_int,
-    ordered_ints,
-    scale_of,
-)
+from tailbit.index.keys import encode_array, encode_value, is_textual, key_type_of, scale_of
+from tailbit.index.ordered import Ints, Value, ordered_int, ordered_ints
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 from tailbit.tables.model import DataType
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tailbit.index.keys import Value
+from tailbit.index.ordered import Value
 from tailbit.index.predicate.tree import Leaf
 from tailbit.index.predicate.value_sets import Span, closed, meets
 from tailbit.tables.model import Column, FileBounds, FileSlice

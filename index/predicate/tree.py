@@ -7,14 +7,11 @@ AND, OR and NOT by De Morgan, and IS TRUE / FALSE / NULL of any condition by mak
 
 IS NULL asks where its condition is TRUE and where it is FALSE, so it holds the condition twice. The tree is
 therefore a graph: a node is negated and made two-valued once, and what stands in two places is one object
-there. Whoever walks a graph visits each object once (`shared_in` names those that have several parents).
-
-The file is long since the nodes and every rule that makes one of another belong together: each needs all.
+there. Whoever walks a graph visits each object once (`tailbit.index.predicate.walks`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -37,14 +34,10 @@ __all__ = [
     "ValueSet",
     "all_of",
     "any_of",
-    "columns_of",
-    "depth_of",
     "is_null",
     "is_true",
     "key_ranges",
     "negate",
-    "nodes_of",
-    "shared_in",
 ]
 
 
@@ -206,58 +199,6 @@ def any_of(children: Iterable[Node]) -> Node:
         return Constant(True)
     kept = [p for p in parts if p != Constant(False)]
     return (kept[0] if len(kept) == 1 else Or(tuple(kept))) if kept else Constant(False)
-
-
-def columns_of(node: Node) -> tuple[Column, ...]:
-    """The columns a predicate reads, each once, in order of appearance."""
-    found: dict[str, Column] = {}
-    for leaf in nodes_of(node):
-        if isinstance(leaf, Leaf):
-            found.setdefault(leaf.column.id, leaf.column)
-        elif isinstance(leaf, Compare):
-            found.setdefault(leaf.left.id, leaf.left)
-            found.setdefault(leaf.right.id, leaf.right)
-        elif isinstance(leaf, Computed):
-            found.update({c.id: c for c in leaf.columns if c.id not in found})
-    return tuple(found.values())
-
-
-def shared_in(node: Node) -> frozenset[int]:
-    """The identities of the ANDs and ORs below a node that have several parents; counted once a node."""
-    if not isinstance(node, (And, Or)):
-        return frozenset()
-    if node.forms.shared is None:
-        parents = Counter(
-            id(child)
-            for parent in nodes_of(node)
-            if isinstance(parent, (And, Or))
-            for child in parent.children
-            if isinstance(child, (And, Or))
-        )
-        node.forms.shared = frozenset(child for child, count in parents.items() if count > 1)
-    return node.forms.shared
-
-
-def depth_of(node: Node, known: dict[int, int] | None = None) -> int:
-    """Levels of AND and OR, which bound the depth of whatever walks the predicate."""
-    known = {} if known is None else known
-    if isinstance(node, (And, Or)) and id(node) not in known:
-        known[id(node)] = 1 + max([depth_of(child, known) for child in node.children])
-    return known.get(id(node), 0)
-
-
-def nodes_of(node: Node) -> Iterable[Node]:
-    """All nodes, each object once, in order of appearance."""
-    seen: set[int] = set()
-    rest = [node]
-    while rest:
-        at = rest.pop()
-        if id(at) in seen:
-            continue
-        seen.add(id(at))
-        yield at
-        if isinstance(at, (And, Or)):
-            rest.extend(reversed(at.children))
 
 
 def _null_leaf(column: Column) -> Leaf:

@@ -17,7 +17,8 @@ from tailbit.errors import EvaluationError
 from tailbit.index.predicate.column_pairs import compare_columns
 from tailbit.index.predicate.computed import Computed, error_of, judge
 from tailbit.index.predicate.membership import distinct_numbers, ends_of, has_numbers, in_values
-from tailbit.index.predicate.tree import And, Compare, Constant, Leaf, Node, Or, nodes_of, shared_in
+from tailbit.index.predicate.tree import And, Compare, Constant, Leaf, Node, Or
+from tailbit.index.predicate.walks import nodes_of, shared_in
 from tailbit.tables.model import Column
 from tailbit.tables.partition_values import partition_array
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from tailbit.index.keys import Value, ordered_int
+from tailbit.index.ordered import Value, ordered_int
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from tailbit.index.evaluation.evaluate import evaluate
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.kinds.bitmap_index.encoding import encoding_of
 from tailbit.index.predicate.file_truth import WholeFile, file_can_match, whole_file_truth
-from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or, columns_of
+from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or
+from tailbit.index.predicate.walks import columns_of
 from tailbit.index.query.reasons import Reason, reason_of_scan, reasons_of_recheck
 from tailbit.index.query.selection import FileHits, Selection, Source
 from tailbit.tables.model import FileSlice, Version

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.index.predicate.tree import Node, columns_of
+from tailbit.index.predicate.tree import Node
 from tailbit.index.predicate.truth import judged, raise_error
+from tailbit.index.predicate.walks import columns_of
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import Positions, fetch, row_groups, without
 from tailbit.tables.storage import Storage

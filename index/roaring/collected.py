@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.keys import encode_array, ordered_ints
+from tailbit.index.keys import encode_array
+from tailbit.index.ordered import ordered_ints
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[Any]

@@ -16,34 +16,29 @@ from typing import Any
 from tailbit.index.expression.build import NotRead
 from tailbit.index.expression.build import is_null as null_of
 from tailbit.index.expression.show import show
-from tailbit.index.functions.patterns import like_prefix
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
 from tailbit.index.predicate.tree import (
     Compare,
     Computed,
     Constant,
-    Interval,
-    Leaf,
     Node,
-    ValueSet,
     all_of,
     any_of,
-    depth_of,
     is_null,
     is_true,
     negate,
 )
-from tailbit.index.predicate.value_sets import NULL
+from tailbit.index.predicate.walks import depth_of
 from tailbit.index.sql.comparisons import (
     MIRRORED,
     Incomparable,
-    Truth,
     comparable_type,
     comparison,
     membership,
 )
 from tailbit.index.sql.constant_comparisons import compared_constants, constant_in
 from tailbit.index.sql.expressions import COMPARISONS, ExpressionReader, chain
+from tailbit.index.sql.leaves import leaf_of, leaf_of_like, leaf_of_null, leaf_of_truth
 from tailbit.index.sql.operands import Operand, OperandReader, Tree
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.text import FLATTEN, parse_predicate
@@ -136,7 +131,7 @@ class _Binder:
         if found.type.name != "boolean":
             self.operands.refuse(f"a {found.type} is not a condition", e, "Compare it with something.")
         if isinstance(found, Ref):
-            return Leaf(found.column, ValueSet.points([True]), ValueSet.points([False]), found.column.label)
+            return leaf_of_truth(found.column)
         if isinstance(found, Call) and found.depth > _DEEPEST:
             self.operands.refuse("it is nested too deeply", e, "Split it by parentheses.")
         for column in columns_in(found):
@@ -172,10 +167,10 @@ class _Binder:
                 return Compare(a, op, b, common)
             type_ = self.operands.comparable(a).type
             type_ = type_ if padded else replace(type_, char_length=0)
-            return _leaf(a, comparison(type_, op, b, self.zone), f"{a.label} {op} {show(b)}")
+            return leaf_of(a, comparison(type_, op, b, self.zone), f"{a.label} {op} {show(b)}")
         if isinstance(b, Column):
             truth = comparison(self.operands.comparable(b).type, MIRRORED[op], a, self.zone)
-            return _leaf(b, truth, f"{b.label} {MIRRORED[op]} {show(a)}")
+            return leaf_of(b, truth, f"{b.label} {MIRRORED[op]} {show(a)}")
         return Constant(compared_constants(a, op, b, self.zone))
 
     def between(self, e: Tree) -> Node:
@@ -211,7 +206,7 @@ class _Binder:
             self.operands.refuse(str(wrong), e)
         shown = [show(item) for item in listed[:_SHOWN]]
         shown += ["..."] if len(found) > _SHOWN else []
-        return _leaf(column, truth, f"{column.label} IN ({', '.join(shown)})")
+        return leaf_of(column, truth, f"{column.label} IN ({', '.join(shown)})")
 
     def _computed_membership(self, e: Tree, why: Incomparable) -> Node:
         try:
@@ -235,7 +230,7 @@ class _Binder:
         if isinstance(value, Literal):
             return Constant(value.value is None)
         if isinstance(value, Ref):
-            return Leaf(value.column, NULL, NULL.inverse(), f"{value.column.label} IS NULL")
+            return leaf_of_null(value.column)
         return self.condition(null_of(value), e)
 
     def like(self, e: Tree) -> Node:
@@ -263,37 +258,13 @@ class _Binder:
         if not plain or not isinstance(wanted, Literal) or not isinstance(wanted.value, bytes):
             return self.condition(expression, e)
         assert isinstance(value, Ref)
-        return _range(value.column, wanted.value.decode(), escape, show(expression)) or self.condition(
-            expression, e
-        )
-
-
-def _range(column: Column, pattern: str, escape: str, text: str) -> Leaf | None:
-    """LIKE as a range of texts; None where the pattern has other wildcards than one at its end."""
-    found = like_prefix(pattern, escape)
-    if found is None:
-        return None
-    start = found[0].encode()
-    if not found[1]:
-        true = ValueSet.points([start])
-    elif not start:
-        true = ValueSet(complement=True)
-    else:
-        # No byte of UTF-8 is the greatest, so all texts that begin so are below this one.
-        beyond = start[:-1] + bytes([start[-1] + 1])
-        true = ValueSet.of([Interval(start, True, beyond, False)])
-    return Leaf(column, true, true.others(), text)
+        leaf = leaf_of_like(value.column, wanted.value.decode(), escape, show(expression))
+        return leaf or self.condition(expression, e)
 
 
 def _operand(side: Expression) -> Operand:
     assert not isinstance(side, Call)
     return side.column if isinstance(side, Ref) else side
-
-
-def _leaf(column: Column, truth: Truth, text: str) -> Node:
-    true, false = truth
-    empty = ValueSet()
-    return Constant(None) if true == empty == false else Leaf(column, true, false, text)
 
 
 def _bare(e: Tree) -> Tree:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from tailbit.index.keys import Value, is_textual, key_type_of, scale_of
+from tailbit.index.keys import is_textual, key_type_of, scale_of
+from tailbit.index.ordered import Value
 from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet
 from tailbit.index.sql.char_padding import where_compared, where_in
 from tailbit.index.values.casts import cast, round_half_up

@@ -6,7 +6,8 @@ from typing import Any, NoReturn
 
 from tailbit.index.model import key_type_of_column
 from tailbit.index.sql.refusals import refuse
-from tailbit.index.sql.text import FUNCTION, ParsedPredicate, WrittenConstant
+from tailbit.index.sql.text import ParsedPredicate
+from tailbit.index.sql.tokens import FUNCTION, WrittenConstant
 from tailbit.index.values import literals
 from tailbit.index.values.literals import Literal
 from tailbit.tables.model import Column, DataType

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
-from tailbit.index.keys import Value
+from tailbit.index.ordered import Value
 from tailbit.index.values.datetimes import (
     parse_date,
     parse_timestamp,

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tailbit.index.keys import Value
+from tailbit.index.ordered import Value
 from tailbit.tables.model import DataType
 
 VOID = DataType("void")

@@ -1,15 +1,8 @@
-"""Object stores: `s3://`, `gs://` and `abfss://`, by way of obstore, which is imported when one is asked.
-
-A commit is a conditional put. Where its reply is lost, or the store is busy after it has done what was asked,
-the object is read back: bytes that are ours were written by us. So whoever puts an object that only one may
-put makes its bytes unlike those of any other.
-"""
+"""Object stores: `s3://`, `gs://` and `abfss://`, by way of obstore, which is imported when one is asked."""
 
 from __future__ import annotations
 
-import random
 import tempfile
-import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -20,17 +13,15 @@ from typing import IO, Any, TypeVar, cast
 
 import pyarrow as pa
 
-from tailbit.errors import NoConditionalPutError, StorageError
+from tailbit.errors import StorageError
+from tailbit.tables.storage.conditional_puts import check_conditional_puts, put_once
 from tailbit.tables.storage.door import Entry, Stat, Storage, Unfinished
 from tailbit.tables.storage.locations import Location, connect, location_of, name_of, no_store, one_key
 from tailbit.tables.storage.looks import SEEN, forget
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
-from tailbit.tables.storage.ranges import TAIL, Ranges
-from tailbit.tables.storage.refusals import is_uncertain, refusal, status_of
+from tailbit.tables.storage.ranges import TAIL, Ranges, end_of, tag_of
+from tailbit.tables.storage.refusals import refusal, status_of
 from tailbit.tables.storage.spooled import Spooled
-
-PUTS = 5
-"""Attempts at a conditional put whose outcome is unknown: obstore does not repeat what is not idempotent."""
 
 _AT_ONCE = 16 << 20
 """A larger object is put in parts of this size, some at a time."""
@@ -181,7 +172,7 @@ class ObjectStorage(Storage):
         if self._location.kind == "az":
             size, tag, tail = self._size(rel)
         else:
-            size, tag, tail = self._ranged(rel, {"range": {"suffix": TAIL}}, _with_tail, (0, "", b""))
+            size, tag, tail = self._ranged(rel, {"range": {"suffix": TAIL}}, end_of, (0, "", b""))
 
         def fetch(start: int, end: int) -> bytes:
             options: dict[str, Any] = {"range": (start, end)}
@@ -194,7 +185,7 @@ class ObjectStorage(Storage):
     def _size(self, rel: str) -> tuple[int, str, bytes]:
         """Size, tag and no bytes: Azure has no ranges from the end."""
         found = self._asked(rel, lambda: _obstore().head(self._store, self._key(rel)))
-        return int(found["size"]), _tag(found), b""
+        return int(found["size"]), tag_of(found), b""
 
     @contextmanager
     def create(self, folder: str, stem: str) -> Iterator[Unfinished]:
@@ -209,33 +200,13 @@ class ObjectStorage(Storage):
             FileExistsError: another writer was first; its object is untouched.
         """
         forget()
-        for attempt in range(PUTS):
-            try:
-                _obstore().put(self._store, self._key(rel), data, mode="create", use_multipart=False)
-                return
-            except (_errors().BaseError, OSError, ValueError) as wrong:
-                taken = isinstance(wrong, _errors().AlreadyExistsError)
-                if not taken and not is_uncertain(wrong):
-                    raise self._refusal(rel, wrong) from None
-                if self._holds(rel, data):
-                    return
-                last = wrong
-            time.sleep(random.uniform(0.5, 1.0) * 0.1 * 2**attempt)
-        raise self._refusal(rel, last) from None
-
-    def _holds(self, rel: str, data: bytes) -> bool:
-        """Whether an object has our bytes; False where it is not there.
-
-        Raises:
-            FileExistsError: it has other bytes.
-        """
-        try:
-            found = self.read(rel)
-        except FileNotFoundError:
-            return False
-        if found != data:
-            raise FileExistsError(rel) from None
-        return True
+        put_once(
+            rel,
+            data,
+            put=lambda: _obstore().put(self._store, self._key(rel), data, mode="create", use_multipart=False),
+            read=lambda: self.read(rel),
+            refusal=lambda wrong: self._refusal(rel, wrong),
+        )
 
     def put(self, rel: str, data: bytes) -> None:
         """Put or replace an object."""
@@ -275,18 +246,7 @@ class ObjectStorage(Storage):
             NoConditionalPutError: it is not: of two writers neither would know that the other was first.
             StorageError: the store refuses to write there.
         """
-        rel = f"_probe-{uuid.uuid4().hex}"
-        try:
-            self.put_if_absent(rel, b"first")
-            self.put_if_absent(rel, b"second")
-        except FileExistsError:
-            return
-        except StorageError as wrong:
-            if "501" not in str(wrong):
-                raise
-        finally:
-            self.delete(rel)
-        raise NoConditionalPutError(path=self.root)
+        check_conditional_puts(self)
 
     def _refusal(self, rel: str, wrong: BaseException) -> StorageError:
         place = f"{self._location.scheme}://{self._location.bucket}/{self._key(rel)}"
@@ -314,11 +274,6 @@ def _errors() -> Any:
     return exceptions
 
 
-def _with_tail(found: Any) -> tuple[int, str, bytes]:
-    """Size, tag and last bytes, of an answer to a request for the end."""
-    return int(found.meta["size"]), _tag(found.meta), bytes(found.bytes())
-
-
 def _entry(found: Any) -> Entry:
     return Entry(_name(found), int(found["size"]), _seconds(found) * 1000)
 
@@ -330,12 +285,8 @@ def _name(found: Any) -> str:
 
 def _stat(found: Any) -> Stat:
     """Of a listed object the same as of one that was asked for: tags may be quoted in one of the two."""
-    tag = _tag(found).removeprefix("W/").strip('"')
+    tag = tag_of(found).removeprefix("W/").strip('"')
     return Stat(int(found["size"]), _seconds(found) * 1_000_000_000, zlib.crc32(tag.encode()))
-
-
-def _tag(found: Any) -> str:
-    return found["e_tag"] or found["version"] or ""
 
 
 def _seconds(found: Any) -> int:

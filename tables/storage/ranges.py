@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from typing import Any
 
 TAIL = 64 << 10
 """Bytes of the end that come with the size. A smaller object is had in one request."""
@@ -63,3 +64,13 @@ class Ranges(io.RawIOBase):
         fetched = start, self._fetch(start, last)
         self._parts = [fetched, *self._parts[: _KEPT - 1]]
         return fetched
+
+
+def end_of(found: Any) -> tuple[int, str, bytes]:
+    """Size, tag and last bytes, of obstore's answer to a request for the end of an object."""
+    return int(found.meta["size"]), tag_of(found.meta), bytes(found.bytes())
+
+
+def tag_of(found: Any) -> str:
+    """By what a later request knows that an object is still the same."""
+    return found["e_tag"] or found["version"] or ""

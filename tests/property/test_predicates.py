@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from support.fuzzer.statistics import statistics
 from support.histories import SCHEMA as ARROW
 from support.predicates import POOLS, random_predicates
-from tailbit.index.keys import Value, encode_array, key_type_of, widen_keys
+from tailbit.index.keys import encode_array, key_type_of, widen_keys
+from tailbit.index.ordered import Value
 from tailbit.index.predicate.file_truth import file_can_match
 from tailbit.index.predicate.tree import (
     And,

@@ -1,0 +1,47 @@
+"""A canonical value becomes a 64-bit integer whose order is that of the values, as Spark orders them.
+
+NaN equals NaN and is the greatest; -0.0 equals 0.0. The keys of types of eight bytes are made of these.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Value = bool | int | float | bytes
+"""A canonical value."""
+
+Ints = npt.NDArray[np.int64]
+
+SIGN = 1 << 63
+"""The sign bit of 64."""
+
+
+def ordered_ints(values: pa.Array, key_type: str) -> Ints:
+    """An int64 per value in the order of the values, for key types of 8 bytes and boolean; 0 where NULL."""
+    if key_type == "double":
+        floats = np.asarray(values.cast(pa.float64()).fill_null(0.0)) + 0.0
+        floats[np.isnan(floats)] = np.nan
+        bits = floats.view(np.int64)
+        return np.where(bits < 0, bits ^ np.int64(SIGN - 1), bits)
+    if key_type == "boolean":
+        return np.asarray(values.fill_null(False)).astype(np.int64)
+    if key_type in ("timestamp", "timestamp_ntz"):
+        zone = "UTC" if key_type == "timestamp" else None
+        values = values.cast(pa.timestamp("us", zone), safe=False)
+    elif key_type == "date":
+        values = values.cast(pa.int32())
+    return np.array(values.cast(pa.int64()).fill_null(0), dtype=np.int64)
+
+
+def ordered_int(value: Value, key_type: str) -> int:
+    """The element of `ordered_ints` for one canonical value; any int for integers beyond 64 bits, clamped."""
+    if key_type == "double":
+        number = math.nan if value != value else float(value) + 0.0
+        (bits,) = struct.unpack(">q", struct.pack(">d", number))
+        return int(bits ^ (SIGN - 1) if bits < 0 else bits)
+    return max(-SIGN, min(SIGN - 1, int(value)))

@@ -1,0 +1,61 @@
+"""A bound predicate is a graph: what its nodes are, which of them are shared, and which columns they read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from tailbit.index.predicate.tree import And, Compare, Computed, Leaf, Node, Or
+from tailbit.tables.model import Column
+
+
+def columns_of(node: Node) -> tuple[Column, ...]:
+    """The columns a predicate reads, each once, in order of appearance."""
+    found: dict[str, Column] = {}
+    for leaf in nodes_of(node):
+        if isinstance(leaf, Leaf):
+            found.setdefault(leaf.column.id, leaf.column)
+        elif isinstance(leaf, Compare):
+            found.setdefault(leaf.left.id, leaf.left)
+            found.setdefault(leaf.right.id, leaf.right)
+        elif isinstance(leaf, Computed):
+            found.update({c.id: c for c in leaf.columns if c.id not in found})
+    return tuple(found.values())
+
+
+def shared_in(node: Node) -> frozenset[int]:
+    """The identities of the ANDs and ORs below a node that have several parents; counted once a node."""
+    if not isinstance(node, (And, Or)):
+        return frozenset()
+    if node.forms.shared is None:
+        parents = Counter(
+            id(child)
+            for parent in nodes_of(node)
+            if isinstance(parent, (And, Or))
+            for child in parent.children
+            if isinstance(child, (And, Or))
+        )
+        node.forms.shared = frozenset(child for child, count in parents.items() if count > 1)
+    return node.forms.shared
+
+
+def depth_of(node: Node, known: dict[int, int] | None = None) -> int:
+    """Levels of AND and OR, which bound the depth of whatever walks the predicate."""
+    known = {} if known is None else known
+    if isinstance(node, (And, Or)) and id(node) not in known:
+        known[id(node)] = 1 + max([depth_of(child, known) for child in node.children])
+    return known.get(id(node), 0)
+
+
+def nodes_of(node: Node) -> Iterable[Node]:
+    """All nodes, each object once, in order of appearance."""
+    seen: set[int] = set()
+    rest = [node]
+    while rest:
+        at = rest.pop()
+        if id(at) in seen:
+            continue
+        seen.add(id(at))
+        yield at
+        if isinstance(at, (And, Or)):
+            rest.extend(reversed(at.children))

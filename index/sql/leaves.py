@@ -1,0 +1,43 @@
+"""Conditions on one column as leaves of the tree: the values for which each is TRUE, and those for FALSE."""
+
+from __future__ import annotations
+
+from tailbit.index.functions.patterns import like_prefix
+from tailbit.index.predicate.tree import Constant, Interval, Leaf, ValueSet
+from tailbit.index.predicate.value_sets import NULL
+from tailbit.index.sql.comparisons import Truth
+from tailbit.tables.model import Column
+
+
+def leaf_of(column: Column, truth: Truth, text: str) -> Leaf | Constant:
+    """A comparison with constants, by its sets; a constant NULL where both are empty."""
+    true, false = truth
+    empty = ValueSet()
+    return Constant(None) if true == empty == false else Leaf(column, true, false, text)
+
+
+def leaf_of_truth(column: Column) -> Leaf:
+    """A column of truth values as a condition."""
+    return Leaf(column, ValueSet.points([True]), ValueSet.points([False]), column.label)
+
+
+def leaf_of_null(column: Column) -> Leaf:
+    """IS NULL of a column."""
+    return Leaf(column, NULL, NULL.inverse(), f"{column.label} IS NULL")
+
+
+def leaf_of_like(column: Column, pattern: str, escape: str, text: str) -> Leaf | None:
+    """LIKE as a range of texts; None where the pattern has other wildcards than one at its end."""
+    found = like_prefix(pattern, escape)
+    if found is None:
+        return None
+    start = found[0].encode()
+    if not found[1]:
+        true = ValueSet.points([start])
+    elif not start:
+        true = ValueSet(complement=True)
+    else:
+        # No byte of UTF-8 is the greatest, so all texts that begin so are below this one.
+        beyond = start[:-1] + bytes([start[-1] + 1])
+        true = ValueSet.of([Interval(start, True, beyond, False)])
+    return Leaf(column, true, true.others(), text)

@@ -1,0 +1,87 @@
+"""Of several writers that put one object, exactly one wins, also where the reply to a put is lost.
+
+A commit is a conditional put. Where its reply is lost, or the store is busy after it has done what was asked,
+the object is read back: bytes that are ours were written by us. So whoever puts an object that only one may
+put makes its bytes unlike those of any other.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable
+
+from tailbit.errors import NoConditionalPutError, StorageError
+from tailbit.tables.storage.door import Storage
+from tailbit.tables.storage.refusals import is_uncertain
+
+_PUTS = 5
+"""Attempts at a conditional put whose outcome is unknown: obstore does not repeat what is not idempotent."""
+
+
+def put_once(
+    rel: str,
+    data: bytes,
+    put: Callable[[], object],
+    read: Callable[[], bytes],
+    refusal: Callable[[BaseException], StorageError],
+) -> None:
+    """Put an object that must not exist; one that has these very bytes was put by this call.
+
+    `put` makes the request, `read` gives the bytes of the object, `refusal` the error of a request by name.
+
+    Raises:
+        FileExistsError: another writer was first; its object is untouched.
+        StorageError: the store refuses, or gives no clear answer to any attempt.
+    """
+    from obstore.exceptions import AlreadyExistsError, BaseError
+
+    for attempt in range(_PUTS):
+        try:
+            put()
+            return
+        except (BaseError, OSError, ValueError) as wrong:
+            if not isinstance(wrong, AlreadyExistsError) and not is_uncertain(wrong):
+                raise refusal(wrong) from None
+            if _holds(rel, data, read):
+                return
+            last = wrong
+        time.sleep(random.uniform(0.5, 1.0) * 0.1 * 2**attempt)
+    raise refusal(last) from None
+
+
+def _holds(rel: str, data: bytes, read: Callable[[], bytes]) -> bool:
+    """Whether an object has our bytes; False where it is not there.
+
+    Raises:
+        FileExistsError: it has other bytes.
+    """
+    try:
+        found = read()
+    except FileNotFoundError:
+        return False
+    if found != data:
+        raise FileExistsError(rel) from None
+    return True
+
+
+def check_conditional_puts(storage: Storage) -> None:
+    """Pass if a conditional put is refused where there is an object: asked of one made for it.
+
+    Raises:
+        NoConditionalPutError: it is not: of two writers neither would know that the other was first.
+        StorageError: the store refuses to write there.
+    """
+    rel = f"_probe-{uuid.uuid4().hex}"
+    try:
+        storage.put_if_absent(rel, b"first")
+        storage.put_if_absent(rel, b"second")
+    except FileExistsError:
+        return
+    except StorageError as wrong:
+        if "501" not in str(wrong):
+            raise
+    finally:
+        storage.delete(rel)
+    raise NoConditionalPutError(path=storage.root)
