@@ -16,25 +16,20 @@ from typing import TYPE_CHECKING
 
 from tailbit.arguments.values import flag, wrong_type
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import EnvironmentError_, StreamError, TailbitError
+from tailbit.errors import EnvironmentError_, TailbitError
 from tailbit.streaming.java.session import build_session, check_java
-from tailbit.streaming.metrics import IdleWatch
-from tailbit.streaming.query import Job, Path, Prepared, launch, prepare
-from tailbit.streaming.running import Running
+from tailbit.streaming.query.attend import Run, run_to_its_end
+from tailbit.streaming.query.launch import Job, Path, launch, prepare
+from tailbit.streaming.query.running import Running
+from tailbit.streaming.query.warming import warm_up
 from tailbit.streaming.settings import DEFAULT_TRIGGER
-from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
-from tailbit.streaming.upkeep.patience import WAIT_S, Patience
-from tailbit.streaming.warming import warm_up
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
     from tailbit.streaming.batch import OnProgress
-
-ONCE_WAIT_S = 60.0
-"""With `once` a trouble that lasts longer than this many seconds ends the run."""
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -129,111 +124,10 @@ def run(
             with build_session(f"tailbit {prepared.name}", master, ui) as spark, _signals(stop):
                 if not once:
                     warm_up(spark)
-                patience = Patience(ONCE_WAIT_S if once else WAIT_S)
-                while not stop.is_set() and not _ended_well(
-                    spark, prepared, heartbeat, once, stop, on_progress, tell, patience
-                ):
-                    pass
+                run_to_its_end(Run(spark, prepared, heartbeat, once, stop, on_progress, tell))
         finally:
             heartbeat.release()
     return 0
-
-
-def _ended_well(
-    spark: SparkSession,
-    prepared: Prepared,
-    heartbeat: Heartbeat,
-    once: bool,
-    stop: threading.Event,
-    on_progress: OnProgress | None,
-    tell: Tell,
-    patience: Patience,
-) -> bool:
-    """Run the query to its end; False where it is to be started again.
-
-    It met a trouble that passes, or the last thing that was seen of the index was damage, now mended.
-    """
-    job: Job | None = None
-    try:
-        job = _launched(spark, prepared, heartbeat, once, on_progress, tell)
-        return not _attend(job, prepared, stop, on_progress)
-    except TailbitError as failed:
-        if job is not None and job.batch.latest() is not None:
-            patience.worked()
-        cached = isinstance(failed, StreamError) and _reset_checkpoint(prepared.checkpoint, failed, tell)
-        pause = patience.pause(failed, cached)
-        if pause is None:
-            raise
-        if not cached:
-            tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
-        stop.wait(pause)
-        return False
-
-
-def _launched(
-    spark: SparkSession,
-    prepared: Prepared,
-    heartbeat: Heartbeat,
-    once: bool,
-    on_progress: OnProgress | None,
-    tell: Tell,
-) -> Job:
-    """A query that was started.
-
-    Raises:
-        StreamError: the Java process is gone, or lost the Python process that it asked.
-    """
-    from py4j.protocol import Py4JError, Py4JJavaError
-
-    try:
-        return launch(spark, prepared, heartbeat, once, on_progress, tell)
-    except Py4JJavaError as failed:
-        reason = str(failed.java_exception).partition("\n")[0]
-        raise StreamError(reason=reason, checkpoint=prepared.checkpoint) from failed
-    except (ConnectionError, Py4JError) as gone:
-        raise _java_is_gone(prepared, gone) from gone
-
-
-def _java_is_gone(prepared: Prepared, gone: Exception) -> StreamError:
-    reason = f"Spark's Java process is gone ({type(gone).__name__})"
-    return StreamError(reason=reason, checkpoint=prepared.checkpoint)
-
-
-def _reset_checkpoint(checkpoint: str, failed: StreamError, tell: Tell) -> bool:
-    """Reset a Spark checkpoint that ended a query, as one that was deleted or damaged while it ran does."""
-    unusable = spark_checkpoint.why_unusable(checkpoint)
-    if unusable is None and not spark_checkpoint.blames_checkpoint(str(failed)):
-        return False
-    return spark_checkpoint.reset(checkpoint, unusable or str(failed.fields.get("reason")), tell)
-
-
-def _attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnProgress | None) -> bool:
-    """Wait for the end of the query; drain it when asked to. True where damage was mended at its end.
-
-    An idle query is the only one that stops without noise: so the planner first says that no batch runs.
-    """
-    from py4j.protocol import Py4JError
-
-    source = prepared.table.storage
-    watch = IdleWatch(source.root, job.batch, on_progress, source.options)
-    try:
-        while job.query.isActive:
-            if stop.is_set():
-                job.control.ask_to_drain()
-            if job.control.drained:
-                job.query.stop()
-                break
-            stop.wait(0.2) if not stop.is_set() else time.sleep(0.05)
-            watch.look(time.monotonic())
-        mended = job.batch.merger.finish(2.0 if stop.is_set() else 60.0)
-        failure = job.failure()
-    except (OSError, Py4JError) as gone:
-        raise _java_is_gone(prepared, gone) from gone
-    finally:
-        job.end()
-    if failure is not None:
-        raise failure
-    return mended
 
 
 @contextmanager

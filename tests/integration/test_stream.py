@@ -25,8 +25,9 @@ from tailbit.errors import (
 )
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming import start
-from tailbit.streaming.job import _attend, failure_of
-from tailbit.streaming.query import launch, prepare
+from tailbit.streaming.job import failure_of
+from tailbit.streaming.query.attend import attend
+from tailbit.streaming.query.launch import launch, prepare
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 from tailbit.tables.storage import LocalStorage
 
@@ -240,11 +241,11 @@ def test_what_a_merge_on_a_worker_found_damaged_is_posted_again_by_the_next_quer
     heartbeat.claim()
     try:
         job = launch(spark, prepared, heartbeat, once=True)
-        assert _attend(job, prepared, threading.Event(), None)
+        assert attend(job, prepared, threading.Event(), None)
         (why,) = prepared.index.state.recorded.errors()
         assert "a bitmap is damaged" in why
         job = launch(spark, prepared, heartbeat, once=True)
-        _attend(job, prepared, threading.Event(), None)
+        attend(job, prepared, threading.Event(), None)
     finally:
         heartbeat.release()
     assert covered(prepared.index.path) == 8

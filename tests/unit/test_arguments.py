@@ -21,7 +21,7 @@ import tailbit.streaming
 from support.tables import index_of
 from tailbit.api import to_millis
 from tailbit.errors import StaleIndexError, UsageError
-from tailbit.streaming.query import prepare
+from tailbit.streaming.query.launch import prepare
 from tailbit.upkeep.status import status_of
 
 ODD: tuple[Any, ...] = (

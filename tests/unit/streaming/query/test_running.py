@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tailbit.errors import StreamError, TailbitError
-from tailbit.streaming.running import Running
+from tailbit.streaming.query.running import Running
 
 FAILURE = StreamError(reason="it ended", checkpoint="c")
 

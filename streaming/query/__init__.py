@@ -1,0 +1,1 @@
+"""A query is prepared and launched, attended to its end, and known in its process until then."""

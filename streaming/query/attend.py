@@ -1,0 +1,133 @@
+"""A query of the command line is attended to its end, and started again after a trouble that passes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.errors import StreamError, TailbitError
+from tailbit.streaming.metrics import IdleWatch
+from tailbit.streaming.query.launch import Job, Prepared, launch
+from tailbit.streaming.upkeep import spark_checkpoint
+from tailbit.streaming.upkeep.mending import Tell
+from tailbit.streaming.upkeep.patience import WAIT_S, Patience
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tailbit.streaming.batch import OnProgress
+
+ONCE_WAIT_S = 60.0
+"""With `once` a trouble that lasts longer than this many seconds ends the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A prepared job of the command line, what ends it, and who is told of it.
+
+    `once`: it ends when all is indexed. `stop`: it ends when this is set.
+    """
+
+    spark: SparkSession
+    prepared: Prepared
+    heartbeat: Heartbeat
+    once: bool
+    stop: threading.Event
+    on_progress: OnProgress | None
+    tell: Tell
+
+
+def run_to_its_end(run: Run) -> None:
+    """Keep a query running until the run ends, whatever passes meanwhile.
+
+    Raises:
+        TailbitError: by name, whatever ended the query.
+    """
+    patience = Patience(ONCE_WAIT_S if run.once else WAIT_S)
+    while not run.stop.is_set() and not _ended_well(run, patience):
+        pass
+
+
+def _ended_well(run: Run, patience: Patience) -> bool:
+    """Run the query to its end; False where it is to be started again.
+
+    It met a trouble that passes, or the last thing that was seen of the index was damage, now mended.
+    """
+    job: Job | None = None
+    try:
+        job = _launched(run)
+        return not attend(job, run.prepared, run.stop, run.on_progress)
+    except TailbitError as failed:
+        if job is not None and job.batch.latest() is not None:
+            patience.worked()
+        cached = isinstance(failed, StreamError) and _reset_checkpoint(run, failed)
+        pause = patience.pause(failed, cached)
+        if pause is None:
+            raise
+        if not cached:
+            run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
+        run.stop.wait(pause)
+        return False
+
+
+def _launched(run: Run) -> Job:
+    """A query that was started.
+
+    Raises:
+        StreamError: the Java process is gone, or lost the Python process that it asked.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    try:
+        return launch(run.spark, run.prepared, run.heartbeat, run.once, run.on_progress, run.tell)
+    except Py4JJavaError as failed:
+        reason = str(failed.java_exception).partition("\n")[0]
+        raise StreamError(reason=reason, checkpoint=run.prepared.checkpoint) from failed
+    except (ConnectionError, Py4JError) as gone:
+        raise _java_is_gone(run.prepared, gone) from gone
+
+
+def _java_is_gone(prepared: Prepared, gone: Exception) -> StreamError:
+    reason = f"Spark's Java process is gone ({type(gone).__name__})"
+    return StreamError(reason=reason, checkpoint=prepared.checkpoint)
+
+
+def _reset_checkpoint(run: Run, failed: StreamError) -> bool:
+    """Reset a Spark checkpoint that ended a query, as one that was deleted or damaged while it ran does."""
+    checkpoint = run.prepared.checkpoint
+    unusable = spark_checkpoint.why_unusable(checkpoint)
+    if unusable is None and not spark_checkpoint.blames_checkpoint(str(failed)):
+        return False
+    return spark_checkpoint.reset(checkpoint, unusable or str(failed.fields.get("reason")), run.tell)
+
+
+def attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnProgress | None) -> bool:
+    """Wait for the end of the query; drain it when asked to. True where damage was mended at its end.
+
+    An idle query is the only one that stops without noise: so the planner first says that no batch runs.
+    """
+    from py4j.protocol import Py4JError
+
+    source = prepared.table.storage
+    watch = IdleWatch(source.root, job.batch, on_progress, source.options)
+    try:
+        while job.query.isActive:
+            if stop.is_set():
+                job.control.ask_to_drain()
+            if job.control.drained:
+                job.query.stop()
+                break
+            stop.wait(0.2) if not stop.is_set() else time.sleep(0.05)
+            watch.look(time.monotonic())
+        mended = job.batch.merger.finish(2.0 if stop.is_set() else 60.0)
+        failure = job.failure()
+    except (OSError, Py4JError) as gone:
+        raise _java_is_gone(prepared, gone) from gone
+    finally:
+        job.end()
+    if failure is not None:
+        raise failure
+    return mended
