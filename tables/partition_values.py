@@ -30,18 +30,6 @@ _TIME = re.compile(
 _WORDS = {"true": True, "false": False}
 
 
-def partition_value(column: Column, text: str | None) -> Any:
-    """The typed Python value of a partition column; a date is a date, a timestamp a datetime.
-
-    Raises:
-        MalformedLogError: a text that is no value of the column's type, or a date that Python cannot hold.
-    """
-    try:
-        return partition_array(column, text, 1)[0].as_py()
-    except (OverflowError, ValueError) as wrong:
-        raise _malformed(column, text) from wrong
-
-
 def partition_array(column: Column, text: str | None, n: int) -> pa.Array:
     """The value of a partition column, `n` times, in the column's logical Arrow type.
 

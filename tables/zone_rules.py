@@ -141,17 +141,6 @@ def zone_rules(name: str) -> ZoneRules:
     return _parsed(text[start : text.index("\n", at)])
 
 
-def zone_names() -> list[str]:
-    """The names of all zones, short ones such as PST among them."""
-    lines = (line for line in _text().splitlines() if not line.startswith("#"))
-    return sorted(name for line in lines for name in line.split(";")[0].split())
-
-
-def zone_data() -> str:
-    """Where the rules come from, e.g. `OpenJDK 17.0.15, tzdata 2025a`."""
-    return _text().splitlines()[0].removeprefix("# ")
-
-
 @lru_cache(maxsize=1)
 def _text() -> str:
     return _FILE.read_text("ascii")

@@ -44,10 +44,6 @@ class Kinds:
     def __getitem__(self, name: str) -> Kind[Any]:
         return next(kind for kind in self.every if kind.name == name)
 
-    def with_kind(self, kind: Kind[Any]) -> Kinds:
-        """These kinds and one more."""
-        return Kinds((*self.every, kind))
-
     def table_schema(self) -> pa.Schema:
         """The schema of the index table: `kind`, then the union of all kinds' columns."""
         union = {field.name: field for kind in self.every for field in kind.schema}

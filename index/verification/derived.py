@@ -21,9 +21,6 @@ from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.positions import positions_in
 from tailbit.tables.schema import arrow_type
 
-Pair = tuple[SpaceView, int, Column]
-"""A file by its number in a row space, and a column that it has posted."""
-
 
 def check_derived(
     spaces: Sequence[SpaceView],

@@ -147,11 +147,6 @@ def footer_hash(storage: Storage, slice_path: str) -> str:
     return hashlib.sha256(footer).hexdigest()[:32]
 
 
-def read_column(file: DataFile, column: Column) -> pa.ChunkedArray:
-    """Every row of a column, in its current logical Arrow type. See `read_columns`."""
-    return read_columns(file, [column])[column.id]
-
-
 def read_columns(
     file: DataFile,
     columns: Sequence[Column],

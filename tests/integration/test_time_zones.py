@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from support.jvm_zones import jvm_rules, jvm_zone_data, known_to_spark
+from support.jvm_zones import jvm_rules, jvm_zone_data, known_to_spark, zone_data, zone_names
 from support.zoned import COLUMNS, DAY, SECOND, edges, zoned_predicates, zoned_rows
 from tailbit.errors import PredicateError
 from tailbit.index.predicate.tree import is_null, negate
@@ -22,7 +22,7 @@ from tailbit.index.values.literals import Literal
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import Schema
 from tailbit.tables.time_zones import fixed_offset, to_instant, to_local
-from tailbit.tables.zone_rules import ZoneRules, zone_data, zone_names, zone_rules
+from tailbit.tables.zone_rules import ZoneRules, zone_rules
 
 SEED, ZONES, ASKED = int(os.environ.get("TAILBIT_SEED", "1")), 12, 40
 """Of the random predicates: how many zones a run draws, and how many predicates in each."""

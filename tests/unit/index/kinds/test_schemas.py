@@ -1,4 +1,4 @@
-"""A kind is a thing: one that comes is a module and a line, here `RowCounts` and `KINDS.with_kind`."""
+"""A kind is a thing: one that comes is a module and a line, here `RowCounts` and `WITH_ROW_COUNTS`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class RowCounts(Kind[Mapping[str, int]]):
 
 
 ROW_COUNTS = RowCounts()
-WITH_ROW_COUNTS = KINDS.with_kind(ROW_COUNTS)
+WITH_ROW_COUNTS = Kinds((*KINDS.every, ROW_COUNTS))
 
 
 @dataclass
@@ -185,9 +185,9 @@ def test_kinds_of_one_name_or_with_columns_of_two_types_are_refused() -> None:
         schema: ClassVar[pa.Schema] = pa.schema([("path", pa.int64())])
 
     with pytest.raises(ValueError, match="two kinds have one name"):
-        WITH_ROW_COUNTS.with_kind(RowCounts())
+        Kinds((*WITH_ROW_COUNTS.every, RowCounts()))
     with pytest.raises(ValueError, match="column path of kind clash"):
-        KINDS.with_kind(Clash())
+        Kinds((*KINDS.every, Clash()))
 
 
 def test_the_schema_of_the_table_is_the_union_of_the_kinds() -> None:

@@ -17,7 +17,7 @@ from support.delta_builder import delta_type
 from tailbit.errors import DataFileError, LegacyCalendarError, StorageError, UnsafePathError
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.model import Column, DataType
-from tailbit.tables.parquet.data_file import DataFile, footer_hash, open_data_file, read_column, read_columns
+from tailbit.tables.parquet.data_file import DataFile, footer_hash, open_data_file, read_columns
 from tailbit.tables.schema import Schema
 from tailbit.tables.storage import LocalStorage
 
@@ -45,6 +45,10 @@ def schema_of(types: dict[str, Any], mode: str = "none") -> Schema:
 def written(folder: Path, table: pa.Table, **options: Any) -> DataFile:
     pq.write_table(table, folder / "x.parquet", **options)
     return open_data_file(LocalStorage(str(folder)), "x.parquet")
+
+
+def read_column(file: DataFile, column: Column) -> pa.ChunkedArray:
+    return read_columns(file, [column])[column.id]
 
 
 def values(folder: Path, stored: pa.Array, type_: Any, **options: Any) -> list[Any]:

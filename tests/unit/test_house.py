@@ -1,0 +1,64 @@
+"""Rooms, files and functions stay of a size that a reader takes in at once.
+
+A function is counted from its `def` to its last line: its arguments and its docstring count, since a reader
+meets them too; decorators do not.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("tailbit", "tables", "index", "checkpoints", "streaming")
+
+ROOM_MODULES, ROOM_LINES, FILE_LINES, FUNCTION_LINES = 12, 1700, 300, 40
+"""A room: modules beside `__init__.py`, and lines of all its files; lines of a file; lines of a function."""
+
+LARGER = {"index/analytics": 1800}
+"""Rooms that may have more lines, each for a reason in docs/decisions.md."""
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    """Every module by its path in the repository, with its text."""
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield path.relative_to(ROOT), path.read_text(encoding="utf-8")
+
+
+def lines_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def test_no_file_is_longer_than_its_limit() -> None:
+    lengths = {path.as_posix(): len(text.splitlines()) for path, text in texts()}
+    assert {path: length for path, length in lengths.items() if length > FILE_LINES} == {}
+
+
+def test_no_function_is_longer_than_its_limit() -> None:
+    lengths = {
+        f"{path.as_posix()}: {node.name}": lines_of(node)
+        for path, text in texts()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
+    assert {name: length for name, length in lengths.items() if length > FUNCTION_LINES} == {}
+
+
+def test_no_room_is_larger_than_its_limit() -> None:
+    lengths: dict[str, list[int]] = defaultdict(list)
+    for path, text in texts():
+        lengths[path.parent.as_posix()].append(len(text.splitlines()))
+    sizes = {room: (len(found) - 1, sum(found)) for room, found in lengths.items()}
+    assert {
+        room: (modules, lines)
+        for room, (modules, lines) in sizes.items()
+        if modules > ROOM_MODULES or lines > LARGER.get(room, ROOM_LINES)
+    } == {}
+
+
+def test_a_larger_room_has_its_reason_in_the_decisions() -> None:
+    decisions = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
+    assert [room for room in LARGER if f"`{room}`" not in decisions] == []
