@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tailbit.errors import EnvironmentError_
 from tailbit.streaming.java.gateway import JavaErrors, launch_java
+from tailbit.streaming.java.workers import choose_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,10 +79,15 @@ logger.query.level = off
 def session_settings(master: str, ui: bool = True, extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Spark's settings for a master; `extra` wins over ours."""
     ours = dict(_EVERYWHERE)
-    if master.startswith("local") and not master.startswith("local-cluster"):
+    if on_one_machine(master):
         ours |= _ONE_MACHINE
     ours["spark.ui.enabled"] = str(ui).lower()
     return ours | dict(extra or {})
+
+
+def on_one_machine(master: str) -> bool:
+    """Whether all of Spark is one process and its workers."""
+    return master.startswith("local") and not master.startswith("local-cluster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,7 @@ def build_session(
         raise EnvironmentError_(
             reason="pyspark is not installed", remedy="Install it: pip install 'tailbit[spark]'."
         ) from None
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    choose_python(on_one_machine(master))
     settings = session_settings(master, ui, extra) | {"spark.app.name": app_name}
     if _SUBMITTED in os.environ or SparkContext._gateway is not None:
         return Session(SparkSession.builder.config(map=settings).getOrCreate())

@@ -17,6 +17,8 @@ from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 
+from support.waiting import HANG_S
+
 
 class Fault(Enum):
     """What happens to a request."""
@@ -59,6 +61,7 @@ class Proxy:
     slow_s: float = 1.5
     behind_s: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
+    handled: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def since(self, mark: int) -> list[str]:
         """The requests since `len(seen)` was `mark`."""
@@ -66,7 +69,10 @@ class Proxy:
 
     @contextmanager
     def failing(self, fault: Fault, times: int, wanted: Callable[[Request], bool]) -> Iterator[list[Request]]:
-        """The next `times` requests that are wanted meet a fault; those that have met it."""
+        """The next `times` requests that are wanted meet a fault; those that have met it.
+
+        In the end all of them are handled: what they do in the store is done.
+        """
         met: list[Request] = []
 
         def rule(request: Request) -> Fault | None:
@@ -80,7 +86,10 @@ class Proxy:
         try:
             yield met
         finally:
-            self.rule = lambda request: None
+            with self.lock:
+                self.rule = lambda request: None
+            for _ in met:
+                assert self.handled.acquire(timeout=HANG_S)
 
 
 @contextmanager
@@ -121,6 +130,13 @@ class _Handler(BaseHTTPRequestHandler):
         request = Request(self.command, unquote(path), query, "If-None-Match" in self.headers)
         proxy.seen.append(request)
         fault = proxy.rule(request)
+        try:
+            self._meet(fault, proxy, body)
+        finally:
+            if fault is not None:
+                proxy.handled.release()
+
+    def _meet(self, fault: Fault | None, proxy: Proxy, body: bytes) -> None:
         if fault is Fault.SLOW:
             time.sleep(proxy.slow_s)
         if fault is Fault.RESET:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from support.profiles import PROOF
 from support.shared_classes import use_archive
+from tailbit.streaming.java.workers import choose_python
 
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -61,7 +61,7 @@ def start_spark(folder: Path) -> Any:
 
     The thread stack is large: when a query stops, Spark matches a regular expression over Python tracebacks.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    choose_python(one_machine=True)
     from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 
