@@ -66,7 +66,7 @@ fuzz-histories: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.fuzzer --seed $(SEED) --checks $(CHECKS) --record ../docs/guarantees.md
 
 support-page: $(VENV)/.test-installed
-	$(BIN)/pytest -q --collect-only --support-page docs/delta-support.md >/dev/null
+	$(BIN)/pytest -q --collect-only tests --support-page docs/delta-support.md >/dev/null
 
 functions-page: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.functions_page ../docs/functions.md

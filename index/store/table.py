@@ -7,7 +7,8 @@ all. Nothing here reads the source. Reading imports neither deltalake nor Spark.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from tailbit.errors import (
     CommitConflictError,
     CommitGapError,
     ForeignIndexError,
+    MalformedLogError,
     NoIndexError,
     NotATableError,
     UnsupportedFeatureError,
@@ -108,9 +110,11 @@ class MetadataTable:
             NoIndexError: there is nothing at the path.
             ForeignIndexError: the path holds something else.
             IndexFormatError: another release wrote it.
+            MalformedLogError: its log is damaged; the hint says what to do with an index.
         """
         storage = open_storage(path, options)
-        return cls(path, storage, _opened(path, storage), kinds)
+        with _its_own_log(path):
+            return cls(path, storage, _opened(path, storage), kinds)
 
     def refresh(self) -> bool:
         """Take in what others have committed; say whether there was anything.
@@ -119,8 +123,9 @@ class MetadataTable:
 
         Raises:
             NoIndexError: the index has been deleted.
+            MalformedLogError: its log is damaged; the hint says what to do with an index.
         """
-        with self.lock:
+        with self.lock, _its_own_log(self.path):
             return self._refresh()
 
     def _refresh(self) -> bool:
@@ -257,6 +262,16 @@ def _opened(path: str, storage: Storage) -> Table:
     except NotATableError as nothing:
         _refuse_foreign(path, storage)
         raise NoIndexError(path=path) from nothing
+
+
+@contextmanager
+def _its_own_log(path: str) -> Iterator[None]:
+    """What is damaged is the log of the index: nothing of the table need be restored."""
+    try:
+        yield
+    except MalformedLogError as damage:
+        hint = f"It is the index's own log: delete {path} and run again with --columns."
+        raise type(damage)(**damage.fields | {"hint": hint}) from damage
 
 
 def _index_file(slice_: FileSlice) -> IndexFile:

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,35 +37,63 @@ def rows(first: int, count: int = 10) -> pa.Table:
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    path = str(tmp_path / "orders")
+    return written(tmp_path)
+
+
+def written(folder: Path) -> str:
+    path = str(folder / "orders")
     for first in (0, 10, 20):
         write_deltalake(path, rows(first), mode="append")
     return path
 
 
 @pytest.fixture
-def tailbit_run(table: str, tmp_path: Path) -> Any:
+def tailbit_run(table: str) -> Any:
     """Start `tailbit run` in a session of its own; whatever is left of it is killed in the end."""
     processes: list[subprocess.Popen[str]] = []
 
     def begin(*arguments: str, fault: str | None = None) -> subprocess.Popen[str]:
-        environment = {name: value for name, value in os.environ.items() if name != "TAILBIT_FAULT"}
-        if fault is not None:
-            environment["TAILBIT_FAULT"] = fault
-        command = [sys.executable, "-m", "tailbit.cli", "run", table, "--json", *arguments]
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        processes.append(process)
-        return process
+        processes.append(run(table, *arguments, fault=fault))
+        return processes[-1]
 
     yield begin
     for process in processes:
+        kill(process)
+
+
+def run(table: str, *arguments: str, fault: str | None = None) -> subprocess.Popen[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "TAILBIT_FAULT"}
+    if fault is not None:
+        environment["TAILBIT_FAULT"] = fault
+    return subprocess.Popen(
+        [sys.executable, "-m", "tailbit.cli", "run", table, "--json", *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@dataclass(frozen=True)
+class Following:
+    """An indexer that has taken in a commit that came while it ran, version 3."""
+
+    table: str
+    process: subprocess.Popen[str]
+
+
+@pytest.fixture(scope="module")
+def following(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Following]:
+    """One indexer for the tests that look at it, and for the one that ends it."""
+    table = written(tmp_path_factory.mktemp("following"))
+    process = run(table, "--columns", "k,v")
+    try:
+        wait(lambda: covered(table) == 2, process)
+        write_deltalake(table, rows(30), mode="append")
+        wait(lambda: covered(table) == 3, process)
+        yield Following(table, process)
+    finally:
         kill(process)
 
 
@@ -132,29 +161,21 @@ def test_the_command_killed_between_index_commit_and_spark_commit_replays_nothin
     checked(table, tmp_path)
 
 
+def test_the_job_description_in_the_spark_ui_shows_table_versions_and_lag(following: Following) -> None:
+    wait(lambda: any(DESCRIPTION.fullmatch(text) for text in descriptions()), following.process)
+
+
 def test_sigterm_finishes_the_batch_and_exits_0_without_a_traceback(
-    table: str, tmp_path: Path, tailbit_run: Any
+    following: Following, tmp_path: Path
 ) -> None:
-    process = tailbit_run("--columns", "k,v")
-    wait(lambda: covered(table) == 2, process)
-    write_deltalake(table, rows(30), mode="append")
-    wait(lambda: covered(table) == 3, process)
-    process.send_signal(signal.SIGTERM)
-    _, error = process.communicate(timeout=HANG_S)
-    assert process.returncode == 0, error
+    write_deltalake(following.table, rows(40), mode="append")
+    wait(lambda: covered(following.table) == 4, following.process)
+    following.process.send_signal(signal.SIGTERM)
+    _, error = following.process.communicate(timeout=HANG_S)
+    assert following.process.returncode == 0, error
     assert "Traceback" not in error
     assert "Exception" not in error
-    checked(table, tmp_path)
-
-
-def test_the_job_description_in_the_spark_ui_shows_table_versions_and_lag(
-    table: str, tailbit_run: Any
-) -> None:
-    process = tailbit_run("--columns", "v")
-    wait(lambda: covered(table) == 2, process)
-    write_deltalake(table, rows(30), mode="append")
-    wait(lambda: covered(table) == 3, process)
-    wait(lambda: any(DESCRIPTION.fullmatch(text) for text in descriptions()), process)
+    checked(following.table, tmp_path)
 
 
 DESCRIPTION = re.compile(r"orders · v2 of v3 · 1 version, 1 file, \d+\.\d s behind")

@@ -12,9 +12,12 @@ import pytest
 
 from support.delta_builder import DeltaBuilder
 from support.judged import JudgedTable
-from support.profiles import variants
+from support.profiles import PROOF, variants
 
 QUESTIONS = ("a = 3", "b = 'x'", "NOT (a > 2 AND b = 'y')", "b IS NULL")
+FILES = 10_000 if PROOF else 1_000
+"""Files of the commit of 10,000 actions; the other actions name transactions of other writers."""
+
 CREATE = "create table {t} (a int, b string) using delta tblproperties ('delta.enableDeletionVectors'='true')"
 
 
@@ -139,11 +142,12 @@ def test_commits_of_ten_thousand_actions_are_followed(spark: Any, table_path: st
     schema = pa.schema([("a", pa.int32()), ("b", pa.string())])
     made = DeltaBuilder(table_path).create(schema, features=["deletionVectors"])
     adds = [made.data_file(pa.table({"a": [n, 3, n + 1], "b": ["x", None, "y"]}, schema)) for n in range(4)]
-    for n in range(4, 10_000):
+    for n in range(4, FILES):
         add = adds[n % 4]["add"]
         os.link(Path(table_path) / add["path"], Path(table_path) / f"{n}.parquet")
         adds.append({"add": {**add, "path": f"{n}.parquet"}})
-    made.commit(adds)
+    rest = range(10_000 - FILES)
+    made.commit([*adds, *({"txn": {"appId": f"writer {n}", "version": 1}} for n in rest)])
     table = JudgedTable(spark, table_path, ["a"])
     table.follow()
     paths = sorted(made.live)

@@ -20,7 +20,7 @@ from support.predicates import INDEXED, random_predicates
 from support.profiles import chosen, seeds
 from tailbit.streaming.settings import StreamSettings
 
-SEEDS = seeds(2)
+SEEDS = seeds(1)
 STEPS = 9
 PREDICATES = 30
 

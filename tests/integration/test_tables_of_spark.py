@@ -69,24 +69,6 @@ def sql(spark: Any, table_path: str) -> Sql:
     return run
 
 
-def test_columns_mapped_by_name_are_renamed_dropped_and_added_again(
-    spark: Any, sql: Sql, table_path: str
-) -> None:
-    sql(
-        "create table {t} (id long, `a b` string, s struct<x:int,`y.z`:string>, p string) using delta"
-        " partitioned by (p) tblproperties ('delta.columnMapping.mode'='name',"
-        " 'delta.enableDeletionVectors'='true')",
-        "insert into {t} values (1,'x',named_struct('x',1,'y.z','q'),'p/1%'), (2,null,null,null),"
-        " (3,'z',named_struct('x',null,'y.z',null),'')",
-        "alter table {t} rename column `a b` to c",
-        "alter table {t} drop column id",
-        "alter table {t} add column (id string)",
-        "insert into {t} values ('n',named_struct('x',5,'y.z','w'),'k','text')",
-        "delete from {t} where c = 'x'",
-    )
-    compare(spark, table_path)
-
-
 def test_columns_mapped_by_id_are_found_at_any_depth(spark: Any, sql: Sql, table_path: str) -> None:
     sql(
         "create table {t} (id long, s struct<x:int>, l array<struct<x:int>>, m map<string,struct<y:int>>)"
@@ -96,32 +78,6 @@ def test_columns_mapped_by_id_are_found_at_any_depth(spark: Any, sql: Sql, table
         "alter table {t} rename column s.x to xx",
         "alter table {t} add column (s.new string)",
         "insert into {t} values (2, named_struct('xx',2,'new','n'), array(), null)",
-    )
-    compare(spark, table_path)
-
-
-WIDENINGS = {
-    "a": "short",
-    "b": "int",
-    "c": "long",
-    "d": "double",
-    "e": "decimal(10,4)",
-    "f": "timestamp_ntz",
-    "g": "double",
-    "h": "decimal(12,2)",
-}
-
-
-@pytest.mark.supports("Table features", "typeWidening", "exact")
-def test_every_widening_keeps_the_values_of_old_files(spark: Any, sql: Sql, table_path: str) -> None:
-    sql(
-        "create table {t} (a byte, b short, c int, d float, e decimal(6,2), f date, g int, h int) using delta"
-        " tblproperties ('delta.enableTypeWidening'='true', 'delta.feature.timestampNtz'='supported')",
-        "insert into {t} values (1,2,3,0.1,1.25,date'0001-01-01',7,8),"
-        " (-128,-32768,-5,-0.0,-9999.99,date'9999-12-31',-7,-8)",
-        *(f"alter table {{t}} alter column {name} type {to}" for name, to in WIDENINGS.items()),
-        "insert into {t} values"
-        " (1000,200000,3000000000,0.1,1.2345,timestamp_ntz'2024-01-01 01:02:03.456789',1.5,1.25)",
     )
     compare(spark, table_path)
 
@@ -151,31 +107,6 @@ def test_the_legacy_calendar_of_spark_is_refused(spark: Any, sql: Sql, table_pat
     sql("insert into {t} values (date'1500-01-01')", spark__sql__parquet__datetimeRebaseModeInWrite="LEGACY")
     with pytest.raises(LegacyCalendarError):
         compare(spark, table_path)
-
-
-def test_hidden_rows_grow_shrink_and_move_through_a_long_history(
-    spark: Any, sql: Sql, table_path: str
-) -> None:
-    sql(
-        "create table {t} (a long, b string) using delta tblproperties ("
-        "'delta.enableDeletionVectors'='true', 'delta.checkpointPolicy'='v2', 'delta.checkpointInterval'='3',"
-        " 'delta.enableInCommitTimestamps'='true', 'delta.enableRowTracking'='true')",
-        "insert into {t} select id, cast(id as string) from range(0, 1000, 1, 2)",
-        "delete from {t} where a % 7 = 0",
-        "merge into {t} t using (select id + 990 a, 'm' b from range(20)) s on t.a = s.a"
-        " when matched then update set * when not matched then insert *",
-        "restore {t} to version as of 2",
-        "optimize {t}",
-        "delete from {t}",
-        "restore {t} to version as of 3",
-        "reorg table {t} apply (purge)",
-    )
-    table = compare(spark, table_path)
-    sql(f"create table delta.`{table_path}2` shallow clone {{t}} version as of 3")
-    sql(f"delete from delta.`{table_path}2` where a % 3 = 0")
-    cloned = compare(spark, f"{table_path}2").snapshot(0).files.paths.to_pylist()
-    assert cloned
-    assert all(path.startswith(table.root) for path in cloned)
 
 
 @pytest.mark.supports("Log", "multi-part log checkpoint", "exact")

@@ -98,6 +98,12 @@ def test_the_installed_wheel_holds_every_module_and_imports(installed: Path) -> 
     assert run(sys.executable, "-c", code, PYTHONPATH=str(installed)).startswith(str(installed))
 
 
+def test_the_installed_launcher_of_spark_s_workers_can_be_started(installed: Path) -> None:
+    launcher = installed / "tailbit" / "streaming" / "java" / "python-of-workers"
+    said = run(launcher, "-c", "import sys; print(sys.executable)", TAILBIT_PYTHON=sys.executable)
+    assert said.strip() == sys.executable
+
+
 def test_the_installed_wheel_answers_help(installed: Path) -> None:
     text = run(sys.executable, "-m", "tailbit.cli", "--help", PYTHONPATH=str(installed))
     for command in ("run", "count", "facets", "read", "positions", "explain", "status", "verify", "demo"):
