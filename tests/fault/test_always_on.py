@@ -19,6 +19,7 @@ import pytest
 from deltalake import write_deltalake
 
 import tailbit
+from support.profiles import variants
 from support.waiting import HANG_S, wait_until
 from tailbit.errors import TailbitError
 from tailbit.index.store.table import MetadataTable
@@ -83,8 +84,9 @@ def run(tmp_path: Path) -> Iterator[Run]:
         process.wait()
 
 
-def test_a_command_goes_on_when_workers_die_and_the_table_vanishes_and_ends_whole_on_sigterm_to_its_group(
-    run: Run,
+@pytest.mark.parametrize("ending", variants([signal.SIGTERM, signal.SIGHUP], 1), ids=lambda s: s.name)
+def test_a_command_goes_on_when_workers_die_and_the_table_vanishes_and_ends_whole_on_a_signal_to_its_group(
+    run: Run, ending: signal.Signals
 ) -> None:
     run.wait(lambda: run.told() and run.told()[-1].get("idle"))
     for child in run.children():
@@ -99,7 +101,7 @@ def test_a_command_goes_on_when_workers_die_and_the_table_vanishes_and_ends_whol
     write_deltalake(run.table, rows(40), mode="append")
     run.wait(lambda: run.covered() == 4)
     run.children()
-    os.killpg(run.process.pid, signal.SIGTERM)
+    os.killpg(run.process.pid, ending)
     assert run.process.wait(HANG_S) == 0
     wait_until(lambda: not run.left())
     assert not [s for s in run.output.read_text().splitlines() if s.startswith("Traceback")]
