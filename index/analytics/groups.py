@@ -27,7 +27,17 @@ from pyroaring import BitMap
 from tailbit.errors import CorruptIndexError
 from tailbit.index.analytics.choice import Way, choose_codes
 from tailbit.index.analytics.dictionary import coded, python_values, truncated, united
-from tailbit.index.analytics.folding import FEW, combinations, count_numbers, fold, unfold
+from tailbit.index.analytics.folding import (
+    FEW,
+    Coded,
+    Part,
+    combinations,
+    count_numbers,
+    fold,
+    grouped,
+    of_numbers,
+    unfold,
+)
 from tailbit.index.analytics.key_counts import Step
 from tailbit.index.analytics.rows import Read, Rows
 from tailbit.index.evaluation.row_space import SpaceView
@@ -36,7 +46,7 @@ from tailbit.index.kinds.bitmap_index.codes import Positions, codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.picked.numbered import Numbered, numbered
+from tailbit.tables.parquet.picked.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import bitmap_of, positions_in
@@ -48,27 +58,11 @@ _CHUNK = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
-    """One column of some rows: distinct `keys`, and per row the place of its key."""
-
-    keys: pa.BinaryArray
-    codes: Ints
-
-
-@dataclass(frozen=True, eq=False)
 class Lookup:
     """One column of a row space: distinct `keys`, and by positions 1 + the place of its key, 0 for none."""
 
     keys: pa.BinaryArray
     codes: Callable[[Positions], Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Combinations that some rows have: per column keys and codes by combination; `counts`: rows of each."""
-
-    columns: Sequence[Coded]
-    counts: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,10 +212,10 @@ class _Grouping:
         begun = time.perf_counter()
         for found, rest in numbered(self.rows.storage, reads, self.columns):
             if found:
-                yield _grouped([_of_numbers(*its) for its in zip(found, self.key_types, strict=True)])
+                yield grouped([of_numbers(*its) for its in zip(found, self.key_types, strict=True)])
             for table in fetch_files(self.rows.storage, rest, self.columns):
                 pairs = zip(self.columns, self.key_types, strict=True)
-                yield _grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
+                yield grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
         if reads:
             took = (time.perf_counter() - begun) * 1e3
             self.steps.append(Step(Way.DATA, sum(len(positions) for _, positions in reads), took))
@@ -276,19 +270,6 @@ def _chunk(
         folded *= size
         folded += codes
     return folded, keep
-
-
-def _grouped(parts: Sequence[Coded]) -> Part:
-    codes, counts = fold([part.codes for part in parts], [len(part.keys) for part in parts], None)
-    return Part([Coded(p.keys, some) for p, some in zip(parts, codes, strict=True)], counts)
-
-
-def _of_numbers(found: Numbered, key_type: str) -> Coded:
-    """A column of which each number is known as a value."""
-    keys, at = coded(found.values, key_type)
-    places = np.zeros(int(found.used[-1]) + 1 if len(found.used) else 1, dtype=np.int64)
-    places[found.used] = at
-    return Coded(keys, places[found.numbers])
 
 
 def _of_files(space: SpaceView, column: Column, key_type: str) -> Lookup:

@@ -75,6 +75,8 @@ _SHAPES: Cache[tuple[bytes, tuple[tuple[bytes, bytes], ...]], Shape] = Cache(4 <
 """By what they are made of: the first bytes of a footer, and its texts, among them Arrow's own schema."""
 _HEADS: Cache[bytes, bytes] = Cache(64)
 """Heads by their first bytes."""
+CACHES = (_SHAPES, _HEADS)
+"""What this process keeps of the shapes of footers."""
 _FIRST = 64
 
 

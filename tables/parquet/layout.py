@@ -102,6 +102,9 @@ _LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(64 << 20)
 _PAGES: Cache[tuple[Layout, int, int], tuple[Pages | None]] = Cache(500_000)
 """By file, row group and leaf; a chunk counts by its pages, of some 50 bytes each."""
 
+CACHES = (_LAYOUTS, _PAGES)
+"""What this process keeps of data files."""
+
 
 def known_layout(storage: Storage, name: str, stat: Stat) -> Layout | None:
     """The layout that was kept for exactly this state of a file; None where there is none."""
