@@ -8,7 +8,7 @@ process: a data file does not change, and a file of one name is told from anothe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +69,25 @@ class Pages:
     coded: npt.NDArray[np.bool_]
     dictionary: DictionaryPage | None
     same_rows: bytes
+
+    @property
+    def packed(self) -> int:
+        """Bytes of the data pages in the file."""
+        return int((self.ends - self.starts).sum())
+
+    def of(self, numbers: Ints) -> Pages:
+        """Some of the pages, by ascending number, as if they were all."""
+        counts = self.firsts[numbers + 1] - self.firsts[numbers]
+        firsts = np.concatenate([[0], np.cumsum(counts)])
+        return replace(
+            self,
+            starts=self.starts[numbers],
+            ends=self.ends[numbers],
+            firsts=firsts,
+            unpacked=self.unpacked[numbers],
+            coded=self.coded[numbers],
+            same_rows=firsts.tobytes(),
+        )
 
 
 @dataclass(frozen=True, eq=False)

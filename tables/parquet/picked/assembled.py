@@ -51,9 +51,12 @@ class Assembly:
         raw = np.arange(first, first + distinct, dtype="<i4").tobytes()
         at, packed = self._size, compressed(raw, codec)
         self._write(written_dictionary(distinct, len(raw), packed))
-        start, end, begun = int(pages.starts[0]), int(pages.ends[-1]), self._size
-        self._pieces.append(_Piece(begun, end - start, path, start, b""))
-        self._size += end - start
+        begun = self._size
+        breaks = np.flatnonzero(pages.starts[1:] != pages.ends[:-1])
+        starts, ends = pages.starts[np.r_[0, breaks + 1]], pages.ends[np.r_[breaks, -1]]
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            self._pieces.append(_Piece(self._size, end - start, path, start, b""))
+            self._size += end - start
         unpacked = int(pages.unpacked.sum()) + begun - at + len(raw) - len(packed)
         rows = int(pages.firsts[-1])
         self._chunks.append(written_chunk("INT32", codec, rows, unpacked, self._size - at, begun, at))

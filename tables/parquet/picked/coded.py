@@ -16,6 +16,7 @@ import pyarrow as pa
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import find_column, open_layout
 from tailbit.tables.parquet.layout import DictionaryPage, Ints, Layout, Pages
+from tailbit.tables.parquet.picked.excerpt import pick
 from tailbit.tables.parquet.picked.footer import CODECS
 from tailbit.tables.storage import Storage
 
@@ -26,6 +27,10 @@ _PACKED = 28 << 20
 """Compressed bytes of chunks that are decoded at once."""
 _ROWS = 8 << 20
 """Rows of chunks that are decoded at once."""
+_SPREAD = 64
+"""From so many wanted rows a page on it is not asked which pages hold them."""
+_FEW, _VERY_FEW = 2, 8
+"""Chunks are cut to one page in so many or fewer; none is read whole for one byte in so many or fewer."""
 
 
 class Chunk(NamedTuple):
@@ -38,23 +43,27 @@ class Chunk(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A row group with wanted rows, and its chunks, a column each."""
+    """A row group with wanted rows, in the file at `positions`, and its chunks, a column each.
+
+    Where few of its pages hold such rows, the chunks are of these pages alone. `wanted`: which of the rows of
+    the chunks they are.
+    """
 
     slice_: FileSlice
     layout: Layout
-    number: int
+    positions: npt.NDArray[np.uint64]
     wanted: Ints
     chunks: Sequence[Chunk]
 
     @property
     def rows(self) -> int:
-        """All of its rows."""
-        return int(self.layout.starts[self.number + 1] - self.layout.starts[self.number])
+        """The rows of its chunks."""
+        return int(self.chunks[0].pages.firsts[-1])
 
     @property
     def packed(self) -> int:
         """Bytes of its chunks."""
-        return sum(int(its.pages.ends[-1] - its.pages.starts[0]) for its in self.chunks)
+        return sum(its.pages.packed for its in self.chunks)
 
     @property
     def form(self) -> tuple[object, ...]:
@@ -66,15 +75,17 @@ class Group(NamedTuple):
 
 def positions_of(batch: Sequence[Group]) -> list[Read]:
     """The wanted rows of row groups, as positions in their files."""
-    out: dict[str, tuple[FileSlice, list[Ints]]] = {}
+    out: dict[str, tuple[FileSlice, list[npt.NDArray[np.uint64]]]] = {}
     for group in batch:
-        at = group.wanted + group.layout.starts[group.number]
-        out.setdefault(group.slice_.path, (group.slice_, []))[1].append(at)
-    return [(slice_, np.concatenate(parts).astype(np.uint64)) for slice_, parts in out.values()]
+        out.setdefault(group.slice_.path, (group.slice_, []))[1].append(group.positions)
+    return [(slice_, np.concatenate(parts)) for slice_, parts in out.values()]
 
 
 def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> list[Group]:
-    """The row groups of a file that hold wanted rows; none where a column cannot be read as numbers."""
+    """The row groups of a file that hold wanted rows.
+
+    None where a column cannot be read as numbers, and where a reader of pages would read far less.
+    """
     slice_, positions = read
     layout = open_layout(storage, slice_.path, slice_.size)
     leaves = [_leaf(layout, column, slice_.path) for column in columns]
@@ -89,9 +100,29 @@ def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> lis
             known = [chunk for chunk in chunks if chunk is not None]
             if len(known) < len(columns):
                 return []
-            rows = positions[cuts[number] : cuts[number + 1]].astype(np.int64) - layout.starts[number]
-            out.append(Group(slice_, layout, number, rows, known))
+            here = positions[cuts[number] : cuts[number + 1]]
+            cut = _cut(known, here.astype(np.int64) - layout.starts[number])
+            if cut is None:
+                return []
+            out.append(Group(slice_, layout, here, *cut))
     return out
+
+
+def _cut(chunks: Sequence[Chunk], rows: Ints) -> tuple[Ints, Sequence[Chunk]] | None:
+    """Wanted rows and the chunks that hold them, cut to their pages where these are few.
+
+    None where the pages are very few, and of other rows in each chunk.
+    """
+    if all(len(rows) >= _SPREAD * len(its.pages.starts) for its in chunks):
+        return rows, chunks
+    picked = [pick([its.pages], [rows]) for its in chunks]
+    parts = [its.pages.of(numbers[0]) for its, (numbers, _) in zip(chunks, picked, strict=True)]
+    whole, cut = sum(its.pages.packed for its in chunks), sum(part.packed for part in parts)
+    if cut * _FEW > whole:
+        return rows, chunks
+    if len({its.pages.same_rows for its in chunks}) > 1:
+        return None if cut * _VERY_FEW < whole else (rows, chunks)
+    return picked[0][1], [its._replace(pages=part) for its, part in zip(chunks, parts, strict=True)]
 
 
 def _leaf(layout: Layout, column: Column, path: str) -> int | None:

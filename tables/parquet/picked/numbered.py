@@ -21,6 +21,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,7 @@ import pyarrow.parquet as pq
 
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.tables.model import Column
+from tailbit.tables.parquet.ahead import in_order
 from tailbit.tables.parquet.layout import Ints
 from tailbit.tables.parquet.picked.assembled import Assembly
 from tailbit.tables.parquet.picked.coded import Group, Read, coded_groups, in_batches, positions_of
@@ -67,16 +69,19 @@ def numbered(
     `masked`: whether Polars leaves out the other rows while it decodes, or they are decoded by pyarrow; None:
     Polars if it is loaded. It is not loaded for this: pyarrow takes hardly longer, and needs no start.
     Cost: the compressed chunks of row groups with wanted rows are copied, and their codes decoded by all
-    cores. Memory: some 28 MB of them, or one row group, and 4 bytes a column and row.
+    cores. Memory: some 28 MB of them a core, or one row group, and 4 bytes a column and row.
 
     Raises:
         DataFileError: a file is missing, of another size than the log says, or not readable Parquet.
     """
     stored = [column for column in columns if not column.partition]
     left: list[Read] = []
-    for batch in in_batches(_coded(storage, wanted, stored, left)):
+
+    def read(batch: Sequence[Group], _: bool) -> tuple[list[Numbered], list[Read]]:
         found = _read(storage, batch, columns, stored, masked)
-        yield (found, []) if found is not None else ([], positions_of(batch))
+        return (found, []) if found is not None else ([], positions_of(batch))
+
+    yield from in_order(partial(read, batch) for batch in in_batches(_coded(storage, wanted, stored, left)))
     if left:
         yield [], left
 

@@ -14,7 +14,7 @@ import pytest
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
-from tailbit.tables.parquet.picked.coded import Read
+from tailbit.tables.parquet.picked.coded import Read, coded_groups
 from tailbit.tables.parquet.picked.numbered import Numbered, numbered
 from tailbit.tables.storage import LocalStorage
 
@@ -160,6 +160,41 @@ def test_files_of_two_schemas_are_read_one_after_the_other(tmp_path: Path) -> No
 def test_a_file_whose_pages_hold_values_is_left_out(tmp_path: Path, written: dict[str, Any]) -> None:
     pq.write_table(pa.table({"k": list(range(5000))}), tmp_path / "f.parquet", write_batch_size=50, **written)
     assert _all(tmp_path, [_read(tmp_path, [7, 4999])], [K], True) == ([[]], ["f.parquet"])
+
+
+PAGED: Any = {"data_page_size": 2000, "write_batch_size": 100}
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("at", [[7], [3, 19_998], [*range(500, 900)], [100, *range(9000, 9100), 19_999]])
+def test_pages_without_a_wanted_row_are_not_read(tmp_path: Path, at: list[int], masked: bool) -> None:
+    values = [f"text {place * 7 % 5000}" if place % 9 else None for place in range(20_000)]
+    pq.write_table(pa.table({"k": values}), tmp_path / "f.parquet", **PAGED)
+    column, read = Column(("k",), ("k",), DataType("string")), _read(tmp_path, at)
+    (group,) = coded_groups(LocalStorage(str(tmp_path)), read, [column])
+    whole = pq.read_metadata(tmp_path / "f.parquet").row_group(0).column(0).total_compressed_size
+    assert group.packed * 4 < whole
+    assert _all(tmp_path, [read], [column], masked) == ([[values[place] for place in at]], [])
+
+
+def test_columns_whose_pages_hold_other_rows_are_left_to_a_reader_of_pages(tmp_path: Path) -> None:
+    table = pa.table({"a": [n % 3000 for n in range(20_000)], "b": [n % 5 for n in range(20_000)]})
+    pq.write_table(table, tmp_path / "f.parquet", **PAGED)
+    columns = [Column((name,), (name,), DataType("long")) for name in ("a", "b")]
+    assert _all(tmp_path, [_read(tmp_path, [5])], columns, True) == ([[], []], ["f.parquet"])
+    many = list(range(0, 20_000, 50))
+    found, left = _all(tmp_path, [_read(tmp_path, many)], columns, True)
+    assert (found, left) == ([[n % 3000 for n in many], [n % 5 for n in many]], [])
+
+
+def test_columns_whose_pages_hold_the_same_rows_are_cut_together(tmp_path: Path) -> None:
+    table = pa.table({"a": [n % 300 for n in range(20_000)], "b": [n * 7 % 290 for n in range(20_000)]})
+    pq.write_table(table, tmp_path / "f.parquet", **PAGED)
+    columns = [Column((name,), (name,), DataType("long")) for name in ("a", "b")]
+    (group,) = coded_groups(LocalStorage(str(tmp_path)), _read(tmp_path, [5, 15_000]), columns)
+    assert group.rows < 10_000
+    found, left = _all(tmp_path, [_read(tmp_path, [5, 15_000])], columns, True)
+    assert (found, left) == ([[5, 0], [35, 15_000 * 7 % 290]], [])
 
 
 def test_a_file_that_lacks_the_column_is_left_out(tmp_path: Path) -> None:
