@@ -27,6 +27,14 @@ class Coded:
     keys: pa.BinaryArray
     codes: Ints
 
+    def of_used(self) -> Coded:
+        """The same without keys that no row has, where these are most: keys are sorted, and become values."""
+        used = np.bincount(self.codes, minlength=len(self.keys)) > 0
+        some = np.flatnonzero(used)
+        if 2 * len(some) > len(self.keys):
+            return self
+        return Coded(self.keys.take(pa.array(some)), (np.cumsum(used) - 1)[self.codes])
+
 
 @dataclass(frozen=True, eq=False)
 class Part:

@@ -251,7 +251,7 @@ def _looked_up(
     codes = unfold(numbers, sizes)
     there = np.logical_and.reduce([code > 0 for code in codes])
     parts = [Coded(column.keys, code[there] - 1) for column, code in zip(columns, codes, strict=True)]
-    return Part(parts, counts[there]), short
+    return Part([part.of_used() for part in parts], counts[there]), short
 
 
 def _chunk(

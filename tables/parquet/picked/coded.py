@@ -27,8 +27,6 @@ _PACKED = 28 << 20
 """Compressed bytes of chunks that are decoded at once."""
 _ROWS = 8 << 20
 """Rows of chunks that are decoded at once."""
-_SPREAD = 64
-"""From so many wanted rows a page on it is not asked which pages hold them."""
 _FEW, _VERY_FEW = 2, 8
 """Chunks are cut to one page in so many or fewer; none is read whole for one byte in so many or fewer."""
 
@@ -113,7 +111,7 @@ def _cut(chunks: Sequence[Chunk], rows: Ints) -> tuple[Ints, Sequence[Chunk]] | 
 
     None where the pages are very few, and of other rows in each chunk.
     """
-    if all(len(rows) >= _SPREAD * len(its.pages.starts) for its in chunks):
+    if not any(_in_few_pages(its.pages, rows) for its in chunks):
         return rows, chunks
     picked = [pick([its.pages], [rows]) for its in chunks]
     parts = [its.pages.of(numbers[0]) for its, (numbers, _) in zip(chunks, picked, strict=True)]
@@ -123,6 +121,11 @@ def _cut(chunks: Sequence[Chunk], rows: Ints) -> tuple[Ints, Sequence[Chunk]] | 
     if len({its.pages.same_rows for its in chunks}) > 1:
         return None if cut * _VERY_FEW < whole else (rows, chunks)
     return picked[0][1], [its._replace(pages=part) for its, part in zip(chunks, parts, strict=True)]
+
+
+def _in_few_pages(pages: Pages, rows: Ints) -> bool:
+    of = np.searchsorted(pages.firsts, rows, side="right")
+    return bool((1 + np.count_nonzero(of[1:] != of[:-1])) * _FEW <= len(pages.starts))
 
 
 def _leaf(layout: Layout, column: Column, path: str) -> int | None:
