@@ -34,6 +34,8 @@ CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6}
 """LZ4 is two codecs of one name to pyarrow: such chunks are read whole."""
 _PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
 _DICTIONARY_PAGE = 2
+_LITERAL = 1 << 24
+"""Bytes of the longest literal of three bytes' length."""
 
 
 def written_chunk(
@@ -129,9 +131,14 @@ def _data_page(rows: int, nullable: bool, encoding: int, values: bytes, codec: s
 
 
 def compressed(data: bytes, codec: str) -> bytes:
-    """Bytes as a page of a codec holds them."""
+    """Bytes as a page of a codec holds them; Snappy's as one literal, since they are read but once.
+
+    Source: Snappy's format description, literals of three bytes' length.
+    """
     if codec == "UNCOMPRESSED":
         return data
+    if codec == "SNAPPY" and 0 < len(data) <= _LITERAL:
+        return b"".join([written_varint(len(data)), b"\xf8", (len(data) - 1).to_bytes(3, "little"), data])
     out: bytes = pa.compress(data, codec=codec.lower(), asbytes=True)
     return out
 

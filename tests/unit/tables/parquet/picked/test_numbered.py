@@ -15,6 +15,7 @@ from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
 from tailbit.tables.parquet.picked.coded import Read, coded_groups
+from tailbit.tables.parquet.picked.footer import compressed
 from tailbit.tables.parquet.picked.numbered import Numbered, numbered
 from tailbit.tables.storage import LocalStorage
 
@@ -219,6 +220,23 @@ def test_a_day_of_the_legacy_calendar_that_is_wanted_leaves_its_rows_out(
     ((day,),), left = _all(tmp_path, [_read(tmp_path, [0])], [column], masked)
     assert (day.isoformat(), left) == ("1970-01-01", [])
     assert _all(tmp_path, [_read(tmp_path, [1])], [column], masked) == ([[]], ["f.parquet"])
+
+
+@pytest.mark.parametrize("codec", ["SNAPPY", "GZIP", "BROTLI", "ZSTD"])
+@pytest.mark.parametrize("size", [1, 255, 256, 65_537])
+def test_what_is_compressed_is_decompressed_by_arrow(size: int, codec: str) -> None:
+    data = np.random.default_rng(size).integers(0, 3, size).astype(np.uint8).tobytes()
+    found = pa.decompress(compressed(data, codec), decompressed_size=size, codec=codec.lower(), asbytes=True)
+    assert found == data
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_longest_literal_of_snappy_is_decompressed_by_arrow(more: int) -> None:
+    data = bytes((1 << 24) + more)
+    found = pa.decompress(
+        compressed(data, "SNAPPY"), decompressed_size=len(data), codec="snappy", asbytes=True
+    )
+    assert found == data
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
