@@ -75,7 +75,7 @@ def choose(
     way = min(found, key=lambda way: found[way])
     names = "|".join(segment.name for segment in segments)
     gains = make > 0 and look_up < found[way]
-    if way is not Way.CODES and gains and is_due(names, column.id, found[way], found[Way.CODES]):
+    if way is not Way.CODES and gains and is_due(names, _grouping(column.id), found[way], found[Way.CODES]):
         way = Way.CODES
     return Choice(space.space, len(bits), way, found)
 
@@ -87,15 +87,20 @@ def choose_codes(
 
     `serving`: the segments of each column, by its id. `partitioned`: whether there are partition columns too.
     """
-    found = {Way.CODES: 0.0, Way.DATA: fetching(space, bits) * len(serving)}
+    found = {Way.CODES: 0.0, Way.DATA: fetching(space, bits, len(serving))}
     for column, segments in serving.items():
         found[Way.CODES] += looking_up(len(bits), 0) + sum(making(s, column) for s in segments)
     found |= _few_combinations(space, serving, bits, partitioned)
     names = "|".join(segment.name for segments in serving.values() for segment in segments)
     way = min(found, key=lambda way: found[way])
-    if way is Way.DATA and is_due(names, ",".join(serving), found[way], found[Way.CODES]):
+    if way is Way.DATA and is_due(names, _grouping(*serving), found[way], found[Way.CODES]):
         way = Way.CODES
     return Choice(space.space, len(bits), way, found)
+
+
+def _grouping(*columns: str) -> str:
+    """What the cost of grouping is added up under, apart from that of conditions on the same columns."""
+    return ",".join(("grouped by", *columns))
 
 
 def _intersections(segment: Segment, column: Column, rows: int, among: ValueSet | None) -> float:

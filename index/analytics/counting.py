@@ -42,6 +42,7 @@ from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column
+from tailbit.tables.parquet.picked.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
@@ -219,9 +220,14 @@ class _Counting:
     def _in_data(self, reads: Sequence[Read]) -> Iterator[Part]:
         """Keys of some rows of files, read from their data."""
         begun = time.perf_counter()
-        for table in fetch_files(self.rows.storage, reads, [self.column]):
-            keys, at = coded(table[self.column.id], self.key_type)
-            yield Part(keys, np.bincount(at, minlength=len(keys)))
+        for found, rest in numbered(self.rows.storage, reads, [self.column]):
+            for one in found:
+                keys, at = coded(one.values, self.key_type)
+                sums = np.bincount(at, weights=one.counts, minlength=len(keys))
+                yield Part(keys, sums.astype(np.int64))
+            for table in fetch_files(self.rows.storage, rest, [self.column]):
+                keys, at = coded(table[self.column.id], self.key_type)
+                yield Part(keys, np.bincount(at, minlength=len(keys)))
         if reads:
             self._note(Way.DATA, sum(len(positions) for _, positions in reads), begun)
 

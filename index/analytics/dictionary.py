@@ -86,8 +86,13 @@ def united(inputs: Sequence[pa.BinaryArray]) -> Dictionary:
 
 
 def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryArray, Ints]:
-    """The distinct whole keys of values, in order, and per value the place of its key."""
-    return _distinct(full_keys(values, key_type))
+    """The distinct whole keys of values, in order, and per value the place of its key.
+
+    Equal values are found before keys are made of them; values that differ may have one key.
+    """
+    found = _whole(values).dictionary_encode(null_encoding="encode")
+    keys, places = _distinct(full_keys(found.dictionary, key_type))
+    return keys, places[np.asarray(found.indices, dtype=np.int64)]
 
 
 def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Ints]:
@@ -101,12 +106,16 @@ def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Ints]:
 
 def full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
     """Keys of values, never truncated."""
+    whole = _whole(values)
+    return whole.cast(pa.binary()) if is_textual(key_type) else encode_array(whole, key_type)
+
+
+def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Values as one array, none coded."""
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
-    if pa.types.is_dictionary(whole.type):
-        whole = whole.cast(whole.type.value_type)
-    return whole.cast(pa.binary()) if is_textual(key_type) else encode_array(whole, key_type)
+    return whole.cast(whole.type.value_type) if pa.types.is_dictionary(whole.type) else whole
 
 
 def truncated(keys: pa.BinaryArray, key_type: str) -> npt.NDArray[np.bool_] | None:

@@ -4,15 +4,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from pyroaring import BitMap
+
+from tailbit.index.analytics.dictionary import coded
+from tailbit.tables.parquet.picked.numbered import Numbered
 
 Ints = npt.NDArray[np.int64]
 
 FEW = 1 << 17
 """Up to this many combinations, each has a place of its own while rows are counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """One column of some rows: distinct `keys`, and per row the place of its key."""
+
+    keys: pa.BinaryArray
+    codes: Ints
+
+    def of_used(self) -> Coded:
+        """The same without keys that no row has, where these are most: keys are sorted, and become values."""
+        used = np.bincount(self.codes, minlength=len(self.keys)) > 0
+        some = np.flatnonzero(used)
+        if 2 * len(some) > len(self.keys):
+            return self
+        return Coded(self.keys.take(pa.array(some)), (np.cumsum(used) - 1)[self.codes])
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Combinations that some rows have: per column keys and codes by combination; `counts`: rows of each."""
+
+    columns: Sequence[Coded]
+    counts: Ints
 
 
 def fold(codes: Sequence[Ints], sizes: Sequence[int], counts: Ints | None) -> tuple[list[Ints], Ints]:
@@ -69,3 +98,17 @@ def combinations(
                 yield from combinations(levels[1:], left, (*before, place))
         elif n := bits.intersection_cardinality(posting):
             yield (*before, place), n
+
+
+def grouped(parts: Sequence[Coded]) -> Part:
+    """The combinations that the rows of some columns have."""
+    codes, counts = fold([part.codes for part in parts], [len(part.keys) for part in parts], None)
+    return Part([Coded(p.keys, some) for p, some in zip(parts, codes, strict=True)], counts)
+
+
+def of_numbers(found: Numbered, key_type: str) -> Coded:
+    """A column of which each number is known as a value."""
+    keys, at = coded(found.values, key_type)
+    places = np.zeros(int(found.used[-1]) + 1 if len(found.used) else 1, dtype=np.int64)
+    places[found.used] = at
+    return Coded(keys, places.take(found.numbers))

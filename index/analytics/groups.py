@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,17 @@ from pyroaring import BitMap
 from tailbit.errors import CorruptIndexError
 from tailbit.index.analytics.choice import Way, choose_codes
 from tailbit.index.analytics.dictionary import coded, python_values, truncated, united
-from tailbit.index.analytics.folding import FEW, combinations, count_numbers, fold, unfold
+from tailbit.index.analytics.folding import (
+    FEW,
+    Coded,
+    Part,
+    combinations,
+    count_numbers,
+    fold,
+    grouped,
+    of_numbers,
+    unfold,
+)
 from tailbit.index.analytics.key_counts import Step
 from tailbit.index.analytics.rows import Read, Rows
 from tailbit.index.evaluation.row_space import SpaceView
@@ -36,6 +46,7 @@ from tailbit.index.kinds.bitmap_index.codes import Positions, codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.tables.model import Column
+from tailbit.tables.parquet.picked.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import bitmap_of, positions_in
@@ -47,27 +58,11 @@ _CHUNK = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
-    """One column of some rows: distinct `keys`, and per row the place of its key."""
-
-    keys: pa.BinaryArray
-    codes: Ints
-
-
-@dataclass(frozen=True, eq=False)
 class Lookup:
     """One column of a row space: distinct `keys`, and by positions 1 + the place of its key, 0 for none."""
 
     keys: pa.BinaryArray
     codes: Callable[[Positions], Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Combinations that some rows have: per column keys and codes by combination; `counts`: rows of each."""
-
-    columns: Sequence[Coded]
-    counts: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +85,14 @@ class GroupCounts:
         return [python_values(keys, key_type_of_column(column), column) for keys, column in pairs]
 
 
-def count_groups(rows: Rows, columns: Sequence[Column]) -> GroupCounts:
-    """The rows per combination of keys of some columns.
+def count_groups(rows: Rows, columns: Sequence[Column], way: Way | None = None) -> GroupCounts:
+    """The rows per combination of keys of some columns; `way`: what is done where it can be.
 
     Raises:
         ColumnTypeError: a column's type has no keys (struct, array, map ...).
     """
     key_types = [key_type_of_column(column) for column in columns]
-    grouping = _Grouping(rows, columns, key_types)
+    grouping = _Grouping(rows, columns, key_types, way)
     parts = list(grouping.parts())
     merged = [united([part.columns[n].keys for part in parts] or [_NO_KEYS]) for n in range(len(columns))]
     lists = [
@@ -113,8 +108,10 @@ def count_groups(rows: Rows, columns: Sequence[Column]) -> GroupCounts:
 class _Grouping:
     """The rows of one question, grouped by some columns."""
 
-    def __init__(self, rows: Rows, columns: Sequence[Column], key_types: Sequence[str]) -> None:
-        self.rows, self.columns, self.key_types = rows, columns, key_types
+    def __init__(
+        self, rows: Rows, columns: Sequence[Column], key_types: Sequence[str], way: Way | None
+    ) -> None:
+        self.rows, self.columns, self.key_types, self.way = rows, columns, key_types, way
         self.steps: list[Step] = []
 
     def parts(self) -> Iterator[Part]:
@@ -146,6 +143,8 @@ class _Grouping:
             left |= bits & (space.unposted(column.id) or left)
         wanted = bits - left
         choice = choose_codes(space, serving, wanted, partitioned=len(stored) < len(self.columns))
+        if self.way in choice.estimates:
+            choice = replace(choice, way=self.way)
         if choice.way is Way.DATA:
             self.steps.append(Step(Way.DATA, choice.rows, None, choice))
             return None, bits
@@ -211,9 +210,12 @@ class _Grouping:
     def _in_data(self, reads: Sequence[Read]) -> Iterator[Part]:
         """Some rows of files, read from their data."""
         begun = time.perf_counter()
-        for table in fetch_files(self.rows.storage, reads, self.columns):
-            pairs = zip(self.columns, self.key_types, strict=True)
-            yield _grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
+        for found, rest in numbered(self.rows.storage, reads, self.columns):
+            if found:
+                yield grouped([of_numbers(*its) for its in zip(found, self.key_types, strict=True)])
+            for table in fetch_files(self.rows.storage, rest, self.columns):
+                pairs = zip(self.columns, self.key_types, strict=True)
+                yield grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
         if reads:
             took = (time.perf_counter() - begun) * 1e3
             self.steps.append(Step(Way.DATA, sum(len(positions) for _, positions in reads), took))
@@ -249,7 +251,7 @@ def _looked_up(
     codes = unfold(numbers, sizes)
     there = np.logical_and.reduce([code > 0 for code in codes])
     parts = [Coded(column.keys, code[there] - 1) for column, code in zip(columns, codes, strict=True)]
-    return Part(parts, counts[there]), short
+    return Part([part.of_used() for part in parts], counts[there]), short
 
 
 def _chunk(
@@ -268,11 +270,6 @@ def _chunk(
         folded *= size
         folded += codes
     return folded, keep
-
-
-def _grouped(parts: Sequence[Coded]) -> Part:
-    codes, counts = fold([part.codes for part in parts], [len(part.keys) for part in parts], None)
-    return Part([Coded(p.keys, some) for p, some in zip(parts, codes, strict=True)], counts)
 
 
 def _of_files(space: SpaceView, column: Column, key_type: str) -> Lookup:

@@ -163,7 +163,9 @@ def _are_points(leaf: Leaf) -> bool:
 
 def _many(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> list[Span] | None:
     """The spans of some ranges that hold many keys; None where they are few, or the ranges too many."""
-    if not 0 < len(ranges) <= _MANY_RANGES:
+    if not 0 < len(ranges) <= _MANY_RANGES or all(
+        low is not None and low == high for low, _, high, _ in ranges
+    ):
         return None
     if segment.weight(column, ranges)[0] < MANY_KEYS:
         return None

@@ -211,14 +211,24 @@ class SpaceView:
         """Split positions of the row space into (row number in snapshot.files, positions in the file)."""
         if not bits:
             return []
-        at = positions_in(bits).astype(np.int64)
+        at = positions_in(bits)
+        owners, starts, ends = self._owners(at)
+        spans = zip(owners.tolist(), starts.tolist(), ends.tolist(), strict=True)
+        return [
+            (int(self.files[owner]), at[start:end].astype(np.uint64) - np.uint64(self.bases[owner]))
+            for owner, start, end in spans
+        ]
+
+    def _owners(self, at: npt.NDArray[np.uint32]) -> tuple[Ints, Ints, Ints]:
+        """The claims that have positions, and where these begin and end. Cost: a search a claim at most."""
+        if len(at) > len(self.bases):
+            starts = np.searchsorted(at, self.bases)
+            ends = np.r_[starts[1:], len(at)]
+            some = np.flatnonzero(ends > starts)
+            return some, starts[some], ends[some]
         owner = np.searchsorted(self.bases, at, side="right") - 1
         starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
-        ends = np.r_[starts[1:], len(at)]
-        return [
-            (int(self.files[owner[s]]), (at[s:e] - self.bases[owner[s]]).astype(np.uint64))
-            for s, e in zip(starts.tolist(), ends.tolist(), strict=True)
-        ]
+        return owner[starts], starts, np.r_[starts[1:], len(at)]
 
     def counts_by_file(self, bits: BitMap) -> Ints:
         """Number of set positions in each claim, in the order of `files`. Cost: one C call a file."""

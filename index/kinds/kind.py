@@ -28,6 +28,9 @@ from tailbit.tables.storage import Storage
 
 R = TypeVar("R")
 
+_MANY_ROWS = 10_000
+"""A file of fewer rows is read sooner by one core."""
+
 
 @dataclass(frozen=True)
 class Entering:
@@ -178,7 +181,7 @@ class Kind(ABC, Generic[R]):
             CorruptIndexError: it is missing, truncated, altered or not of this kind.
         """
         with reading(path), open_index_file(storage, path) as file:
-            return conform(file.read(), self.schema)
+            return conform(file.read(use_threads=file.metadata.num_rows > _MANY_ROWS), self.schema)
 
     def batches(self, storage: Storage, path: str, column: str | None = None) -> Iterator[pa.Table]:
         """The row groups of one file, of those that hold `column` where one is given.

@@ -41,7 +41,8 @@ def conform(found: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _column(found: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
     if field.name in found.column_names:
-        return found[field.name].cast(field.type)
+        stored = found[field.name]
+        return stored if stored.type == field.type else stored.cast(field.type)
     return pa.nulls(len(found), field.type)
 
 

@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.decode import Decoder, field_id, find_field
-from tailbit.tables.parquet.file import open_parquet, read_footer, read_leaves
+from tailbit.tables.parquet.file import open_shaped, read_footer, read_leaves
 from tailbit.tables.parquet.int96 import check_int96, int96_leaves
 from tailbit.tables.parquet.layout import Layout, keep_layout, known_layout
-from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
+from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Stat, Storage
 
@@ -37,6 +37,7 @@ class DataFile(pq.ParquetFile):  # type: ignore[misc]
 
     path: str = ""
     tree: ParquetNode
+    head: bytes = b""
     coded: frozenset[str] = frozenset()
     reopen: Callable[[], pa.NativeFile] | None = None
 
@@ -56,8 +57,8 @@ def open_data_file(
     path = storage.resolve(slice_path)
     with _named(slice_path):
         _stat(storage, path, slice_path, expect_size)
-        file = open_parquet(storage.open(path), DataFile, coerce_int96_timestamp_unit="us")
-        file.path, file.tree = slice_path, parquet_tree(file)
+        file, shape = open_shaped(storage.open(path), DataFile, coerce_int96_timestamp_unit="us")
+        file.path, file.tree, file.head = slice_path, shape.tree, shape.head
         file = _coding(storage.open(path), file, coded) if coded else file
         file.reopen = partial(storage.open, path)
     return file
@@ -78,8 +79,7 @@ def open_layout(storage: Storage, slice_path: str, expect_size: int | None = Non
         known = known_layout(storage, path, stat)
         if known is None:
             file = open_data_file(storage, slice_path, expect_size)
-            with storage.open(path) as source:
-                known = keep_layout(storage, path, stat, source, file.metadata, file.tree)
+            known = keep_layout(storage, path, stat, file.metadata, file.tree, file.head)
         return known
 
 

@@ -11,18 +11,22 @@ Source: Parquet format, FileMetaData; Thrift compact protocol.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tailbit.tables.cache import Cache
 from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
+from tailbit.tables.parquet.thrift import read_struct
 
 _MAGIC = b"PAR1"
 _TAIL = 8
 _ENDS = len(_MAGIC) + _TAIL
 _LEAST_LIMIT = 1000
 _TEXT, _LONG_LIST = 8, 15
+_ROW_GROUPS_FIELD = 4
 
 File = TypeVar("File", bound=pq.ParquetFile)
 
@@ -37,12 +41,68 @@ def open_parquet(source: pa.NativeFile, kind: type[File] = pq.ParquetFile, **opt
         ValueError: no Parquet file, or a footer that contradicts itself.
         pyarrow.ArrowException, OSError: a footer that cannot be parsed.
     """
+    return open_shaped(source, kind, **options)[0]
+
+
+def open_shaped(
+    source: pa.NativeFile, kind: type[File] = pq.ParquetFile, **options: Any
+) -> tuple[File, Shape]:
+    """`open_parquet`, and the shape of the file."""
     footer = read_footer(source)
     limit = max(len(footer), _LEAST_LIMIT)
     file: File = kind(source, thrift_string_size_limit=limit, thrift_container_size_limit=limit, **options)
     _check_rows(file.metadata)
-    _check_names(file, footer)
-    return file
+    shape = _shape_of(file, footer)
+    _check_names(file.metadata, shape, footer)
+    return file, shape
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What the footers of files of one schema say alike.
+
+    `head`: the bytes that hold version and schema, `tree`: its fields. `names`: per leaf whose path is sure
+    its path, and how a column chunk names it. `schema_end`: where the last leaf's name stands.
+    """
+
+    head: bytes
+    tree: ParquetNode
+    names: Sequence[tuple[str, bytes]]
+    schema_end: int
+
+
+_SHAPES: Cache[tuple[bytes, tuple[tuple[bytes, bytes], ...]], Shape] = Cache(4 << 20)
+"""By what they are made of: the first bytes of a footer, and its texts, among them Arrow's own schema."""
+_HEADS: Cache[bytes, bytes] = Cache(64)
+"""Heads by their first bytes."""
+CACHES = (_SHAPES, _HEADS)
+"""What this process keeps of the shapes of footers."""
+_FIRST = 64
+
+
+def _shape_of(file: pq.ParquetFile, footer: bytes) -> Shape:
+    """The shape of a file. Cost: a few comparisons, where another of this shape was opened before.
+
+    Raises:
+        ValueError: a footer that does not begin with a schema.
+    """
+    head = _HEADS.held(footer[:_FIRST])
+    if head is None or not footer.startswith(head):
+        _, end = read_struct(footer, 0, until=_ROW_GROUPS_FIELD - 1)
+        head = footer[: end + 1]
+        if head[-1] >> 4:
+            _HEADS.forget(lambda first: first == footer[:_FIRST])
+            _HEADS.hold(footer[:_FIRST], head)
+    texts = tuple(sorted((file.metadata.metadata or {}).items()))
+
+    def made() -> tuple[Shape, int]:
+        tree = parquet_tree(file)
+        parts = [parts for field in tree.children for parts in _names(file.metadata.schema, field, ())]
+        names = [(".".join(path), _name_list(path)) for path in parts]
+        shape = Shape(head[:-1], tree, names, _behind_schema(file.metadata.schema, footer))
+        return shape, 8 * len(head)
+
+    return _SHAPES.get((head, texts), made)
 
 
 def read_footer(source: pa.NativeFile) -> bytes:
@@ -65,15 +125,12 @@ def _check_rows(metadata: pq.FileMetaData) -> None:
         raise ValueError(f"its row groups have {sum(counts)} rows, its footer says {metadata.num_rows}")
 
 
-def _check_names(file: pq.ParquetFile, footer: bytes) -> None:
+def _check_names(metadata: pq.FileMetaData, shape: Shape, footer: bytes) -> None:
     """Pass a footer that names the columns of every row group as its schema does, in order."""
-    schema, fields = file.metadata.schema, parquet_tree(file).children
-    names = [parts for field in fields for parts in _names(schema, field, ())]
-    texts = [(".".join(parts), _name_list(parts)) for parts in names]
-    at = _behind_schema(schema, footer)
-    for group in range(file.metadata.num_row_groups):
-        for name, text in texts:
-            at = footer.find(text, at) + len(text)
+    at, find = shape.schema_end, footer.find
+    for group in range(metadata.num_row_groups):
+        for name, text in shape.names:
+            at = find(text, at) + len(text)
             if at < len(text):
                 raise ValueError(f"column {name!r} of its schema is not in row group {group}")
 

@@ -7,8 +7,9 @@ process: a data file does not change, and a file of one name is told from anothe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import re
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailbit.tables.cache import Cache
-from tailbit.tables.parquet.file import read_footer
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.thrift import read_struct
 from tailbit.tables.storage import Stat, Storage
@@ -24,12 +24,32 @@ from tailbit.tables.storage import Stat, Storage
 Ints = npt.NDArray[np.int64]
 
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
-_V1_HEADER, _V2_HEADER = 5, 8
+_V1_HEADER, _DICTIONARY_HEADER, _V2_HEADER = 5, 7, 8
 _CODED = (2, 8)
 """PLAIN_DICTIONARY and RLE_DICTIONARY."""
 _HEADER, _LONG_HEADER = 256, 1 << 16
 """Bytes that hold most page headers, and all but those with long statistics."""
-_ROW_GROUPS_FIELD = 4
+_INT = rb"([\x80-\xff]{0,4}[\x00-\x7f])"
+_SIZES = rb"\x15" + _INT + rb"\x15" + _INT
+_CHECKSUM = rb"(?:%b|\x15[\x80-\xff]{0,4}[\x00-\x7f]%b)"
+_DATA_OWN = _CHECKSUM % (b"\x2c", b"\x1c") + rb"\x15" + _INT + rb"\x15([\x00-\x7f])\x15.\x15.\0"
+_DICTIONARY_OWN = _CHECKSUM % (b"\x4c", b"\x3c") + rb"\x15" + _INT + rb"\x15([\x00-\x7f])[\x11\x12]?\0"
+_USUAL_DATA = re.compile(rb"\x15\x00" + _SIZES + _DATA_OWN + rb"\0", re.DOTALL)
+_USUAL_DICTIONARY = re.compile(rb"\x15\x04" + _SIZES + _DICTIONARY_OWN + rb"\0", re.DOTALL)
+"""Headers as Thrift's compact protocol has them, of data pages of the first version without statistics and
+of dictionaries: sizes, a checksum or none, values, encodings. Others are read field by field, at thirty times
+the cost.
+"""
+
+
+class DictionaryPage(NamedTuple):
+    """Where a dictionary page and its `body` lie; its bytes unpacked, header included; its values."""
+
+    start: int
+    end: int
+    unpacked: int
+    body: int
+    values: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +58,8 @@ class Pages:
 
     `starts`, `ends`: where each data page lies in the file, its header included. `firsts`: the first row of
     each in its row group, and at the end the rows of the group. `unpacked`: bytes of each once decompressed,
-    its header included. `coded`: whether a page holds dictionary codes. `dictionary`: where the dictionary
-    page lies and its unpacked bytes; None where there is none. `same_rows`: equal for chunks whose pages hold
-    the same rows.
+    its header included. `coded`: whether a page holds dictionary codes. `dictionary`: None where there is
+    none. `same_rows`: equal for chunks whose pages hold the same rows.
     """
 
     starts: Ints
@@ -48,8 +67,27 @@ class Pages:
     firsts: Ints
     unpacked: Ints
     coded: npt.NDArray[np.bool_]
-    dictionary: tuple[int, int, int] | None
+    dictionary: DictionaryPage | None
     same_rows: bytes
+
+    @property
+    def packed(self) -> int:
+        """Bytes of the data pages in the file."""
+        return int((self.ends - self.starts).sum())
+
+    def of(self, numbers: Ints) -> Pages:
+        """Some of the pages, by ascending number, as if they were all."""
+        counts = self.firsts[numbers + 1] - self.firsts[numbers]
+        firsts = np.concatenate([[0], np.cumsum(counts)])
+        return replace(
+            self,
+            starts=self.starts[numbers],
+            ends=self.ends[numbers],
+            firsts=firsts,
+            unpacked=self.unpacked[numbers],
+            coded=self.coded[numbers],
+            same_rows=firsts.tobytes(),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +121,9 @@ _LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(64 << 20)
 _PAGES: Cache[tuple[Layout, int, int], tuple[Pages | None]] = Cache(500_000)
 """By file, row group and leaf; a chunk counts by its pages, of some 50 bytes each."""
 
+CACHES = (_LAYOUTS, _PAGES)
+"""What this process keeps of data files."""
+
 
 def known_layout(storage: Storage, name: str, stat: Stat) -> Layout | None:
     """The layout that was kept for exactly this state of a file; None where there is none."""
@@ -90,24 +131,13 @@ def known_layout(storage: Storage, name: str, stat: Stat) -> Layout | None:
 
 
 def keep_layout(
-    storage: Storage,
-    name: str,
-    stat: Stat,
-    source: pa.NativeFile,
-    metadata: pq.FileMetaData,
-    tree: ParquetNode,
+    storage: Storage, name: str, stat: Stat, metadata: pq.FileMetaData, tree: ParquetNode, head: bytes
 ) -> Layout:
-    """Keep what is known of a file whose footer was checked.
-
-    Raises:
-        ValueError: a footer that does not begin with a schema.
-    """
-    footer = read_footer(source)
-    _, end = read_struct(footer, 0, until=_ROW_GROUPS_FIELD - 1)
+    """Keep what is known of a file whose footer was checked."""
     rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     starts = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
-    layout = Layout(metadata, tree, footer[:end], starts)
-    return _LAYOUTS.hold((storage, name, stat), layout, 1 + len(footer))
+    layout = Layout(metadata, tree, head, starts)
+    return _LAYOUTS.hold((storage, name, stat), layout, 1 + metadata.serialized_size)
 
 
 def _find_pages(source: pa.NativeFile, metadata: pq.FileMetaData, group: int, leaf: int) -> Pages | None:
@@ -118,7 +148,7 @@ def _find_pages(source: pa.NativeFile, metadata: pq.FileMetaData, group: int, le
     at = chunk.data_page_offset
     at = min(at, chunk.dictionary_page_offset) if chunk.dictionary_page_offset else at
     end = at + chunk.total_compressed_size
-    dictionary: tuple[int, int, int] | None = None
+    dictionary: DictionaryPage | None = None
     found: list[tuple[int, int, int, int, bool]] = []
     while at < end:
         header, size = _header(source, at, end)
@@ -126,7 +156,8 @@ def _find_pages(source: pa.NativeFile, metadata: pq.FileMetaData, group: int, le
             return None
         after, unpacked = at + size + header[3], size + header[2]
         if header[1] == _DICTIONARY and dictionary is None and not found:
-            dictionary = (at, after, unpacked)
+            values = header[_DICTIONARY_HEADER][1]
+            dictionary = DictionaryPage(at, after, unpacked, at + size, values)
         elif header[1] in (_DATA, _DATA_V2):
             inner = header[_V1_HEADER if header[1] == _DATA else _V2_HEADER]
             encoding = inner[2] if header[1] == _DATA else inner[4]
@@ -145,7 +176,22 @@ def _find_pages(source: pa.NativeFile, metadata: pq.FileMetaData, group: int, le
 
 def _header(source: pa.NativeFile, at: int, end: int) -> tuple[dict[int, Any], int]:
     """The header of a page and its length in bytes."""
+    data = source.read_at(min(_HEADER, end - at), at)
+    type_, inner, usual = _DATA, _V1_HEADER, _USUAL_DATA.match(data)
+    if usual is None:
+        type_, inner, usual = _DICTIONARY, _DICTIONARY_HEADER, _USUAL_DICTIONARY.match(data)
+    if usual is not None:
+        unpacked, packed, values, encoding = map(_read_int, usual.groups())
+        return {1: type_, 2: unpacked, 3: packed, inner: {1: values, 2: encoding}}, usual.end()
     try:
-        return read_struct(source.read_at(min(_HEADER, end - at), at), 0)
+        return read_struct(data, 0)
     except ValueError:
         return read_struct(source.read_at(min(_LONG_HEADER, end - at), at), 0)
+
+
+def _read_int(data: bytes) -> int:
+    """A number of up to 35 bits as it stands in a field of an integer type."""
+    raw = data[0] & 0x7F
+    for place in range(1, len(data)):
+        raw |= (data[place] & 0x7F) << 7 * place
+    return raw >> 1 ^ -(raw & 1)

@@ -106,8 +106,17 @@ def _unzigzag(raw: int) -> int:
     return (raw >> 1) ^ -(raw & 1)
 
 
+_BYTES = [bytes([number]) for number in range(256)]
+
+
 def written_varint(number: int) -> bytes:
     """A number of 0 or more, seven bits a byte."""
+    if number < 0x80:
+        return _BYTES[number]
+    if number < 0x4000:
+        return bytes((number & 0x7F | 0x80, number >> 7))
+    if number < 0x20_0000:
+        return bytes((number & 0x7F | 0x80, number >> 7 & 0x7F | 0x80, number >> 14))
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -146,8 +155,8 @@ I32, I64, TEXT, LIST, STRUCT = _I32, _I64, _BINARY, _LIST, _STRUCT
 
 def written_struct(fields: Sequence[tuple[int, int, bytes]], before: int = 0) -> bytes:
     """A struct of (id, kind, written value), ids ascending by less than 16; its end, behind id `before`."""
-    out = []
+    out: list[bytes] = []
     for number, kind, value in fields:
-        out.append(bytes([(number - before) << 4 | kind]) + value)
+        out += [_BYTES[(number - before) << 4 | kind], value]
         before = number
     return b"".join(out) + b"\0"

@@ -133,8 +133,10 @@ def _place(part: pa.Table, first: int, out: npt.NDArray[Any]) -> None:
     numbers = np.arange(first, first + len(part))
     bitmaps = part["bitmap"].combine_chunks()
     if sparse.held.any():
-        out[sparse.positions(0, len(part))] = np.repeat(numbers.astype(out.dtype), sparse.counts)
-        dense = ~sparse.held
+        firsts, others = sparse.apart(0, len(part))
+        mine, dense = numbers[sparse.held].astype(out.dtype), ~sparse.held
+        out[firsts] = mine
+        out[others] = np.repeat(mine, sparse.counts[sparse.held] - 1)
         bitmaps, cardinality, numbers = bitmaps.filter(pa.array(dense)), cardinality[dense], numbers[dense]
     if bitmaps.null_count:
         raise ValueError("a posting has neither a bitmap nor positions")

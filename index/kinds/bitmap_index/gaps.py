@@ -83,6 +83,28 @@ class Gaps:
         Raises:
             ValueError: they are not as many as recorded, do not rise, or are beyond the rows.
         """
+        first, counts, steps = self._checked(low, high)
+        found = first if not len(steps) else _summed(first, counts, steps)
+        self._check_last(found)
+        return found.astype(np.uint32)
+
+    def apart(self, low: int, high: int) -> tuple[Positions, Positions]:
+        """The same positions in half the time: the first of each key, and all others, key by key.
+
+        Raises:
+            ValueError: as `positions`.
+        """
+        first, counts, steps = self._checked(low, high)
+        inner = counts - 1
+        others = np.cumsum(steps, dtype=np.int64)
+        before = np.concatenate([[0], others])[np.cumsum(inner) - inner]
+        others += np.repeat(first - before, inner)
+        self._check_last(first)
+        self._check_last(others)
+        return first.astype(np.uint32), others.astype(np.uint32)
+
+    def _checked(self, low: int, high: int) -> tuple[Longs, Longs, npt.NDArray[np.int32]]:
+        """First positions and counts of the sparse ones among some keys, and the steps between."""
         offsets = self._offsets[low : high + 1].astype(np.int64)
         held, counts = self.held[low:high], self.counts[low:high]
         sizes = np.diff(offsets)
@@ -90,14 +112,13 @@ class Gaps:
             raise ValueError("a posting has other positions than are recorded")
         first, counts = self._first[low:high][held].astype(np.int64), counts[held]
         steps = self._steps[offsets[0] : offsets[-1]]
-        if not len(first):
-            return np.zeros(0, dtype=np.uint32)
-        if first.min() < 0 or (len(steps) and steps.min() < 1):
+        if (len(first) and first.min() < 0) or (len(steps) and steps.min() < 1):
             raise ValueError("the positions of a posting do not rise")
-        found = first if not len(steps) else _summed(first, counts, steps)
-        if found.max() >= self.rows:
+        return first, counts, steps
+
+    def _check_last(self, found: Longs) -> None:
+        if len(found) and found.max() >= self.rows:
             raise ValueError(f"position {found.max()} is beyond the {self.rows} rows")
-        return found.astype(np.uint32)
 
 
 def _summed(first: Longs, counts: Longs, steps: npt.NDArray[np.int32]) -> Longs:

@@ -124,17 +124,19 @@ class RowGroup:
         """All postings, in the order of `keys`."""
         return self._all(0, len(self._keys))
 
-    def cover(self, wanted: KeyRange) -> tuple[list[BitMap], Positions]:
-        """The dense postings of the keys in a range, and all positions of the sparse ones, key by key.
+    def cover(self, wanted: KeyRange) -> tuple[list[BitMap], list[Positions]]:
+        """The dense postings of the keys in a range, and all positions of the sparse ones, in any order.
 
         Cost: a decoded bitmap a dense key, once; a few vector operations a position of sparse keys.
         """
         a, b = self._span(wanted)
         if a >= b:
-            return [], np.zeros(0, dtype=np.uint32)
-        return [
-            self._bitmap(a + i) for i in np.flatnonzero(~self._sparse.held[a:b]).tolist()
-        ], self._positions(a, b)
+            return [], []
+        dense = [self._bitmap(a + i) for i in np.flatnonzero(~self._sparse.held[a:b]).tolist()]
+        try:
+            return dense, [part for part in self._sparse.apart(a, b) if len(part)]
+        except ValueError as damage:
+            raise CorruptIndexError(file=self._path, reason=str(damage)) from damage
 
     def _span(self, wanted: KeyRange) -> tuple[int, int]:
         low, low_closed, high, high_closed = wanted

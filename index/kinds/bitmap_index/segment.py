@@ -159,9 +159,8 @@ class Segment:
         for number, wanted in self._overlapping(column, ranges):
             bitmaps, positions = self._group(number).cover(wanted)
             dense += bitmaps
-            sparse.append(positions)
-        some = [positions for positions in sparse if len(positions)]
-        return [*dense, union_of(some, self.rows)] if some else dense
+            sparse += positions
+        return [*dense, union_of(sparse, self.rows)] if sparse else dense
 
     def postings(self, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap]]]:
         """Keys of a column (null, for NULL, first) and their postings, a row group at a time, not cached."""

@@ -57,7 +57,7 @@ class Picked:
         return all(
             p.dictionary is not None
             and bool(p.coded[n].all())
-            and p.dictionary[2] < int((p.firsts[n + 1] - p.firsts[n]).sum())
+            and p.dictionary.unpacked < int((p.firsts[n + 1] - p.firsts[n]).sum())
             for p, n in zip(self.pages, self.numbers, strict=True)
         )
 
@@ -98,9 +98,7 @@ class Excerpt:
 
     def add(self, picked: Sequence[Picked], groups: Sequence[int]) -> list[int]:
         """Add leaves whose pages hold the same rows; return the excerpt's row groups that hold them."""
-        first, schema = len(self._groups), self.layout.metadata.schema
-        leaves = range(self.layout.metadata.num_columns)
-        absent = [_absent_chunk(str(schema.column(leaf).physical_type)) for leaf in leaves]
+        first, absent = len(self._groups), absent_chunks(self.layout)
         for order, group in enumerate(groups):
             pages, numbers = picked[0].pages[order], picked[0].numbers[order]
             rows = int((pages.firsts[numbers + 1] - pages.firsts[numbers]).sum())
@@ -115,9 +113,8 @@ class Excerpt:
         """Copy picked pages, those that stand side by side in one read, and describe them."""
         at, unpacked = self._size, int(pages.unpacked[numbers].sum())
         if pages.dictionary is not None:
-            start, end, size = pages.dictionary
-            self._copy(start, end)
-            unpacked += size
+            self._copy(pages.dictionary.start, pages.dictionary.end)
+            unpacked += pages.dictionary.unpacked
         data = self._size
         gaps = np.flatnonzero(pages.starts[numbers[1:]] != pages.ends[numbers[:-1]])
         firsts = [0, *(gaps + 1).tolist()]
@@ -145,19 +142,30 @@ class Excerpt:
 
     def done(self) -> pa.Buffer:
         """The excerpt as a whole."""
-        metadata = self.layout.metadata
-        texts = [
-            written_struct([(1, TEXT, written_text(key)), (2, TEXT, written_text(value))])
-            for key, value in (metadata.metadata or {}).items()
-        ]
-        fields = [
-            (3, I64, written_int(self._rows)),
-            (4, LIST, written_structs(self._groups)),
-            (5, LIST, written_structs(texts)),
-            (6, TEXT, written_text(metadata.created_by.encode())),
-        ]
-        footer = self.layout.head + written_struct(fields, before=2)
+        footer = written_footer(self.layout, self._groups, self._rows)
         return pa.py_buffer(b"".join([*self._bytes, ended(footer)]))
+
+
+def written_footer(layout: Layout, groups: Sequence[bytes], rows: int) -> bytes:
+    """A footer of written row groups under the schema of a data file."""
+    metadata = layout.metadata
+    texts = [
+        written_struct([(1, TEXT, written_text(key)), (2, TEXT, written_text(value))])
+        for key, value in (metadata.metadata or {}).items()
+    ]
+    fields = [
+        (3, I64, written_int(rows)),
+        (4, LIST, written_structs(groups)),
+        (5, LIST, written_structs(texts)),
+        (6, TEXT, written_text(metadata.created_by.encode())),
+    ]
+    return layout.head + written_struct(fields, before=2)
+
+
+def absent_chunks(layout: Layout) -> list[bytes]:
+    """For each leaf of a data file a chunk without rows, which nobody may ask for."""
+    schema = layout.metadata.schema
+    return [_absent_chunk(str(schema.column(leaf).physical_type)) for leaf in range(len(schema))]
 
 
 @lru_cache

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from tailbit.tables.parquet.thrift import (
     I32,
@@ -15,6 +20,7 @@ from tailbit.tables.parquet.thrift import (
     written_struct,
     written_structs,
     written_text,
+    written_varint,
 )
 
 MAGIC = b"PAR1"
@@ -27,6 +33,9 @@ PHYSICAL_TYPES = {
 CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6}
 """LZ4 is two codecs of one name to pyarrow: such chunks are read whole."""
 _PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
+_DICTIONARY_PAGE = 2
+_LITERAL = 1 << 24
+"""Bytes of the longest literal of three bytes' length."""
 
 
 def written_chunk(
@@ -34,10 +43,6 @@ def written_chunk(
 ) -> bytes:
     """A column chunk as a footer holds it; its name is its place in the schema, so the path is left empty."""
     meta = [
-        (1, I32, written_int(PHYSICAL_TYPES[type_])),
-        (2, LIST, written_ints([_PLAIN, _RLE_DICTIONARY])),
-        (3, LIST, b"\x08"),
-        (4, I32, written_int(CODECS[codec])),
         (5, I64, written_int(values)),
         (6, I64, written_int(unpacked)),
         (7, I64, written_int(packed)),
@@ -45,7 +50,23 @@ def written_chunk(
     ]
     if dictionary is not None:
         meta.append((11, I64, written_int(dictionary)))
-    return written_struct([(2, I64, written_int(0)), (3, STRUCT, written_struct(meta))])
+    return b"".join([_BEFORE_META, _of_chunk(type_, codec), written_struct(meta, before=4), _END])
+
+
+_BEFORE_META = written_struct([(2, I64, written_int(0)), (3, STRUCT, b"")])[:-1]
+_END = b"\0"
+
+
+@lru_cache
+def _of_chunk(type_: str, codec: str) -> bytes:
+    """What all chunks of a type and codec share: the first fields of their metadata."""
+    fields = [
+        (1, I32, written_int(PHYSICAL_TYPES[type_])),
+        (2, LIST, written_ints([_PLAIN, _RLE_DICTIONARY])),
+        (3, LIST, b"\x08"),
+        (4, I32, written_int(CODECS[codec])),
+    ]
+    return written_struct(fields)[:-1]
 
 
 def written_row_group(chunks: Sequence[bytes], size: int, rows: int) -> bytes:
@@ -76,6 +97,50 @@ def written_bits(bits: bytes, rows: int) -> bytes:
     data = written_struct([(number, I32, written_int(value)) for number, value in values])
     sizes = [(1, 0), (2, len(bits)), (3, len(bits))]
     return written_struct([*((n, I32, written_int(v)) for n, v in sizes), (5, STRUCT, data)]) + bits
+
+
+def written_dictionary(values: int, unpacked: int, packed: bytes) -> bytes:
+    """A dictionary page of so many values, its header before it."""
+    sizes = [(1, _DICTIONARY_PAGE), (2, unpacked), (3, len(packed))]
+    of = written_struct([(1, I32, written_int(values)), (2, I32, written_int(_PLAIN))])
+    return written_struct([*((n, I32, written_int(v)) for n, v in sizes), (7, STRUCT, of)]) + packed
+
+
+def written_codes(codes: npt.NDArray[np.int64], nullable: bool, codec: str) -> bytes:
+    """A page of ascending dictionary codes, none NULL, its header before it; a code takes 1, 2 or 4 bytes."""
+    rows, largest = len(codes), int(codes[-1]) if len(codes) else 0
+    width = 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 4
+    full = np.zeros(-(-rows // 8) * 8, dtype=f"<u{width}")
+    full[:rows] = codes
+    head = bytes([8 * width]) + written_varint(len(full) // 8 << 1 | 1)
+    return _data_page(rows, nullable, _RLE_DICTIONARY, head + full.tobytes(), codec)
+
+
+def written_values(values: bytes, rows: int, nullable: bool) -> bytes:
+    """A page of so many values as they are, none NULL and not compressed, its header before it."""
+    return _data_page(rows, nullable, _PLAIN, values, "UNCOMPRESSED")
+
+
+def _data_page(rows: int, nullable: bool, encoding: int, values: bytes, codec: str) -> bytes:
+    there = written_varint(rows << 1) + b"\1"
+    raw = len(there).to_bytes(4, "little") + there + values if nullable else values
+    packed, of = compressed(raw, codec), ((1, rows), (2, encoding), (3, _RLE), (4, _RLE))
+    data = written_struct([(number, I32, written_int(value)) for number, value in of])
+    sizes = ((1, 0), (2, len(raw)), (3, len(packed)))
+    return written_struct([*((n, I32, written_int(v)) for n, v in sizes), (5, STRUCT, data)]) + packed
+
+
+def compressed(data: bytes, codec: str) -> bytes:
+    """Bytes as a page of a codec holds them; Snappy's as one literal, since they are read but once.
+
+    Source: Snappy's format description, literals of three bytes' length.
+    """
+    if codec == "UNCOMPRESSED":
+        return data
+    if codec == "SNAPPY" and 0 < len(data) <= _LITERAL:
+        return b"".join([written_varint(len(data)), b"\xf8", (len(data) - 1).to_bytes(3, "little"), data])
+    out: bytes = pa.compress(data, codec=codec.lower(), asbytes=True)
+    return out
 
 
 def written_end(leaves: Sequence[bytes], groups: Sequence[bytes], rows: int) -> bytes:

@@ -115,7 +115,7 @@ def _by_mask(cuts: Sequence[_Cut], groups: Groups) -> bool:
             of = np.searchsorted(pages.firsts, rows, side="right") - 1
             numbers = np.flatnonzero(np.bincount(of))
             size += int(pages.unpacked[numbers].sum())
-            size += 0 if pages.dictionary is None else pages.dictionary[2]
+            size += 0 if pages.dictionary is None else pages.dictionary.unpacked
             values += int((pages.firsts[numbers + 1] - pages.firsts[numbers]).sum())
     return quicker_by_mask(size, values)
 

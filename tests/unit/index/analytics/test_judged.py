@@ -27,6 +27,11 @@ from support.predicates import INDEXED, Predicate, random_predicates
 from support.profiles import seeds
 from support.tables import VECTORS, index_of
 from tailbit.answer import Answer
+from tailbit.index.analytics.choice import Way
+from tailbit.index.analytics.counting import count_keys
+from tailbit.index.analytics.facets import as_facets
+from tailbit.index.analytics.groups import count_groups
+from tailbit.index.analytics.rows import Rows
 
 Judged = tuple[tailbit.IndexedTable, pa.Table]
 EDGES = {"small": [-128, -1, 0, 5, 127], "price": [Decimal("-1.5"), 0, Decimal("9.99"), 10**8]}
@@ -113,6 +118,32 @@ def test_facets_of_one_column_and_of_several_are_those_of_group_by(judged: Any) 
             expected = counted(((row[:-1] if width > 1 else row[0]), row[-1]) for row in theirs)
             assert counted(found.items()) == expected, (predicate.spark, columns)
             assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+@pytest.mark.parametrize("way", [Way.CODES, Way.INTERSECTIONS, Way.DATA])
+def test_every_way_counts_every_column_as_group_by_does(judged: Any, way: Way) -> None:
+    opened, engine, rng, predicates = judged
+    for column in INDEXED:
+        predicate = rng.choice(predicates)
+        sql = f"SELECT {column}, count(*) FROM live WHERE {predicate.duckdb} GROUP BY {column}"
+        selection = asked(opened, predicate)._selection
+        found = count_keys(Rows.of(selection), selection.schema.resolve(column), way)
+        assert counted(as_facets(found).items()) == counted(rows_of(engine, sql)), (predicate.spark, column)
+
+
+@pytest.mark.parametrize("way", [Way.CODES, Way.INTERSECTIONS, Way.DATA])
+def test_every_way_counts_combinations_as_group_by_does(judged: Any, way: Way) -> None:
+    opened, engine, rng, predicates = judged
+    for _ in range(8):
+        predicate, names = rng.choice(predicates), rng.sample([*INDEXED, "region"], 2)
+        listed = ", ".join(names)
+        sql = f"SELECT {listed}, count(*) FROM live WHERE {predicate.duckdb} GROUP BY {listed}"
+        selection = asked(opened, predicate)._selection
+        found = count_groups(Rows.of(selection), [selection.schema.resolve(name) for name in names], way)
+        values = zip(found.values(), found.codes, strict=True)
+        keys = zip(*([listed[code] for code in codes.tolist()] for listed, codes in values), strict=True)
+        expected = counted((row[:-1], row[-1]) for row in rows_of(engine, sql))
+        assert counted(zip(keys, found.counts.tolist(), strict=True)) == expected, (predicate.spark, names)
 
 
 def test_extremes_and_distinct_values_are_those_of_sql(judged: Any) -> None:

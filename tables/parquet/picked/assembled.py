@@ -1,0 +1,106 @@
+"""A Parquet file put together in memory of pages of many files, whose dictionaries are numbers.
+
+Only what must differ is written anew: dictionaries, masks and the footer. Pages are copied as they stand.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tailbit.tables.parquet.layout import Pages
+from tailbit.tables.parquet.picked.footer import (
+    MAGIC,
+    compressed,
+    written_bits,
+    written_chunk,
+    written_dictionary,
+    written_end,
+    written_row_group,
+)
+from tailbit.tables.storage import Storage
+
+
+class _Piece(NamedTuple):
+    """Bytes and where they come to stand: those of a file from `start` on, or written ones."""
+
+    at: int
+    size: int
+    path: str
+    start: int
+    written: bytes
+
+
+class Assembly:
+    """The file as far as it was added; nothing is read before `done`."""
+
+    def __init__(self) -> None:
+        self._size = len(MAGIC)
+        self._pieces = [_Piece(0, len(MAGIC), "", 0, MAGIC)]
+        self._chunks: list[bytes] = []
+        self._row_groups: list[bytes] = []
+        self._first, self._rows = self._size, 0
+
+    def add_numbers(self, first: int, distinct: int, pages: Pages, codec: str, path: str) -> None:
+        """A chunk of INT32: the data pages of a file's chunk, with the numbers from `first` on for values."""
+        raw = np.arange(first, first + distinct, dtype="<i4").tobytes()
+        at, packed = self._size, compressed(raw, codec)
+        self._write(written_dictionary(distinct, len(raw), packed))
+        begun = self._size
+        breaks = np.flatnonzero(pages.starts[1:] != pages.ends[:-1])
+        starts, ends = pages.starts[np.r_[0, breaks + 1]], pages.ends[np.r_[breaks, -1]]
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            self._pieces.append(_Piece(self._size, end - start, path, start, b""))
+            self._size += end - start
+        unpacked = int(pages.unpacked.sum()) + begun - at + len(raw) - len(packed)
+        rows = int(pages.firsts[-1])
+        self._chunks.append(written_chunk("INT32", codec, rows, unpacked, self._size - at, begun, at))
+
+    def add_mask(self, mask: npt.NDArray[np.bool_]) -> None:
+        """A chunk of BOOLEAN."""
+        at, page = self._size, written_bits(np.packbits(mask, bitorder="little").tobytes(), len(mask))
+        self._write(page)
+        self._chunks.append(
+            written_chunk("BOOLEAN", "UNCOMPRESSED", len(mask), len(page), len(page), at, None)
+        )
+
+    def end_row_group(self, rows: int) -> None:
+        """The chunks since the last one are those of a row group."""
+        self._row_groups.append(written_row_group(self._chunks, self._size - self._first, rows))
+        self._chunks, self._first, self._rows = [], self._size, self._rows + rows
+
+    def _write(self, data: bytes) -> None:
+        self._pieces.append(_Piece(self._size, len(data), "", 0, data))
+        self._size += len(data)
+
+    def done(self, storage: Storage, leaves: Sequence[bytes]) -> bytes:
+        """The whole file. Cost: one copy; its bytes are allocated at once and read in place.
+
+        Raises:
+            ValueError: a file ends too early.
+            OSError: a file cannot be read.
+        """
+        end = written_end(leaves, self._row_groups, self._rows)
+        whole = io.BytesIO(bytes(self._size + len(end)))
+        with whole.getbuffer() as view:
+            view[self._size :] = end
+            for path, pieces in groupby(sorted(self._pieces, key=_file), key=_file):
+                if not path:
+                    for its in pieces:
+                        view[its.at : its.at + its.size] = its.written
+                    continue
+                with storage.open(storage.resolve(path)) as source:
+                    for its in pieces:
+                        source.seek(its.start)
+                        if source.readinto(view[its.at : its.at + its.size]) != its.size:
+                            raise ValueError(f"it ends before byte {its.start + its.size}")
+        return whole.getvalue()
+
+
+def _file(piece: _Piece) -> str:
+    return piece.path

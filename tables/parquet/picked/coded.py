@@ -1,0 +1,161 @@
+"""Row groups with wanted rows whose chunks hold nothing but a dictionary and codes of it.
+
+Writers give up the dictionary of a chunk where it grows too large: the rest of the values then stand as they
+are. Such a file is left to others, and so is one that lacks a column or where values are repeated or nested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.data_file import find_column, open_layout
+from tailbit.tables.parquet.layout import DictionaryPage, Ints, Layout, Pages
+from tailbit.tables.parquet.picked.excerpt import pick
+from tailbit.tables.parquet.picked.footer import CODECS
+from tailbit.tables.storage import Storage
+
+Read = tuple[FileSlice, npt.NDArray[np.uint64]]
+"""A file and ascending positions of rows in it."""
+
+_PACKED = 28 << 20
+"""Compressed bytes of chunks that are decoded at once."""
+_ROWS = 8 << 20
+"""Rows of chunks that are decoded at once."""
+_FEW, _VERY_FEW = 2, 8
+"""Chunks are cut to one page in so many or fewer; none is read whole for one byte in so many or fewer."""
+
+
+class Chunk(NamedTuple):
+    """A column chunk: its leaf and codec; its pages, all of which hold codes, and their dictionary."""
+
+    leaf: int
+    codec: str
+    pages: Pages
+    dictionary: DictionaryPage
+
+
+class Group(NamedTuple):
+    """A row group with wanted rows, in the file at `positions`, and its chunks, a column each.
+
+    Where few of its pages hold such rows, the chunks are of these pages alone. `wanted`: which of the rows of
+    the chunks they are.
+    """
+
+    slice_: FileSlice
+    layout: Layout
+    positions: npt.NDArray[np.uint64]
+    wanted: Ints
+    chunks: Sequence[Chunk]
+
+    @property
+    def rows(self) -> int:
+        """The rows of its chunks."""
+        return int(self.chunks[0].pages.firsts[-1])
+
+    @property
+    def packed(self) -> int:
+        """Bytes of its chunks."""
+        return sum(its.pages.packed for its in self.chunks)
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        """Equal for row groups that one file can hold."""
+        metadata = self.layout.metadata
+        texts = frozenset((metadata.metadata or {}).items())
+        return self.layout.head, metadata.created_by, texts, *(its.leaf for its in self.chunks)
+
+
+def positions_of(batch: Sequence[Group]) -> list[Read]:
+    """The wanted rows of row groups, as positions in their files."""
+    out: dict[str, tuple[FileSlice, list[npt.NDArray[np.uint64]]]] = {}
+    for group in batch:
+        out.setdefault(group.slice_.path, (group.slice_, []))[1].append(group.positions)
+    return [(slice_, np.concatenate(parts)) for slice_, parts in out.values()]
+
+
+def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> list[Group]:
+    """The row groups of a file that hold wanted rows.
+
+    None where a column cannot be read as numbers, and where a reader of pages would read far less.
+    """
+    slice_, positions = read
+    layout = open_layout(storage, slice_.path, slice_.size)
+    leaves = [_leaf(layout, column, slice_.path) for column in columns]
+    cuts = np.searchsorted(positions, layout.starts.astype(np.uint64))
+    at = np.flatnonzero(np.diff(cuts)).tolist()
+    out: list[Group] = []
+    if not columns or any(leaf is None for leaf in leaves):
+        return out
+    with storage.open(storage.resolve(slice_.path)) as source:
+        for number in at:
+            chunks = [_chunk(layout, source, number, leaf) for leaf in leaves if leaf is not None]
+            known = [chunk for chunk in chunks if chunk is not None]
+            if len(known) < len(columns):
+                return []
+            here = positions[cuts[number] : cuts[number + 1]]
+            cut = _cut(known, here.astype(np.int64) - layout.starts[number])
+            if cut is None:
+                return []
+            out.append(Group(slice_, layout, here, *cut))
+    return out
+
+
+def _cut(chunks: Sequence[Chunk], rows: Ints) -> tuple[Ints, Sequence[Chunk]] | None:
+    """Wanted rows and the chunks that hold them, cut to their pages where these are few.
+
+    None where the pages are very few, and of other rows in each chunk.
+    """
+    if not any(_in_few_pages(its.pages, rows) for its in chunks):
+        return rows, chunks
+    picked = [pick([its.pages], [rows]) for its in chunks]
+    parts = [its.pages.of(numbers[0]) for its, (numbers, _) in zip(chunks, picked, strict=True)]
+    whole, cut = sum(its.pages.packed for its in chunks), sum(part.packed for part in parts)
+    if cut * _FEW > whole:
+        return rows, chunks
+    if len({its.pages.same_rows for its in chunks}) > 1:
+        return None if cut * _VERY_FEW < whole else (rows, chunks)
+    return picked[0][1], [its._replace(pages=part) for its, part in zip(chunks, parts, strict=True)]
+
+
+def _in_few_pages(pages: Pages, rows: Ints) -> bool:
+    of = np.searchsorted(pages.firsts, rows, side="right")
+    return bool((1 + np.count_nonzero(of[1:] != of[:-1])) * _FEW <= len(pages.starts))
+
+
+def _leaf(layout: Layout, column: Column, path: str) -> int | None:
+    """The leaf of a column that stands at the top and is no struct, list or map."""
+    steps = find_column(layout.tree, column, path)
+    if not steps or len(steps) != 1 or steps[0].children:
+        return None
+    leaf = layout.metadata.schema.column(steps[0].first)
+    nested = leaf.max_repetition_level or leaf.max_definition_level > 1
+    return None if nested else steps[0].first
+
+
+def _chunk(layout: Layout, source: pa.NativeFile, group: int, leaf: int) -> Chunk | None:
+    codec = str(layout.metadata.row_group(group).column(leaf).compression)
+    pages = layout.pages(source, group, leaf) if codec in CODECS else None
+    if pages is None or pages.dictionary is None or not pages.coded.all():
+        return None
+    return Chunk(leaf, codec, pages, pages.dictionary)
+
+
+def in_batches(groups: Iterable[Group]) -> Iterator[list[Group]]:
+    """As many row groups as are decoded at once, of one form."""
+    out: list[Group] = []
+    packed = rows = 0
+    for group in groups:
+        full = packed + group.packed > _PACKED or rows + group.rows > _ROWS
+        if out and (full or group.form != out[0].form):
+            yield out
+            out, packed, rows = [], 0, 0
+        out.append(group)
+        packed, rows = packed + group.packed, rows + group.rows
+    if out:
+        yield out

@@ -1,0 +1,124 @@
+"""Values out of the dictionaries of column chunks, decoded to the table's types like any others.
+
+They are put together as a small Parquet file of the data file's own schema, so that what decodes a data file
+decodes these, to the same values. Values of one width are picked from the dictionary pages and become one
+page; texts stay in their dictionaries, each behind it a page that holds the wanted codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.data_file import DataFile, read_columns
+from tailbit.tables.parquet.layout import DictionaryPage, Ints, Layout
+from tailbit.tables.parquet.picked.excerpt import absent_chunks, written_footer
+from tailbit.tables.parquet.picked.footer import (
+    MAGIC,
+    ended,
+    written_chunk,
+    written_codes,
+    written_row_group,
+    written_values,
+)
+from tailbit.tables.storage import Storage
+
+_DTYPES = {4: "u4", 8: "u8"}
+"""Numbers are picked five times as fast as bytes of the same width."""
+_WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
+
+
+class Used(NamedTuple):
+    """Codes, ascending, of the dictionary of a chunk of a file, and the chunk's codec."""
+
+    path: str
+    page: DictionaryPage
+    codec: str
+    codes: Ints
+
+
+class _Chunk(NamedTuple):
+    """A chunk as it comes to stand: a dictionary page or nothing, a data page, and the codec of both."""
+
+    rows: int
+    unpacked: int
+    codec: str
+    dictionary: bytes
+    data: bytes
+
+
+def values_of(
+    storage: Storage, layout: Layout, leaf: int, column: Column, wanted: Sequence[Used]
+) -> pa.Array:
+    """The values of codes of chunks of one leaf; `layout`: of any of their files, which have one schema.
+
+    Raises:
+        DataFileError, LegacyCalendarError, ColumnTypeError: as `read_columns`.
+        ValueError: a dictionary has fewer values than its header says, or its page ends too early.
+    """
+    described = layout.metadata.schema.column(leaf)
+    physical, nullable = str(described.physical_type), bool(described.max_definition_level)
+    width = described.length if physical == "FIXED_LEN_BYTE_ARRAY" else _WIDTHS.get(physical)
+    with_pages = _pages(storage, wanted)
+    chunks = [_picked(with_pages, width, nullable)] if width else list(_coded(with_pages, nullable))
+    data = _file(layout, leaf, physical, chunks)
+    file = DataFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us")
+    file.path, file.tree = wanted[0].path if wanted else "", layout.tree
+    file.reopen = partial(pa.BufferReader, data)
+    found = read_columns(file, [column])[column.id]
+    return pa.concat_arrays([pa.nulls(0, found.type), *found.chunks])
+
+
+def _pages(storage: Storage, wanted: Sequence[Used]) -> Iterator[tuple[Used, bytes]]:
+    """The dictionary page of each chunk, its header included."""
+    for path, some in groupby(wanted, lambda its: its.path):
+        with storage.open(storage.resolve(path)) as source:
+            for its in some:
+                page = source.read_at(its.page.end - its.page.start, its.page.start)
+                if len(page) != its.page.end - its.page.start:
+                    raise ValueError(f"it ends before byte {its.page.end}")
+                yield its, page
+
+
+def _picked(pages: Iterator[tuple[Used, bytes]], width: int, nullable: bool) -> _Chunk:
+    """The values of all codes, of one width each."""
+    parts, rows = [], 0
+    for its, page in pages:
+        head = its.page.body - its.page.start
+        body = page[head:]
+        if its.codec != "UNCOMPRESSED":
+            size = its.page.unpacked - head
+            body = pa.decompress(body, decompressed_size=size, codec=its.codec.lower())
+        if len(body) != its.page.values * width:
+            raise ValueError(f"a dictionary of {its.page.values} values has {len(body)} bytes")
+        parts.append(np.frombuffer(body, dtype=_DTYPES.get(width, f"V{width}")).take(its.codes).tobytes())
+        rows += len(its.codes)
+    data = written_values(b"".join(parts), rows, nullable)
+    return _Chunk(rows, len(data), "UNCOMPRESSED", b"", data)
+
+
+def _coded(pages: Iterator[tuple[Used, bytes]], nullable: bool) -> Iterator[_Chunk]:
+    for its, page in pages:
+        data, rows = written_codes(its.codes, nullable, its.codec), len(its.codes)
+        yield _Chunk(rows, its.page.unpacked + 64 + 4 * rows, its.codec, page, data)
+
+
+def _file(layout: Layout, leaf: int, physical: str, chunks: Sequence[_Chunk]) -> pa.Buffer:
+    """Chunks of one leaf, a row group each, as a file of the schema of a data file."""
+    absent, parts, at, groups = absent_chunks(layout), [MAGIC], len(MAGIC), []
+    before, after = absent[:leaf], absent[leaf + 1 :]
+    for its in chunks:
+        start, size = at + len(its.dictionary), len(its.dictionary) + len(its.data)
+        sizes = (its.rows, its.unpacked, size, start)
+        chunk = written_chunk(physical, its.codec, *sizes, at if its.dictionary else None)
+        groups.append(written_row_group([*before, chunk, *after], size, its.rows))
+        parts += [its.dictionary, its.data]
+        at += size
+    footer = written_footer(layout, groups, sum(its.rows for its in chunks))
+    return pa.py_buffer(b"".join([*parts, ended(footer)]))

@@ -1,0 +1,216 @@
+"""Columns at wanted rows of many files as numbers of their values, without making a value for each row.
+
+Writers store a column chunk as a dictionary and, row by row, codes of it. Who groups rows needs the codes
+and each value once. So the chunks of many files are put together as one Parquet file in memory, their
+dictionaries replaced by numbers that go on from chunk to chunk: whatever the type of a column, decoding it
+gives numbers, of the wanted rows alone (see `mask`). The values of numbers that occur are decoded apart (see
+`dictionaries`).
+
+Two chunks by hand:
+
+    dictionary of chunk 1     SFO  LAX        codes 0 1 1, all wanted       numbers 1 2 2
+    dictionary of chunk 2     LAX  SFO  JFK   codes 2 0 NULL, all wanted    numbers 5 3 0
+    values of numbers 0 1 2 3 5               NULL SFO LAX LAX JFK
+
+Where a page holds anything but codes, where a file lacks the column, where values are repeated or nested, and
+where anything fails, the rows are left to who decodes values.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tailbit.errors import DataFileError, LegacyCalendarError
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.ahead import in_order
+from tailbit.tables.parquet.layout import Ints
+from tailbit.tables.parquet.picked.assembled import Assembly
+from tailbit.tables.parquet.picked.coded import Group, Read, coded_groups, in_batches, positions_of
+from tailbit.tables.parquet.picked.dictionaries import Used, values_of
+from tailbit.tables.parquet.picked.footer import written_leaf
+from tailbit.tables.parquet.picked.mask import polars
+from tailbit.tables.partition_values import partition_array
+from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_MASK = "wanted"
+
+
+@dataclass(frozen=True, eq=False)
+class Numbered:
+    """One column of some rows.
+
+    `numbers`: int32 a row. `used`: the numbers that occur, ascending, `counts`: how often. `values`: of each
+    of these; two numbers may have one value.
+    """
+
+    numbers: npt.NDArray[np.int32]
+    used: Ints
+    counts: Ints
+    values: pa.Array
+
+
+def numbered(
+    storage: Storage, wanted: Iterable[Read], columns: Sequence[Column], masked: bool | None = None
+) -> Iterator[tuple[list[Numbered], list[Read]]]:
+    """The columns at the rows of each file, batch by batch, and the files that were left out of a batch.
+
+    `masked`: whether Polars leaves out the other rows while it decodes, or they are decoded by pyarrow; None:
+    Polars if it is loaded. It is not loaded for this: pyarrow takes hardly longer, and needs no start.
+    Cost: the compressed chunks of row groups with wanted rows are copied, and their codes decoded by all
+    cores. Memory: some 28 MB of them a core, or one row group, and 4 bytes a column and row.
+
+    Raises:
+        DataFileError: a file is missing, of another size than the log says, or not readable Parquet.
+    """
+    stored = [column for column in columns if not column.partition]
+    left: list[Read] = []
+
+    def read(batch: Sequence[Group], _: bool) -> tuple[list[Numbered], list[Read]]:
+        found = _read(storage, batch, columns, stored, masked)
+        return (found, []) if found is not None else ([], positions_of(batch))
+
+    yield from in_order(partial(read, batch) for batch in in_batches(_coded(storage, wanted, stored, left)))
+    if left:
+        yield [], left
+
+
+def _coded(
+    storage: Storage, wanted: Iterable[Read], columns: Sequence[Column], left: list[Read]
+) -> Iterator[Group]:
+    """The row groups that can be read as numbers, file by file; other files are added to `left`."""
+    for read in wanted:
+        groups = coded_groups(storage, read, columns)
+        yield from groups
+        if not groups and len(read[1]):
+            left.append(read)
+
+
+def _read(
+    storage: Storage,
+    batch: Sequence[Group],
+    columns: Sequence[Column],
+    stored: Sequence[Column],
+    masked: bool | None,
+) -> list[Numbered] | None:
+    """The columns at the wanted rows of row groups; None where something fails."""
+    failed: tuple[type[BaseException], ...] = (pa.ArrowException, OSError, ValueError, KeyError)
+    failed = (*failed, DataFileError, LegacyCalendarError)
+    partly = any(len(group.wanted) < group.rows for group in batch)
+    masked = "polars" in sys.modules if masked is None else masked
+    library = polars() if masked and partly else None
+    if library is not None:
+        failed = (*failed, library.exceptions.PolarsError, library.exceptions.PanicException)
+    try:
+        found = _decoded(storage, batch, len(stored), library)
+        if any(len(numbers) != sum(len(group.wanted) for group in batch) for numbers in found):
+            return None
+        named = dict(zip((column.id for column in stored), enumerate(found), strict=True))
+        return [
+            _of_files(batch, column)
+            if column.partition
+            else _with_values(storage, batch, column, *named[column.id])
+            for column in columns
+        ]
+    except failed:
+        return None
+
+
+def _decoded(
+    storage: Storage, batch: Sequence[Group], columns: int, library: ModuleType | None
+) -> list[npt.NDArray[np.int32]]:
+    """Per column the numbers of the wanted rows."""
+    data = _assembled(storage, batch, columns, library is not None)
+    if library is not None:
+        scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
+        frame = scan.filter(library.col(_MASK)).drop(_MASK).collect()
+        return [frame.to_series(n).fill_null(0).to_numpy() for n in range(columns)]
+    table = pq.ParquetFile(pa.BufferReader(data)).read()
+    if any(len(group.wanted) < group.rows for group in batch):
+        table = table.filter(pa.array(_mask(batch)))
+    return [_filled(table.column(n)) for n in range(columns)]
+
+
+def _filled(numbers: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+    out: npt.NDArray[np.int32] = numbers.fill_null(0).to_numpy()
+    return out
+
+
+def _mask(batch: Sequence[Group]) -> npt.NDArray[np.bool_]:
+    """Which rows of all row groups are wanted."""
+    out = np.zeros(sum(group.rows for group in batch), bool)
+    before = 0
+    for group in batch:
+        out[group.wanted + before] = True
+        before += group.rows
+    return out
+
+
+def _assembled(storage: Storage, batch: Sequence[Group], columns: int, masked: bool) -> bytes:
+    """The row groups, dictionaries replaced by numbers, as a Parquet file; `masked`: with a mask."""
+    out, firsts = Assembly(), [1] * columns
+    for group in batch:
+        for n, chunk in enumerate(group.chunks):
+            distinct = chunk.dictionary.values
+            out.add_numbers(firsts[n], distinct, chunk.pages, chunk.codec, group.slice_.path)
+            firsts[n] += distinct
+        if masked:
+            mask = np.zeros(group.rows, bool)
+            mask[group.wanted] = True
+            out.add_mask(mask)
+        out.end_row_group(group.rows)
+    schema = batch[0].layout.metadata.schema
+    nullable = [bool(schema.column(chunk.leaf).max_definition_level) for chunk in batch[0].chunks]
+    leaves = [written_leaf(str(n), "INT32", nullable=its) for n, its in enumerate(nullable)]
+    if masked:
+        leaves.append(written_leaf(_MASK, "BOOLEAN", nullable=False))
+    return out.done(storage, leaves)
+
+
+def _with_values(
+    storage: Storage, batch: Sequence[Group], column: Column, place: int, numbers: npt.NDArray[np.int32]
+) -> Numbered:
+    """A column with the values of its numbers."""
+    chunks = [group.chunks[place] for group in batch]
+    sizes = [chunk.dictionary.values for chunk in chunks]
+    firsts = 1 + np.concatenate([[0], np.cumsum(sizes)])
+    counts = np.bincount(numbers, minlength=int(firsts[-1]))
+    used = np.flatnonzero(counts)
+    cuts = np.searchsorted(used, firsts)
+    wanted = [
+        Used(group.slice_.path, chunk.dictionary, chunk.codec, used[low:high] - first)
+        for group, chunk, low, high, first in zip(
+            batch, chunks, cuts[:-1], cuts[1:], firsts[:-1], strict=True
+        )
+        if low < high
+    ]
+    values = values_of(storage, batch[0].layout, chunks[0].leaf, column, wanted)
+    if len(used) and used[0] == 0:
+        values = pa.concat_arrays([pa.nulls(1, values.type), values])
+    if len(values) != len(used):
+        raise ValueError(f"{len(values)} values of {len(used)} numbers")
+    return Numbered(numbers, used, counts[used], values)
+
+
+def _of_files(batch: Sequence[Group], column: Column) -> Numbered:
+    """A partition column: the log says its value of whole files."""
+    texts: dict[str | None, int] = {}
+    physical = column.physical[0]
+    codes = [texts.setdefault(group.slice_.partition.get(physical), len(texts)) for group in batch]
+    sizes = [len(group.wanted) for group in batch]
+    numbers = np.repeat(np.array(codes, dtype=np.int32), sizes)
+    counts = np.bincount(numbers, minlength=len(texts))
+    values = pa.concat_arrays([partition_array(column, text, 1) for text in texts])
+    used = np.flatnonzero(counts)
+    return Numbered(numbers, used, counts[used], values.take(pa.array(used)))
