@@ -16,7 +16,7 @@ from tailbit.index.keys import encode_array, key_type_of, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.kind import Blame, Problem, Source
 from tailbit.index.verification.report import Report
-from tailbit.tables.model import Column
+from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import fetch
 
 
@@ -31,47 +31,59 @@ def check_sample(
 ) -> Iterator[Problem]:
     """Read `samples` (file, column, row) values again, chosen by `rng`.
 
-    `ids`: of the indexed columns; `columns`: those that the source has, by id. Cost: at most a row group of
-    data each.
+    `ids`: of the indexed columns; `columns`: those that the source has, by id. Cost: each column of a file is
+    read once, at most the row groups of its chosen rows.
     """
     choices = [space for space in spaces if space.extent]
     weights = [space.extent for space in choices]
+    drawn: dict[tuple[int, int, str], list[int]] = {}
     for _ in range(samples if choices else 0):
-        (space,) = rng.choices(choices, weights)
+        (which,) = rng.choices(range(len(choices)), weights)
+        space = choices[which]
         order = int(rng.choice(np.flatnonzero(space.rows).tolist()))
-        position = rng.randrange(int(space.rows[order]))
-        column = columns.get(rng.choice(list(ids)))
-        if column is not None and column.id in space.column_sets[space.posted[order]]:
-            yield from _check_value(space, order, column, position, source, report)
+        position, id_ = rng.randrange(int(space.rows[order])), rng.choice(list(ids))
+        if id_ in columns and id_ in space.column_sets[space.posted[order]]:
+            drawn.setdefault((which, order, id_), []).append(position)
+    for (which, order, id_), positions in sorted(drawn.items()):
+        yield from _check_values(choices[which], order, columns[id_], sorted(positions), source, report)
 
 
-def _check_value(
-    space: SpaceView, order: int, column: Column, position: int, source: Source, report: Report
+def _check_values(
+    space: SpaceView, order: int, column: Column, positions: list[int], source: Source, report: Report
 ) -> Iterator[Problem]:
-    """Check one value; a file of an older version that is gone, as after VACUUM, is passed over."""
+    """Check values of one column of a file; a file that is gone from an older version is passed over."""
     slice_ = source.slices[int(space.files[order])]
     if not source.at_head and source.storage.stat(source.storage.resolve(slice_.path)) is None:
         return
-    where = f"file {slice_.path}, column {column.id}, position {position}"
+    where = f"file {slice_.path}, column {column.id}, position "
     try:
-        at = np.array([position], dtype=np.uint64)
-        tables = list(fetch(source.storage, slice_, [column], at))
-        if not tables:
-            yield Problem(where, "the data file has fewer rows than recorded")
-            return
-        value = tables[0][column.id].combine_chunks()
+        values = _read(slice_, column, positions, source)
         segments = space.serving(column)
-        found = [_posting(segment, column, value) for segment in segments]
+        found = [[_posting(segment, column, value) for segment in segments] for value in values]
     except CorruptIndexError as damage:
-        yield Problem(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
+        yield Problem(f"{where}{positions[0]}", str(damage), Blame.FILE, str(damage.fields.get("file")))
         return
     except SourceError as unreadable:
-        yield Problem(where, str(unreadable))
+        yield Problem(f"{where}{positions[0]}", str(unreadable))
         return
-    report.sampled += 1
-    here = int(space.bases[order]) + position
-    if segments and not any(bits is not None and here in bits for bits in found):
-        yield Problem(where, "the value in the data file is not the one posted", Blame.SPACE, space.space)
+    for position in positions[len(values) :]:
+        yield Problem(f"{where}{position}", "the data file has fewer rows than recorded")
+    report.sampled += len(values)
+    base = int(space.bases[order])
+    for position, postings in zip(positions, found, strict=False):
+        if segments and not any(bits is not None and base + position in bits for bits in postings):
+            reason = "the value in the data file is not the one posted"
+            yield Problem(f"{where}{position}", reason, Blame.SPACE, space.space)
+
+
+def _read(slice_: FileSlice, column: Column, positions: Sequence[int], source: Source) -> list[pa.Array]:
+    """The values at ascending positions, each as an array of one; fewer where the file ends before."""
+    at, place = np.unique(np.array(positions, dtype=np.uint64), return_inverse=True)
+    tables = fetch(source.storage, slice_, [column], at)
+    values = [
+        chunk[n : n + 1] for table in tables for chunk in table[column.id].chunks for n in range(len(chunk))
+    ]
+    return [values[n] for n in place.tolist() if n < len(values)]
 
 
 def _posting(segment: Segment, column: Column, value: pa.Array) -> BitMap | None:

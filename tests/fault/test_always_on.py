@@ -73,8 +73,11 @@ def run(tmp_path: Path) -> Iterator[Run]:
     for first in (0, 10, 20):
         write_deltalake(table, rows(first), mode="append")
     command = [sys.executable, "-m", "tailbit.cli", "run", table, "--json", "--columns", "k,v"]
+    # Tests that were started with nohup are deaf to it, and so would be what they start.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with output.open("w") as to:
         process = subprocess.Popen(command, stdout=to, stderr=to, text=True, start_new_session=True)
+    signal.signal(signal.SIGHUP, before)
     found = Run(table, process, output, {})
     found.wait(lambda: found.covered() == 2)
     found.children()
