@@ -22,7 +22,8 @@ import tailbit.spark
 from support.faulty_proxy import Fault, Proxy
 from support.s3_server import SECRET
 from support.waiting import HANG_S
-from tailbit.streaming import query, start
+from tailbit.streaming import start
+from tailbit.streaming.query import launch
 from tailbit.streaming.settings import StreamSettings
 
 
@@ -75,7 +76,7 @@ def test_a_stream_over_a_store_that_is_busy_at_times_indexes_on_its_workers_and_
     # The tests' session keeps no plans as text; here they are what is looked at.
     spark.conf.set("spark.sql.maxPlanStringLength", "1000000")
     request.addfinalizer(lambda: spark.conf.set("spark.sql.maxPlanStringLength", before))
-    monkeypatch.setattr(query, "StreamSettings", lambda **given: StreamSettings(**given, inline_bytes=0))
+    monkeypatch.setattr(launch, "StreamSettings", lambda **given: StreamSettings(**given, inline_bytes=0))
     with s3.failing(Fault.BUSY, 5, lambda request: len(s3.seen) % 7 == 0) as met:
         started = start(spark, table, columns=["k", "v"], once=True, storage_options=s3_options)
         assert started.awaitTermination(HANG_S)

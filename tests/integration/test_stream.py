@@ -131,10 +131,10 @@ def test_the_stream_goes_on_where_the_index_is_when_the_spark_checkpoint_is_lost
 def test_larger_work_runs_on_the_workers_and_commits_once(
     spark: Any, table: str, started: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tailbit.streaming import query
+    from tailbit.streaming.query import launch
     from tailbit.streaming.settings import StreamSettings
 
-    monkeypatch.setattr(query, "StreamSettings", lambda **given: StreamSettings(**given, inline_bytes=0))
+    monkeypatch.setattr(launch, "StreamSettings", lambda **given: StreamSettings(**given, inline_bytes=0))
     finished(started(table, ["k", "v"], once=True))
     assert covered(f"{table}/_tailbit") == 1
     checked(spark, table)
