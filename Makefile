@@ -11,13 +11,14 @@ SECONDS ?= 60
 TARGETS ?=
 PACKAGES := tables index checkpoints streaming
 
-.PHONY: help test lint demo support-page functions-page fuzz fuzz-histories fuzz-predicates fuzz-properties proof time-zones constraints clean java
+.PHONY: help test lint demo support-page functions-page fuzz fuzz-histories fuzz-predicates fuzz-properties proof soak time-zones constraints clean java
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
 	@echo "make test             everything the project promises: lint, types, layers, tests"
 	@echo "make lint             ruff, mypy and import-linter alone"
 	@echo "make proof            Spark judges every version of every history: SEED=1; the result goes to docs/guarantees.md"
+	@echo "make soak             kills and other faults under a live writer: SECONDS=3600 SEED=1; to docs/guarantees.md"
 	@echo "make fuzz             the parsers under a coverage-guided fuzzer: SECONDS=60 each, TARGETS=all"
 	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
 	@echo "make fuzz-predicates  random conditions of every type and function, judged by Spark: CONDITIONS=20000 SEED=1"
@@ -50,6 +51,11 @@ demo: $(VENV)/.demo-installed java
 # What `make test` judges at chosen versions, at all; it takes several times as long.
 proof: $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.proof --seed $(SEED) --record ../docs/guarantees.md
+
+# The shipped command under faults, while a writer, readers and upkeep work on the same table.
+soak: SECONDS = 3600
+soak: $(VENV)/.test-installed java
+	cd tests && $(BIN)/python -m support.soak --seconds $(SECONDS) --seed $(SEED) --record ../docs/guarantees.md
 
 CONDITIONS ?= 20000
 

@@ -99,9 +99,7 @@ class Heartbeat:
         """Beat until released; a beat that cannot be written is tried again, for it is advice only."""
         while not self._stop.wait(INTERVAL_S):
             try:
-                # A folder that has vanished may come back: none is made in its place.
-                if self._storage.contents():
-                    self._storage.put(NAME, self._encoded())
+                self._storage.put(NAME, self._encoded())
             except StorageError:
                 continue
 

@@ -95,6 +95,7 @@ class MetadataTable:
         _refuse_foreign(path, storage)
         if storage.list("_delta_log"):
             raise CommitConflictError(version=0, path=path)
+        storage.make_root()
         storage.check_commits()
         file = SETTINGS.write(storage, settings_to_arrow(settings, 0))
         commit_log(storage, path, kinds.table_schema()).create(settings.index_id, [file])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Union
 
 from tailbit.arguments.values import names, path_text, text, texts_by_name
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import StorageError, StreamError, TailbitError
+from tailbit.errors import NoIndexError, NotATableError, StorageError, StreamError, TailbitError
 from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.table import MetadataTable, index_path
 from tailbit.streaming.control import Control
@@ -25,7 +25,7 @@ from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
     from tailbit.streaming.batch import Batch, OnProgress
@@ -138,25 +138,21 @@ def launch(
     on_progress: OnProgress | None = None,
     tell: Tell = tell_nobody,
 ) -> Job:
-    """Start the query of a prepared job; a Spark checkpoint that it could not go on from is reset."""
-    from tailbit.streaming.batch import Batch
-    from tailbit.streaming.source import FORMAT, source_with
+    """Start the query of a prepared job; a Spark checkpoint that it could not go on from is reset.
 
+    Raises:
+        NotATableError, NoIndexError: the table or its index has vanished, perhaps for a moment.
+    """
+    from tailbit.streaming.batch import Batch
+
+    _look_at_both(prepared)
     unusable = spark_checkpoint.why_unusable(prepared.checkpoint)
     if unusable is not None:
         spark_checkpoint.reset(prepared.checkpoint, unusable, tell)
     control = Control.make()
     batch = Batch(prepared.table, prepared.index, prepared.settings, spark, heartbeat, on_progress, tell)
-    spark.dataSource.register(source_with(prepared.table.storage.options))
-    options = prepared.settings.options() | {
-        "path": prepared.table.root,
-        "index": prepared.index.path,
-        "control": str(control.path),
-    }
     writer = (
-        spark.readStream.format(FORMAT)
-        .options(**options)
-        .load()
+        _commits(spark, prepared, control)
         .writeStream.foreachBatch(batch)
         .option("checkpointLocation", prepared.checkpoint)
         .queryName(prepared.name)
@@ -168,6 +164,34 @@ def launch(
     job = Job(writer.start(), batch, control, heartbeat, prepared.checkpoint, Upkeep(batch.mender))
     job.upkeep.start()
     return job
+
+
+def _commits(spark: SparkSession, prepared: Prepared, control: Control) -> DataFrame:
+    """The commit log as a stream."""
+    from tailbit.streaming.source import FORMAT, source_with
+
+    spark.dataSource.register(source_with(prepared.table.storage.options))
+    options = prepared.settings.options() | {
+        "path": prepared.table.root,
+        "index": prepared.index.path,
+        "control": str(control.path),
+    }
+    return spark.readStream.format(FORMAT).options(**options).load()
+
+
+def _look_at_both(prepared: Prepared) -> None:
+    """Pass if table and index are there: Spark makes every folder above its checkpoint.
+
+    A folder in the place of one that vanished would keep that from coming back under its name; one that the
+    query which just ended has made goes.
+    """
+    try:
+        prepared.table.head()
+        if "_delta_log" not in (prepared.index.storage.contents() or []):
+            raise NoIndexError(path=prepared.index.path)
+    except (NotATableError, NoIndexError):
+        spark_checkpoint.make_way(prepared.checkpoint, prepared.index.path, prepared.table.root)
+        raise
 
 
 def _in_short(text: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -51,13 +52,33 @@ def reset(checkpoint: str, reason: str, tell: Callable[[str], None]) -> bool:
     folder = _local(checkpoint)
     if folder is None:
         return False
+    _take_away(folder)
+    tell(f"the Spark checkpoint {checkpoint} is reset: {reason}; the index itself says where to go on")
+    return True
+
+
+def make_way(checkpoint: str, *roots: str) -> None:
+    """Where the folders above a checkpoint have vanished, take away what Spark has made in their place since.
+
+    `roots`: those folders, the inmost first; one that holds anything else stays, and a store has none.
+    """
+    folder = _local(checkpoint)
+    if folder is None or not folder.is_dir():
+        return
+    _take_away(folder)
+    with suppress(OSError):
+        folder.rmdir()
+        for root in map(_local, roots):
+            if root is not None and root in folder.parents:
+                root.rmdir()
+
+
+def _take_away(folder: Path) -> None:
     for name in _PARTS:
         shutil.rmtree(folder / name, ignore_errors=True)
         for file in (folder / name, folder / f".{name}.crc"):
             if not file.is_dir():
                 file.unlink(missing_ok=True)
-    tell(f"the Spark checkpoint {checkpoint} is reset: {reason}; the index itself says where to go on")
-    return True
 
 
 def _local(checkpoint: str) -> Path | None:

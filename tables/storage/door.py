@@ -119,8 +119,9 @@ class Storage(ABC):
 
     @abstractmethod
     def create(self, folder: str, stem: str) -> AbstractContextManager[Unfinished]:
-        """A new file in a folder, which is made; what is not published by the end of the context is removed.
+        """A new file in a folder, which is made below the root.
 
+        What is not published by the end of the context is removed.
         `stem` is unique in the folder. Where the process is killed, a store may keep what was written under a
         name that starts with `_`, made of the stem; `list` shows it.
 
@@ -150,6 +151,15 @@ class Storage(ABC):
     def clock_ms(self) -> int:
         """The time in ms since 1970 by the clock that modification times are told by."""
         return time.time_ns() // 1_000_000
+
+    def make_root(self) -> None:  # noqa: B027 - most stores have no folders
+        """Make the root, where the store has folders; no other method does.
+
+        A root that has vanished may come back: what is written meanwhile must not stand in its place.
+
+        Raises:
+            StorageError: the store refuses.
+        """
 
     def check_commits(self) -> None:  # noqa: B027 - most stores need no check
         """Pass if of two writers of one name the store tells who was first; asked before an index is made.

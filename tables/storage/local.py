@@ -21,6 +21,8 @@ from tailbit.errors import StorageError, UnsafePathError, UnusableStorageError
 from tailbit.tables.storage.door import Entry, Stat, Storage, Unfinished
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
 
+_GONE, _A_FILE = "the folder is gone", "there is a file where a folder must be"
+
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]+):")
 
 
@@ -114,7 +116,7 @@ class LocalStorage(Storage):
         where = self.local_path(folder)
         temp = os.path.join(where, f"_{stem}.tmp")
         try:
-            os.makedirs(where, exist_ok=True)
+            self._make_folder(where)
             with pa.OSFile(temp, mode="wb") as sink:
                 yield _UnfinishedFile(sink, where, temp)
         except OSError as refused:
@@ -135,6 +137,15 @@ class LocalStorage(Storage):
         """Write or replace a file; a reader sees the old bytes or the new, never a part."""
         self._write(rel, data, os.replace)
 
+    def make_root(self) -> None:
+        """Make the folder of the root, and those above it."""
+        try:
+            os.makedirs(self.root, exist_ok=True)
+        except FileExistsError as there:
+            raise StorageError(path=self.root, reason=_A_FILE) from there
+        except OSError as refused:
+            raise _refusal(self.root, refused) from refused
+
     def delete(self, rel: str) -> None:
         """Remove a file; nothing where it is gone already."""
         with _named(rel):
@@ -146,7 +157,7 @@ class LocalStorage(Storage):
             os.path.dirname(target), f".{os.path.basename(target)}.{uuid.uuid4().hex[:8]}.tmp"
         )
         with _named(rel):
-            _make_folder(os.path.dirname(target))
+            self._make_folder(os.path.dirname(target))
             try:
                 with open(temp, "xb") as file:
                     file.write(data)
@@ -154,8 +165,29 @@ class LocalStorage(Storage):
                     os.fsync(file.fileno())
                 publish(temp, target)
                 sync_folder(os.path.dirname(target))
+            except FileNotFoundError as gone:
+                raise StorageError(path=self.root, reason=_GONE) from gone
             finally:
                 Path(temp).unlink(missing_ok=True)
+
+    def _make_folder(self, path: str) -> None:
+        """Make a folder below the root, never the root itself.
+
+        Raises:
+            StorageError: there is no root, or a file has the name of the folder.
+        """
+        missing = []
+        while path != self.root and not os.path.isdir(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        if not os.path.isdir(self.root):
+            raise StorageError(path=self.root, reason=_GONE)
+        for folder in reversed(missing):
+            try:
+                os.mkdir(folder)
+            except FileExistsError as there:
+                if not os.path.isdir(folder):
+                    raise StorageError(path=folder, reason=_A_FILE) from there
 
 
 class _UnfinishedFile(Unfinished):
@@ -200,13 +232,6 @@ def sync_folder(path: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _make_folder(path: str) -> None:
-    try:
-        os.makedirs(path, exist_ok=True)
-    except FileExistsError as blocked:
-        raise StorageError(path=path, reason="there is a file where a folder must be") from blocked
 
 
 def _entry(item: os.DirEntry[str]) -> Entry | None:

@@ -62,6 +62,7 @@ def shown_files(selection: Selection) -> Iterator[ShownFile]:
 
 def _write(storage: Storage, vectors: str, data: bytes, log: bytes) -> None:
     """The vectors first: a view is there as soon as its commit is."""
+    storage.make_root()
     storage.put_if_absent(vectors, data)
     try:
         storage.put_if_absent(FIRST_COMMIT, log)

@@ -17,7 +17,7 @@ from tailbit.tables.storage import LocalStorage, Storage, StorageOptions, open_s
 def storage(tmp_path: Path, request: pytest.FixtureRequest) -> Storage:
     """An empty store of each kind: what is asserted of one is asserted of the others."""
     if request.param == "local":
-        return LocalStorage(str(tmp_path / "root"))
+        return made(tmp_path / "root")
     if request.param == "s3":
         options = request.getfixturevalue("s3_server").options()
         return open_storage(request.getfixturevalue("s3_root"), StorageOptions.of(options))
@@ -29,7 +29,31 @@ def storage(tmp_path: Path, request: pytest.FixtureRequest) -> Storage:
 
 @pytest.fixture
 def local(tmp_path: Path) -> LocalStorage:
-    return LocalStorage(str(tmp_path / "root"))
+    return made(tmp_path / "root")
+
+
+def made(root: Path) -> LocalStorage:
+    storage = LocalStorage(str(root))
+    storage.make_root()
+    return storage
+
+
+def test_a_root_that_is_gone_is_named_and_nothing_is_made_in_its_place(local: LocalStorage) -> None:
+    """What was moved away for a moment must be able to come back under its name."""
+    os.rename(local.root, f"{local.root}.away")
+    for write in (local.put, local.put_if_absent):
+        for name in ("x", "kind=files/x"):
+            with pytest.raises(StorageError, match="the folder is gone"):
+                write(name, b"x")
+    with pytest.raises(StorageError, match="the folder is gone"), local.create("kind=files", "x"):
+        pass
+    assert not os.path.exists(local.root)
+
+
+def test_a_root_is_made_with_the_folders_above_it_but_not_in_the_place_of_a_file(tmp_path: Path) -> None:
+    made(tmp_path / "a" / "b").put("kind=files/x", b"x")
+    with pytest.raises(StorageError, match="a file where a folder must be"):
+        made(tmp_path / "a" / "b" / "kind=files" / "x")
 
 
 def test_what_is_put_is_read_listed_and_deleted(storage: Storage) -> None:
@@ -147,7 +171,7 @@ def test_another_file_of_one_name_has_another_stat(storage: Storage) -> None:
 
 def test_files_and_folders_below_the_root_are_told(storage: Storage) -> None:
     assert storage.contents() == []
-    assert not storage.exists("")
+    assert storage.exists("") == isinstance(storage, LocalStorage)
     storage.put("a/b/c", b"x")
     storage.put("d", b"x")
     assert storage.contents() == ["a", "d"]
@@ -155,7 +179,9 @@ def test_files_and_folders_below_the_root_are_told(storage: Storage) -> None:
     assert [storage.exists(name) for name in ("", "a", "a/b", "d", "e")] == [True, True, True, True, False]
 
 
-def test_a_root_that_is_a_file_holds_nothing(tmp_path: Path) -> None:
+def test_a_root_that_is_nowhere_or_a_file_holds_nothing(tmp_path: Path) -> None:
+    nowhere = LocalStorage(str(tmp_path / "nowhere"))
+    assert (nowhere.exists(""), nowhere.contents()) == (False, [])
     (tmp_path / "f").write_text("x")
     assert LocalStorage(str(tmp_path / "f")).contents() is None
 

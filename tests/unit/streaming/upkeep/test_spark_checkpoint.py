@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 import tailbit
 from support.drive import Drive
 from tailbit.checkpoints.offset import Offset
-from tailbit.streaming.upkeep.spark_checkpoint import blames_checkpoint, reset, why_unusable
+from tailbit.streaming.upkeep.spark_checkpoint import blames_checkpoint, make_way, reset, why_unusable
 
 CONF = {"batchWatermarkMs": 0, "conf": {"spark.sql.shuffle.partitions": "2"}}
 
@@ -34,6 +34,31 @@ def write(folder: Path, ends: list[Offset], committed: int) -> Path:
 @pytest.fixture
 def whole(tmp_path: Path) -> Path:
     return write(tmp_path / "whole", [Offset(1, n, None, "95d1183bcc14cc1d") for n in range(1, 4)], 3)
+
+
+def test_what_spark_made_in_the_place_of_a_folder_that_vanished_makes_way_for_it(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    checkpoint = write(table / "_tailbit" / "_checkpoint", [Offset(1, 0, None, "f")], 1)
+    make_way(str(checkpoint), str(table / "_tailbit"), str(table))
+    make_way(str(checkpoint), str(table / "_tailbit"), str(table))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_holds_anything_else_stays_where_a_checkpoint_makes_way(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    checkpoint = write(table / "_tailbit" / "_checkpoint", [Offset(1, 0, None, "f")], 1)
+    (table / "mine").write_text("x")
+    make_way(str(checkpoint), str(table / "_tailbit"), str(table))
+    make_way("s3://bucket/checkpoint", str(table))
+    assert [entry.name for entry in table.iterdir()] == ["mine"]
+
+
+def test_a_checkpoint_elsewhere_leaves_the_folders_of_table_and_index_alone(tmp_path: Path) -> None:
+    checkpoint = write(tmp_path / "elsewhere" / "c", [Offset(1, 0, None, "f")], 1)
+    (tmp_path / "t").mkdir()
+    make_way(str(checkpoint), str(tmp_path / "t" / "_tailbit"), str(tmp_path / "t"))
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["elsewhere", "t"]
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 @pytest.mark.parametrize(("ends", "committed"), [(0, 0), (1, 0), (1, 1), (3, 2), (3, 3)])

@@ -1,0 +1,119 @@
+"""The shipped command `tailbit run` as a process that can be killed in every way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from support.waiting import HANG_S, wait_until
+from tailbit.errors import TailbitError
+from tailbit.index.store.table import MetadataTable
+
+TOLD = 2000
+"""Characters of the end of the output that a finding quotes."""
+
+
+@dataclass
+class Shipped:
+    """One command at a time on one table, in a session of its own; all that it says goes to one file."""
+
+    table: str
+    output: Path
+    process: subprocess.Popen[bytes] = field(init=False)
+    _started: dict[int, psutil.Process] = field(default_factory=dict)
+
+    @property
+    def index(self) -> str:
+        """The folder of the index."""
+        return f"{self.table}/_tailbit"
+
+    def start(self, *arguments: str, fault: str | None = None) -> float:
+        """Start it; `fault` as in TAILBIT_FAULT. The time at which it was started."""
+        environment = {name: value for name, value in os.environ.items() if name != "TAILBIT_FAULT"}
+        if fault is not None:
+            environment["TAILBIT_FAULT"] = fault
+        with self.output.open("ab") as to:
+            self.process = subprocess.Popen(
+                self.command(*arguments), env=environment, stdout=to, stderr=to, start_new_session=True
+            )
+        return time.monotonic()
+
+    def command(self, *arguments: str) -> list[str]:
+        """The words of the command line."""
+        return [sys.executable, "-m", "tailbit.cli", "run", self.table, "--json", *arguments]
+
+    def covered(self) -> int:
+        """The version that the index covers; -1 where there is none."""
+        try:
+            ledger = MetadataTable.open(self.index).state.ledger
+        except TailbitError:
+            return -1
+        return -1 if ledger is None or ledger.covered is None else ledger.covered
+
+    def wait_covered(self, version: int) -> None:
+        """Return once a version is covered; the command must not end before."""
+        wait_until(lambda: self.covered() >= version, self.death)
+
+    def death(self) -> str | None:
+        """What it said last, where it has ended."""
+        if self.process.poll() is None:
+            return None
+        said = self.output.read_bytes()[-TOLD:].decode(errors="replace")
+        return f"ended with {self.process.returncode}: {said}"
+
+    def descendants(self, name: str) -> list[psutil.Process]:
+        """Its live processes whose name begins so."""
+        with suppress(psutil.Error):
+            found = psutil.Process(self.process.pid).children(recursive=True)
+            self._started.update({child.pid: child for child in found})
+        return [process for process in self._started.values() if _lives(process) and _named(process, name)]
+
+    def kill(self, processes: list[psutil.Process]) -> None:
+        """SIGKILL."""
+        for process in processes:
+            with suppress(psutil.Error):
+                process.kill()
+
+    def kill_group(self) -> None:
+        """The command, Java and the workers die at once."""
+        self.descendants("")
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(HANG_S)
+
+    def kill_alone(self) -> None:
+        """The command dies; Java and the workers must follow by themselves."""
+        self.descendants("")
+        self.process.kill()
+        self.process.wait(HANG_S)
+
+    def terminate(self) -> int:
+        """SIGTERM; its exit status."""
+        self.descendants("")
+        self.process.terminate()
+        return self.process.wait(HANG_S)
+
+    def wait_gone(self) -> None:
+        """Return once none of the processes that it started lives."""
+        wait_until(lambda: not any(_lives(process) for process in self._started.values()))
+        self._started.clear()
+
+
+def _lives(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def _named(process: psutil.Process, name: str) -> bool:
+    with suppress(psutil.Error):
+        return bool(process.name().startswith(name))
+    return False
