@@ -41,7 +41,9 @@ def main() -> int:
             try:
                 while (passed := time.monotonic() - began) < asked.seconds:
                     fault = rng.choice(faults.all())
-                    console.print(f"{passed:5.0f} s  {fault.__name__:32}{soak.tally}", highlight=False)
+                    console.print(
+                        f"{passed:5.0f} s  {fault.__name__:32}{soak.tally}", highlight=False, soft_wrap=True
+                    )
                     yield fault
                     for finding in soak.tally.findings[told:]:
                         print(finding, flush=True)
@@ -61,7 +63,7 @@ def main() -> int:
 def print_result(tally: Tally, console: Console) -> None:
     """What was done, by name, and what was found."""
     for name, times in sorted([*tally.faults.items(), *tally.upkeep.items()]):
-        console.print(f"{times:6}  {name}", highlight=False)
+        console.print(f"{times:6}  {name}", highlight=False, soft_wrap=True)
     slowest = max(tally.recoveries, default=0.0)
     print(f"{tally}; slowest recovery {slowest:.0f} s; {len(tally.findings)} findings")
     for finding in tally.findings:

@@ -26,8 +26,8 @@ from tailbit.errors import TailbitError
 
 FIRST_COMMITS = 5
 
-COMMIT_S, UPKEEP_S = 0.3, 1.0
-"""Pauses of the writer and of upkeep: how hard the table is worked, not a wait for something."""
+COMMIT_S, QUESTION_S, UPKEEP_S = 0.3, 0.05, 1.0
+"""Pauses of the writer, of readers and of upkeep: how hard the table is worked, not a wait for something."""
 
 ALL_DERIVED = 10**6
 """More (file, column) pairs than there are: verify derives every one again."""
@@ -83,8 +83,8 @@ class Soak:
         rng, stop = random.Random(self.seed + 2), threading.Event()
         workers: Sequence[tuple[Callable[[], None], float]] = [
             (self.writer.step, COMMIT_S),
-            (Asker(self.table, self.account, self.tally, random.Random(rng.random())).step, 0),
-            (Asker(self.table, self.account, self.tally, random.Random(rng.random())).step, 0),
+            (Asker(self.table, self.account, self.tally, random.Random(rng.random())).step, QUESTION_S),
+            (Asker(self.table, self.account, self.tally, random.Random(rng.random())).step, QUESTION_S),
             (Caretaker(self.table, self.tally, random.Random(rng.random())).step, UPKEEP_S),
         ]
         threads = [threading.Thread(target=self._repeat, args=(stop, *worker)) for worker in workers]
