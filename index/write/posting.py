@@ -108,24 +108,26 @@ def post(
     keys, counts = coded.keys, -_hidden_counts(coded, mine, hidden)
     extent = max(claim.base + claim.rows for claim in mine)
     first = min(claim.base for claim in mine) // BLOCK * BLOCK
-    if _is_scattered(coded, first, extent):
-        codes = coded.codes(first, extent)
-        del coded
-        # What decoding and hashing held would stay with Arrow beside what comes now.
-        pa.default_memory_pool().release_unused()
-        slabs = bitmaps_by_key(codes, first, len(keys), pays)
-    else:
-        blocks = [
-            containers(at // BLOCK, coded.codes(at, min(at + BLOCK, extent)), coded.absent)
-            for at in range(first, extent, BLOCK)
-        ]
-        del coded
-        slabs = bitmaps(blocks, len(keys), choose=pays)
+    slabs = laid_out(coded, first, extent)
+    del coded
+    # What decoding and hashing held would stay with Arrow beside what comes now.
+    pa.default_memory_pool().release_unused()
     for slab in slabs:
         part = slice(slab.first, slab.first + len(slab.cardinality))
         counts[part] += slab.cardinality.astype(np.int32)
-        yield _postings(column.id, key_type, keys[part], slab)
+        yield postings_of(column.id, key_type, keys[part], slab)
     tally.add(column.id, key_type, keys, counts)
+
+
+def laid_out(coded: CodedColumn, first: int, extent: int) -> Iterator[Bitmaps]:
+    """The positions `first` (a multiple of BLOCK) to `extent`, not included, as bitmaps by rising code."""
+    if _is_scattered(coded, first, extent):
+        return bitmaps_by_key(coded.codes(first, extent), first, len(coded.keys), pays)
+    blocks = [
+        containers(at // BLOCK, coded.codes(at, min(at + BLOCK, extent)), coded.absent)
+        for at in range(first, extent, BLOCK)
+    ]
+    return bitmaps(blocks, len(coded.keys), choose=pays)
 
 
 def _is_scattered(coded: CodedColumn, first: int, extent: int) -> bool:
@@ -163,7 +165,7 @@ def _hidden_counts(
     return out[:-1]
 
 
-def _postings(column: str, key_type: str, keys: pa.BinaryArray, slab: Bitmaps) -> Postings:
+def postings_of(column: str, key_type: str, keys: pa.BinaryArray, slab: Bitmaps) -> Postings:
     """The postings of a slab, without the keys that no row has."""
     counts = np.where(slab.sparse, slab.cardinality, 0)
     sparse = encoded(slab.positions, counts) if slab.sparse.any() else none(len(keys))

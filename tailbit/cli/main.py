@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from tailbit.cli.advice import advise
 from tailbit.cli.analytics import histogram, summary, transitions
 from tailbit.cli.options import AGAIN, INTERRUPTED, PROBLEM, WRONG_USE, NoPandas
 from tailbit.cli.questions import count, explain, facets, positions, read
@@ -23,7 +24,7 @@ from tailbit.errors import TailbitError, UsageError
 
 COMMANDS = (
     *(count, facets, summary, histogram, transitions, read, positions, explain),
-    *(status, verify, repair, alter, compact, vacuum, run, demo),
+    *(status, advise, verify, repair, alter, compact, vacuum, run, demo),
 )
 
 

@@ -29,7 +29,14 @@ _STORAGE_OPTIONS = "tailbit.storage_options"
 
 def index_option(function: F) -> F:
     """`--index` and `--storage-option`: where table and index are, and how their stores are reached."""
-    function = click.option(
+    return click.option("--index", metavar="PATH", help="Where the index is.  [default: TABLE/_tailbit]")(
+        storage_option(function)
+    )
+
+
+def storage_option(function: F) -> F:
+    """`--storage-option`."""
+    return click.option(
         "--storage-option",
         metavar="KEY=VALUE",
         multiple=True,
@@ -37,9 +44,6 @@ def index_option(function: F) -> F:
         callback=_keep_storage_options,
         help="An option of the object store, such as AWS_ENDPOINT_URL=...; may be repeated.",
     )(function)
-    return click.option("--index", metavar="PATH", help="Where the index is.  [default: TABLE/_tailbit]")(
-        function
-    )
 
 
 def _keep_storage_options(context: click.Context, _: click.Parameter, given: tuple[str, ...]) -> None:

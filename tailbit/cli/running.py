@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from tailbit.cli.options import index_option, json_option, split_columns, storage_options
+from tailbit.cli.advice import columns_of_run
+from tailbit.cli.options import index_option, json_option, storage_options
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 
 
@@ -13,7 +16,14 @@ from tailbit.streaming.settings import DEFAULT_TRIGGER
 @click.option(
     "--columns",
     metavar="A,B",
-    help="Columns to index; remembered in the index, so only the first run needs it.",
+    help="Columns to index; remembered in the index, so only the first run needs it. `auto`: those that "
+    "`tailbit advise` advises, which are told first.",
+)
+@click.option(
+    "--queries",
+    metavar="FILE",
+    type=click.File("r", encoding="utf-8"),
+    help="With --columns auto: questions that will be asked, as of `tailbit advise`.",
 )
 @index_option
 @click.option(
@@ -31,6 +41,7 @@ from tailbit.streaming.settings import DEFAULT_TRIGGER
 def run(
     table: str,
     columns: str | None,
+    queries: Any,
     index: str | None,
     checkpoint: str | None,
     once: bool,
@@ -46,6 +57,7 @@ def run(
 
     \b
     tailbit run flights --columns carrier,origin,dest          # for ever
+    tailbit run flights --columns auto                         # the columns that are worth it
     tailbit run flights --once                                 # catch up and stop
     """
     from tailbit.cli.render import notice_lines, progress_lines
@@ -53,7 +65,7 @@ def run(
 
     return run_job(
         table,
-        columns=split_columns(columns),
+        columns=columns_of_run(table, index, columns, queries, as_json=as_json),
         index=index,
         checkpoint=checkpoint,
         once=once,

@@ -16,6 +16,7 @@ from tailbit.handle import Handle
 from tailbit.index.model import IndexedColumn, Standing
 
 if TYPE_CHECKING:
+    from tailbit.index.advice.advise import Advice
     from tailbit.index.maintenance.alter import Altered
     from tailbit.index.model import Settings
     from tailbit.index.store.table import MetadataTable
@@ -146,6 +147,35 @@ class MaintainedTable(Handle):
         if seen._index is None:
             return started_over(self._table, self.index_path, seen.damage, report)
         return repair(self._table, seen._index, report.problems)
+
+    def advise(
+        self,
+        queries: Iterable[str] | None = None,
+        seed: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Advice:
+        """Which columns are worth an index, and what each would cost, from a sample of the data.
+
+        `queries`: questions that are asked of the table, each a predicate or a SELECT; a column that none of
+        them names is not advised. `seed`: of the sample. No index is needed, and nothing is written.
+
+        Raises:
+            DataFileError: a sampled file is missing or is not Parquet.
+            UsageError: a question is not understood, or an argument is not of its type.
+
+        >>> advice = flights.advise()
+        >>> advice.columns, advice.every[3].estimate.distinct
+        (['carrier', 'dest'], 8)
+        """
+        from tailbit.index.advice.advise import advise
+        from tailbit.index.advice.questions import asked_about
+
+        questions = None if queries is None else names("queries", queries)
+        if progress is not None:
+            function("progress", progress)
+        snapshot = self._apart()._table.snapshot()
+        asked = None if questions is None else asked_about(questions, snapshot.schema)
+        return advise(snapshot, self._table.storage, asked, whole("seed", seed), progress)
 
     def compact(self) -> int:
         """Merge small segments until none is due; the number of merges committed.

@@ -77,6 +77,7 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     checked = {"samples": 1, "seed": 0, "progress": None}
     yield "verify", opened.verify, {**checked, "derive": 1, "files": ["f"], "columns": ["v"]}
     yield "repair", opened.repair, checked
+    yield "advise", opened.advise, {"queries": ["k = 1"], "seed": 0, "progress": None}
     yield "compact", opened.compact, {}
     yield "alter", opened.alter, {"add": ["v"], "drop": ()}
     yield "indexed", opened.indexed, {}
@@ -128,7 +129,7 @@ def test_every_public_name_is_one_that_is_meant(path: str) -> None:
     opened = tailbit.open(path)
     assert public(opened) == {
         *("path", "index_path", "damage", "state", "where"),
-        *("verify", "repair", "compact", "alter", "indexed", "vacuum", "transitions", "wait_for"),
+        *("advise", "verify", "repair", "compact", "alter", "indexed", "vacuum", "transitions", "wait_for"),
     }
     assert public(opened.where()) == {
         *("predicate", "version", "covered_version", "files_scanned", "files_in_table", "damaged"),

@@ -80,9 +80,14 @@ def write_segment(storage: Storage, space: str, rows: int, postings: Iterable[Po
         BrokenBitmapError: a bitmap does not check; no file is left.
         StorageError: the disk is full or refuses.
     """
+    return write_index_file(storage, NAME, space, lambda to: encode_segment(to, space, rows, postings))
+
+
+def encode_segment(to: pa.NativeFile, space: str, rows: int, postings: Iterable[Postings]) -> None:
+    """Write the bytes of a segment into a sink; see `write_segment`."""
     schema = SCHEMA.with_metadata({ROWS: str(rows)})
     groups = _row_groups(_table(space, _checked(space, part, rows), schema) for part in postings)
-    return write_index_file(storage, NAME, space, lambda to: write_row_groups(to, schema, groups))
+    write_row_groups(to, schema, groups)
 
 
 def write_row_groups(to: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.Table]) -> None:

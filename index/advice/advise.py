@@ -1,0 +1,178 @@
+"""Which columns of a table are worth an index, and why."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tailbit.errors import ColumnTypeError, DataFileError
+from tailbit.index.advice.estimate import Estimate, estimate
+from tailbit.index.advice.measure import Measure, measured
+from tailbit.index.advice.sample import Sample, sampled
+from tailbit.index.keys import MAX_KEY
+from tailbit.index.model import key_type_of_column
+from tailbit.tables.model import Column
+from tailbit.tables.snapshot import Snapshot
+from tailbit.tables.storage import Storage
+
+BLOCKS = 8
+"""Blocks of a sample: half a million rows, in which a value of one row in 100,000 is met some five times."""
+
+FEWEST_BLOCKS, COLUMN_BLOCKS = 3, 240
+"""Of a table of many columns fewer blocks are taken, so that about so many columns of blocks are decoded."""
+
+OWN_VALUES, LARGE = 2.0, 0.25
+"""Rows a value below which a column has nearly a value a row. Its index is worth it where it is smaller than
+this share of the column, as that of a sorted one is.
+"""
+
+
+class Reason(enum.Enum):
+    """Why a column is worth an index, or is not."""
+
+    WORTH = "worth it"
+    ASKED = "asked about"
+    TYPE = "type without order"
+    UNREADABLE = "cannot be read"
+    PARTITION = "partition column"
+    ONE_VALUE = "one value"
+    LONG = "long values"
+    OWN_VALUES = "a value a row"
+    NOT_ASKED = "not asked about"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnAdvice:
+    """What an index of one column would be. `why`: a sentence; `asked`: questions that name the column."""
+
+    column: str
+    type: str
+    reason: Reason
+    why: str
+    asked: int = 0
+    estimate: Estimate | None = None
+
+    @property
+    def worth(self) -> bool:
+        """Whether an index of it is advised."""
+        return self.reason in (Reason.WORTH, Reason.ASKED)
+
+    def account(self) -> dict[str, Any]:
+        """The same, JSON-able."""
+        told = {"column": self.column, "type": self.type, "worth": self.worth, "reason": self.reason.value}
+        told |= {"why": self.why, "asked": self.asked}
+        return told | ({} if self.estimate is None else asdict(self.estimate))
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One `ColumnAdvice` a column of the table, in the order of its schema.
+
+    `rows`: of the table, hidden ones included; estimated where not every file was opened.
+    """
+
+    version: int
+    rows: int
+    sampled_rows: int
+    every: tuple[ColumnAdvice, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns whose index is advised."""
+        return [found.column for found in self.every if found.worth]
+
+    def account(self) -> dict[str, Any]:
+        """The same, JSON-able."""
+        return {
+            "version": self.version,
+            "rows": self.rows,
+            "sampled_rows": self.sampled_rows,
+            "columns": self.columns,
+            "advice": [found.account() for found in self.every],
+        }
+
+    def __repr__(self) -> str:
+        """In one line."""
+        return f"Advice(version={self.version}, rows={self.rows}, columns={self.columns})"
+
+
+def advise(
+    snapshot: Snapshot,
+    storage: Storage,
+    asked: Mapping[str, int] | None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Advice:
+    """Sample a table and say of each column whether it is worth an index.
+
+    `asked`: column ids to the number of questions that name them; None where no questions are known.
+    Cost: a few row groups of each column.
+
+    Raises:
+        DataFileError: a sampled file is missing or is not Parquet.
+    """
+    leaves = snapshot.schema.leaves()
+    readable = [leaf for leaf in leaves if not leaf.partition and _unkeyed(leaf) is None]
+    blocks = min(BLOCKS, max(FEWEST_BLOCKS, COLUMN_BLOCKS // max(1, len(readable))))
+    sample = sampled(storage, snapshot.files, readable, blocks, seed)
+    every = []
+    for done, leaf in enumerate(leaves):
+        if progress is not None:
+            progress(done, len(leaves))
+        every.append(_of(leaf, sample, None if asked is None else asked.get(leaf.id, 0)))
+    if progress is not None:
+        progress(len(leaves), len(leaves))
+    return Advice(snapshot.version, sample.table_rows, sample.rows, tuple(every))
+
+
+def _of(column: Column, sample: Sample, asked: int | None) -> ColumnAdvice:
+    unkeyed, found = _unkeyed(column), None
+    if unkeyed is not None:
+        reason, why = Reason.TYPE, unkeyed
+    elif column.partition:
+        reason, why = Reason.PARTITION, "the log itself tells the value of each file"
+    else:
+        try:
+            measure = measured(sample.blocks, column)
+            found = estimate(measure, sample.table_rows)
+            reason, why = judged(measure, found, sample.table_rows, asked)
+        except (DataFileError, ColumnTypeError) as failed:
+            reason, why = Reason.UNREADABLE, str(failed)
+    return ColumnAdvice(column.label, str(column.type), reason, why, asked or 0, found)
+
+
+def judged(measure: Measure, found: Estimate, rows: int, asked: int | None) -> tuple[Reason, str]:
+    """The verdict on a column whose sample was measured, in a word and in a sentence."""
+    if found.distinct <= 1:
+        return Reason.ONE_VALUE, "all rows have one value" if rows else "the table has no rows"
+    if measure.cut > 0.5:
+        return Reason.LONG, f"most values are longer than {MAX_KEY} bytes, so that the data is read to tell"
+    if asked == 0:
+        return Reason.NOT_ASKED, "no question names it"
+    large = found.bytes > LARGE * found.stored_bytes
+    if large and rows < OWN_VALUES * found.distinct and not asked:
+        size = f"{found.bytes_a_row:.1f} bytes a row beside {found.stored_bytes / rows:.1f} of the column"
+        return Reason.OWN_VALUES, f"nearly every row has a value of its own: {size}"
+    why = f"one value reads {_size(found.question_bytes)} of the index, a scan {_size(found.stored_bytes)}"
+    if asked:
+        return Reason.ASKED, f"{asked} question{'s' * (asked > 1)}; {why}"
+    return Reason.WORTH, why
+
+
+def _size(count: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:,.3g} TB"
+
+
+def _unkeyed(column: Column) -> str | None:
+    try:
+        key_type_of_column(column)
+    except ColumnTypeError as error:
+        return str(error.fields["reason"])
+    return None

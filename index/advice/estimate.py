@@ -1,0 +1,79 @@
+"""From a sample of a column to the whole of it: how many keys, how many bytes, how long.
+
+Keys that are in one sampled block only tell of those that are in none. With `once` in one of m blocks and
+`twice` in two, Chao's estimate for incidences adds (m - 1) / m * once^2 / (2 * twice) to the keys seen (Chao
+1987, "Chao2"). It never adds more than if each unseen block had as many new keys as a sampled one, as it has
+where a column is sorted.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tailbit.index.advice.measure import Measure
+from tailbit.index.model import ROWS_PER_SPACE
+from tailbit.index.parquet.sorted_rows import GROUP_BYTES
+
+_GAP_BITS = 1.5
+"""Bits that a gap among random positions takes beyond the logarithm of its mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A column of the whole table.
+
+    `distinct`: keys, NULL among them. `bytes`: of its index, once merged. `stored_bytes`: of the column in
+    the data files. `build_s`: seconds of one core to decode and post it. `scan_s`: to decode it alone.
+    `question_bytes`: of the index that a question about one value reads.
+    """
+
+    distinct: int
+    bytes: int
+    bytes_a_row: float
+    stored_bytes: int
+    build_s: float
+    scan_s: float
+    question_bytes: int
+
+
+def estimate(measure: Measure, table_rows: int) -> Estimate:
+    """Take a measure to `table_rows` rows. A sample of no row gives nothing but zeros."""
+    if not measure.rows:
+        return Estimate(0, 0, 0.0, 0, 0.0, 0.0, 0)
+    times = table_rows / measure.rows
+    distinct = distinct_keys(measure, table_rows)
+    spaces = max(1, math.ceil(table_rows / ROWS_PER_SPACE))
+    keys_bytes = measure.keys_bytes / measure.distinct * distinct * spaces
+    size = round(_positions(measure, distinct, table_rows) + keys_bytes)
+    group = min(size / spaces, max(GROUP_BYTES, size / spaces / distinct))
+    return Estimate(
+        distinct=distinct,
+        bytes=size,
+        bytes_a_row=size / table_rows,
+        stored_bytes=round(measure.stored_bytes * times),
+        build_s=(measure.decode_s + measure.build_s) * times,
+        scan_s=measure.decode_s * times,
+        question_bytes=round(group * spaces),
+    )
+
+
+def distinct_keys(measure: Measure, table_rows: int) -> int:
+    """About how many keys the whole column has: no fewer than were seen, no more than rows."""
+    seen, once, m = measure.distinct, measure.once, measure.blocks
+    blocks = m * table_rows / measure.rows
+    if m < 2 or blocks <= m:
+        return round(min(seen * max(1.0, blocks / m), table_rows)) if m < 2 else seen
+    unseen = (m - 1) / m * once**2 / (2 * measure.twice) if measure.twice else math.inf
+    linear = once / m * (blocks - m)
+    return max(seen, min(round(seen + min(unseen, linear)), table_rows))
+
+
+def _positions(measure: Measure, distinct: int, table_rows: int) -> float:
+    """Bytes of the positions. A gap grows with the keys, which a sample of few rows a key cannot show."""
+    a_row = measure.positions_bytes / measure.rows
+    expected = (math.log2(max(2, distinct)) + _GAP_BITS) / 8
+    few_rows = measure.distinct * 4 > measure.rows
+    if measure.sparse and few_rows and measure.once * 2 > measure.distinct and measure.twice:
+        a_row = (1 - measure.sparse) * a_row + measure.sparse * max(a_row, expected)
+    return a_row * table_rows

@@ -1,0 +1,141 @@
+"""What a sample says of one column: its keys, and what the index of the sampled rows takes as it is built.
+
+Eight rows by hand, two blocks of four:
+
+    values       UA AA UA UA | UA DL DL DL
+    keys         AA DL UA          3 distinct
+    in blocks     1  1  2          AA and DL are in one block, UA in both
+    largest       3 (DL), of 8
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tailbit.index.advice.sample import SampledBlock
+from tailbit.index.keys import MAX_KEY, key_type_of
+from tailbit.index.kinds.bitmap_index.postings import encode_segment
+from tailbit.index.roaring.coding import CodedColumn, Coding
+from tailbit.index.write.posting import laid_out, postings_of
+from tailbit.tables.model import Column
+from tailbit.tables.schema import arrow_type
+
+_OF_POSTINGS = ("bitmap", "first", "gaps")
+"""Columns of a segment that hold positions; the others are once a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One column in the sampled rows.
+
+    `distinct`: keys, NULL among them. `once`, `twice`: keys that are in one, in two sampled blocks.
+    `positions_bytes`, `keys_bytes`: of their segment. `sparse`: share of the rows whose keys are stored as
+    gaps. `cut`: share of keys that are longer than a key holds. `stored_bytes`: of the column in the data
+    files. Seconds of one core: to decode the values, to make the segment of them.
+    """
+
+    rows: int
+    blocks: int
+    distinct: int
+    nulls: int
+    once: int
+    twice: int
+    positions_bytes: int
+    keys_bytes: int
+    sparse: float
+    cut: float
+    stored_bytes: float
+    decode_s: float
+    build_s: float
+
+
+def measured(blocks: Sequence[SampledBlock], column: Column) -> Measure:
+    """Build the index of the sampled rows of a column, in memory, and weigh it.
+
+    Raises:
+        DataFileError, ColumnTypeError: as of reading the column.
+    """
+    key_type, began = key_type_of(column.type), time.thread_time()
+    values = [block.values(column) for block in blocks]
+    decoded = time.thread_time()
+    coded = _coded(values, column, key_type)
+    buffer = _segment(coded, column, key_type, sum(map(len, values)))
+    built = time.thread_time()
+    positions, rest, sparse = _weighed(buffer)
+    counts, present = _by_block(coded, blocks)
+    keys = coded.keys.filter(pa.array(counts > 0))
+    rows = int(counts.sum())
+    longest = pc.greater(pc.binary_length(keys), MAX_KEY)
+    return Measure(
+        rows=rows,
+        blocks=len(blocks),
+        distinct=len(keys),
+        nulls=rows - sum(int(pc.count(part).as_py()) for part in values),
+        once=int((present == 1).sum()),
+        twice=int((present == 2).sum()),
+        positions_bytes=positions,
+        keys_bytes=rest,
+        sparse=sparse / rows if rows else 0.0,
+        cut=(pc.sum(longest).as_py() or 0) / max(1, len(keys)),
+        stored_bytes=sum(block.stored_bytes(column) for block in blocks),
+        decode_s=decoded - began,
+        build_s=built - decoded,
+    )
+
+
+def _coded(values: Sequence[pa.ChunkedArray], column: Column, key_type: str) -> CodedColumn:
+    coding, at = Coding(arrow_type(column.type, column.label), key_type), 0
+    for part in values:
+        coding.add(at, part)
+        at += len(part)
+    return coding.finish()
+
+
+def _segment(coded: CodedColumn, column: Column, key_type: str, rows: int) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    parts = (
+        postings_of(column.id, key_type, coded.keys[slab.first : slab.first + len(slab.cardinality)], slab)
+        for slab in laid_out(coded, 0, rows)
+    )
+    encode_segment(sink, "sample", rows, parts)
+    return sink.getvalue()
+
+
+def _weighed(buffer: pa.Buffer) -> tuple[int, int, int]:
+    """Compressed bytes of the positions and of the rest of a segment, and the rows of sparse keys."""
+    file = pq.ParquetFile(pa.BufferReader(buffer))
+    positions = rest = 0
+    for group in range(file.metadata.num_row_groups):
+        row_group = file.metadata.row_group(group)
+        for number in range(row_group.num_columns):
+            column = row_group.column(number)
+            if column.path_in_schema.split(".")[0] in _OF_POSTINGS:
+                positions += column.total_compressed_size
+            else:
+                rest += column.total_compressed_size
+    stored = file.read(["cardinality", "first"])
+    sparse = pc.sum(stored["cardinality"].filter(pc.is_valid(stored["first"]))).as_py() or 0
+    return positions, rest, int(sparse)
+
+
+def _by_block(
+    coded: CodedColumn, blocks: Sequence[SampledBlock]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Per key its rows, and the number of blocks that it is in."""
+    counts = np.zeros(len(coded.keys), dtype=np.int64)
+    present = np.zeros(len(coded.keys), dtype=np.int64)
+    at = 0
+    for block in blocks:
+        found = coded.counts(at, at + block.rows)
+        counts += found
+        present += found > 0
+        at += block.rows
+    return counts, present

@@ -1,0 +1,70 @@
+"""Which columns the questions of a file name: a predicate a line, or a SELECT of which the WHERE counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from tailbit.errors import PredicateError, UsageError
+from tailbit.index.predicate.walks import columns_of
+from tailbit.index.sql.bind import bind
+from tailbit.tables.schema import Schema
+
+_COMMENTS = ("#", "--")
+
+_ENDS = frozenset(
+    ("GROUP_BY", "ORDER_BY", "HAVING", "LIMIT", "QUALIFY", "CLUSTER_BY", "DISTRIBUTE_BY", "SORT_BY", "WINDOW")
+)
+"""Tokens of sqlglot that end the condition of a SELECT."""
+
+
+def asked_about(lines: Iterable[str], schema: Schema) -> dict[str, int]:
+    """Column ids to the number of questions that name them.
+
+    Blank lines and those that begin with # or -- are no questions. The lines
+
+        carrier = 'UA'
+        SELECT * FROM flights WHERE carrier = 'DL' AND dest = 'SFO' LIMIT 5
+
+    give carrier 2 and dest 1.
+
+    Raises:
+        UsageError: a question is not understood; says in which line.
+    """
+    asked: Counter[str] = Counter()
+    for number, line in enumerate(lines, 1):
+        question = line.strip().rstrip(";")
+        if not question or question.startswith(_COMMENTS):
+            continue
+        try:
+            where = _where(question) if question[:6].upper() == "SELECT" else question
+            if where is not None:
+                asked.update(column.id for column in columns_of(bind(where, schema)))
+        except UsageError as wrong:
+            raise UsageError(
+                reason=f"question {number} is not understood: {wrong}",
+                hint="Write a predicate a line, or a SELECT of this table alone with its WHERE.",
+            ) from wrong
+    return dict(asked)
+
+
+def _where(statement: str) -> str | None:
+    """The condition of a SELECT as it is written; None where it has none."""
+    from sqlglot.dialects.spark import Spark
+    from sqlglot.errors import TokenError
+
+    try:
+        tokens = Spark().tokenize(statement)
+    except TokenError as wrong:
+        raise PredicateError(predicate=statement, reason=f"it cannot be read ({wrong})") from wrong
+    depth, start = 0, None
+    for token in tokens:
+        if token.token_type.name == "L_PAREN":
+            depth += 1
+        elif token.token_type.name == "R_PAREN":
+            depth -= 1
+        elif depth == 0 and token.token_type.name == "WHERE":
+            start = token.end + 1
+        elif depth == 0 and start is not None and token.token_type.name in _ENDS:
+            return statement[start : token.start]
+    return None if start is None else statement[start:]

@@ -1,0 +1,100 @@
+"""A sample of a table: blocks of 65,536 neighbouring rows at random places.
+
+An index keeps positions by blocks of so many, so a sampled block takes what one of the whole index takes. A
+file is drawn as often as its share of the bytes says, a row group as its share of the rows.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.index.roaring.containers import BLOCK
+from tailbit.tables.file_list import FileList
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.data_file import DataFile, find_column, open_data_file, read_columns
+from tailbit.tables.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class SampledBlock:
+    """Rows `[first, first + rows)` of a row group of an open data file."""
+
+    file: DataFile
+    group: int
+    first: int
+    rows: int
+
+    def values(self, column: Column) -> pa.ChunkedArray:
+        """The values of a column in row order. Cost: the row group is decoded.
+
+        Raises:
+            DataFileError: they cannot be decoded. ColumnTypeError: the type cannot.
+        """
+        return read_columns(self.file, [column], [self.group])[column.id].slice(self.first, self.rows)
+
+    def stored_bytes(self, column: Column) -> float:
+        """The compressed bytes of a column in the file for the rows of the block, by the footer."""
+        steps = find_column(self.file.tree, column, self.file.path)
+        group = self.file.metadata.row_group(self.group)
+        if not steps or not group.num_rows:
+            return 0.0
+        stored = sum(group.column(leaf).total_compressed_size for leaf in steps[-1].leaves)
+        return float(stored * self.rows / group.num_rows)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Blocks of a table, and how many rows the whole table has, as the sampled files let expect."""
+
+    blocks: tuple[SampledBlock, ...]
+    table_rows: int
+
+    @property
+    def rows(self) -> int:
+        """Sampled rows."""
+        return sum(block.rows for block in self.blocks)
+
+
+def sampled(storage: Storage, files: FileList, columns: Sequence[Column], blocks: int, seed: int) -> Sample:
+    """Draw blocks; of a small table every block is in the sample, once.
+
+    Raises:
+        DataFileError: a sampled file is missing or is not Parquet.
+    """
+    rng = random.Random(seed)
+    sizes = np.asarray(files.core["size"], dtype=np.int64)
+    if not len(sizes):
+        return Sample((), 0)
+    drawn = list(range(len(sizes))) if len(sizes) <= blocks else _by_size(rng, sizes, blocks)
+    opened = {n: _opened(storage, files[n], columns) for n in dict.fromkeys(drawn)}
+    rows = sum(file.metadata.num_rows for file in opened.values())
+    size = sum(int(sizes[n]) for n in opened)
+    table_rows = rows if len(opened) == len(sizes) else round(rows * int(sizes.sum()) / max(1, size))
+    every = [block for file in opened.values() for block in _blocks(file)]
+    if table_rows == rows and len(every) <= blocks:
+        return Sample(tuple(every), rows)
+    weights = [block.rows for block in every]
+    found = dict.fromkeys(rng.choices(range(len(every)), weights, k=2 * blocks))
+    return Sample(tuple(every[n] for n in sorted(list(found)[:blocks])), table_rows)
+
+
+def _by_size(rng: random.Random, sizes: npt.NDArray[np.int64], blocks: int) -> list[int]:
+    return rng.choices(range(len(sizes)), sizes.tolist(), k=blocks)
+
+
+def _opened(storage: Storage, slice_: FileSlice, columns: Sequence[Column]) -> DataFile:
+    return open_data_file(storage, slice_.path, slice_.size, [c for c in columns if not c.partition])
+
+
+def _blocks(file: DataFile) -> Iterator[SampledBlock]:
+    """The blocks of a file: its row groups, cut."""
+    for group in range(file.metadata.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        for first in range(0, rows, BLOCK):
+            yield SampledBlock(file, group, first, min(BLOCK, rows - first))

@@ -1,0 +1,175 @@
+"""The advice is compared with the index that is built, and each reason is provoked."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import click
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from deltalake import write_deltalake
+
+import tailbit
+from support.tables import index_of
+from tailbit.cli.advice import columns_of_run
+from tailbit.cli.main import cli
+from tailbit.errors import UsageError
+from tailbit.index.advice.advise import Advice, ColumnAdvice, Reason
+from tailbit.index.kinds.bitmap_index.encoding import encoding_of
+
+ROWS = 1_200_000
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Eighteen blocks in three files, of which eight are sampled."""
+    rng, path = np.random.default_rng(1), str(tmp_path_factory.mktemp("advise") / "t")
+    some = rng.integers(0, 2000, ROWS)
+    rows = pa.table(
+        {
+            "few": rng.integers(0, 3, ROWS),
+            "some": pa.array(some),
+            "name": pa.array([f"name {x}" for x in some.tolist()]).dictionary_encode().cast(pa.string()),
+            "many": rng.integers(0, 100_000, ROWS),
+            "own": rng.permutation(ROWS),
+            "sorted": np.sort(rng.integers(0, 1000, ROWS)),
+            "counted": np.arange(ROWS),
+            "one": pa.array(["x"]).take(pa.array(np.zeros(ROWS, np.int8))),
+            "none": pa.nulls(ROWS, pa.int32()),
+        }
+    )
+    for start in range(0, ROWS, ROWS // 3):
+        write_deltalake(path, rows.slice(start, ROWS // 3), mode="append")
+    return path
+
+
+@pytest.fixture(scope="module")
+def advice(table: str) -> Advice:
+    return tailbit.open(table).advise()
+
+
+def of(advice: Advice, column: str) -> ColumnAdvice:
+    return next(found for found in advice.every if found.column == column)
+
+
+def test_bytes_are_foretold_to_a_quarter(table: str, advice: Advice) -> None:
+    """Merged segments are as large as those built at once, so one build is the judge."""
+    index = index_of(table, [found.column for found in advice.every]).index
+    segments = [segment for held in index.state.spaces.values() for segment in held]
+    for found in advice.every:
+        built = encoding_of(segments, found.column)
+        assert found.estimate is not None
+        assert 0.75 <= found.estimate.bytes / built.bytes <= 1.25 or built.bytes < 50_000, found
+
+
+def test_values_are_foretold_to_a_quarter(advice: Advice) -> None:
+    known = {"few": 3, "some": 2000, "name": 2000, "many": 100_000, "own": ROWS, "sorted": 1000, "one": 1}
+    for column, distinct in known.items():
+        found = of(advice, column).estimate
+        assert found is not None
+        assert 0.75 <= found.distinct / distinct <= 1.25, (column, found)
+
+
+def test_each_column_has_its_reason(advice: Advice) -> None:
+    reasons = {found.column: found.reason for found in advice.every}
+    worth = dict.fromkeys(("few", "some", "name", "many", "sorted", "counted"), Reason.WORTH)
+    none = dict.fromkeys(("one", "none"), Reason.ONE_VALUE)
+    assert reasons == {**worth, **none, "own": Reason.OWN_VALUES}
+    assert advice.columns == list(worth)
+    assert (advice.rows, advice.sampled_rows) == (ROWS, 8 << 16)
+    assert repr(advice) == f"Advice(version=2, rows={ROWS}, columns={advice.columns})"
+
+
+def test_only_what_is_asked_about_is_advised_where_questions_are_known(table: str) -> None:
+    questions = [
+        "# what people ask",
+        "",
+        "own = 17",
+        "select few, count(*) from t where own in (1, 2) and (some > 5 or sorted = 1) group by few",
+        "SELECT * FROM t;",
+        "one = 'where'",
+    ]
+    found = tailbit.open(table).advise(questions)
+    assert found.columns == ["some", "own", "sorted"]
+    assert {one.column: one.asked for one in found.every if one.asked} == {
+        "some": 1,
+        "own": 2,
+        "sorted": 1,
+        "one": 1,
+    }
+    assert of(found, "few").reason is Reason.NOT_ASKED
+    assert of(found, "one").reason is Reason.ONE_VALUE
+
+
+@pytest.mark.parametrize("question", ["nonsense = 1", "some = ", "SELECT * FROM t WHERE 'open"])
+def test_a_question_that_is_not_understood_is_named_by_its_number(table: str, question: str) -> None:
+    with pytest.raises(UsageError, match="question 2"):
+        tailbit.open(table).advise(["few = 1", question])
+
+
+def test_types_without_order_partitions_and_long_texts_are_not_advised(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "p": ["a", "b"] * 50,
+            "tags": pa.array([["x"]] * 100),
+            "long": [f"{n}" + "x" * 300 for n in range(100)],
+            "place": [{"city": f"c{n % 5}"} for n in range(100)],
+        }
+    )
+    write_deltalake(str(tmp_path / "t"), rows, partition_by=["p"])
+    found = tailbit.open(str(tmp_path / "t")).advise()
+    reasons = {one.column: one.reason for one in found.every}
+    assert reasons == {
+        "p": Reason.PARTITION,
+        "tags": Reason.TYPE,
+        "long": Reason.LONG,
+        "place.city": Reason.WORTH,
+    }
+    assert found.columns == ["place.city"]
+
+
+def test_a_table_without_rows_is_worth_no_index(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path / "t"), pa.table({"k": pa.array([], pa.int64())}))
+    found = tailbit.open(str(tmp_path / "t")).advise()
+    assert (found.rows, found.columns) == (0, [])
+    assert "no rows" in of(found, "k").why
+    ended = CliRunner().invoke(cli, ["run", str(tmp_path / "t"), "--columns", "auto"])
+    assert isinstance(ended.exception, UsageError)
+    assert "no column" in str(ended.exception)
+
+
+def test_the_command_prints_a_line_a_column_or_json(table: str, tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text("some = 1\nmany = 2\n")
+    told = CliRunner().invoke(cli, ["advise", table, "--queries", str(tmp_path / "q.sql")])
+    assert told.exit_code == 0, told.output
+    lines = told.output.splitlines()
+    assert [line.split("\t")[:2] for line in lines[1:4]] == [["few", "no"], ["some", "yes"], ["name", "no"]]
+    assert "Advised: some, many; about" in lines[-1]
+    as_json = CliRunner().invoke(cli, ["advise", table, "--json"])
+    found = json.loads(as_json.output)
+    assert found["columns"] == ["few", "some", "name", "many", "sorted", "counted"]
+    assert found["advice"][0]["distinct"] == 3
+
+
+def test_auto_takes_what_is_advised_and_afterwards_what_the_index_remembers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "t")
+    write_deltalake(
+        path, pa.table({"k": range(100), "v": [f"v{n % 7}" for n in range(100)], "one": [1] * 100})
+    )
+    with click.Context(cli.commands["run"]):
+        advised = columns_of_run(path, None, " auto ", None, as_json=False)
+        assert "Advised: " in capsys.readouterr().out
+        assert advised is not None
+        assert "v" in advised
+        assert "one" not in advised
+        assert columns_of_run(path, None, "`auto`,v", None, as_json=False) == ["`auto`", "v"]
+        assert columns_of_run(path, None, "auto", io.StringIO("v = 'v1'"), as_json=True) == ["v"]
+        assert capsys.readouterr().out == '{"advised": ["v"]}\n'
+        index_of(path, ["one"])
+        assert columns_of_run(path, None, "auto", None, as_json=False) is None
