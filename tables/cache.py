@@ -1,14 +1,50 @@
-"""The least recently used goes first: what was read or opened, kept up to a limit; threads share it."""
+"""The least recently used goes first: what was read or opened, kept up to a limit; threads share it.
+
+All that a process keeps for its questions has one limit, 1 GiB unless the environment variable TAILBIT_MEMORY
+says another (`512MB`, `4GiB`, or bytes); each cache has a share of it, the same whatever was asked before.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from tailbit.errors import UsageError
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+
+VARIABLE, DEFAULT = "TAILBIT_MEMORY", 1 << 30
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE)
+
+
+def memory() -> int:
+    """Bytes that the caches of this process may hold together.
+
+    Raises:
+        UsageError: TAILBIT_MEMORY is no size.
+    """
+    given = os.environ.get(VARIABLE, "").strip()
+    if not given:
+        return DEFAULT
+    found = _SIZE.fullmatch(given)
+    if found is None:
+        raise UsageError(
+            reason=f"{VARIABLE} is {given!r}, which is no size", hint="Write it as 512MB, 4GiB, or in bytes."
+        )
+    number, unit, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(unit.upper() or " "))
+
+
+def share(of: float) -> int:
+    """Bytes that one cache may hold: this share of `memory`."""
+    return int(memory() * of)
 
 
 class Cache(Generic[K, V]):

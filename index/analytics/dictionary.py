@@ -25,13 +25,13 @@ import pyarrow.compute as pc
 from tailbit.index.keys import MAX_KEY, decode_keys, encode_array, is_textual, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.coding import sorted_order
-from tailbit.tables.cache import Cache
+from tailbit.tables.cache import Cache, share
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column
 
 Ints = npt.NDArray[np.int64]
 
-_KEPT_BYTES = 64 << 20
+_KEPT_BYTES = share(1 / 16)
 
 DICTIONARIES: Cache[tuple[str, str, tuple[str, ...]], Dictionary] = Cache(_KEPT_BYTES)
 """Dictionaries of segments, by column, key type and segments."""

@@ -21,7 +21,7 @@ from tailbit.index.kinds.bitmap_index.codes import Positions, Span, codes_of, he
 from tailbit.index.kinds.bitmap_index.row_group import KeyRange
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Leaf, Node, key_ranges
-from tailbit.tables.cache import Cache
+from tailbit.tables.cache import Cache, share
 from tailbit.tables.positions import positions_in
 
 MANY_KEYS = 256
@@ -47,7 +47,7 @@ def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap 
     )
 
 
-UNIONS: Cache[tuple[str, str, tuple[Span, ...]], BitMap] = Cache(64 << 20)
+UNIONS: Cache[tuple[str, str, tuple[Span, ...]], BitMap] = Cache(share(1 / 16))
 """Unions that this process has made, by segment, column and spans: a segment never changes."""
 
 

@@ -23,10 +23,10 @@ from tailbit.index.kinds.rows import reading, row_groups
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import open_index_file
 from tailbit.index.parquet.sorted_rows import aligned, sort
-from tailbit.tables.cache import Cache
+from tailbit.tables.cache import Cache, share
 from tailbit.tables.storage import Storage
 
-CACHE_BYTES = 64 << 20
+CACHE_BYTES = share(1 / 16)
 """Serialized bitmaps of hidden rows kept in memory by one index."""
 
 _OTHERS = "the rows in the index are not those of the source's deletion vector"

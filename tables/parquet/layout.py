@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tailbit.tables.cache import Cache
+from tailbit.tables.cache import Cache, share
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.thrift import read_struct
 from tailbit.tables.storage import Stat, Storage
@@ -116,9 +116,9 @@ class Layout:
         return held[0]
 
 
-_LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(64 << 20)
+_LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(share(1 / 16))
 """By store, name and state; a layout counts by the bytes of its footer."""
-_PAGES: Cache[tuple[Layout, int, int], tuple[Pages | None]] = Cache(500_000)
+_PAGES: Cache[tuple[Layout, int, int], tuple[Pages | None]] = Cache(share(1 / 32) // 50)
 """By file, row group and leaf; a chunk counts by its pages, of some 50 bytes each."""
 
 CACHES = (_LAYOUTS, _PAGES)

@@ -23,12 +23,12 @@ from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.collected import narrowest
 from tailbit.index.roaring.decode import place_codes
 from tailbit.index.roaring.masks import bitmap_where
-from tailbit.tables.cache import Cache
+from tailbit.tables.cache import Cache, share
 
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.uint32]
 
-CODES_BYTES = 256 << 20
+CODES_BYTES = share(1 / 4)
 """Bytes of codes by position that one process keeps."""
 
 CODES: Cache[tuple[str, str], SegmentCodes] = Cache(CODES_BYTES)

@@ -22,7 +22,7 @@ from tailbit.index.parquet.index_file import (
 )
 from tailbit.index.roaring.masks import union_of
 from tailbit.once import once
-from tailbit.tables.cache import Cache
+from tailbit.tables.cache import Cache, share
 from tailbit.tables.storage import Storage
 
 STORED = ("key", "cardinality", "bitmap", "first", "gaps")
@@ -52,7 +52,7 @@ def _has_sparse(group: pq.RowGroupMetaData) -> bool:
     return _sparse_keys(group) > 0
 
 
-CACHE_BYTES = 256 << 20
+CACHE_BYTES = share(3 / 8)
 """Bytes of postings that one process keeps, serialized and decoded ones taken together."""
 
 POSTINGS: Cache[tuple[str, str | int], Any] = Cache(CACHE_BYTES)

@@ -1,6 +1,13 @@
 from __future__ import annotations
 
-from tailbit.tables.cache import Cache
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tailbit.errors import UsageError
+from tailbit.tables.cache import VARIABLE, Cache, memory
 
 
 def test_the_cache_forgets_what_was_used_least_recently() -> None:
@@ -49,3 +56,45 @@ def test_of_two_threads_that_read_the_same_the_first_is_held() -> None:
     assert cache.hold(1, "second") == "second"
     assert cache.held(1) == "first"
     assert cache.held(2) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [
+        ("", 1 << 30),
+        ("512MB", 512_000_000),
+        ("4 GiB", 4 << 30),
+        ("1.5g", 1_500_000_000),
+        ("64k", 64_000),
+        ("123456", 123_456),
+    ],
+)
+def test_the_limit_of_all_caches_is_a_setting(given: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, given)
+    assert memory() == size
+
+
+@pytest.mark.parametrize("given", ["much", "-1", "1 EB", "GB"])
+def test_a_limit_that_is_no_size_is_refused_by_name(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, given)
+    with pytest.raises(UsageError, match=VARIABLE):
+        memory()
+
+
+LIMITS = """
+import gc, importlib, pkgutil, tailbit.index, tailbit.tables
+from tailbit.tables.cache import Cache
+for room in (tailbit.index, tailbit.tables):
+    for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+        importlib.import_module(module.name)
+print(sum(c._limit for c in gc.get_objects() if isinstance(c, Cache) and c._limit > 1 << 20))
+"""
+"""The limits of all caches of a process; those that count things and not bytes are small."""
+
+
+def test_all_caches_of_a_process_hold_no_more_than_the_limit() -> None:
+    environment = {**os.environ, VARIABLE: "256MiB"}
+    told = subprocess.run(
+        [sys.executable, "-c", LIMITS], env=environment, capture_output=True, text=True, check=True, cwd="/"
+    )
+    assert 128 << 20 < int(told.stdout) <= 256 << 20
