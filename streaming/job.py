@@ -121,7 +121,7 @@ def run(
         heartbeat.claim()
         try:
             # pyspark puts a SIGINT handler of its own in place of ours, so ours are put up again.
-            with build_session(f"tailbit {prepared.name}", master, ui) as spark, _signals(stop):
+            with build_session(f"tailbit {prepared.name}", master, ui, short=once) as spark, _signals(stop):
                 if not once:
                     warm_up(spark)
                 run_to_its_end(Run(spark, prepared, heartbeat, once, stop, on_progress, tell))

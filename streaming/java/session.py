@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailbit.errors import EnvironmentError_
-from tailbit.streaming.java.gateway import JavaErrors, launch_java
+from tailbit.streaming.java.gateway import JavaErrors, launch_java, quick_java
 from tailbit.streaming.java.workers import choose_python
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ _ONE_MACHINE = {
     ),
 }
 
-
 _LOGGING = """
 status = error
 rootLogger.level = error
@@ -76,9 +75,13 @@ logger.query.level = off
 """Spark's own log: errors only, on stderr; read once, when the JVM starts."""
 
 
-def session_settings(master: str, ui: bool = True, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Spark's settings for a master; `extra` wins over ours."""
+def session_settings(
+    master: str, ui: bool = True, extra: Mapping[str, str] | None = None, short: bool = False
+) -> dict[str, str]:
+    """Spark's settings for a master; `extra` wins over ours. `short`: for a run that ends by itself."""
     ours = dict(_EVERYWHERE)
+    if short:
+        ours["spark.driver.extraJavaOptions"] += f" {quick_java()}"
     if on_one_machine(master):
         ours |= _ONE_MACHINE
     ours["spark.ui.enabled"] = str(ui).lower()
@@ -109,9 +112,15 @@ class Session:
 
 
 def build_session(
-    app_name: str, master: str = "local[2]", ui: bool = True, extra: Mapping[str, str] | None = None
+    app_name: str,
+    master: str = "local[2]",
+    ui: bool = True,
+    extra: Mapping[str, str] | None = None,
+    short: bool = False,
 ) -> Session:
     """A Spark session in a JVM of its own; under spark-submit in its JVM, with its master and not `master`.
+
+    `short`: for a run that ends by itself.
 
     Raises:
         EnvironmentError_: Java 17 or pyspark is missing, or the JVM does not start.
@@ -125,7 +134,7 @@ def build_session(
             reason="pyspark is not installed", remedy="Install it: pip install 'tailbit[spark]'."
         ) from None
     choose_python(on_one_machine(master))
-    settings = session_settings(master, ui, extra) | {"spark.app.name": app_name}
+    settings = session_settings(master, ui, extra, short) | {"spark.app.name": app_name}
     if _SUBMITTED in os.environ or SparkContext._gateway is not None:
         return Session(SparkSession.builder.config(map=settings).getOrCreate())
     settings["spark.master"] = master

@@ -67,6 +67,9 @@ def test_one_machine_gets_few_partitions_and_a_cluster_its_own() -> None:
     assert session_settings("local[2]")["spark.sql.shuffle.partitions"] == "2"
     assert "spark.hadoop.fs.file.impl" not in session_settings("spark://host:7077")
     assert session_settings("local[2]", ui=False)["spark.ui.enabled"] == "false"
+    quick = "-XX:TieredStopAtLevel=1"
+    assert quick not in session_settings("local[2]")["spark.driver.extraJavaOptions"]
+    assert quick in session_settings("local[2]", short=True)["spark.driver.extraJavaOptions"]
     assert session_settings("local[2]", extra={"spark.driver.memory": "4g"})["spark.driver.memory"] == "4g"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailbit.streaming.java.gateway import is_noise, paragraphs, without_noise
+from tailbit.streaming.java.gateway import is_noise, paragraphs, quick_java, without_noise
 
 LOST = [
     "Traceback (most recent call last):\n",
@@ -62,3 +62,15 @@ def test_a_source_whose_java_is_taken_down_says_nothing_in_all_its_chained_trace
 def test_a_lost_connection_with_other_code_on_the_stack_is_told(ours: str) -> None:
     frame = f'  File "{ours}", line 3, in read\n'
     assert not is_noise("".join([*LOST[:3], frame, LOST[3]]))
+
+
+@pytest.mark.parametrize("variable", ["SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS"])
+def test_a_collector_that_the_environment_chose_is_left_to_it(
+    variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java ends with an error where two are chosen."""
+    for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
+        monkeypatch.delenv(name, raising=False)
+    assert "-XX:+UseSerialGC" in quick_java()
+    monkeypatch.setenv(variable, "-Dx=y -XX:+UseG1GC -Xmx1g")
+    assert "GC" not in quick_java()
