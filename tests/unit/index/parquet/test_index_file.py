@@ -29,6 +29,7 @@ def written(storage: Storage, groups: int = 2) -> IndexFile:
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
+    (tmp_path / "index").mkdir()
     return LocalStorage(str(tmp_path / "index"))
 
 
