@@ -19,9 +19,9 @@ from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import EnvironmentError_, TailbitError
 from tailbit.streaming.java.session import build_session, check_java
 from tailbit.streaming.query.attend import Run, run_to_its_end
-from tailbit.streaming.query.launch import Job, Path, launch, prepare
+from tailbit.streaming.query.caught_up import caught_up
+from tailbit.streaming.query.launch import Job, Path, Prepared, launch, prepare
 from tailbit.streaming.query.running import Running
-from tailbit.streaming.query.warming import warm_up
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 
@@ -107,7 +107,7 @@ def run(
     """Keep the index of the table at `path` until a signal, or until all is indexed with `once`.
 
     SIGTERM, SIGINT and SIGHUP, also to the whole process group, let the batch in flight finish; then, as
-    after `once`, the exit status is 0.
+    after `once`, the exit status is 0. Where `once` finds nothing to do, Spark is not started.
 
     A trouble that passes is told and waited for, `patience.WAIT_S` at most.
 
@@ -120,14 +120,30 @@ def run(
         heartbeat = Heartbeat(prepared.index.storage)
         heartbeat.claim()
         try:
+            if once and _told_caught_up(prepared, on_progress):
+                return 0
             # pyspark puts a SIGINT handler of its own in place of ours, so ours are put up again.
             with build_session(f"tailbit {prepared.name}", master, ui, short=once) as spark, _signals(stop):
                 if not once:
-                    warm_up(spark)
+                    _warm_up(spark)
                 run_to_its_end(Run(spark, prepared, heartbeat, once, stop, on_progress, tell))
         finally:
             heartbeat.release()
     return 0
+
+
+def _told_caught_up(prepared: Prepared, on_progress: OnProgress | None) -> bool:
+    found = caught_up(prepared)
+    if found is not None and on_progress is not None:
+        on_progress(found)
+    return found is not None
+
+
+def _warm_up(spark: SparkSession) -> None:
+    """Start Spark's workers; what is needed for it imports pyspark."""
+    from tailbit.streaming.query.warming import warm_up
+
+    warm_up(spark)
 
 
 @contextmanager

@@ -1,0 +1,33 @@
+"""Whether a run that ends by itself would find all indexed: then it starts no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tailbit.errors import TailbitError
+from tailbit.index.model import LedgerState
+from tailbit.streaming.metrics import Progress
+from tailbit.streaming.planner import Planner
+from tailbit.streaming.query.launch import Prepared
+
+
+def caught_up(prepared: Prepared) -> Progress | None:
+    """What is told of an index that covers its table; None where there is anything to do, or to be named.
+
+    Asks what a query without a Spark checkpoint would be told by the planner: where that has nothing to read,
+    a query with one has at most a batch to replay, which records nothing. Cost: as of an idle look.
+    """
+    planner = Planner(prepared.table, prepared.index, replace(prepared.settings, wait_ms=0))
+    try:
+        planner.freeze()
+        begin = planner.initial()
+        if begin.in_snapshot or planner.next(begin) != begin:
+            return None
+        ledger = prepared.index.state.ledger
+        if ledger is None or ledger.state is not LedgerState.COMPLETE:
+            return None
+        version, lag = ledger.version, planner.lag(begin)
+    except TailbitError:
+        # A query meets it too, and its words for it are known.
+        return None
+    return Progress(version, version, version, lag.head, 0, 0, lag, 0.0, idle=True, look=True)
