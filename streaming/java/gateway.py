@@ -26,20 +26,24 @@ _SPARKS_OWN = re.compile(r"/pyspark/|<frozen |/python3\.\d+/(?!site-packages/|di
 _LOST = ("BrokenPipeError", "ConnectionResetError", "EOFError")
 
 
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+QUICK_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Java's options that let the quick compiler work alone, with a code cache as large as that of both.
+
+Spark plans every batch anew, in code so large that the optimising compiler is busy with it for the first
+thousands of batches: see docs/decisions.md.
+"""
+
 _COLLECTED = re.compile(r"-XX:\+Use\w+GC\b")
 _OPTIONS_OF_JAVA = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
 
 def quick_java() -> str:
-    """Options of a Java process that is too short for the optimising compiler to pay off.
+    """Options of a Java process that ends soon: the quick compiler, and one thread that collects the garbage.
 
-    The quick compiler works alone, with a code cache as large as that of both; without, half of the processor
-    time of `run --once` went into optimising. One thread collects the garbage, unless the environment has
-    chosen another collector: Java takes no two.
+    Where the environment has chosen another collector, it is left to that: Java takes no two.
     """
     chosen = any(_COLLECTED.search(os.environ.get(name, "")) for name in _OPTIONS_OF_JAVA)
-    return _QUICK if chosen else f"{_QUICK} -XX:+UseSerialGC"
+    return QUICK_COMPILER if chosen else f"{QUICK_COMPILER} -XX:+UseSerialGC"
 
 
 class JavaErrors:

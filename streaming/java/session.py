@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailbit.errors import EnvironmentError_
-from tailbit.streaming.java.gateway import JavaErrors, launch_java, quick_java
+from tailbit.streaming.java.gateway import QUICK_COMPILER, JavaErrors, launch_java, quick_java
 from tailbit.streaming.java.workers import choose_python
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ def session_settings(
 ) -> dict[str, str]:
     """Spark's settings for a master; `extra` wins over ours. `short`: for a run that ends by itself."""
     ours = dict(_EVERYWHERE)
-    if short:
-        ours["spark.driver.extraJavaOptions"] += f" {quick_java()}"
+    ours["spark.driver.extraJavaOptions"] += f" {quick_java() if short else QUICK_COMPILER}"
     if on_one_machine(master):
         ours |= _ONE_MACHINE
     ours["spark.ui.enabled"] = str(ui).lower()

@@ -63,13 +63,15 @@ def test_draining_is_asked_and_acknowledged() -> None:
     assert not control.path.exists()
 
 
-def test_one_machine_gets_few_partitions_and_a_cluster_its_own() -> None:
+def test_one_machine_gets_few_partitions_and_a_cluster_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert session_settings("local[2]")["spark.sql.shuffle.partitions"] == "2"
     assert "spark.hadoop.fs.file.impl" not in session_settings("spark://host:7077")
     assert session_settings("local[2]", ui=False)["spark.ui.enabled"] == "false"
-    quick = "-XX:TieredStopAtLevel=1"
-    assert quick not in session_settings("local[2]")["spark.driver.extraJavaOptions"]
-    assert quick in session_settings("local[2]", short=True)["spark.driver.extraJavaOptions"]
+    for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
+        monkeypatch.delenv(name, raising=False)
+    options = [session_settings("local[2]", short=s)["spark.driver.extraJavaOptions"] for s in (False, True)]
+    assert all("-XX:TieredStopAtLevel=1" in given for given in options)
+    assert ["GC" in given for given in options] == [False, True]
     assert session_settings("local[2]", extra={"spark.driver.memory": "4g"})["spark.driver.memory"] == "4g"
 
 
