@@ -24,7 +24,7 @@ _PARTS = ("metadata", "offsets", "commits", "sources", "state")
 
 _BLAMED = re.compile(
     r"Incomplete log file|MISSING_METADATA_FILE|CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming queries"
-    r"|INVALID_LOG_VERSION|MALFORMED_LOG_FILE|offset log|commit log|offsets/\d+|commits/\d+"
+    r"|INVALID_LOG_VERSION|MALFORMED_LOG_FILE|offset log|commit log|(?:offsets|commits)/\.?\d+|/\.metadata\."
     r"|Concurrent update to the log|batch \d+ (?:doesn't|does not) exist",
     re.IGNORECASE,
 )

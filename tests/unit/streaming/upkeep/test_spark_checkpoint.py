@@ -101,6 +101,9 @@ def test_commits_that_are_lost_alone_are_replayed_by_spark_or_reset(whole: Path)
 def test_what_spark_says_of_other_troubles_is_not_put_on_the_checkpoint() -> None:
     assert blames_checkpoint("java.lang.IllegalStateException: Incomplete log file in the offset log")
     assert blames_checkpoint("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.")
+    gone = "No such file or directory"
+    assert blames_checkpoint(f"chmod: cannot access '/t/_checkpoint/commits/.1.a5b7f2c8.tmp': {gone}")
+    assert blames_checkpoint(f"java.io.FileNotFoundException: /t/c/.metadata.a5b7f2c8.tmp ({gone})")
     assert not blames_checkpoint("java.io.IOException: No space left on device")
     assert not blames_checkpoint("[STREAM_FAILED] Broken pipe")
 
