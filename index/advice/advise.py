@@ -114,33 +114,45 @@ def advise(
         DataFileError: a sampled file is missing or is not Parquet.
     """
     leaves = snapshot.schema.leaves()
-    readable = [leaf for leaf in leaves if not leaf.partition and _unkeyed(leaf) is None]
+    refused = {leaf.id: reason for leaf in leaves if (reason := _refused(leaf)) is not None}
+    readable = [leaf for leaf in leaves if leaf.id not in refused]
     blocks = min(BLOCKS, max(FEWEST_BLOCKS, COLUMN_BLOCKS // max(1, len(readable))))
     sample = sampled(storage, snapshot.files, readable, blocks, seed)
     every = []
     for done, leaf in enumerate(leaves):
         if progress is not None:
             progress(done, len(leaves))
-        every.append(_of(leaf, sample, None if asked is None else asked.get(leaf.id, 0)))
+        named = None if asked is None else asked.get(leaf.id, 0)
+        verdict, why, found = refused.get(leaf.id) or _sampled(leaf, sample, named)
+        every.append(ColumnAdvice(leaf.label, str(leaf.type), verdict, why, named or 0, found))
     if progress is not None:
         progress(len(leaves), len(leaves))
     return Advice(snapshot.version, sample.table_rows, sample.rows, tuple(every))
 
 
-def _of(column: Column, sample: Sample, asked: int | None) -> ColumnAdvice:
-    unkeyed, found = _unkeyed(column), None
-    if unkeyed is not None:
-        reason, why = Reason.TYPE, unkeyed
-    elif column.partition:
-        reason, why = Reason.PARTITION, "the log itself tells the value of each file"
-    else:
-        try:
-            measure = measured(sample.blocks, column)
-            found = estimate(measure, sample.table_rows)
-            reason, why = judged(measure, found, sample.table_rows, asked)
-        except (DataFileError, ColumnTypeError) as failed:
-            reason, why = Reason.UNREADABLE, str(failed)
-    return ColumnAdvice(column.label, str(column.type), reason, why, asked or 0, found)
+Verdict = tuple[Reason, str, Estimate | None]
+"""The reason in a word and in a sentence, and what it rests on."""
+
+
+def _sampled(column: Column, sample: Sample, asked: int | None) -> Verdict:
+    """What the sample says of a column."""
+    try:
+        measure = measured(sample.blocks, column)
+    except (DataFileError, ColumnTypeError) as failed:
+        return Reason.UNREADABLE, str(failed), None
+    found = estimate(measure, sample.table_rows)
+    return *judged(measure, found, sample.table_rows, asked), found
+
+
+def _refused(column: Column) -> Verdict | None:
+    """Why a column is not worth an index whatever its values are; None where they decide."""
+    try:
+        key_type_of_column(column)
+    except ColumnTypeError as error:
+        return Reason.TYPE, str(error.fields["reason"]), None
+    if column.partition:
+        return Reason.PARTITION, "the log itself tells the value of each file", None
+    return None
 
 
 def judged(measure: Measure, found: Estimate, rows: int, asked: int | None) -> tuple[Reason, str]:
@@ -168,11 +180,3 @@ def _size(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:,.3g} TB"
-
-
-def _unkeyed(column: Column) -> str | None:
-    try:
-        key_type_of_column(column)
-    except ColumnTypeError as error:
-        return str(error.fields["reason"])
-    return None

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tailbit.index.advice.sample import SampledBlock
+from tailbit.index.advice.sample import SampledBlock, values_of
 from tailbit.index.keys import MAX_KEY, key_type_of
 from tailbit.index.kinds.bitmap_index.postings import encode_segment
 from tailbit.index.roaring.coding import CodedColumn, Coding
@@ -64,7 +64,7 @@ def measured(blocks: Sequence[SampledBlock], column: Column) -> Measure:
         DataFileError, ColumnTypeError: as of reading the column.
     """
     key_type, began = key_type_of(column.type), time.thread_time()
-    values = [block.values(column) for block in blocks]
+    values = values_of(blocks, column)
     decoded = time.thread_time()
     coded = _coded(values, column, key_type)
     buffer = _segment(coded, column, key_type, sum(map(len, values)))

@@ -30,14 +30,6 @@ class SampledBlock:
     first: int
     rows: int
 
-    def values(self, column: Column) -> pa.ChunkedArray:
-        """The values of a column in row order. Cost: the row group is decoded.
-
-        Raises:
-            DataFileError: they cannot be decoded. ColumnTypeError: the type cannot.
-        """
-        return read_columns(self.file, [column], [self.group])[column.id].slice(self.first, self.rows)
-
     def stored_bytes(self, column: Column) -> float:
         """The compressed bytes of a column in the file for the rows of the block, by the footer."""
         steps = find_column(self.file.tree, column, self.file.path)
@@ -59,6 +51,17 @@ class Sample:
     def rows(self) -> int:
         """Sampled rows."""
         return sum(block.rows for block in self.blocks)
+
+
+def values_of(blocks: Sequence[SampledBlock], column: Column) -> list[pa.ChunkedArray]:
+    """The values of a column in each block, in row order. Cost: each row group is decoded once.
+
+    Raises:
+        DataFileError: they cannot be decoded. ColumnTypeError: the type cannot.
+    """
+    decoded = {(block.file.path, block.group): block for block in blocks}
+    groups = {at: read_columns(b.file, [column], [b.group])[column.id] for at, b in decoded.items()}
+    return [groups[block.file.path, block.group].slice(block.first, block.rows) for block in blocks]
 
 
 def sampled(storage: Storage, files: FileList, columns: Sequence[Column], blocks: int, seed: int) -> Sample:

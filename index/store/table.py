@@ -93,7 +93,7 @@ class MetadataTable:
         """
         storage = open_storage(path, options)
         _refuse_foreign(path, storage)
-        if storage.list("_delta_log"):
+        if is_made(storage):
             raise CommitConflictError(version=0, path=path)
         storage.make_root()
         storage.check_commits()
@@ -249,6 +249,11 @@ class MetadataTable:
             rows[SETTINGS] = settings_to_arrow(settings, seq)
         written = [kind.write(self.storage, table) for kind, table in rows.items()]
         return written, [file.path for kind in rows for file in self.state.files_of(kind)]
+
+
+def is_made(storage: Storage) -> bool:
+    """Whether there is an index: its log holds something."""
+    return bool(storage.list("_delta_log"))
 
 
 def _opened(path: str, storage: Storage) -> Table:

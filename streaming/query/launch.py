@@ -13,7 +13,7 @@ from tailbit.arguments.values import names, path_text, text, texts_by_name
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import NoIndexError, NotATableError, StorageError, StreamError, TailbitError
 from tailbit.index.maintenance.create import prepare_index
-from tailbit.index.store.table import MetadataTable, index_path
+from tailbit.index.store.table import MetadataTable, index_path, is_made
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
 from tailbit.streaming.upkeep import spark_checkpoint
@@ -187,7 +187,7 @@ def _look_at_both(prepared: Prepared) -> None:
     """
     try:
         prepared.table.head()
-        if "_delta_log" not in (prepared.index.storage.contents() or []):
+        if not is_made(prepared.index.storage):
             raise NoIndexError(path=prepared.index.path)
     except (NotATableError, NoIndexError):
         spark_checkpoint.make_way(prepared.checkpoint, prepared.index.path, prepared.table.root)

@@ -180,7 +180,7 @@ class LocalStorage(Storage):
         while path != self.root and not os.path.isdir(path):
             missing.append(path)
             path = os.path.dirname(path)
-        if not os.path.isdir(self.root):
+        if path == self.root and not os.path.isdir(path):
             raise StorageError(path=self.root, reason=_GONE)
         for folder in reversed(missing):
             try:
