@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -23,16 +22,12 @@ import tailbit
 from support.contents import contents_of
 from support.drive import Drive
 from support.profiles import variants
+from support.shipped import covered
+from support.tables import rows, three_commits
 from support.waiting import HANG_S, wait_until
-from tailbit.errors import NoIndexError, StreamError
-from tailbit.index.store.table import MetadataTable
+from tailbit.errors import StreamError
 
 pytestmark = pytest.mark.spark
-
-
-def rows(first: int, count: int = 10) -> pa.Table:
-    keys = list(range(first, first + count))
-    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{k % 3}" for k in keys]})
 
 
 @pytest.fixture
@@ -41,10 +36,7 @@ def table(tmp_path: Path) -> str:
 
 
 def written(folder: Path) -> str:
-    path = str(folder / "orders")
-    for first in (0, 10, 20):
-        write_deltalake(path, rows(first), mode="append")
-    return path
+    return three_commits(str(folder / "orders"))
 
 
 @pytest.fixture
@@ -110,14 +102,6 @@ def kill(process: subprocess.Popen[str]) -> None:
 def wait(what: Callable[[], Any], process: subprocess.Popen[str]) -> None:
     """Return once `what` is true; its process must not end before."""
     wait_until(what, lambda: None if process.poll() is None else process.communicate()[1])
-
-
-def covered(table: str) -> int | None:
-    try:
-        ledger = MetadataTable.open(f"{table}/_tailbit").state.ledger
-    except NoIndexError:
-        return None
-    return None if ledger is None else ledger.covered
 
 
 def checked(table: str, tmp_path: Path) -> None:

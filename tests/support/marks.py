@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+
+
+def write_row(page: Path, begin: str, end: str, cells: Mapping[str, object]) -> None:
+    """Put a table of one row between the marks of a page: the cells by the names of their columns."""
+    lines = (cells, ["---"] * len(cells), cells.values())
+    table = "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines).replace("| --- ", "|---")
+    write_between(page, begin, end, table)
 
 
 def write_between(page: Path, begin: str, end: str, table: str) -> None:

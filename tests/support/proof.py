@@ -18,7 +18,7 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.marks import write_between
+from support.marks import write_row
 
 BEGIN, END = "<!-- proof: begin -->", "<!-- proof: end -->"
 
@@ -73,11 +73,8 @@ def counted(report: Path) -> tuple[int, int]:
 
 def record(page: Path, found: Proof, day: datetime.date) -> None:
     """Put a result between the marks of a page, in place of the one that is there."""
-    table = (
-        "| date | seed | tests | failed | minutes |\n|---|---|---|---|---|\n"
-        f"| {day} | {found.seed} | {found.tests:,} | {found.failed} | {found.seconds / 60:.0f} |\n"
-    )
-    write_between(page, BEGIN, END, table)
+    cells = {"date": day, "seed": found.seed, "tests": f"{found.tests:,}", "failed": found.failed}
+    write_row(page, BEGIN, END, cells | {"minutes": f"{found.seconds / 60:.0f}"})
 
 
 def _run(seed: int, workers: int, report: Path) -> int:

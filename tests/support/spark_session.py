@@ -8,6 +8,7 @@ from typing import Any
 
 from support.profiles import PROOF
 from support.shared_classes import use_archive
+from tailbit.streaming.java.gateway import QUICK_COMPILER
 from tailbit.streaming.java.workers import choose_python
 
 SETTINGS = {
@@ -40,9 +41,8 @@ QUICK = {
 than to evaluate them. It halves what a statement costs. Checksum files, which tailbit does not read, and
 plans as text, which nobody reads, cost a sixth of what is left. `make proof` runs without these settings."""
 
-JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-"""The compiler is the quick one: tests are too short for the optimising one to pay off. Its code cache is as
-large as the other's: when it is full, nothing is compiled any more. One thread collects the garbage."""
+JAVA = f"{QUICK_COMPILER} -XX:+UseSerialGC"
+"""As for a run that ends soon: tests are too short for the optimising compiler to pay off."""
 
 
 _GIVEN = os.environ.get("SPARK_SUBMIT_OPTS")
@@ -53,7 +53,7 @@ def quick_java() -> None:
     """Let every JVM that a test starts from now on start and compile quickly, in whatever process."""
     if _GIVEN is None:
         os.environ["SPARK_SUBMIT_OPTS"] = f"{JAVA} {use_archive()}"
-    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", JAVA)
 
 
 def start_spark(folder: Path) -> Any:

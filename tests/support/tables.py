@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from deltalake import write_deltalake
 from pyroaring import BitMap
 
 from support.delta_builder import DeltaBuilder
@@ -63,6 +64,19 @@ PLAIN_TYPES = ("id", "flag", "small", "score", "amount", "price", "name", "raw",
 """Columns of EVERY_TYPE that can be indexed."""
 
 
+def rows(first: int, count: int = 10) -> pa.Table:
+    """Rows whose k counts on from `first`, and v = k % 3 as text."""
+    keys = list(range(first, first + count))
+    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{k % 3}" for k in keys]})
+
+
+def three_commits(path: str) -> str:
+    """A table at `path` of three versions, ten rows each, k from 0 to 29; the path."""
+    for first in (0, 10, 20):
+        write_deltalake(path, rows(first), mode="append")
+    return path
+
+
 def index_of(table: str | Path, columns: Sequence[str] | None = None, files: int = 2000) -> Drive:
     """The index of a table, brought up to date; call `drain` for more."""
     drive = Drive(table, f"{table}/_tailbit", columns, StreamSettings(files=files))
@@ -81,9 +95,7 @@ def with_vectors(path: str, columns: Sequence[str] = ("v",), files: int = 2) -> 
     """A table of `files` files of ten rows, k counting on and v = k % 3, some rows hidden; and its index."""
     builder = DeltaBuilder(path).create(pa.schema([("k", pa.int64()), ("v", pa.string())]), **VECTORS)
     for n in range(files):
-        keys = list(range(10 * n, 10 * n + 10))
-        rows = pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{k % 3}" for k in keys]})
-        builder.commit([builder.data_file(rows, f"f{n}.parquet")])
+        builder.commit([builder.data_file(rows(10 * n), f"f{n}.parquet")])
     (vector,) = builder.stored_vectors([0, 4])
     builder.commit(builder.hide("f0.parquet", vector))
     index_of(path, columns)

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tailbit
-from support.tables import DAMAGES, index_files, index_of, with_vectors
+from support.tables import DAMAGES, index_files, index_of, rows, three_commits, with_vectors
 from tailbit.errors import (
     CorruptIndexError,
     ForeignIndexError,
@@ -27,16 +27,9 @@ from tailbit.errors import (
 from tailbit.upkeep.status import status_of
 
 
-def rows(first: int, count: int = 10) -> pa.Table:
-    keys = list(range(first, first + count))
-    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{k % 3}" for k in keys]})
-
-
 @pytest.fixture
 def path(table_path: str) -> str:
-    for first in (0, 10, 20):
-        write_deltalake(table_path, rows(first), mode="append")
-    return table_path
+    return three_commits(table_path)
 
 
 def test_what_is_no_table_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import datetime
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.marks import write_between
+from support.marks import write_row
 
 BEGIN, END = "<!-- history fuzzer: begin -->", "<!-- history fuzzer: end -->"
 
@@ -31,9 +31,6 @@ class Record:
 
 def record(page: Path, found: Record, day: datetime.date) -> None:
     """Put a result between the marks of a page, in place of the one that is there."""
-    table = (
-        "| date | seed | histories | checks | mismatches | minutes |\n|---|---|---|---|---|---|\n"
-        f"| {day} | {found.seed} | {found.histories:,} | {found.checks:,} | {found.mismatches} "
-        f"| {found.seconds / 60:.0f} |\n"
-    )
-    write_between(page, BEGIN, END, table)
+    cells: dict[str, object] = {"date": day, "seed": found.seed, "histories": f"{found.histories:,}"}
+    cells |= {"checks": f"{found.checks:,}", "mismatches": found.mismatches}
+    write_row(page, BEGIN, END, cells | {"minutes": f"{found.seconds / 60:.0f}"})

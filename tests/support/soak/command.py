@@ -19,7 +19,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from support.marks import write_between
+from support.marks import write_row
 from support.soak.faults import Faults
 from support.soak.run import Soak
 from support.soak.tally import Tally
@@ -72,16 +72,19 @@ def print_result(tally: Tally, console: Console) -> None:
 
 def record(page: Path, tally: Tally, seed: int, seconds: float) -> None:
     """Put a result between the marks of a page, in place of the one that is there."""
-    day = datetime.datetime.now(datetime.timezone.utc).date()
-    row = (day, seed, f"{seconds / 60:.0f}", tally.kills, sum(tally.faults.values()), f"{tally.answers:,}")
-    found = (tally.mismatches, tally.lost, tally.twice, len(tally.findings) - tally.mismatches)
-    table = (
-        "| date | seed | minutes | kills survived | faults injected | answers checked | mismatches "
-        "| rows lost | rows twice | other findings |\n|---|---|---|---|---|---|---|---|---|---|\n"
-        + " ".join(f"| {cell}" for cell in (*row, *found))
-        + " |\n"
-    )
-    write_between(page, BEGIN, END, table)
+    cells = {
+        "date": datetime.datetime.now(datetime.timezone.utc).date(),
+        "seed": seed,
+        "minutes": f"{seconds / 60:.0f}",
+        "kills survived": tally.kills,
+        "faults injected": sum(tally.faults.values()),
+        "answers checked": f"{tally.answers:,}",
+        "mismatches": tally.mismatches,
+        "rows lost": tally.lost,
+        "rows twice": tally.twice,
+        "other findings": len(tally.findings) - tally.mismatches,
+    }
+    write_row(page, BEGIN, END, cells)
 
 
 def _arguments() -> argparse.Namespace:

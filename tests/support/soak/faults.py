@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.shipped import Shipped
 from support.soak.gate import Gate
-from support.soak.shipped import Shipped
 from support.soak.tally import Tally
 from support.tables import DAMAGES
 from support.waiting import HANG_S, wait_until

@@ -13,12 +13,12 @@ from pathlib import Path
 import tailbit
 from support.contents import contents_of
 from support.drive import Drive
+from support.shipped import Shipped
 from support.soak.account import Account
 from support.soak.asker import Asker
 from support.soak.caretaker import Caretaker
 from support.soak.faults import Faults
 from support.soak.gate import Gate
-from support.soak.shipped import Shipped
 from support.soak.tally import Tally
 from support.soak.writer import Writer
 from support.waiting import wait_until

@@ -14,6 +14,7 @@ from deltalake.transaction import AddAction, RemoveAction
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.drive import NO_WAIT, Drive
+from support.tables import rows, three_commits
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import Verdict
 from tailbit.errors import (
@@ -29,17 +30,10 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.settings import StreamSettings
 
 
-def rows(first: int, count: int = 10) -> pa.Table:
-    keys = list(range(first, first + count))
-    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{k % 3}" for k in keys]})
-
-
 @pytest.fixture
 def table(tmp_path: Path) -> str:
     path = str(tmp_path / "t")
-    for first in (0, 10, 20):
-        write_deltalake(path, rows(first), mode="append")
-    return path
+    return three_commits(path)
 
 
 @pytest.fixture

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
 from support.drive import Drive
-from support.tables import half_built
+from support.tables import half_built, rows, three_commits
 from tailbit.errors import NoIndexError
 from tailbit.upkeep.status import status_of
 
 
-def rows(first: int, count: int = 10) -> pa.Table:
-    keys = list(range(first, first + count))
-    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{k % 3}" for k in keys]})
-
-
 @pytest.fixture
 def path(table_path: str) -> str:
-    for first in (0, 10, 20):
-        write_deltalake(table_path, rows(first), mode="append")
-    return table_path
+    return three_commits(table_path)
 
 
 def test_status_in_every_state(path: str, tmp_path: Path) -> None:

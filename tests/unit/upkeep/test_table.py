@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tailbit
-from support.tables import index_of
+from support.tables import index_of, rows, three_commits
 from tailbit.errors import NoIndexError
 from tailbit.index.store.table import MetadataTable
 from tailbit.upkeep.table import MaintainedTable
 
 
-def rows(first: int, count: int = 10) -> pa.Table:
-    keys = list(range(first, first + count))
-    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{k % 3}" for k in keys]})
-
-
 @pytest.fixture
 def path(table_path: str) -> str:
-    for first in (0, 10, 20):
-        write_deltalake(table_path, rows(first), mode="append")
-    return table_path
+    return three_commits(table_path)
 
 
 def test_compacting_with_an_index_of_another_table_drops_nothing(path: str) -> None:

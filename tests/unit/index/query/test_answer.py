@@ -20,21 +20,16 @@ from support.tables import (
     half_built,
     index_files,
     index_of,
+    rows,
+    three_commits,
     with_vectors,
 )
 from tailbit.errors import DataFileError, UnknownColumnError, UsageError
 
 
-def rows(first: int, count: int = 10) -> pa.Table:
-    keys = list(range(first, first + count))
-    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{k % 3}" for k in keys]})
-
-
 @pytest.fixture
 def path(table_path: str) -> str:
-    for first in (0, 10, 20):
-        write_deltalake(table_path, rows(first), mode="append")
-    return table_path
+    return three_commits(table_path)
 
 
 def test_count_positions_files_and_rows_agree(path: str) -> None:

@@ -6,73 +6,70 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tailbit
-from support.tables import half_built, index_of
+from support.tables import half_built, index_of, rows, three_commits
 from tailbit.streaming.query.caught_up import caught_up
-from tailbit.streaming.query.launch import prepare
-
-
-def rows(first: int) -> pa.Table:
-    return pa.table({"k": list(range(first, first + 10)), "v": [f"v{n % 3}" for n in range(10)]})
+from tailbit.streaming.query.launch import Prepared, prepare
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
     """Three versions, the last covered by an index of v."""
     path = str(tmp_path / "t")
-    for first in (0, 10, 20):
-        write_deltalake(path, rows(first), mode="append")
-    index_of(path, ["v"])
+    index_of(three_commits(path), ["v"])
     return path
 
 
+def prepared(table: str, columns: Sequence[str] | None = None) -> Prepared:
+    return prepare(table, columns, None, None, "200ms")
+
+
 def test_where_all_is_covered_there_is_nothing_to_do(table: str) -> None:
-    found = caught_up(prepare(table, None, None, None, "200ms"))
+    found = caught_up(prepared(table))
     assert found is not None
     assert (found.covered, found.head, found.idle, found.lag_versions) == (2, 2, True, 0)
 
 
 def test_a_new_commit_is_something_to_do(table: str) -> None:
     write_deltalake(table, rows(30), mode="append")
-    assert caught_up(prepare(table, None, None, None, "200ms")) is None
+    assert caught_up(prepared(table)) is None
 
 
 def test_so_are_a_column_that_comes_and_one_that_goes(table: str) -> None:
     tailbit.open(table).alter(add=["k"])
-    assert caught_up(prepare(table, None, None, None, "200ms")) is None
+    assert caught_up(prepared(table)) is None
     index_of(table)
-    assert caught_up(prepare(table, None, None, None, "200ms")) is not None
+    assert caught_up(prepared(table)) is not None
     tailbit.open(table).alter(drop=["k"])
     index_of(table)
-    assert caught_up(prepare(table, None, None, None, "200ms")) is not None
+    assert caught_up(prepared(table)) is not None
 
 
 def test_so_are_a_table_that_was_made_anew_and_an_index_that_is_half_built_or_not_built(table: str) -> None:
     shutil.rmtree(f"{table}/_delta_log")
-    for first in (0, 10, 20):
-        write_deltalake(table, rows(first), mode="append")
-    assert caught_up(prepare(table, None, None, None, "200ms")) is None
+    three_commits(table)
+    assert caught_up(prepared(table)) is None
     shutil.rmtree(f"{table}/_tailbit")
-    assert caught_up(prepare(table, ["v"], None, None, "200ms")) is None
+    assert caught_up(prepared(table, ["v"])) is None
     shutil.rmtree(f"{table}/_tailbit")
     half_built(table, ["v"])
-    assert caught_up(prepare(table, None, None, None, "200ms")) is None
+    assert caught_up(prepared(table)) is None
 
 
 def test_what_cannot_be_read_is_left_to_the_query_to_name(table: str) -> None:
-    prepared = prepare(table, None, None, None, "200ms")
+    before = prepared(table)
     newest = max(Path(table, "_delta_log").glob("*.json"))
     write_deltalake(table, rows(30), mode="append")
     torn = max(Path(table, "_delta_log").glob("*.json"))
     assert torn != newest
     torn.write_text("{")
-    assert caught_up(prepared) is None
+    assert caught_up(before) is None
 
 
 def test_the_command_ends_without_spark_and_tells_that_it_is_idle(table: str) -> None:

@@ -25,6 +25,7 @@ from support.tables import (
     gone,
     index_files,
     index_of,
+    rows,
     truncated,
 )
 from tailbit.errors import CorruptIndexError, StorageError
@@ -37,11 +38,6 @@ from tailbit.upkeep.status import status_of
 
 KINDS = ("bitmap_index", "value_counts", "hidden_rows", "files", "ledger", "settings")
 FILES = 9
-
-
-def rows(first: int) -> pa.Table:
-    keys = list(range(first, first + 10))
-    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{k % 3}" for k in keys]})
 
 
 @pytest.fixture

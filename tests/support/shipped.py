@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -52,15 +55,20 @@ class Shipped:
 
     def covered(self) -> int:
         """The version that the index covers; -1 where there is none."""
-        try:
-            ledger = MetadataTable.open(self.index).state.ledger
-        except TailbitError:
-            return -1
-        return -1 if ledger is None or ledger.covered is None else ledger.covered
+        return covered(self.table)
 
     def wait_covered(self, version: int) -> None:
         """Return once a version is covered; the command must not end before."""
-        wait_until(lambda: self.covered() >= version, self.death)
+        self.wait(lambda: self.covered() >= version)
+
+    def wait(self, what: Callable[[], Any]) -> None:
+        """Return once `what` is true; the command must not end before."""
+        wait_until(what, self.death)
+
+    def told(self) -> list[dict[str, Any]]:
+        """Its lines of JSON."""
+        lines = self.output.read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
     def death(self) -> str | None:
         """What it said last, where it has ended."""
@@ -83,11 +91,11 @@ class Shipped:
                 process.kill()
 
     def kill_group(self) -> None:
-        """The command, Java and the workers die at once."""
+        """The command, Java and the workers die at once; one that has ended already is left in peace."""
         self.descendants("")
-        with suppress(ProcessLookupError):
+        if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(HANG_S)
+            self.process.wait(HANG_S)
 
     def kill_alone(self) -> None:
         """The command dies; Java and the workers must follow by themselves."""
@@ -105,6 +113,15 @@ class Shipped:
         """Return once none of the processes that it started lives."""
         wait_until(lambda: not any(_lives(process) for process in self._started.values()))
         self._started.clear()
+
+
+def covered(table: str) -> int:
+    """The version that the index of a table covers; -1 where there is none."""
+    try:
+        ledger = MetadataTable.open(f"{table}/_tailbit").state.ledger
+    except TailbitError:
+        return -1
+    return -1 if ledger is None or ledger.covered is None else ledger.covered
 
 
 def _lives(process: psutil.Process) -> bool:
