@@ -1,7 +1,9 @@
 """A sign of life beside the index, so that a second indexer steps back before it does any work.
 
 Advice only: what keeps two indexers from harming each other is the index commit. A heartbeat is taken
-over when it is old, or at once when its process ran on this host and is dead.
+over when it is old, or at once when its process ran on this machine and is dead. How old it is, the clock of
+the store alone says, by which hosts whose clocks differ agree. One from the future (that clock was put back)
+is watched: it is alive if it changes.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -25,17 +26,26 @@ INTERVAL_S = 5.0
 LIMIT_S = 30.0
 """A heartbeat older than this is dead: six beats missed."""
 
+WATCH_S = 2 * INTERVAL_S + 1
+"""How long one from the future is watched."""
+
+_LOOK_EVERY_S = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """One sign of life. `started` tells a process from a later one with the same pid; 0 where unknown."""
+    """One sign of life. `started` tells a process from a later one with the same pid; 0 where unknown.
+
+    `machine`: within it a pid means one process; hosts may share a name, containers of a host number their
+    processes apart. Empty where unknown.
+    """
 
     run: str
     host: str
+    machine: str
     pid: int
     started: int
     batch: int
-    at: float
 
     @property
     def owner(self) -> str:
@@ -49,14 +59,15 @@ class Heartbeat:
     At most one claim is held at a time, as far as a store without locks can tell.
     """
 
-    def __init__(self, storage: Storage, clock: Callable[[], float] = time.time) -> None:
-        self._storage, self._clock = storage, clock
-        self._beat = Beat(uuid.uuid4().hex, socket.gethostname(), os.getpid(), _started(os.getpid()), -1, 0.0)
+    def __init__(self, storage: Storage, watch_s: float = WATCH_S) -> None:
+        self._storage, self._watch_s = storage, watch_s
+        pid = os.getpid()
+        self._beat = Beat(uuid.uuid4().hex, socket.gethostname(), _machine(), pid, _started(pid), -1)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def claim(self) -> None:
-        """Make the heartbeat ours, and keep it so until `release`.
+        """Make the heartbeat ours, and keep it so until `release`. One from the future is watched first.
 
         Raises:
             IndexerRunningError: another indexer has a fresh heartbeat here.
@@ -70,7 +81,7 @@ class Heartbeat:
         except FileExistsError:
             winner = read_heartbeat(self._storage)
             if winner is not None:
-                raise self._running(winner) from None
+                raise self._running(winner, 0.0) from None
         self._thread = threading.Thread(target=self._keep, name="tailbit-heartbeat", daemon=True)
         self._thread.start()
 
@@ -88,12 +99,26 @@ class Heartbeat:
             self._storage.delete(NAME)
 
     def _check(self, other: Beat) -> None:
-        if is_alive(other, self._clock()):
-            raise self._running(other)
+        if _dead(other):
+            return
+        age = _age_s(self._storage, self._storage.clock_ms())
+        if age is None or age >= LIMIT_S:
+            return
+        if age > -INTERVAL_S or self._changes():
+            raise self._running(other, age)
 
-    def _running(self, other: Beat) -> IndexerRunningError:
-        age = max(0.0, self._clock() - other.at)
-        return IndexerRunningError(owner=other.owner, path=self._storage.root, age=age, limit=LIMIT_S)
+    def _changes(self) -> bool:
+        """Whether another sign of life comes."""
+        before, until = self._storage.stat(NAME), time.monotonic() + self._watch_s
+        while time.monotonic() < until:
+            if self._storage.stat(NAME) != before:
+                return True
+            self._stop.wait(_LOOK_EVERY_S)
+        return False
+
+    def _running(self, other: Beat, age: float) -> IndexerRunningError:
+        root = self._storage.root
+        return IndexerRunningError(owner=other.owner, path=root, age=max(0.0, age), limit=LIMIT_S)
 
     def _keep(self) -> None:
         """Beat until released; a beat that cannot be written is tried again, for it is advice only."""
@@ -104,7 +129,6 @@ class Heartbeat:
                 continue
 
     def _encoded(self) -> bytes:
-        self._beat = replace(self._beat, at=self._clock())
         return orjson.dumps(asdict(self._beat))
 
 
@@ -116,16 +140,27 @@ def read_heartbeat(storage: Storage) -> Beat | None:
         return None
 
 
-def is_alive(beat: Beat, now: float) -> bool:
-    """Whether an indexer may still be at work: its last beat is fresh, and its process is not known gone."""
-    return now - beat.at < LIMIT_S and not _dead(beat)
+def running(storage: Storage) -> Beat | None:
+    """The sign of life of an indexer that may be at work: fresh by the clock here.
+
+    For people: the clock of the store is not asked, since whoever only looks may not be allowed to write.
+    """
+    beat = read_heartbeat(storage)
+    if beat is None or _dead(beat):
+        return None
+    age = _age_s(storage, time.time_ns() // 1_000_000)
+    return beat if age is not None and abs(age) < LIMIT_S else None
+
+
+def _age_s(storage: Storage, now_ms: int) -> float | None:
+    """How long ago the last sign of life was written; None where it has gone."""
+    found = storage.stat(NAME)
+    return None if found is None else now_ms / 1000 - found.mtime_ns / 1e9
 
 
 def _dead(beat: Beat) -> bool:
     """Whether the process of a beat is known to be gone: it ran here, and is not there any more."""
-    if beat.host != socket.gethostname():
-        return False
-    if beat.pid == os.getpid():
+    if not beat.machine or beat.machine != _machine():
         return False
     try:
         os.kill(beat.pid, 0)
@@ -134,6 +169,15 @@ def _dead(beat: Beat) -> bool:
     except PermissionError:
         return False
     return _started(beat.pid) != beat.started
+
+
+def _machine() -> str:
+    """This start of this machine, and the space of its pids; empty where nothing tells them."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
 
 
 def _started(pid: int) -> int:

@@ -3,7 +3,8 @@
 Which files may go is a function of what readers may still ask. A file that a merge or a commit took out of
 the index is kept for `KEPT_S`, since an open answer may still read it; nobody travels in time through the
 index, which holds every version of the source by itself. A file that was never in the index may be of a batch
-in flight, so it is kept for `UNCOMMITTED_HOURS`: longer than any batch lasts.
+in flight, so it is kept for `UNCOMMITTED_HOURS`: longer than any batch lasts; and, since a clock may jump,
+for `KEPT_S` more after it was first found to be as old.
 """
 
 from __future__ import annotations
@@ -51,11 +52,12 @@ class Sweeper:
         now, live = self._clock(), self._index.state.files
         # An index that was put back from a backup may name again what had left it.
         known = {path: since for path, since in self._gone_since.items() if path not in live}
-        self._gone_since = dict.fromkeys(was.difference(live), now) | known
-        due = {path for path, since in self._gone_since.items() if now - since >= self._kept_s}
+        gone = was.difference(live)
         if now >= self._list_at:
             self._list_at = now + LIST_EVERY_S
-            due |= set(unreferenced(self._index, UNCOMMITTED_HOURS)).difference(self._gone_since)
+            gone.update(unreferenced(self._index, UNCOMMITTED_HOURS))
+        self._gone_since = dict.fromkeys(gone, now) | known
+        due = {path for path, since in self._gone_since.items() if now - since >= self._kept_s}
         delete(self._index, sorted(due))
         for path in due:
             self._gone_since.pop(path, None)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from tailbit.checkpoints.heartbeat import is_alive, read_heartbeat
+from tailbit.checkpoints.heartbeat import running
 from tailbit.checkpoints.lag import Backlog
 from tailbit.errors import CorruptIndexError, NoIndexError
 from tailbit.handle import opened
@@ -127,5 +126,5 @@ def _lag(table: Table, covered: Version | None, head: Version) -> dict[str, Any]
 
 def running_indexer(index: Storage) -> str | None:
     """Host and process of the indexer at work on an index; None where none gives a sign of life."""
-    beat = read_heartbeat(index)
-    return beat.owner if beat is not None and is_alive(beat, time.time()) else None
+    beat = running(index)
+    return None if beat is None else beat.owner

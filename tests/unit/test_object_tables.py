@@ -264,6 +264,18 @@ def test_a_heartbeat_in_a_store_keeps_a_second_indexer_away(s3_root: str, option
 
 
 @pytest.mark.parametrize("behind_s", [3600.0, -3600.0])
+def test_where_the_clock_of_the_store_is_off_by_an_hour_a_heartbeat_is_as_old_as_the_store_says(
+    s3: Proxy, s3_root: str, options: StorageOptions, behind_s: float
+) -> None:
+    s3.behind_s = behind_s
+    mine, other = (Heartbeat(open_storage(s3_root, options)) for _ in range(2))
+    mine.claim()
+    with pytest.raises(IndexerRunningError):
+        other.claim()
+    mine.release()
+
+
+@pytest.mark.parametrize("behind_s", [3600.0, -3600.0])
 def test_where_the_clock_of_the_store_is_off_by_an_hour_a_vacuum_spares_what_was_just_written(
     s3: Proxy, s3_root: str, options: StorageOptions, behind_s: float
 ) -> None:

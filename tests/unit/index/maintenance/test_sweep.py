@@ -85,7 +85,25 @@ def test_a_sweep_deletes_what_a_killed_writer_left_six_hours_ago(tmp_path: Path)
     index = new_index(str(tmp_path))
     orphan = FILES.write(index.storage, FILES.schema.empty_table()).path
     os.utime(tmp_path / orphan, (1, 1))
-    assert Sweeper(MetadataTable.open(str(tmp_path))).sweep() == [orphan]
+    clock = Clock()
+    sweeper = Sweeper(MetadataTable.open(str(tmp_path)), clock=clock)
+    assert sweeper.sweep() == []
+    clock.now += KEPT_S
+    assert sweeper.sweep() == [orphan]
+
+
+def test_where_the_clock_jumps_by_a_day_while_a_batch_is_in_flight_its_files_stay(tmp_path: Path) -> None:
+    index, clock = new_index(str(tmp_path)), Clock()
+    sweeper = Sweeper(MetadataTable.open(str(tmp_path)), clock=clock)
+    written = counts(index, "c", {b"x": 1})
+    os.utime(tmp_path / written.path, (1, 1))
+    sweeper.sweep()
+    clock.now += KEPT_S - 1
+    sweeper.sweep()
+    index.commit([record("f")], [written], ledger(0))
+    clock.now += KEPT_S
+    sweeper.sweep()
+    assert written.path in on_disk(tmp_path)
 
 
 def test_files_that_an_index_put_back_from_a_backup_names_again_stay(tmp_path: Path) -> None:
