@@ -35,7 +35,7 @@ def run(tmp_path: Path) -> Iterator[Shipped]:
 
 
 @pytest.mark.parametrize("ending", variants([signal.SIGTERM, signal.SIGHUP], 1), ids=lambda s: s.name)
-def test_a_command_goes_on_when_workers_die_and_the_table_vanishes_and_ends_whole_on_a_signal_to_its_group(
+def test_a_command_goes_on_when_workers_die_the_table_vanishes_and_the_clock_jumps_and_ends_whole_on_a_signal(
     run: Shipped, ending: signal.Signals
 ) -> None:
     run.wait(lambda: run.told() and run.told()[-1].get("idle"))
@@ -47,6 +47,11 @@ def test_a_command_goes_on_when_workers_die_and_the_table_vanishes_and_ends_whol
     os.rename(f"{run.table}.away", run.table)
     write_deltalake(run.table, rows(40), mode="append")
     run.wait(lambda: run.covered() == 4)
+    for hours in (30, -30):
+        run.jump(hours)
+        write_deltalake(run.table, rows(50 + hours), mode="append")
+        covered = run.covered()
+        run.wait(lambda covered=covered: run.covered() == covered + 1)
     run.descendants("")
     os.killpg(run.process.pid, ending)
     assert run.process.wait(HANG_S) == 0
@@ -54,7 +59,7 @@ def test_a_command_goes_on_when_workers_die_and_the_table_vanishes_and_ends_whol
     assert not [s for s in run.output.read_text().splitlines() if s.startswith("Traceback")]
     opened = tailbit.open(run.table)
     assert opened.verify(derive=9).problems == []
-    assert (opened.where("k >= 0").count(), opened.where("k >= 0").files_scanned) == (50, 0)
+    assert (opened.where("k >= 0").count(), opened.where("k >= 0").files_scanned) == (70, 0)
 
 
 def test_no_java_and_no_worker_outlives_a_command_that_was_killed(run: Shipped) -> None:

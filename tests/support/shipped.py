@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,27 @@ from support.waiting import HANG_S, wait_until
 from tailbit.errors import TailbitError
 from tailbit.index.store.table import MetadataTable
 
+_FAKETIME = find_spec("libfaketime")
+"""A library to preload, which stands between a process and the clock; there is one for Linux on x86-64."""
+
 TOLD = 2000
 """Characters of the end of the output that a finding quotes."""
 
 
 @dataclass
 class Shipped:
-    """One command at a time on one table, in a session of its own; all that it says goes to one file."""
+    """One command at a time on one table, in a session of its own; all that it says goes to one file.
+
+    Its Python processes go by a clock that jumps when told to. Java goes by the machine's.
+    """
 
     table: str
     output: Path
     process: subprocess.Popen[bytes] = field(init=False)
     _started: dict[int, psutil.Process] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.jump(0)
 
     @property
     def index(self) -> str:
@@ -41,6 +51,7 @@ class Shipped:
     def start(self, *arguments: str, fault: str | None = None) -> float:
         """Start it; `fault` as in TAILBIT_FAULT. The time at which it was started."""
         environment = {name: value for name, value in os.environ.items() if name != "TAILBIT_FAULT"}
+        environment |= self._clock_settings()
         if fault is not None:
             environment["TAILBIT_FAULT"] = fault
         with self.output.open("ab") as to:
@@ -48,6 +59,28 @@ class Shipped:
                 self.command(*arguments), env=environment, stdout=to, stderr=to, start_new_session=True
             )
         return time.monotonic()
+
+    def jump(self, hours: int) -> None:
+        """Let the clock be so many hours ahead of the machine's, from now on."""
+        new = self._clock.with_suffix(".new")
+        new.write_text(f"{hours:+}h\n")
+        new.replace(self._clock)
+
+    @property
+    def _clock(self) -> Path:
+        return self.output.with_name(f"{self.output.name}.clock")
+
+    def _clock_settings(self) -> dict[str, str]:
+        if _FAKETIME is None or _FAKETIME.origin is None:
+            return {}
+        return {
+            "LD_PRELOAD": str(Path(_FAKETIME.origin).parent / "vendor/libfaketime/src/libfaketime.so.1"),
+            "FAKETIME_TIMESTAMP_FILE": str(self._clock),
+            "FAKETIME_CACHE_DURATION": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "FAKETIME_SKIP_CMDS": "java",
+            "NO_FAKE_STAT": "1",
+        }
 
     def command(self, *arguments: str) -> list[str]:
         """The words of the command line."""

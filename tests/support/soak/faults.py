@@ -49,6 +49,7 @@ class Faults:
             self.checkpoint_torn,
             self.index_file_damaged,
             self.table_away,
+            self.clock_jumps,
             self.backup_put_back,
             self.second_indexer,
         ]
@@ -144,6 +145,12 @@ class Faults:
             os.rename(f"{self.shipped.table}.away", self.shipped.table)
             return True
         return False
+
+    def clock_jumps(self) -> None:
+        """The command's clock is put hours forward or back; the machine's, and Java's, goes on."""
+        self.shipped.jump(self.rng.randint(-48, 48))
+        self._count("clock jumps")
+        self.shipped.wait_covered(self.head() + 1)
 
     def backup_put_back(self) -> None:
         """The index of some moment ago stands in the place of today's; the Spark checkpoint stays."""
