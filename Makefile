@@ -11,7 +11,7 @@ SECONDS ?= 60
 TARGETS ?=
 PACKAGES := tables index checkpoints streaming
 
-.PHONY: help test lint demo support-page functions-page fuzz fuzz-histories fuzz-predicates fuzz-properties proof soak time-zones constraints clean java
+.PHONY: help test lint demo support-page functions-page fuzz fuzz-histories fuzz-predicates fuzz-properties proof soak load time-zones constraints clean java
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -19,6 +19,7 @@ help:
 	@echo "make lint             ruff, mypy and import-linter alone"
 	@echo "make proof            Spark judges every version of every history: SEED=1; the result goes to docs/guarantees.md"
 	@echo "make soak             kills and other faults under a live writer: SECONDS=3600 SEED=1; to docs/guarantees.md"
+	@echo "make load             20 commits a second for ten minutes: lag, memory, recovery; to docs/guarantees.md"
 	@echo "make fuzz             the parsers under a coverage-guided fuzzer: SECONDS=60 each, TARGETS=all"
 	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
 	@echo "make fuzz-predicates  random conditions of every type and function, judged by Spark: CONDITIONS=20000 SEED=1"
@@ -56,6 +57,12 @@ proof: $(VENV)/.test-installed java
 soak: SECONDS = 3600
 soak: $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.soak --seconds $(SECONDS) --seed $(SEED) --record ../docs/guarantees.md
+
+# Writers that commit faster than people do, and the shipped command that follows them.
+load: SECONDS = 600
+load: RATE = 20
+load: $(VENV)/.test-installed java
+	cd tests && $(BIN)/python -m support.load --seconds $(SECONDS) --rate $(RATE) --record ../docs/guarantees.md
 
 CONDITIONS ?= 20000
 

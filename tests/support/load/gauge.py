@@ -1,0 +1,102 @@
+"""What is measured of the command, its index and its lag while a load lasts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import psutil
+
+from support.shipped import Shipped
+from tailbit.errors import TailbitError
+from tailbit.index.store.table import MetadataTable
+from tailbit.tables import Table, open_table
+
+_MB = 1 << 20
+
+
+class Sample(NamedTuple):
+    """One look: seconds since the first, lag in versions and seconds, MB, open files, files of the index."""
+
+    at: float
+    versions: int
+    lag_s: float
+    driver_mb: float
+    java_mb: float
+    workers_mb: float
+    handles: int
+    files: int
+
+
+@dataclass
+class Gauge:
+    """Looks at a running command; cost of a look follows what has changed since the one before."""
+
+    shipped: Shipped
+    samples: list[Sample] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.index = MetadataTable.open(self.shipped.index)
+        self.table: Table = open_table(self.shipped.table)
+        self.began = time.monotonic()
+
+    def look(self) -> Sample:
+        """Take a sample."""
+        versions, lag_s = self._lag()
+        command = psutil.Process(self.shipped.process.pid)
+        java, workers = self.shipped.descendants("java"), self.shipped.descendants("python")
+        found = Sample(
+            time.monotonic() - self.began,
+            versions,
+            lag_s,
+            _sum([command], _megabytes),
+            _sum(java, _megabytes),
+            _sum(workers, _megabytes),
+            int(_sum([command, *java, *workers], lambda process: process.num_fds())),
+            sum(1 for _ in Path(self.shipped.index).glob("kind=*/*")),
+        )
+        self.samples.append(found)
+        return found
+
+    def minute(self, last: bool) -> list[Sample]:
+        """The samples of the first minute, or of the last."""
+        end = self.samples[-1].at
+        return [s for s in self.samples if (s.at > end - 60 if last else s.at <= 60)]
+
+    def between(self, of: Callable[[Sample], float]) -> tuple[float, float]:
+        """The medians of the first minute and of the last."""
+        return median(map(of, self.minute(last=False))), median(map(of, self.minute(last=True)))
+
+    def covered(self) -> int:
+        """The version that the index covers."""
+        with suppress(TailbitError):
+            self.index.refresh()
+        ledger = self.index.state.ledger
+        return -1 if ledger is None or ledger.covered is None else ledger.covered
+
+    def _lag(self) -> tuple[int, float]:
+        head, covered = self.table.head(), self.covered()
+        if head <= covered:
+            return 0, 0.0
+        oldest = Path(self.shipped.table, "_delta_log", f"{covered + 1:020}.json")
+        with suppress(FileNotFoundError):
+            return head - covered, max(0.0, time.time() - oldest.stat().st_mtime)
+        return head - covered, 0.0
+
+
+def _megabytes(process: psutil.Process) -> float:
+    """Its share of memory: what several processes share counts once in all."""
+    return float(process.memory_full_info().pss) / _MB
+
+
+def _sum(processes: list[psutil.Process], of: Callable[[psutil.Process], float]) -> float:
+    found = 0.0
+    for process in processes:
+        with suppress(psutil.Error):
+            found += of(process)
+    return found
