@@ -180,6 +180,8 @@ def start_spark() -> Any:
     delta = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # Else RESTORE runs ten thousand tasks.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     }
     builder = SparkSession.builder.appName("tailbit demo: the writer").master("local[2]")
     for name, value in session_settings("local[2]", ui=False, extra=delta).items():
