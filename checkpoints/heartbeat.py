@@ -1,9 +1,9 @@
 """A sign of life beside the index, so that a second indexer steps back before it does any work.
 
-Advice only: what keeps two indexers from harming each other is the index commit. A heartbeat is taken
-over when it is old, or at once when its process ran on this machine and is dead. How old it is, the clock of
-the store alone says, by which hosts whose clocks differ agree. One from the future (that clock was put back)
-is watched: it is alive if it changes.
+Advice only: what keeps two indexers from harming each other is the index commit. Of a process of this machine
+it is known whether it lives. A heartbeat of another machine is taken over when it is old by the clock of the
+store, on which hosts agree whose clocks differ. One from the future (that clock was put back) is watched: it
+is alive if it changes.
 """
 
 from __future__ import annotations
@@ -19,15 +19,12 @@ from pathlib import Path
 import orjson
 
 from tailbit.errors import IndexerRunningError, StorageError
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Stat, Storage
 
 NAME = "_heartbeat"
 INTERVAL_S = 5.0
 LIMIT_S = 30.0
-"""A heartbeat older than this is dead: six beats missed."""
-
-WATCH_S = 2 * INTERVAL_S + 1
-"""How long one from the future is watched."""
+"""A heartbeat of another machine that is older than this is dead: six beats missed."""
 
 _LOOK_EVERY_S = 0.5
 
@@ -40,12 +37,12 @@ class Beat:
     processes apart. Empty where unknown.
     """
 
-    run: str
-    host: str
-    machine: str
-    pid: int
-    started: int
-    batch: int
+    run: str = ""
+    host: str = ""
+    machine: str = ""
+    pid: int = 0
+    started: int = 0
+    batch: int = -1
 
     @property
     def owner(self) -> str:
@@ -59,23 +56,28 @@ class Heartbeat:
     At most one claim is held at a time, as far as a store without locks can tell.
     """
 
-    def __init__(self, storage: Storage, watch_s: float = WATCH_S) -> None:
+    def __init__(self, storage: Storage, watch_s: float = LIMIT_S) -> None:
         self._storage, self._watch_s = storage, watch_s
         pid = os.getpid()
-        self._beat = Beat(uuid.uuid4().hex, socket.gethostname(), _machine(), pid, _started(pid), -1)
+        self._beat = Beat(uuid.uuid4().hex, socket.gethostname(), _machine(), pid, _started(pid))
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def claim(self) -> None:
-        """Make the heartbeat ours, and keep it so until `release`. One from the future is watched first.
+    def claim(self, stop: threading.Event | None = None) -> None:
+        """Make the heartbeat ours, and keep it so until `release`.
+
+        One from the future is watched before, for as long as `LIMIT_S`, or until `stop` is set.
 
         Raises:
             IndexerRunningError: another indexer has a fresh heartbeat here.
         """
         current = read_heartbeat(self._storage)
         if current is not None:
-            self._check(current)
-            self._storage.delete(NAME)
+            judged = self._judged(current, stop or threading.Event())
+            if judged is not None:
+                if self._storage.stat(NAME) != judged:
+                    raise self._running(current, 0.0)
+                self._storage.delete(NAME)
         try:
             self._storage.put_if_absent(NAME, self._encoded())
         except FileExistsError:
@@ -98,23 +100,31 @@ class Heartbeat:
         if current is not None and current.run == self._beat.run:
             self._storage.delete(NAME)
 
-    def _check(self, other: Beat) -> None:
-        if _dead(other):
-            return
-        age = _age_s(self._storage, self._storage.clock_ms())
-        if age is None or age >= LIMIT_S:
-            return
-        if age > -INTERVAL_S or self._changes():
-            raise self._running(other, age)
+    def _judged(self, other: Beat, stop: threading.Event) -> Stat | None:
+        """The state of the heartbeat in which it is dead; None where it has gone.
 
-    def _changes(self) -> bool:
-        """Whether another sign of life comes."""
-        before, until = self._storage.stat(NAME), time.monotonic() + self._watch_s
-        while time.monotonic() < until:
-            if self._storage.stat(NAME) != before:
-                return True
-            self._stop.wait(_LOOK_EVERY_S)
-        return False
+        Raises:
+            IndexerRunningError: it is alive.
+        """
+        seen, lives = self._storage.stat(NAME), _lives(other)
+        if seen is None or lives is False:
+            return seen
+        age = self._storage.clock_ms() / 1000 - seen.mtime_ns / 1e9
+        if lives or -INTERVAL_S < age < LIMIT_S:
+            raise self._running(other, age)
+        if age < 0:
+            now = self._changed(seen, stop)
+            if now is not None and now != seen:
+                raise self._running(other, 0.0)
+            return now
+        return seen
+
+    def _changed(self, seen: Stat, stop: threading.Event) -> Stat | None:
+        """The state of the heartbeat once it is another, or once it was watched long enough."""
+        until = time.monotonic() + self._watch_s
+        while (now := self._storage.stat(NAME)) == seen and time.monotonic() < until and not stop.is_set():
+            stop.wait(_LOOK_EVERY_S)
+        return now
 
     def _running(self, other: Beat, age: float) -> IndexerRunningError:
         root = self._storage.root
@@ -135,40 +145,44 @@ class Heartbeat:
 def read_heartbeat(storage: Storage) -> Beat | None:
     """The last sign of life, None where there is none or it cannot be read."""
     try:
-        return Beat(**orjson.loads(storage.read(NAME)))
+        found = orjson.loads(storage.read(NAME))
+        # Another release may tell more, or less.
+        return Beat(**{name: found[name] for name in Beat.__slots__ if name in found})
     except (FileNotFoundError, orjson.JSONDecodeError, TypeError):
         return None
 
 
 def running(storage: Storage) -> Beat | None:
-    """The sign of life of an indexer that may be at work: fresh by the clock here.
+    """The sign of life of an indexer that is at work, as far as is known.
 
-    For people: the clock of the store is not asked, since whoever only looks may not be allowed to write.
+    Whether one of another machine is fresh is told by the clock here, since whoever only looks may not be
+    allowed to write, by which the clock of a store is learned.
     """
-    beat = read_heartbeat(storage)
-    if beat is None or _dead(beat):
+    beat, seen = read_heartbeat(storage), storage.stat(NAME)
+    if beat is None or seen is None:
         return None
-    age = _age_s(storage, time.time_ns() // 1_000_000)
-    return beat if age is not None and abs(age) < LIMIT_S else None
+    lives = _lives(beat)
+    fresh = abs(time.time() - seen.mtime_ns / 1e9) < LIMIT_S
+    return beat if (fresh if lives is None else lives) else None
 
 
-def _age_s(storage: Storage, now_ms: int) -> float | None:
-    """How long ago the last sign of life was written; None where it has gone."""
-    found = storage.stat(NAME)
-    return None if found is None else now_ms / 1000 - found.mtime_ns / 1e9
+def _lives(beat: Beat) -> bool | None:
+    """Whether the process of a beat lives; None where that is not known, as of one of another machine.
 
-
-def _dead(beat: Beat) -> bool:
-    """Whether the process of a beat is known to be gone: it ran here, and is not there any more."""
+    Nor is it known of this process, which may have left a heartbeat behind.
+    """
     if not beat.machine or beat.machine != _machine():
-        return False
+        return None
     try:
         os.kill(beat.pid, 0)
     except ProcessLookupError:
-        return True
-    except PermissionError:
         return False
-    return _started(beat.pid) != beat.started
+    except PermissionError:
+        pass
+    started = _started(beat.pid)
+    if started and started != beat.started:
+        return False
+    return True if started and beat.pid != os.getpid() else None
 
 
 def _machine() -> str:

@@ -118,7 +118,7 @@ def run(
     with _signals() as stop:
         prepared = prepare(path, columns, index, checkpoint, trigger, storage_options)
         heartbeat = Heartbeat(prepared.index.storage)
-        heartbeat.claim()
+        heartbeat.claim(stop)
         try:
             if once and _told_caught_up(prepared, on_progress):
                 return 0

@@ -3,8 +3,9 @@
 Which files may go is a function of what readers may still ask. A file that a merge or a commit took out of
 the index is kept for `KEPT_S`, since an open answer may still read it; nobody travels in time through the
 index, which holds every version of the source by itself. A file that was never in the index may be of a batch
-in flight, so it is kept for `UNCOMMITTED_HOURS`: longer than any batch lasts; and, since a clock may jump,
-for `KEPT_S` more after it was first found to be as old.
+in flight, so it is kept for `UNCOMMITTED_HOURS`: longer than any batch lasts. How old it is, the clock of the
+store says; where that has jumped, as clocks do after a sleep of the machine, no such file goes before as many
+hours have really passed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ UNCOMMITTED_HOURS = 6.0
 LIST_EVERY_S = 3600.0
 """How often folders are listed for such files; the first pass lists them too."""
 
+JUMP_S = 60.0
+"""A clock has jumped that went on by so many seconds more than have passed."""
+
 
 class Sweeper:
     """Deletes what has been out of an index for long enough; one an indexer, with an index of its own.
@@ -38,6 +42,7 @@ class Sweeper:
         self._index, self._kept_s, self._clock = index, kept_s, clock
         self._gone_since: dict[str, float] = {}
         self._list_at = clock()
+        self._ahead_s = self._ahead()
 
     def sweep(self) -> list[str]:
         """Delete what may go by now; the paths, sorted.
@@ -52,13 +57,20 @@ class Sweeper:
         now, live = self._clock(), self._index.state.files
         # An index that was put back from a backup may name again what had left it.
         known = {path: since for path, since in self._gone_since.items() if path not in live}
-        gone = was.difference(live)
+        self._gone_since = dict.fromkeys(was.difference(live), now) | known
+        due = {path for path, since in self._gone_since.items() if now - since >= self._kept_s}
         if now >= self._list_at:
             self._list_at = now + LIST_EVERY_S
-            gone.update(unreferenced(self._index, UNCOMMITTED_HOURS))
-        self._gone_since = dict.fromkeys(gone, now) | known
-        due = {path for path, since in self._gone_since.items() if now - since >= self._kept_s}
+            before, self._ahead_s = self._ahead_s, self._ahead()
+            if self._ahead_s - before > JUMP_S:
+                self._list_at = now + UNCOMMITTED_HOURS * 3600
+            else:
+                due |= set(unreferenced(self._index, UNCOMMITTED_HOURS)).difference(self._gone_since)
         delete(self._index, sorted(due))
         for path in due:
             self._gone_since.pop(path, None)
         return sorted(due)
+
+    def _ahead(self) -> float:
+        """By how many seconds the clock of the store is ahead of one that never jumps."""
+        return self._index.storage.clock_ms() / 1000 - self._clock()

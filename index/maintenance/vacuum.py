@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import pyarrow.parquet as pq
 
+from tailbit.errors import StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.store.table import MetadataTable
 
@@ -31,12 +32,19 @@ def vacuum(
         StorageError: the storage refused; what is deleted so far is unreferenced all the same.
     """
     index.refresh()
-    if not dry_run:
+    if dry_run:
+        return unreferenced(index, older_than_hours, now_ms)
+    gone: list[str] = []
+    try:
         index.checkpoint_log()
-    gone = unreferenced(index, older_than_hours, now_ms)
-    if not dry_run:
+    except StorageError:
+        # A full disk has room for it once something has gone.
+        gone = unreferenced(index, older_than_hours, now_ms)
         delete(index, gone)
-    return gone
+        index.checkpoint_log()
+    more = unreferenced(index, older_than_hours, now_ms)
+    delete(index, more)
+    return sorted([*gone, *more])
 
 
 def unreferenced(index: MetadataTable, older_than_hours: float, now_ms: int | None = None) -> list[str]:

@@ -1,8 +1,8 @@
 """A stream without Spark on a small disk that is full but for some pages; then pages are freed.
 
-`python -m support.drive_full TABLE INDEX COLUMN DISK`: `INDEX` is copied to `DISK`, a file system of its own,
-with no page free, one, two and so on, until all can be written. Prints a line of JSON for each: operation,
-error that ended it (null for none), whether the index said then what it said before or after, and
+`python -m support.drive_full TABLE INDEX COLUMN DISK [OPERATION]`: `INDEX` is copied to `DISK`, a file system of
+its own, with no page free, one, two and so on, until all can be written. Prints a line of JSON for each:
+operation, error that ended it (null for none), whether the index said then what it said before or after, and
 whether all was well once the disk had room again.
 """
 
@@ -23,8 +23,8 @@ from tailbit.errors import TailbitError
 PAGE = 4096
 
 
-def main(table: str, index: str, column: str, disk: str) -> None:
-    """Every operation with every number of free pages, up to the one that suffices."""
+def main(table: str, index: str, column: str, disk: str, only: str = "") -> None:
+    """Every operation, or one, with every number of free pages, up to the one that suffices."""
     operations: dict[str, Callable[[str], object]] = {
         "batch": lambda at: Drive(table, at, [column]).drain(),
         "compact": lambda at: tailbit.open(table, index=at).compact(),
@@ -32,6 +32,8 @@ def main(table: str, index: str, column: str, disk: str) -> None:
     }
     before, at = contents_of(index), f"{disk}/index"
     for name, operation in operations.items():
+        if only not in ("", name):
+            continue
         shutil.copytree(index, at)
         operation(at)
         wanted = contents_of(at)

@@ -24,6 +24,9 @@ from tailbit.index.store.table import MetadataTable
 _FAKETIME = find_spec("libfaketime")
 """A library to preload, which stands between a process and the clock; there is one for Linux on x86-64."""
 
+JUMPS = _FAKETIME is not None
+"""Whether a clock can be let jump here."""
+
 TOLD = 2000
 """Characters of the end of the output that a finding quotes."""
 
@@ -32,16 +35,18 @@ TOLD = 2000
 class Shipped:
     """One command at a time on one table, in a session of its own; all that it says goes to one file.
 
-    Its Python processes go by a clock that jumps when told to. Java goes by the machine's.
+    `jumping`: its Python processes go by a clock that jumps when told to; Java goes by the machine's.
     """
 
     table: str
     output: Path
+    jumping: bool = False
     process: subprocess.Popen[bytes] = field(init=False)
     _started: dict[int, psutil.Process] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.jump(0)
+        if self.jumping:
+            self.jump(0)
 
     @property
     def index(self) -> str:
@@ -50,18 +55,20 @@ class Shipped:
 
     def start(self, *arguments: str, fault: str | None = None) -> float:
         """Start it; `fault` as in TAILBIT_FAULT. The time at which it was started."""
-        environment = {name: value for name, value in os.environ.items() if name != "TAILBIT_FAULT"}
-        environment |= self._clock_settings()
-        if fault is not None:
-            environment["TAILBIT_FAULT"] = fault
+        environment = self.environment() | ({} if fault is None else {"TAILBIT_FAULT": fault})
         with self.output.open("ab") as to:
             self.process = subprocess.Popen(
                 self.command(*arguments), env=environment, stdout=to, stderr=to, start_new_session=True
             )
         return time.monotonic()
 
+    def environment(self) -> dict[str, str]:
+        """What it is started with, but for a fault."""
+        own = {name: value for name, value in os.environ.items() if name != "TAILBIT_FAULT"}
+        return own | (self._clock_settings() if self.jumping else {})
+
     def jump(self, hours: int) -> None:
-        """Let the clock be so many hours ahead of the machine's, from now on."""
+        """Let the clock be so many hours ahead of the machine's; its processes see it within a second."""
         new = self._clock.with_suffix(".new")
         new.write_text(f"{hours:+}h\n")
         new.replace(self._clock)
@@ -71,8 +78,8 @@ class Shipped:
         return self.output.with_name(f"{self.output.name}.clock")
 
     def _clock_settings(self) -> dict[str, str]:
-        if _FAKETIME is None or _FAKETIME.origin is None:
-            return {}
+        assert _FAKETIME is not None
+        assert _FAKETIME.origin is not None
         return {
             "LD_PRELOAD": str(Path(_FAKETIME.origin).parent / "vendor/libfaketime/src/libfaketime.so.1"),
             "FAKETIME_TIMESTAMP_FILE": str(self._clock),

@@ -270,9 +270,11 @@ def test_where_the_clock_of_the_store_is_off_by_an_hour_a_heartbeat_is_as_old_as
     s3.behind_s = behind_s
     mine, other = (Heartbeat(open_storage(s3_root, options)) for _ in range(2))
     mine.claim()
-    with pytest.raises(IndexerRunningError):
-        other.claim()
-    mine.release()
+    try:
+        with pytest.raises(IndexerRunningError):
+            other.claim()
+    finally:
+        mine.release()
 
 
 @pytest.mark.parametrize("behind_s", [3600.0, -3600.0])

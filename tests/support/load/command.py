@@ -88,7 +88,10 @@ def _write(table: str, asked: argparse.Namespace, gauge: Gauge, console: Console
                 soft_wrap=True,
             )
             time.sleep(LOOK_S)
-        return sum(int(writer.communicate()[0]) for writer in writers)
+        told = [writer.communicate()[0] for writer in writers]
+        if any(writer.returncode for writer in writers):
+            raise RuntimeError("a writer has failed: see above")
+        return sum(map(int, told))
     finally:
         for writer in writers:
             writer.kill()
@@ -110,9 +113,9 @@ def _findings(table: str, gauge: Gauge, commits: int, status: int) -> list[str]:
     if (answer.count(), answer.files_scanned) != (wanted, 0):
         found.append(f"{answer.count()} rows, {answer.files_scanned} files scanned; {wanted} were written")
     found += [f"verify: {problem}" for problem in opened.verify().problems]
-    behind, ahead = (median(s.lag_s for s in gauge.minute(last)) for last in (False, True))
-    if ahead > 2 * behind + 1:
-        found.append(f"the lag grows: median {behind:.1f} s in the first minute, {ahead:.1f} s in the last")
+    early, late = gauge.between(lambda sample: sample.lag_s)
+    if late > 2 * early + 1:
+        found.append(f"the lag grows: median {early:.1f} s in the second tenth, {late:.1f} s in the last")
     return found
 
 
@@ -143,9 +146,16 @@ def _cells(
     }
 
 
+def _long_enough(text: str) -> float:
+    seconds = float(text)
+    if seconds < 60:
+        raise argparse.ArgumentTypeError("in less than a minute nothing can be seen to grow")
+    return seconds
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m support.load", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seconds", type=_long_enough, default=600, help="60 or more")
     parser.add_argument("--rate", type=float, default=20, help="commits a second of all writers together")
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a sound run there")

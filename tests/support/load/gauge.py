@@ -63,14 +63,15 @@ class Gauge:
         self.samples.append(found)
         return found
 
-    def minute(self, last: bool) -> list[Sample]:
-        """The samples of the first minute, or of the last."""
+    def part(self, last: bool) -> list[Sample]:
+        """The samples of the second tenth of the time, when all is warm, or of the last."""
         end = self.samples[-1].at
-        return [s for s in self.samples if (s.at > end - 60 if last else s.at <= 60)]
+        low, high = (0.9 * end, end) if last else (0.1 * end, 0.2 * end)
+        return [sample for sample in self.samples if low <= sample.at <= high] or self.samples[-1:]
 
     def between(self, of: Callable[[Sample], float]) -> tuple[float, float]:
-        """The medians of the first minute and of the last."""
-        return median(map(of, self.minute(last=False))), median(map(of, self.minute(last=True)))
+        """The medians of the second tenth and of the last."""
+        return median(map(of, self.part(last=False))), median(map(of, self.part(last=True)))
 
     def covered(self) -> int:
         """The version that the index covers."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import tailbit
 from support.contents import contents_of
 from support.drive import Drive
-from support.shipped import Shipped
+from support.shipped import JUMPS, Shipped
 from support.soak.account import Account
 from support.soak.asker import Asker
 from support.soak.caretaker import Caretaker
@@ -51,7 +51,7 @@ class Soak:
         self.writer = Writer(self.table, self.account, random.Random(self.seed))
         for _ in range(FIRST_COMMITS):
             self.writer.step()
-        self.shipped = Shipped(self.table, self.folder / "output")
+        self.shipped = Shipped(self.table, self.folder / "output", jumping=JUMPS)
         self.faults = Faults(
             self.shipped, self.gate, self.tally, random.Random(self.seed + 1), lambda: self.account.head
         )

@@ -8,12 +8,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import orjson
 import pytest
 
+from support.waiting import HANG_S
 from tailbit.checkpoints.heartbeat import (
     INTERVAL_S,
     LIMIT_S,
@@ -21,6 +25,7 @@ from tailbit.checkpoints.heartbeat import (
     Beat,
     Heartbeat,
     _machine,
+    _started,
     read_heartbeat,
     running,
 )
@@ -54,6 +59,25 @@ def taken(storage: Storage) -> bool:
 ELSEWHERE = Beat("run", "another-host", "another machine", 1, 0, 3)
 
 
+@contextmanager
+def beating(storage: Storage) -> Iterator[None]:
+    """Signs of life from the future come, of an indexer elsewhere."""
+    stop = threading.Event()
+
+    def beat() -> None:
+        n = 0
+        while not stop.wait(0.1):
+            write(storage, ELSEWHERE, age_s=-7200 - (n := n + 1))
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
 def here(pid: int, started: int) -> Beat:
     return replace(ELSEWHERE, host=socket.gethostname(), machine=_machine(), pid=pid, started=started)
 
@@ -76,7 +100,7 @@ def test_a_released_heartbeat_leaves_no_trace(storage: Storage) -> None:
     second.release()
 
 
-@pytest.mark.parametrize(("age_s", "free"), [(LIMIT_S - 5, False), (LIMIT_S + 1, True)])
+@pytest.mark.parametrize(("age_s", "free"), [(0.0, False), (LIMIT_S + 1, True)])
 def test_a_heartbeat_of_another_host_is_taken_over_once_it_is_old(
     storage: Storage, age_s: float, free: bool
 ) -> None:
@@ -88,18 +112,60 @@ def test_a_heartbeat_from_the_future_is_taken_over_unless_it_changes(storage: St
     write(storage, ELSEWHERE, age_s=-7200)
     assert taken(storage)
     write(storage, ELSEWHERE, age_s=-7200)
-    mine = Heartbeat(storage, watch_s=60)
-    beats = threading.Timer(0.2, write, (storage, ELSEWHERE, -7205))
-    beats.start()
-    with pytest.raises(IndexerRunningError, match="another-host"):
-        mine.claim()
-    beats.join()
+    with beating(storage), pytest.raises(IndexerRunningError, match="another-host"):
+        Heartbeat(storage, watch_s=HANG_S).claim()
+
+
+def test_of_several_that_watch_one_heartbeat_from_the_future_one_takes_over(storage: Storage) -> None:
+    write(storage, ELSEWHERE, age_s=-7200)
+    starters = [Heartbeat(storage, watch_s=0.5) for _ in range(4)]
+    with ThreadPoolExecutor(len(starters)) as pool:
+        won = [f for f in [pool.submit(starter.claim) for starter in starters] if f.exception() is None]
+    assert len(won) == 1
+    for starter in starters:
+        starter.release()
+
+
+def test_a_heartbeat_that_is_released_while_it_is_watched_leaves_the_way_free(storage: Storage) -> None:
+    write(storage, ELSEWHERE, age_s=-7200)
+    gone = threading.Timer(0.2, storage.delete, (NAME,))
+    gone.start()
+    mine = Heartbeat(storage, watch_s=HANG_S)
+    mine.claim()
+    mine.release()
+
+
+def test_a_watch_ends_when_the_command_is_to_stop(storage: Storage) -> None:
+    write(storage, ELSEWHERE, age_s=-7200)
+    stop = threading.Event()
+    stop.set()
+    mine = Heartbeat(storage, watch_s=HANG_S)
+    mine.claim(stop)
+    mine.release()
+
+
+def test_a_heartbeat_of_another_release_is_read_for_what_it_tells(storage: Storage) -> None:
+    storage.put(NAME, orjson.dumps({"run": "r", "host": "another-host", "pid": 1, "at": 5.0, "more": 1}))
+    assert not taken(storage)
 
 
 def test_a_heartbeat_just_ahead_of_the_clock_is_fresh(storage: Storage) -> None:
-    write(storage, ELSEWHERE, age_s=-INTERVAL_S / 2)
+    write(storage, ELSEWHERE, age_s=1 - INTERVAL_S)
     assert running(storage) == ELSEWHERE
     assert not taken(storage)
+
+
+def test_a_live_process_of_this_machine_is_at_work_however_old_its_heartbeat(storage: Storage) -> None:
+    """As after a sleep of the machine, or a jump of its clock."""
+    lives = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        beat = here(lives.pid, _started(lives.pid))
+        for age_s in (7200.0, -7200.0):
+            write(storage, beat, age_s)
+            assert (running(storage), taken(storage)) == (beat, False)
+    finally:
+        lives.kill()
+        lives.wait()
 
 
 def test_a_dead_process_of_this_machine_is_taken_over_at_once(storage: Storage) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
 import tailbit
@@ -15,8 +17,9 @@ from support.index_records import counts, ledger, new_index, record
 from support.tables import index_of
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.maintenance.merge import merge_all
-from tailbit.index.maintenance.sweep import KEPT_S, Sweeper
+from tailbit.index.maintenance.sweep import KEPT_S, LIST_EVERY_S, UNCOMMITTED_HOURS, Sweeper
 from tailbit.index.store.table import MetadataTable
+from tailbit.tables.storage import LocalStorage
 
 
 class Clock:
@@ -85,24 +88,24 @@ def test_a_sweep_deletes_what_a_killed_writer_left_six_hours_ago(tmp_path: Path)
     index = new_index(str(tmp_path))
     orphan = FILES.write(index.storage, FILES.schema.empty_table()).path
     os.utime(tmp_path / orphan, (1, 1))
-    clock = Clock()
-    sweeper = Sweeper(MetadataTable.open(str(tmp_path)), clock=clock)
-    assert sweeper.sweep() == []
-    clock.now += KEPT_S
-    assert sweeper.sweep() == [orphan]
+    assert Sweeper(MetadataTable.open(str(tmp_path))).sweep() == [orphan]
 
 
-def test_where_the_clock_jumps_by_a_day_while_a_batch_is_in_flight_its_files_stay(tmp_path: Path) -> None:
-    index, clock = new_index(str(tmp_path)), Clock()
+def test_where_the_clock_jumps_by_a_day_while_a_batch_is_in_flight_its_files_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, clock, start = new_index(str(tmp_path)), Clock(), time.time()
+    jump = 0.0
+    monkeypatch.setattr(LocalStorage, "clock_ms", lambda _: int((start + clock.now + jump) * 1000))
     sweeper = Sweeper(MetadataTable.open(str(tmp_path)), clock=clock)
-    written = counts(index, "c", {b"x": 1})
-    os.utime(tmp_path / written.path, (1, 1))
-    sweeper.sweep()
-    clock.now += KEPT_S - 1
-    sweeper.sweep()
+    written, orphan = (counts(index, "c", {b"x": 1}) for _ in range(2))
+    jump = 86400.0
+    for _ in range(int(UNCOMMITTED_HOURS) - 1):
+        assert sweeper.sweep() == []
+        clock.now += LIST_EVERY_S
     index.commit([record("f")], [written], ledger(0))
-    clock.now += KEPT_S
-    sweeper.sweep()
+    clock.now += 2 * LIST_EVERY_S
+    assert sweeper.sweep() == [orphan.path]
     assert written.path in on_disk(tmp_path)
 
 
