@@ -1,7 +1,7 @@
 """A stream without Spark on a small disk that is full but for some pages; then pages are freed.
 
-`python -m support.drive_full TABLE INDEX COLUMN DISK [OPERATION]`: `INDEX` is copied to `DISK`, a file system of
-its own, with no page free, one, two and so on, until all can be written. Prints a line of JSON for each:
+`python -m support.drive_full TABLE INDEX COLUMN DISK [OPERATION]`: `INDEX` is copied to `DISK`, a file system
+of its own, with no page free, one, two and so on, until all can be written. Prints a line of JSON for each:
 operation, error that ended it (null for none), whether the index said then what it said before or after, and
 whether all was well once the disk had room again.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -213,3 +214,14 @@ def test_a_full_disk_says_so() -> None:
     with pytest.raises(OSError, match="No space") as caught, open("/dev/full", "wb", buffering=0) as full:
         full.write(b"x")
     assert caught.value.errno == errno.ENOSPC
+
+
+def test_the_clock_of_a_local_disk_is_that_of_its_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "just written").write_text("")
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    told = LocalStorage(str(tmp_path)).clock_ms()
+    assert 0 <= told - (tmp_path / "just written").stat().st_mtime_ns // 1_000_000 < 600_000
+    assert os.listdir(tmp_path) == ["just written"]
+    assert LocalStorage(str(tmp_path / "gone")).clock_ms() == 0
