@@ -7,13 +7,16 @@ import time
 
 import numpy as np
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 ROWS = 100
 """Rows of a commit."""
 
 VALUES = 1000
 """Distinct values of the column v."""
+
+PATIENT = CommitProperties(max_commit_retries=1000)
+"""A writer that loses the race for a version takes the next one, however often."""
 
 
 def rows(rng: np.random.Generator) -> pa.Table:
@@ -28,7 +31,7 @@ def main(table: str, seed: str, rate: str, seconds: str) -> None:
     opened, due = DeltaTable(table), time.monotonic()
     until = due + float(seconds)
     while due < until:
-        write_deltalake(opened, rows(rng), mode="append")
+        write_deltalake(opened, rows(rng), mode="append", commit_properties=PATIENT)
         commits += 1
         due = max(due + every, time.monotonic())
         time.sleep(max(0.0, due - time.monotonic()))
