@@ -162,8 +162,9 @@ def running(storage: Storage) -> Beat | None:
     if beat is None or seen is None:
         return None
     lives = _lives(beat)
-    fresh = abs(time.time() - seen.mtime_ns / 1e9) < LIMIT_S
-    return beat if (fresh if lives is None else lives) else None
+    if lives is None:
+        lives = abs(time.time() - seen.mtime_ns / 1e9) < LIMIT_S
+    return beat if lives else None
 
 
 def _lives(beat: Beat) -> bool | None:

@@ -60,11 +60,11 @@ class Sweeper:
         self._gone_since = dict.fromkeys(was.difference(live), now) | known
         due = {path for path, since in self._gone_since.items() if now - since >= self._kept_s}
         if now >= self._list_at:
-            self._list_at = now + LIST_EVERY_S
             before, self._ahead_s = self._ahead_s, self._ahead()
             if self._ahead_s - before > JUMP_S:
                 self._list_at = now + UNCOMMITTED_HOURS * 3600
             else:
+                self._list_at = now + LIST_EVERY_S
                 due |= set(unreferenced(self._index, UNCOMMITTED_HOURS)).difference(self._gone_since)
         delete(self._index, sorted(due))
         for path in due:

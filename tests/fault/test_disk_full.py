@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import pyarrow as pa
@@ -63,30 +64,18 @@ def test_a_full_disk_is_named_and_leaves_the_index_as_it_was(
 
 
 def test_a_vacuum_of_an_index_on_a_full_disk_makes_room(tmp_path: Path) -> None:
-    table, index = str(tmp_path / "table"), str(tmp_path / "index")
-    for number in range(3):
-        deltalake.write_deltalake(table, pa.table({"v": [f"{number}", "a"]}), mode="append")
-        Drive(table, index, ["v"]).drain()
+    table, index = _indexed(tmp_path, versions=3)
     left = Path(index, "kind=files", "never-committed.parquet")
     left.write_bytes(bytes(1 << 20))
     os.utime(left, (1, 1))
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    done = _on_a_disk(disk, "support.drive_full", table, index, "v", str(disk), "vacuum")
-    assert [json.loads(line)["error"] for line in done.stdout.splitlines()] == [None]
+    assert [told["error"] for told in _on_a_full_disk(tmp_path, table, index, "vacuum")] == [None]
 
 
 def test_a_disk_that_is_full_at_any_write_costs_nothing_once_it_has_room(tmp_path: Path) -> None:
-    table, index = str(tmp_path / "table"), str(tmp_path / "index")
-    for number in range(9):
-        deltalake.write_deltalake(table, pa.table({"v": [f"{number}", "a"]}), mode="append")
-        Drive(table, index, ["v"]).drain()
+    table, index = _indexed(tmp_path, versions=9)
     deltalake.write_deltalake(table, pa.table({"v": UNLIKE[:300]}), mode="append")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    done = _on_a_disk(disk, "support.drive_full", table, index, "v", str(disk))
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [t for t in told if not t["whole"] or not t["mended"]] == [], done.stderr[-2000:]
+    told = _on_a_full_disk(tmp_path, table, index)
+    assert [t for t in told if not t["whole"] or not t["mended"]] == []
     assert {t["error"] for t in told} == {"StorageError True", None}
     tried = Counter(t["operation"] for t in told)
     assert tried["batch"] > 10, tried
@@ -94,21 +83,37 @@ def test_a_disk_that_is_full_at_any_write_costs_nothing_once_it_has_room(tmp_pat
     assert tried["vacuum"] >= 1, tried
 
 
+def _indexed(folder: Path, versions: int) -> tuple[str, str]:
+    """A table of so many small commits, indexed one by one."""
+    table, index = str(folder / "table"), str(folder / "index")
+    for number in range(versions):
+        deltalake.write_deltalake(table, pa.table({"v": [f"{number}", "a"]}), mode="append")
+        Drive(table, index, ["v"]).drain()
+    return table, index
+
+
 _NOT_MOUNTED = 77
 
 
-def _on_a_disk(disk: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A module of the tests in a process that sees a file system of 4 MiB at `disk`."""
+def _on_a_full_disk(folder: Path, table: str, index: str, *operation: str) -> list[dict[str, Any]]:
+    """What `drive_full` tells in a process that sees a file system of 4 MiB."""
     if shutil.which("unshare") is None:
         pytest.skip("no command unshare here")
+    disk = folder / "disk"
+    disk.mkdir()
     mount = f'mount -t tmpfs -o size=4m tailbit "$0" || exit {_NOT_MOUNTED}; exec "$@"'
-    command = ["unshare", "-Urm", "sh", "-c", mount, str(disk), sys.executable, "-m", module, *arguments]
-    tests = Path(__file__).parents[1]
-    found = subprocess.run(command, cwd=tests, capture_output=True, text=True, check=False)
-    if found.returncode == _NOT_MOUNTED or "unshare" in found.stderr:
-        pytest.skip(f"no file system can be mounted here: {found.stderr.strip()}")
-    assert found.returncode == 0, found.stderr[-2000:]
-    return found
+    drive = [sys.executable, "-m", "support.drive_full", table, index, "v", str(disk), *operation]
+    done = subprocess.run(
+        ["unshare", "-Urm", "sh", "-c", mount, str(disk), *drive],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == _NOT_MOUNTED or "unshare" in done.stderr:
+        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def _files(index: str) -> set[str]:

@@ -35,10 +35,9 @@ def test_executors_that_die_while_they_build_cost_a_retry_and_the_index_nothing(
     killed: set[int] = set()
     try:
         while len(killed) < KILLS:
-            found: list[psutil.Process] = []
-            shipped.wait(lambda found=found: found or found.extend(_at_work(shipped, killed)) or found)
-            killed.add(found[0].pid)
-            shipped.kill(found[:1])
+            executor = shipped.wait(lambda: _at_work(shipped, killed))[0]
+            killed.add(executor.pid)
+            shipped.kill([executor])
         assert shipped.covered() == -1
         shipped.wait_covered(3)
         assert shipped.terminate() == 0

@@ -101,9 +101,9 @@ class Shipped:
         """Return once a version is covered; the command must not end before."""
         self.wait(lambda: self.covered() >= version)
 
-    def wait(self, what: Callable[[], Any]) -> None:
-        """Return once `what` is true; the command must not end before."""
-        wait_until(what, self.death)
+    def wait(self, what: Callable[[], Any]) -> Any:
+        """What `what` gives, once that is true; the command must not end before."""
+        return wait_until(what, self.death)
 
     def told(self) -> list[dict[str, Any]]:
         """Its lines of JSON."""
@@ -158,9 +158,14 @@ class Shipped:
 def covered(table: str) -> int:
     """The version that the index of a table covers; -1 where there is none."""
     try:
-        ledger = MetadataTable.open(f"{table}/_tailbit").state.ledger
+        return covered_by(MetadataTable.open(f"{table}/_tailbit"))
     except TailbitError:
         return -1
+
+
+def covered_by(index: MetadataTable) -> int:
+    """The version that an open index covers; -1 where there is none."""
+    ledger = index.state.ledger
     return -1 if ledger is None or ledger.covered is None else ledger.covered
 
 

@@ -12,14 +12,15 @@ HANG_S = 600.0
 PAUSE_S = 0.02
 
 
-def wait_until(what: Callable[[], Any], alive: Callable[[], str | None] = lambda: None) -> None:
-    """Return once `what` is true.
+def wait_until(what: Callable[[], Any], alive: Callable[[], str | None] = lambda: None) -> Any:
+    """What `what` gives, once that is true.
 
     `alive` says why it can never be true any more (its process has died), else None.
     """
     deadline = time.monotonic() + HANG_S
-    while not what():
+    while not (found := what()):
         death = alive()
         assert death is None, death
         assert time.monotonic() < deadline, f"waited in vain for {HANG_S:.0f} s"
         time.sleep(PAUSE_S)
+    return found

@@ -16,13 +16,14 @@ from deltalake import DeltaTable as DeltaRs
 pytest.importorskip("obstore", reason="obstore has no wheel for Python 3.10")
 
 import tailbit
+from support.claims import check_held
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.index_records import ledger, new_index
 from support.object_storage import MEMORY, SCHEME, ObjectStorage
 from support.tables import VECTORS
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import CommitConflictError, ForeignIndexError, IndexerRunningError, NoIndexError
+from tailbit.errors import CommitConflictError, ForeignIndexError, NoIndexError
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.index.store import log_writer
 from tailbit.index.store.stored_log import StoredLog
@@ -233,12 +234,7 @@ def test_an_index_in_memory_is_made_once_and_where_nothing_else_is() -> None:
 
 def test_a_heartbeat_in_memory_keeps_a_second_indexer_away() -> None:
     mine, other = Heartbeat(open_storage(INDEX)), Heartbeat(open_storage(INDEX))
-    mine.claim()
-    try:
-        with pytest.raises(IndexerRunningError):
-            other.claim()
-    finally:
-        mine.release()
+    check_held(mine, other)
     other.claim()
     other.release()
     assert open_storage(INDEX).list() == []

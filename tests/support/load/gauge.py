@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import psutil
 
-from support.shipped import Shipped
+from support.shipped import Shipped, covered_by
+from tailbit.checkpoints.lag import Backlog
 from tailbit.errors import TailbitError
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import Table, open_table
@@ -43,17 +44,18 @@ class Gauge:
     def __post_init__(self) -> None:
         self.index = MetadataTable.open(self.shipped.index)
         self.table: Table = open_table(self.shipped.table)
+        self._backlog = Backlog(self.table)
         self.began = time.monotonic()
 
     def look(self) -> Sample:
         """Take a sample."""
-        versions, lag_s = self._lag()
+        lag = self._backlog.lag(self.covered(), self.table.head())
         command = psutil.Process(self.shipped.process.pid)
         java, workers = self.shipped.descendants("java"), self.shipped.descendants("python")
         found = Sample(
             time.monotonic() - self.began,
-            versions,
-            lag_s,
+            lag.versions,
+            lag.seconds,
             _sum([command], _megabytes),
             _sum(java, _megabytes),
             _sum(workers, _megabytes),
@@ -77,17 +79,7 @@ class Gauge:
         """The version that the index covers."""
         with suppress(TailbitError):
             self.index.refresh()
-        ledger = self.index.state.ledger
-        return -1 if ledger is None or ledger.covered is None else ledger.covered
-
-    def _lag(self) -> tuple[int, float]:
-        head, covered = self.table.head(), self.covered()
-        if head <= covered:
-            return 0, 0.0
-        oldest = Path(self.shipped.table, "_delta_log", f"{covered + 1:020}.json")
-        with suppress(FileNotFoundError):
-            return head - covered, max(0.0, time.time() - oldest.stat().st_mtime)
-        return head - covered, 0.0
+        return covered_by(self.index)
 
 
 def _megabytes(process: psutil.Process) -> float:

@@ -184,7 +184,7 @@ def test_a_process_of_another_machine_of_the_same_name_is_not_known_to_be_dead(s
 
 def test_a_process_that_was_killed_and_not_yet_reaped_counts_as_dead(storage: Storage) -> None:
     corpse = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    started = int(Path(f"/proc/{corpse.pid}/stat").read_text().rpartition(")")[2].split()[19])
+    started = _started(corpse.pid)
     corpse.kill()
     os.waitid(os.P_PID, corpse.pid, os.WEXITED | os.WNOWAIT)
     write(storage, here(corpse.pid, started))
