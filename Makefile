@@ -30,10 +30,10 @@ help:
 	@echo "make constraints      pin the newest versions that fit pyproject.toml (needs uv)"
 	@echo "make clean            remove what the other targets made"
 
-# Spark's classes are archived beside the tests that come first, which need no Spark.
+# Spark's classes are archived beside the tests that come first: every JVM that is started later maps them.
 test: lint java
 	@cd tests && nice $(BIN)/python -m support.shared_classes >/dev/null 2>&1 & \
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -q $(PYTEST_ARGS)
+	$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder -q $(PYTEST_ARGS)
 
 # mypy and import-linter need the packages under their import names: a copied tree gives them that.
 lint: $(VENV)/.test-installed

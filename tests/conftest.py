@@ -31,15 +31,22 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-SPARK_FREE = ("unit", "property")
-"""Folders whose tests start no JVM; they run first, so a plain mistake shows within seconds."""
+FOLDERS = ("integration", "unit", "property")
+"""What starts first. The first worker takes all of `integration`; the other has what needs no JVM for
+minutes, so a plain mistake shows within seconds."""
 
-LONGEST = (
-    *("test_demo.py", "test_kill_spark.py", "test_delta_features.py", "test_delta_lineage.py"),
-    *("test_stream.py", "test_delta_dropped.py", "test_delta_histories.py", "test_tables_of_spark.py"),
-    *("test_kill_points.py", "test_delta_log.py", "test_delta_values.py", "test_delta_time_travel.py"),
-)
-"""Files that take longest, the longest first. They start first, so that no worker idles in the end."""
+LONGEST = ("test_demo.py", "test_kill_spark.py", "test_kill_points.py", "test_always_on.py")
+"""Files that take longest of the rest. They start first, so that no worker idles in the end."""
+
+MANY = 40
+"""So many tests with Spark are worth the optimising compiler."""
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Files go to the workers one by one, but all tests of one Spark to one worker."""
+    from support.scheduling import OneSpark
+
+    return OneSpark(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,18 +64,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spark-free tests first, then long files; a test that asks for `spark` carries the marker."""
+    """Folders in their order, then long files; a test that asks for `spark` carries the marker."""
     here = Path(__file__).parent
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-    rank = {name: n for n, name in enumerate(LONGEST)}
+    folders = {name: n for n, name in enumerate(FOLDERS)}
+    files = {name: n for n, name in enumerate(LONGEST)}
 
-    def place(item: pytest.Item) -> tuple[bool, int]:
-        return (
-            item.path.relative_to(here).parts[0] not in SPARK_FREE,
-            rank.get(item.path.name, len(rank)),
-        )
+    def place(item: pytest.Item) -> tuple[int, int]:
+        folder = item.path.relative_to(here).parts[0]
+        return folders.get(folder, len(folders)), files.get(item.path.name, len(files))
 
     items.sort(key=place)
 
@@ -79,11 +85,12 @@ def pytest_runtest_setup() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A real Spark session with Delta Lake, shared by the run (by each worker of it)."""
     from support.spark_session import start_spark
 
-    session = start_spark(tmp_path_factory.mktemp("spark"))
+    many = sum(item.get_closest_marker("spark") is not None for item in request.session.items) > MANY
+    session = start_spark(tmp_path_factory.mktemp("spark"), lives_long=many)
     yield session
     session.stop()
 

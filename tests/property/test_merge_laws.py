@@ -60,7 +60,7 @@ def said(index: MetadataTable) -> Said:
 
 
 @given(steps())
-@examples(25)
+@examples(15)
 def test_any_order_of_commits_and_merges_says_what_was_said(history: list[tuple[str, object]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         index = new_index(folder)

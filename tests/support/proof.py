@@ -22,11 +22,11 @@ from support.marks import write_row
 
 BEGIN, END = "<!-- proof: begin -->", "<!-- proof: end -->"
 
-JUDGED = ("integration", "fault")
-"""The folders of the tests whose judge is Spark or a kill."""
+JUDGED = ("integration", "fault", "property")
+"""The folders of the tests whose judge is Spark, a kill or a random history."""
 
-HISTORIES, SCALE = 10, 5
-"""Random histories of each kind, and how many times the predicates of `make test`."""
+HISTORIES, EXAMPLES, SCALE = 10, 2, 5
+"""Random histories of each kind, and how many times the examples and the predicates of `make test`."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,13 @@ def record(page: Path, found: Proof, day: datetime.date) -> None:
 
 
 def _run(seed: int, workers: int, report: Path) -> int:
-    how = ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder", f"--junitxml={report}", "-q"]
+    how = ["-n", str(workers), "--dist", "loadscope", "--no-loadscope-reorder", f"--junitxml={report}", "-q"]
     environment = {
         **os.environ,
         "TAILBIT_PROOF": "1",
         "TAILBIT_SEED": str(seed),
         "TAILBIT_SEEDS": str(HISTORIES),
+        "TAILBIT_EXAMPLES": str(EXAMPLES),
         "TAILBIT_SCALE": str(SCALE),
     }
     tests = Path(__file__).parents[1]
