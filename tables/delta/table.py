@@ -31,7 +31,7 @@ from tailbit.tables.storage import Stat, Storage
 from tailbit.tables.table import Table
 
 _KEPT_SNAPSHOTS = 4
-_KEPT_IDS = 1024
+_KEPT_IDS = 128
 _NEAR = 100
 """A snapshot at most this many commits newer than a kept one is extended from it."""
 
