@@ -7,12 +7,13 @@ Delta's history manager searches.
 
 from __future__ import annotations
 
-import bisect
 import datetime
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tailbit.errors import CommitGapError, VersionNotFoundError
+from tailbit.tables.delta.log.commit_times import longs
 from tailbit.tables.delta.log.commits import DeltaLog
 from tailbit.tables.delta.log.listing import Listing
 from tailbit.tables.model import Version
@@ -24,8 +25,9 @@ class Clock:
 
     log: DeltaLog
     _of: Listing | None = field(default=None, repr=False)
-    _versions: list[Version] = field(default_factory=list, repr=False)
-    _times: list[int] = field(default_factory=list, repr=False)
+    _last: Version = -1
+    _times: array[int] = field(default_factory=longs, repr=False)
+    """Raised times of the commits listed up to `_last`, in their order, in ms since 1970, int64."""
 
     def timestamp(self, version: Version) -> int:
         """The time of a commit in ms since 1970.
@@ -40,27 +42,20 @@ class Clock:
         if version not in self.log.listing.commits:
             self.log.head()
         self._extend()
-        at = bisect.bisect_left(self._versions, version)
-        if at == len(self._versions) or self._versions[at] != version:
+        at = self.log.listing.commits.place(version)
+        if at is None:
             raise self.log.gap(version)
         return self._times[at]
 
     def _extend(self) -> None:
         """Take the commits listed since the last call, each at least 1 ms after the one before."""
         listing = self.log.listing
-        if self._of is not listing:
-            self._of, self._versions, self._times = listing, [], []
-        while self._versions and self._versions[-1] + 1 in listing.commits:
-            self._take(self._versions[-1] + 1)
-        if len(self._versions) != len(listing.commits):
-            self._versions, self._times = [], []
-            for version in sorted(listing.commits):
-                self._take(version)
-
-    def _take(self, version: Version) -> None:
-        found = self.log.listing.commits[version].mtime_ms
-        self._times.append(max(found, self._times[-1] + 1) if self._times else found)
-        self._versions.append(version)
+        commits, known = listing.commits, len(self._times)
+        if self._of is not listing or (known and commits.versions[known - 1] != self._last):
+            self._of, self._times, known = listing, longs(), 0
+        for found in commits.times[known:]:
+            self._times.append(max(found, self._times[-1] + 1) if self._times else found)
+        self._last = commits.latest
 
     def version_at(self, timestamp_ms: int, configuration: Mapping[str, str | None]) -> Version:
         """The newest version committed at or before a time. `configuration`: the head's table properties.
@@ -72,7 +67,8 @@ class Clock:
         """
         head = self.log.head()
         earliest = self.log.listing.earliest
-        first = max(earliest if earliest is not None else head, min(self.log.listing.commits, default=head))
+        oldest = next(iter(self.log.listing.commits.versions), head)
+        first = max(head if earliest is None else earliest, oldest)
         first, last, stamped = self._window(timestamp_ms, configuration, first, head)
         time_of = self.timestamp if stamped else self._file_time
         if last == head and timestamp_ms > time_of(head):

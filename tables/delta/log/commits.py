@@ -18,7 +18,7 @@ from tailbit.tables.delta.log.actions import Actions, parse_actions
 from tailbit.tables.delta.log.listing import LOG, Listing, commit_name
 from tailbit.tables.delta.log.protocol import check_configuration, check_protocol
 from tailbit.tables.model import Version
-from tailbit.tables.storage import Entry, Stat, Storage
+from tailbit.tables.storage import Stat, Storage
 
 _FIRST_LINE = 1 << 16
 _LISTED_AFTER = 4
@@ -79,16 +79,15 @@ class DeltaLog:
                 self._list_on()
                 continue
             self._head, self._head_stat = self._head + 1, found
-            name = commit_name(self._head).rsplit("/", 1)[1]
-            self.listing.commits[self._head] = Entry(name, found.size, found.mtime_ns // 1_000_000)
+            self.listing.commits.add(self._head, found.mtime_ns // 1_000_000)
 
     def _list_on(self) -> None:
         """Take in the commits that follow the last known one without a gap."""
         last = commit_name(self._head).rpartition("/")[2]
         found = Listing.of(self.storage.list_after(LOG, last)).commits
-        while (entry := found.get(self._head + 1)) is not None:
+        while (time := found.time(self._head + 1)) is not None:
             self._head += 1
-            self.listing.commits[self._head] = entry
+            self.listing.commits.add(self._head, time)
         self._head_stat = self._stat(self._head)
 
     def _stat(self, version: Version) -> Stat | None:
@@ -164,7 +163,7 @@ class DeltaLog:
 
     def gap(self, version: Version) -> CommitGapError:
         """The error for a commit that should be there; lists the log to say what is."""
-        commits = sorted(Listing.of(self.storage.list(LOG)).commits)
+        commits = Listing.of(self.storage.list(LOG)).commits.versions
         found = f"{commits[0]} to {commits[-1]}" if commits else "none"
         return CommitGapError(version=version, path=self.storage.root, found=found)
 

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tailbit.errors import MalformedLogError
+from tailbit.tables.delta.log.commit_times import NEWEST, CommitTimes
 from tailbit.tables.model import Version
 from tailbit.tables.storage import Entry
 
@@ -38,19 +40,23 @@ def commit_name(version: Version) -> str:
 
 @dataclass
 class Listing:
-    """Commits (with size and modification time) and complete checkpoints, both by version."""
+    """Commits (with the time of their files) and complete checkpoints, both by version."""
 
-    commits: dict[Version, Entry] = field(default_factory=dict)
+    commits: CommitTimes = field(default_factory=CommitTimes)
     checkpoints: list[LogCheckpoint] = field(default_factory=list)
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Listing:
-        """The listing of a log folder's entries."""
-        out = cls()
+        """The listing of a log folder's entries.
+
+        Raises:
+            MalformedLogError: a commit is named by more than 64 bits.
+        """
+        out, times = cls(), dict[Version, int]()
         parts: dict[tuple[int, int], dict[int, str]] = {}
         for entry in entries:
             if found := _COMMIT.fullmatch(entry.name):
-                out.commits[int(found.group(1))] = entry
+                times[int(found.group(1))] = entry.mtime_ms
             elif found := _PART.fullmatch(entry.name):
                 version, part, total = (int(g) for g in found.groups())
                 parts.setdefault((version, total), {})[part] = f"{LOG}/{entry.name}"
@@ -61,13 +67,16 @@ class Listing:
                 names = tuple(name for _, name in sorted(found_parts.items()))
                 out.checkpoints.append(LogCheckpoint(version, names))
         out.checkpoints.sort()
+        if max(times, default=-1) > NEWEST:
+            raise MalformedLogError(file=commit_name(max(times)), reason="its version has more than 64 bits")
+        out.commits = CommitTimes.of(times)
         return out
 
     @property
     def latest(self) -> Version:
         """The newest version that a commit or a checkpoint names; -1 where there is neither."""
         newest = self.checkpoints[-1].version if self.checkpoints else -1
-        return max(max(self.commits, default=-1), newest)
+        return max(self.commits.latest, newest)
 
     def bases(self, version: Version) -> Iterator[LogCheckpoint | None]:
         """From where a version can be rebuilt, newest first; None is the empty table before commit 0."""
@@ -78,8 +87,7 @@ class Listing:
 
     def gap(self, base: LogCheckpoint | None, version: Version) -> Version | None:
         """The first commit missing between a base and a version; None where all are there."""
-        first = 0 if base is None else base.version + 1
-        return next((v for v in range(first, version + 1) if v not in self.commits), None)
+        return self.commits.missing(0 if base is None else base.version + 1, version)
 
     @property
     def earliest(self) -> Version | None:
@@ -87,9 +95,7 @@ class Listing:
 
         Commits before it may remain after a cleanup; without a base they say nothing.
         """
-        low = self.latest + 1
-        while low - 1 in self.commits:
-            low -= 1
+        low = self.commits.since if self.latest in self.commits else self.latest + 1
         if low == 0 and self.commits:
             return 0
         return next((c.version for c in self.checkpoints if c.version >= low - 1), None)

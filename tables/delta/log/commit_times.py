@@ -1,0 +1,91 @@
+"""Which commits a log holds and when their files were written, sixteen bytes a commit.
+
+A log that is followed for months has millions of commits; as a dictionary of listed files they would take
+some four hundred bytes each.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tailbit.tables.model import Version
+
+NEWEST = (1 << 63) - 1
+"""The largest version: Delta's are signed 64-bit numbers."""
+
+
+def longs() -> array[int]:
+    """No numbers yet, of 64 bits each."""
+    return array("q")
+
+
+@dataclass
+class CommitTimes:
+    """Versions, rising, and the modification times of their files in ms since 1970; both int64.
+
+    >>> found = CommitTimes.of({1: 10, 4: 40, 5: 45})
+    >>> found.since, found.missing(4, 5), found.missing(1, 5), 4 in found, found.time(4), found.time(3)
+    (4, None, 2, True, 40, None)
+    """
+
+    versions: array[int] = field(default_factory=longs)
+    times: array[int] = field(default_factory=longs)
+
+    @classmethod
+    def of(cls, found: Mapping[Version, int]) -> CommitTimes:
+        """From times by version, in any order."""
+        versions = sorted(found)
+        return cls(array("q", versions), array("q", (found[version] for version in versions)))
+
+    def add(self, version: Version, time: int) -> None:
+        """Take in a commit. Cost: nothing, where it is newer than all others."""
+        at = len(self.versions) if version > self.latest else bisect_left(self.versions, version)
+        if at < len(self.versions) and self.versions[at] == version:
+            self.times[at] = time
+        else:
+            self.versions.insert(at, version)
+            self.times.insert(at, time)
+
+    def __len__(self) -> int:
+        return len(self.versions)
+
+    def __contains__(self, version: Version) -> bool:
+        return self.place(version) is not None
+
+    def time(self, version: Version) -> int | None:
+        """When the file of a commit was written; None where it is not there."""
+        at = self.place(version)
+        return None if at is None else self.times[at]
+
+    def place(self, version: Version) -> int | None:
+        """Where a commit stands in `versions` and `times`; None where it is not there."""
+        at = bisect_left(self.versions, version)
+        return at if at < len(self.versions) and self.versions[at] == version else None
+
+    @property
+    def latest(self) -> Version:
+        """The newest version; -1 where there is none."""
+        return self.versions[-1] if self.versions else -1
+
+    @property
+    def since(self) -> Version:
+        """The oldest version after which none is missing up to the newest. Cost: a binary search."""
+        low, high = 0, max(len(self.versions) - 1, 0)
+        while low < high:
+            middle = (low + high) // 2
+            if self.versions[-1] - self.versions[middle] == len(self.versions) - 1 - middle:
+                high = middle
+            else:
+                low = middle + 1
+        return self.versions[low] if self.versions else 0
+
+    def missing(self, first: Version, last: Version) -> Version | None:
+        """The first version from `first` to `last` that is not there; None where all are."""
+        at, end = bisect_left(self.versions, first), bisect_left(self.versions, last + 1)
+        if end - at == last + 1 - first:
+            return None
+        there = set(self.versions[at:end])
+        return next((version for version in range(first, last + 1) if version not in there), None)
