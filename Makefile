@@ -9,9 +9,11 @@ SEED ?= 1
 CHECKS ?= 200000
 SECONDS ?= 60
 TARGETS ?=
+BENCH ?=
+QUICK ?=
 PACKAGES := tables index checkpoints streaming
 
-.PHONY: help test lint demo support-page functions-page fuzz fuzz-histories fuzz-predicates fuzz-properties proof soak load time-zones constraints clean java
+.PHONY: help test lint demo support-page functions-page fuzz fuzz-histories fuzz-predicates fuzz-properties proof soak load bench time-zones constraints clean java
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -20,6 +22,7 @@ help:
 	@echo "make proof            Spark judges every version of every history: SEED=1; the result goes to docs/guarantees.md"
 	@echo "make soak             kills and other faults under a live writer: SECONDS=3600 SEED=1; to docs/guarantees.md"
 	@echo "make load             20 commits a second for ten minutes: lag, memory, recovery; to docs/guarantees.md"
+	@echo "make bench            every benchmark, an hour or so: QUICK=1 for two minutes, BENCH='count rows' for some"
 	@echo "make fuzz             the parsers under a coverage-guided fuzzer: SECONDS=60 each, TARGETS=all"
 	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
 	@echo "make fuzz-predicates  random conditions of every type and function, judged by Spark: CONDITIONS=20000 SEED=1"
@@ -64,6 +67,9 @@ load: RATE = 20
 load: $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.load --seconds $(SECONDS) --rate $(RATE) --record ../docs/guarantees.md
 
+bench: $(VENV)/.bench-installed java
+	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick) $(BENCH)
+
 CONDITIONS ?= 20000
 
 fuzz-predicates: $(VENV)/.test-installed java
@@ -96,6 +102,10 @@ $(VENV)/.demo-installed: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.test-installed: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[test]'
+	@touch $@
+
+$(VENV)/.bench-installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
 	@touch $@
 
 $(VENV)/.fuzz-installed: pyproject.toml constraints.txt | $(BIN)/python

@@ -7,15 +7,13 @@ Usage: python benchmarks/build_kernel.py. Prints a line a column, the total, and
 
 from __future__ import annotations
 
-import json
 import resource
-import sys
 import tempfile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from lineitem import COLUMNS, lineitem
-from timing import medians
+from timing import medians, tell
 
 from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.bitmap_index.postings import Postings
@@ -58,7 +56,7 @@ def main() -> None:
     whole = medians({"task": lambda: _task(table.root, slices, snapshot.schema)}, 3)
     _tell("all four, and the segment written", {"decode": total["decode"], "build": whole["task"]})
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    sys.stdout.write(json.dumps({"peak memory MB": round(peak)}) + "\n")
+    tell({"peak memory MB": round(peak)})
 
 
 def _build(storage: Storage, claims: list[Claim], column: Column) -> list[Postings]:
@@ -93,7 +91,7 @@ def _tell(name: str, took: dict[str, float]) -> None:
     found["ratio"] = round(took["build"] / took["decode"], 2)
     if "check" in took:
         found["check / build"] = round(took["check"] / took["build"], 3)
-    sys.stdout.write(json.dumps(found) + "\n")
+    tell(found)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,9 @@ the samples.
 
 from __future__ import annotations
 
-import json
 import pathlib
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 
@@ -21,6 +19,7 @@ import deltalake
 import numpy as np
 import pyarrow as pa
 from index_of import Upkeep
+from timing import tell
 
 ROWS = 1000
 SAMPLES = 9
@@ -38,7 +37,7 @@ def main() -> None:
         ("10 M rows beside 10,000", small, large),
     ):
         found = {"question": question, "before ms": round(base * 1e3, 1), "after ms": round(grown * 1e3, 1)}
-        sys.stdout.write(json.dumps(found | {"ratio": round(grown / base, 2)}) + "\n")
+        tell(found | {"grown": round(grown / base, 2)})
 
 
 def _rows(start: int, n: int = ROWS) -> pa.Table:

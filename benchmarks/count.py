@@ -1,12 +1,11 @@
 """How quick is `count`, warm in process and cold as a process, beside DuckDB and Polars on the same files?
 
-Usage: python benchmarks/count.py [--json]. Needs an index of lineitem; builds it (without Spark) on first
+Usage: python benchmarks/count.py. Needs an index of lineitem; builds it (without Spark) on first
 use.
 """
 
 from __future__ import annotations
 
-import json
 import pathlib
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ import duckdb
 import polars as pl
 from index_of import index_without_spark
 from lineitem import COLUMNS, lineitem
-from timing import medians, same
+from timing import medians, same, tell
 
 import tailbit
 
@@ -46,7 +45,6 @@ def main() -> None:
     files = str(table / "*.parquet")
     con = duckdb.connect()
     polar = pl.SQLContext(lineitem=pl.scan_parquet(files))
-    rows = []
     for limit, predicates in ((50, UP_TO_50), (400, UP_TO_400)):
         for name, where in predicates.items():
             calls = {
@@ -61,21 +59,16 @@ def main() -> None:
             n = same({contestant: call() for contestant, call in calls.items()})
             took = medians(calls)
             quicker = min(took["duckdb"], took["polars"])
-            rows.append(
+            tell(
                 {
                     "question": name,
                     "keys": limit,
                     "rows": n,
                     **{f"{k} ms": round(v * 1e3, 3) for k, v in took.items()},
-                    "ratio": round(quicker / took["tailbit"], 1),
+                    "quicker peer / tailbit": round(quicker / took["tailbit"], 1),
                 }
             )
-    rows.append(cold(table))
-    for row in rows:
-        sys.stdout.write(
-            (json.dumps(row) if "--json" in sys.argv else "  ".join(f"{k} {v}" for k, v in row.items()))
-            + "\n"
-        )
+    tell(cold(table))
 
 
 def cold(table: pathlib.Path, runs: int = 9) -> dict[str, object]:
@@ -94,7 +87,7 @@ def cold(table: pathlib.Path, runs: int = 9) -> dict[str, object]:
         "question": "cold process",
         "tailbit s": round(took["tailbit"], 3),
         "import pyarrow.parquet s": round(took["arrow"], 3),
-        "ratio": round(took["tailbit"] / took["arrow"], 2),
+        "tailbit / import": round(took["tailbit"] / took["arrow"], 2),
     }
 
 

@@ -8,7 +8,6 @@ Usage: python benchmarks/encodings.py [rows] [distinct ...]; `all` is as many as
 
 from __future__ import annotations
 
-import json
 import pathlib
 import statistics
 import sys
@@ -21,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import write_deltalake
 from index_of import index_without_spark
-from timing import same
+from timing import same, tell
 
 import tailbit
 from tailbit.index.evaluation.costs import SPENT
@@ -45,8 +44,7 @@ def main() -> None:
         for clustered in (False, True):
             with tempfile.TemporaryDirectory() as folder:
                 found = _measured(pathlib.Path(folder), rows, many, clustered)
-            sys.stdout.write(json.dumps(found) + "\n")
-            sys.stdout.flush()
+            tell(found)
 
 
 def _measured(folder: pathlib.Path, rows: int, distinct: int, clustered: bool) -> dict[str, object]:
@@ -72,7 +70,14 @@ def _measured(folder: pathlib.Path, rows: int, distinct: int, clustered: bool) -
         **{kind: round(size / rows, 2) for kind, size in kept.items()},
         "build / decode": round(build / decode, 1),
         "build ns a row": round(build / rows * 1e9),
-        **{f"{keys} keys": _asked(str(table), distinct, keys) for keys in KEYS if keys <= distinct},
+        "index / entropy": round(kept["bitmap_index"] / rows / entropy, 2) if not clustered else None,
+        "index / parquet": round(kept["bitmap_index"] / source, 2),
+        **{
+            f"{keys:,} {'key' if keys == 1 else 'keys'}, {name} ms": took
+            for keys in KEYS
+            if keys <= distinct
+            for name, took in _asked(str(table), distinct, keys).items()
+        },
     }
 
 
@@ -92,7 +97,7 @@ def _entropy(values: np.ndarray) -> float:
     return float(-(counts / len(values) * np.log2(counts / len(values))).sum() / 8)
 
 
-def _asked(table: str, distinct: int, keys: int) -> dict[str, object]:
+def _asked(table: str, distinct: int, keys: int) -> dict[str, float]:
     """Milliseconds to all positions, with nothing of the index kept and then again, and to DuckDB's count."""
     engine = duckdb.connect()
     engine.execute("SET threads = 1")

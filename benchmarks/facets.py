@@ -1,6 +1,6 @@
 """How quick are facets with and without WHERE, cold and warm, beside GROUP BY of DuckDB and Polars?
 
-Usage: python benchmarks/facets.py [--json] [--repeats N]. Needs an index of lineitem; builds it (without
+Usage: python benchmarks/facets.py [--repeats N]. Needs an index of lineitem; builds it (without
 Spark) on first use. Warm: the question has been asked four times before. Cold: a fresh handle, with nothing
 of the index and of the data files kept by the process; the operating system's file cache is warm for all.
 Wall and CPU medians, CPU of all threads.
@@ -8,7 +8,6 @@ Wall and CPU medians, CPU of all threads.
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 import time
@@ -19,7 +18,7 @@ import duckdb
 import polars as pl
 from index_of import index_without_spark
 from lineitem import COLUMNS, lineitem
-from timing import same
+from timing import same, tell
 
 import tailbit
 from tailbit.index.analytics.dictionary import DICTIONARIES
@@ -36,6 +35,9 @@ WHERE = {
     "2,500 rows": "l_shipdate = DATE'1995-03-15'",
     "587 rows": "l_suppkey = 77",
 }
+WITH_WHERE, WITHOUT_WHERE = 2, 5
+"""How many times quicker than the quicker peer a warm answer is to be."""
+
 FACETS = ("l_shipmode", "l_shipdate", "l_suppkey", "l_returnflag, l_shipmode", "l_shipmode, l_shipdate")
 
 
@@ -63,52 +65,68 @@ def rounds(calls: Calls, repeats: int) -> dict[str, tuple[float, float]]:
     }
 
 
+class Contestants:
+    """One question put to an open table, and to DuckDB and Polars on its files."""
+
+    def __init__(self, table: str) -> None:
+        self.table, self.opened = table, tailbit.open(table)
+        self.files = f"{table}/*.parquet"
+        self.duckdb = duckdb.connect()
+        self.polars = pl.SQLContext(lineitem=pl.scan_parquet(self.files))
+
+    def calls(self, columns: str, where: str | None) -> Calls:
+        """What to do before each contestant is timed, and the question; each gives its groups."""
+        names = columns.split(", ")
+        matching = f" WHERE {where}" if where else ""
+        sql = f"SELECT {columns}, count(*) AS n FROM {{}}{matching} GROUP BY {columns}"
+
+        def ours(handle: tailbit.IndexedTable | None = None) -> Any:
+            return (handle or self.opened).where(where).facets(*names)
+
+        def settled() -> None:
+            for _ in range(4):
+                ours()
+
+        def duck() -> Any:
+            return self.duckdb.sql(sql.format(f"'{self.files}'")).fetchall()
+
+        def polars() -> Any:
+            return self.polars.execute(sql.format("lineitem"), eager=True).rows()
+
+        return {
+            "cold": (forget, lambda: ours(tailbit.open(self.table))),
+            "warm": (settled, ours),
+            "duckdb": (duck, duck),
+            "polars": (polars, polars),
+        }
+
+
+def cell(contestants: Contestants, columns: str, title: str, repeats: int) -> dict[str, Any]:
+    """One question of all contestants, whose answers must be the same."""
+    calls = contestants.calls(columns, WHERE[title])
+    answers = {name: call() for name, (_, call) in calls.items()}
+    groups = same({name: len(answer) for name, answer in answers.items()})
+    several = ", " in columns
+    rows = [(*(key if several else (key,)), n) for key, n in answers["warm"].items()]
+    same({"tailbit": sorted(rows), "duckdb": sorted(answers["duckdb"])})
+    took = rounds(calls, repeats)
+    row: dict[str, Any] = {"facets": columns, "where": title, "groups": groups}
+    for place, what in enumerate(("wall", "cpu")):
+        row |= {f"{name} {what} ms": round(ms[place], 1) for name, ms in took.items()}
+        quicker = min(took["duckdb"][place], took["polars"][place])
+        row |= {f"quicker / {n}, {what}": round(quicker / took[n][place], 2) for n in ("cold", "warm")}
+    row["warm at least"] = WITHOUT_WHERE if WHERE[title] is None else WITH_WHERE
+    return row
+
+
 def main() -> None:
     table = lineitem()
     index_without_spark(table, COLUMNS)
-    files = str(table / "*.parquet")
-    con = duckdb.connect()
-    polar = pl.SQLContext(lineitem=pl.scan_parquet(files))
-    opened = tailbit.open(str(table))
+    contestants = Contestants(str(table))
     repeats = int(sys.argv[sys.argv.index("--repeats") + 1]) if "--repeats" in sys.argv else 7
     for columns in FACETS:
-        names = columns.split(", ")
-        for title, where in WHERE.items():
-            clause = f" WHERE {where}" if where else ""
-            sql = f"SELECT {columns}, count(*) AS n FROM {{}}{clause} GROUP BY {columns}"
-
-            def ours(handle: Any = None, where: str | None = where, names: list[str] = names) -> Any:
-                return (handle or opened).where(where).facets(*names)
-
-            def duck(sql: str = sql) -> Any:
-                return con.sql(sql.format(f"'{files}'")).fetchall()
-
-            def polars(sql: str = sql) -> Any:
-                return polar.execute(sql.format("lineitem"), eager=True).rows()
-
-            def fresh(ours: Callable[..., Any] = ours) -> Any:
-                return ours(tailbit.open(str(table)))
-
-            def settled(ours: Callable[..., Any] = ours) -> None:
-                for _ in range(4):
-                    ours()
-
-            groups = same({"tailbit": len(ours()), "duckdb": len(duck()), "polars": len(polars())})
-            rows = [(*((key,) if len(names) == 1 else key), n) for key, n in ours().items()]
-            same({"tailbit": sorted(rows), "duckdb": sorted(duck())})
-            calls = {
-                "cold": (forget, fresh),
-                "warm": (settled, ours),
-                "duckdb": (duck, duck),
-                "polars": (polars, polars),
-            }
-            took = rounds(calls, repeats)
-            row: dict[str, Any] = {"facets": columns, "where": title, "groups": groups}
-            for place, what in enumerate(("wall", "cpu")):
-                row |= {f"{name} {what} ms": round(ms[place], 1) for name, ms in took.items()}
-                quicker = min(took["duckdb"][place], took["polars"][place])
-                row |= {f"quicker/{n} {what}": round(quicker / took[n][place], 2) for n in ("cold", "warm")}
-            print(json.dumps(row) if "--json" in sys.argv else "  ".join(f"{k} {v}" for k, v in row.items()))
+        for title in WHERE:
+            tell(cell(contestants, columns, title, repeats))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ one writes small commits and watches the index log, a probe every 2 ms.
 from __future__ import annotations
 
 import contextlib
-import json
 import pathlib
 import shutil
 import signal
@@ -19,6 +18,7 @@ import time
 
 import deltalake
 import pyarrow as pa
+from timing import tell
 
 from tailbit.errors import NoIndexError
 from tailbit.index.model import LedgerState
@@ -55,7 +55,7 @@ def main(commits: int = 200, per_second: float = 2.0) -> None:
         "p99 s": round(waits[int(len(waits) * 0.99) - 1], 3),
         "max s": round(waits[-1], 3),
     }
-    sys.stdout.write(json.dumps(found) + "\n")
+    tell(found)
 
 
 def _rows(commit: int) -> pa.Table:

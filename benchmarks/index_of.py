@@ -20,9 +20,11 @@ from tailbit.tables import open_table
 class Upkeep:
     """One table and its index, kept by hand."""
 
-    def __init__(self, table: pathlib.Path, columns: Sequence[str]) -> None:
+    def __init__(
+        self, table: pathlib.Path, columns: Sequence[str], index: pathlib.Path | None = None
+    ) -> None:
         self.table = open_table(str(table))
-        self.index: MetadataTable = prepare_index(self.table, str(table / "_tailbit"), columns)
+        self.index: MetadataTable = prepare_index(self.table, str(index or table / "_tailbit"), columns)
         self._indexer = Indexer(
             self.table, self.index, TaskLimits(parallelism=1), lambda tasks: [run_task(t) for t in tasks]
         )
@@ -45,8 +47,10 @@ class Upkeep:
             run_merge(self.index, plan)
 
 
-def index_without_spark(table: pathlib.Path, columns: Sequence[str]) -> Upkeep:
-    """The index of a table, brought up to date."""
-    upkeep = Upkeep(table, columns)
+def index_without_spark(
+    table: pathlib.Path, columns: Sequence[str], index: pathlib.Path | None = None
+) -> Upkeep:
+    """The index of a table, brought up to date; beside the table unless it is to be elsewhere."""
+    upkeep = Upkeep(table, columns, index)
     upkeep.catch_up()
     return upkeep

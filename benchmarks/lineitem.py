@@ -1,4 +1,7 @@
-"""TPC-H lineitem, scale factor 1, as a Delta table of eight files: the input of the benchmarks."""
+"""TPC-H lineitem as a Delta table of eight files: the input of the benchmarks.
+
+Its scale factor is 1, or what TAILBIT_BENCH_SCALE says: a tenth will do to see that a benchmark runs.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,17 @@ def folder() -> pathlib.Path:
     return pathlib.Path(os.environ.get("TAILBIT_BENCH", os.path.join(tempfile.gettempdir(), "tailbit-bench")))
 
 
-def lineitem(scale: int = 1) -> pathlib.Path:
-    """The table's path; made on first use (6 M rows per unit of scale)."""
-    table = folder() / f"lineitem-{scale}"
+def scale() -> str:
+    """The scale factor, as it is written: 6 M rows a unit."""
+    return os.environ.get("TAILBIT_BENCH_SCALE", "1")
+
+
+def lineitem() -> pathlib.Path:
+    """The table's path; made on first use."""
+    table = folder() / f"lineitem-{scale()}"
     if not (table / "_delta_log").exists():
         shutil.rmtree(table, ignore_errors=True)
-        made = folder() / f"making-{scale}"
+        made = folder() / f"making-{scale()}"
         shutil.rmtree(made, ignore_errors=True)
         cli = pathlib.Path(sys.executable).with_name("tpchgen-cli")
         subprocess.run(
@@ -33,7 +41,7 @@ def lineitem(scale: int = 1) -> pathlib.Path:
                 cli,
                 "parquet",
                 "-s",
-                str(scale),
+                scale(),
                 "--tables",
                 "lineitem",
                 "--parts",

@@ -1,9 +1,9 @@
 """What does reading a log cost: a snapshot of 100,000 files, and one new commit whatever the table's size?
 
-Usage: python benchmarks/log_cost.py. The data files do not exist: the log is all that is read. Snapshots are
-taken in fresh processes that take turns, so every figure includes what a first call costs, but not imports
-(pyarrow imports pandas, where it is installed, at its first Python list; `tailbit count` keeps it out). Peak
-memory is the whole process, imports included.
+Usage: python benchmarks/log_cost.py [files]. The data files do not exist: the log is all that is read.
+Snapshots are taken in fresh processes that take turns, so every figure includes what a first call costs, but
+not imports (pyarrow imports pandas, where it is installed, at its first Python list; `tailbit count` keeps it
+out). Peak memory is the whole process, imports included.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
+from timing import tell
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 
@@ -44,13 +45,15 @@ FORMS = {
 }
 
 
-def main() -> None:
+def main(files: int = FILES) -> None:
     with tempfile.TemporaryDirectory(prefix="tailbit-log-") as folder:
         for question, (form, parsed) in FORMS.items():
             path = pathlib.Path(folder, form + str(parsed))
-            _table(path, FILES, form, parsed)
-            _print({"question": f"snapshot of {FILES:,} files, {question}"} | _snapshots(path, parsed))
-        _print({"question": "one new commit, ms"} | _commits(pathlib.Path(folder)))
+            _table(path, files, form, parsed)
+            for row in _snapshots(path, parsed):
+                tell({"question": f"snapshot of {files:,} files, {question}"} | row)
+        for row in _commits(pathlib.Path(folder), files):
+            tell({"question": "one new commit"} | row)
 
 
 def _add(number: int, names: np.random.Generator) -> Action:
@@ -88,7 +91,7 @@ def _table(path: pathlib.Path, files: int, form: str, parsed: bool) -> DeltaBuil
     return builder
 
 
-def _snapshots(path: pathlib.Path, parsed: bool) -> dict[str, object]:
+def _snapshots(path: pathlib.Path, parsed: bool) -> Iterator[dict[str, object]]:
     """Seconds and greatest peak memory of each contestant, in processes of their own, in turn.
 
     The least wall time, and CPU time, are what a busy machine disturbs least.
@@ -102,17 +105,22 @@ def _snapshots(path: pathlib.Path, parsed: bool) -> dict[str, object]:
     counts = {files for runs in found.values() for *_, files in runs}
     if len(counts) != 1:
         raise SystemExit(f"the answers differ: {counts}")
-    out: dict[str, object] = {}
     middle = {
         name: [statistics.median(kind) for kind in zip(*runs, strict=True)] for name, runs in found.items()
     }
     for name, (seconds, cpu, _, _) in middle.items():
-        least, peak = min(run[0] for run in found[name]), max(run[2] for run in found[name])
-        out[name] = f"{seconds:.3f} s, least {least:.3f} s, CPU {cpu:.3f} s, {peak:.0f} MB"
+        row: dict[str, object] = {
+            "contestant": name,
+            "median s": round(seconds, 3),
+            "least s": round(min(run[0] for run in found[name]), 3),
+            "CPU s": round(cpu, 3),
+            "peak MB": round(max(run[2] for run in found[name])),
+        }
         if name != "deltalake" and not parsed:
-            ratios = (round(middle[name][kind] / middle["deltalake"][kind], 2) for kind in (0, 1))
-            out[f"{name} / deltalake"] = "{} of wall time, {} of CPU".format(*ratios)
-    return out
+            theirs = middle["deltalake"]
+            row |= {"wall / deltalake": round(seconds / theirs[0], 2)}
+            row |= {"CPU / deltalake": round(cpu / theirs[1], 2)}
+        yield row
 
 
 def one_snapshot(name: str, path: str) -> None:
@@ -150,13 +158,12 @@ def _theirs(path: str) -> Callable[[], int]:
     return lambda: deltalake.DeltaTable(path).get_add_actions().num_rows
 
 
-def _commits(folder: pathlib.Path) -> dict[str, object]:
+def _commits(folder: pathlib.Path, large: int) -> Iterator[dict[str, object]]:
     """Median ms of reading a commit that has just appeared, in the big table beside the small one."""
     from tailbit.tables import open_table
 
-    out: dict[str, object] = {}
     tables = {}
-    for files in (FEW, FILES):
+    for files in (FEW, large):
         path = folder / f"commits{files}"
         builder = _table(path, files, "classic", False)
         table = open_table(str(path))
@@ -179,13 +186,13 @@ def _commits(folder: pathlib.Path) -> dict[str, object]:
             times.setdefault(("changes", files), []).append(read - began)
             times.setdefault(("snapshot", files), []).append(done - read)
     for what in ("changes", "snapshot"):
-        few, many = (statistics.median(times[what, files]) * 1e3 for files in (FEW, FILES))
-        out |= {
-            f"{what} at {FEW}": round(few, 3),
-            f"{what} at {FILES}": round(many, 3),
-            f"{what} ratio": round(many / few, 2),
+        few, many = (statistics.median(times[what, files]) * 1e3 for files in (FEW, large))
+        yield {
+            "contestant": what,
+            f"ms at {FEW:,}": round(few, 3),
+            f"ms at {large:,}": round(many, 3),
+            "grown": round(many / few, 2),
         }
-    return out
 
 
 def _commit(version: int, names: np.random.Generator) -> bytes:
@@ -193,10 +200,5 @@ def _commit(version: int, names: np.random.Generator) -> bytes:
     return "\n".join(json.dumps(line) for line in lines).encode()
 
 
-def _print(row: dict[str, object]) -> None:
-    sys.stdout.write(json.dumps(row) + "\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    one_snapshot(*sys.argv[1:]) if len(sys.argv) == 3 else main()
+    one_snapshot(*sys.argv[1:]) if len(sys.argv) == 3 else main(*map(int, sys.argv[1:]))

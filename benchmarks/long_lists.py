@@ -1,6 +1,6 @@
 """What do long lists and many alternatives cost over many files that no index covers, beside DuckDB?
 
-Usage: python benchmarks/long_lists.py [--json]. The statistics of all files overlap: none is pruned by a list
+Usage: python benchmarks/long_lists.py. The statistics of all files overlap: none is pruned by a list
 that is spread over all values. Small files, so that what is asked of each file counts, and not its rows.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import pathlib
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,6 +19,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from timing import tell
 
 import tailbit
 
@@ -102,7 +102,7 @@ def main() -> None:
             assert found == peer, (name, found, peer)
             row = {"question": name, "rows": found, "tailbit s": round(ours, 3), "DuckDB s": round(theirs, 3)}
             row |= {"tailbit / DuckDB": round(ours / theirs, 2)}
-            print(json.dumps(row) if "--json" in sys.argv else "  ".join(f"{k} {v}" for k, v in row.items()))
+            tell(row)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from deltalake import write_deltalake
 from index_of import index_without_spark
+from timing import tell
 
 ROWS = 16_000_000
 
@@ -55,8 +56,7 @@ def main() -> None:
                 [sys.executable, __file__, "--task", str(table)], check=True, capture_output=True, text=True
             )
         found = {"file": name, "rows": rows, "file MB": size >> 20} | json.loads(ran.stdout)
-        sys.stdout.write(json.dumps(found) + "\n")
-        sys.stdout.flush()
+        tell(found)
     return None
 
 
@@ -84,7 +84,7 @@ def _task(table: pathlib.Path) -> None:
     index_without_spark(table, ["v"])
     took = time.process_time() - begun
     found = {"MB before": before, "peak MB": _peak(), "CPU s": round(took, 1)}
-    sys.stdout.write(json.dumps(found) + "\n")
+    tell(found)
 
 
 def _peak() -> int:

@@ -8,7 +8,6 @@ Usage: python benchmarks/merge.py [rows of a file] [distinct ...]; `all` is as m
 
 from __future__ import annotations
 
-import json
 import pathlib
 import statistics
 import sys
@@ -19,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from deltalake import write_deltalake
 from index_of import Upkeep
+from timing import tell
 
 import tailbit
 
@@ -35,8 +35,7 @@ def main() -> None:
         times = [_measured(rows, distinct) for _ in range(REPEATS)]
         build, merge = (statistics.median(some) for some in zip(*times, strict=True))
         found = {"distinct": distinct, "build CPU s": round(build, 2), "merge CPU s": round(merge, 2)}
-        sys.stdout.write(json.dumps(found | {"merge / build": round(merge / build, 2)}) + "\n")
-        sys.stdout.flush()
+        tell(found | {"merge / build": round(merge / build, 2)})
 
 
 def _measured(rows: int, distinct: str) -> tuple[float, float]:

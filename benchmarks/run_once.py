@@ -6,7 +6,6 @@ same tasks (decode, build, write) in two processes, without Spark and without a 
 
 from __future__ import annotations
 
-import json
 import pathlib
 import statistics
 import subprocess
@@ -16,6 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from lineitem import COLUMNS, lineitem, without_index
+from timing import tell
 
 from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.write.plan import TaskLimits, pack, plan_work
@@ -36,7 +36,7 @@ def main(repeats: int = 3) -> None:
     took = {"above start-up s": statistics.median(spark), "kernel s": statistics.median(kernel)}
     found = {k: round(v, 2) for k, v in took.items()}
     ratio = took["above start-up s"] / took["kernel s"]
-    sys.stdout.write(json.dumps(found | {"ratio": round(ratio, 2)}) + "\n")
+    tell(found | {"above start-up / kernel": round(ratio, 2)})
 
 
 def _above_start_up(table: pathlib.Path) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -41,3 +43,9 @@ def same(answers: Mapping[str, Any]) -> Any:
     if any(a != first for a in answers.values()):
         raise SystemExit(f"the answers differ: {dict(answers)}")
     return first
+
+
+def tell(row: Mapping[str, Any]) -> None:
+    """Print one measured case as a line of JSON, at once: what `make bench` reads."""
+    sys.stdout.write(json.dumps(dict(row)) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,149 @@
+"""Every benchmark that `make bench` runs, and what its figures are held to.
+
+A target names a figure of the lines that a script prints, and what it is to be at most or at least: a number,
+or the name of another figure of the same line. `quick` is the bound of the quick mode, which runs on a small
+table for a moment on any machine: so far off that noise does not explain a miss. A target without it is not
+judged there, and a script without `quick` arguments is not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Target:
+    """What one figure is held to, in the lines that say `of`."""
+
+    figure: str
+    most: float | str | None = None
+    least: float | str | None = None
+    of: Mapping[str, object] = field(default_factory=dict)
+    quick: float | None = None
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A script, its arguments and its targets.
+
+    `cases`: the figures that name a line. `quick`: the arguments of the quick mode; None where it has none.
+    """
+
+    script: str
+    title: str
+    cases: tuple[str, ...]
+    targets: tuple[Target, ...]
+    arguments: tuple[str, ...] = ()
+    quick: tuple[str, ...] | None = None
+
+
+BENCHMARKS = (
+    Benchmark(
+        "count",
+        "Warm counts, and `tailbit count` as a process",
+        ("question",),
+        (
+            Target("quicker peer / tailbit", least=10, of={"keys": 50}, quick=0.3),
+            Target("tailbit ms", most=1, of={"keys": 50}),
+            Target("tailbit ms", most=5, of={"keys": 400}),
+            Target("tailbit s", most=0.6, of={"question": "cold process"}),
+        ),
+        quick=(),
+    ),
+    Benchmark(
+        "rows",
+        "Rows read, warm",
+        ("rows of", "selectivity", "columns"),
+        (Target("tailbit / quicker", most="at most", quick=10),),
+        quick=("--repeats", "3"),
+    ),
+    Benchmark(
+        "facets",
+        "Facets, cold and warm",
+        ("facets", "where"),
+        (
+            Target("quicker / warm, wall", least="warm at least", quick=0.2),
+            Target("quicker / cold, wall", least=1),
+        ),
+        quick=("--repeats", "3"),
+    ),
+    Benchmark(
+        "encodings",
+        "Bytes of the index, and questions of one, 400 and 59,000 keys",
+        ("distinct", "clustered"),
+        (
+            Target("index / entropy", most=1.3, of={"clustered": False}, quick=4),
+            Target("index / parquet", most=1, of={"clustered": False}, quick=3),
+        ),
+        quick=("300000", "3", "2526"),
+    ),
+    Benchmark(
+        "build_kernel",
+        "Building postings beside decoding the columns",
+        ("column",),
+        (Target("ratio", most=2, of={"column": "all four"}, quick=10),),
+        quick=(),
+    ),
+    Benchmark(
+        "merge",
+        "Merging beside building what is merged",
+        ("distinct",),
+        (Target("merge / build", most=1, quick=4),),
+        quick=("50000", "3", "2526"),
+    ),
+    Benchmark("memory", "Peak memory of a task", ("file",), (Target("peak MB", most=1000),)),
+    Benchmark(
+        "commit_cost",
+        "One commit, after many and in a large table",
+        ("question",),
+        (Target("grown", most=1.5),),
+    ),
+    Benchmark(
+        "log_cost",
+        "Reading the log of 100,000 files",
+        ("question", "contestant"),
+        (
+            Target("wall / deltalake", most=0.5, of={"contestant": "tailbit"}, quick=4),
+            Target("grown", most=1.5, of={"contestant": "changes"}, quick=6),
+        ),
+        quick=("10000",),
+    ),
+    Benchmark(
+        "growth",
+        "Growth with files, rows, indexed columns and commits of the index",
+        ("dimension", "size"),
+        (
+            Target("first count ms", most=1000, of={"dimension": "files", "size": 100_000}),
+            Target("count ms", most=20, of={"dimension": "files", "size": 100_000}),
+            Target("peak MB", most=700, of={"dimension": "files", "size": 100_000}),
+            Target("one commit ms, exponent", most=0.1, of={"size": "fitted"}),
+            Target("first count ms, exponent", most=1, of={"size": "fitted"}, quick=2),
+        ),
+        quick=("files", "100", "2000"),
+    ),
+    Benchmark(
+        "long_lists",
+        "Long lists over files without an index",
+        ("question",),
+        (Target("tailbit / DuckDB", most=1.1),),
+    ),
+    Benchmark(
+        "run_once",
+        "A whole `run --once` beside the kernel",
+        (),
+        (Target("above start-up / kernel", most=4),),
+    ),
+    Benchmark(
+        "freshness",
+        "From a commit to its being covered",
+        ("per second",),
+        (Target("median s", most=0.10), Target("p99 s", most=0.25)),
+    ),
+    Benchmark(
+        "spark_frame",
+        "`Answer.dataframe` beside Spark's own filtered read",
+        ("predicate",),
+        (Target("tailbit / spark", most="at most"),),
+    ),
+)
