@@ -83,6 +83,11 @@ class HiddenRowsKind(Kind["HiddenRows"]):
             except SourceError as unreadable:
                 yield Problem(where, str(unreadable))
 
+    def read_whole(self, storage: Storage, path: str) -> None:
+        """Every bitmap of one file is decoded."""
+        for data in self.read(storage, path)["bitmap"].to_pylist():
+            _decoded(data, path)
+
 
 HIDDEN_ROWS = HiddenRowsKind()
 
@@ -123,16 +128,6 @@ class HiddenRows:
                 if found is not None:
                     return _decoded(found, path)
         return None
-
-    @staticmethod
-    def check(storage: Storage, path: str) -> None:
-        """Decode every bitmap of one file.
-
-        Raises:
-            CorruptIndexError: the file is missing, truncated or altered, or a bitmap does not decode.
-        """
-        for data in HIDDEN_ROWS.read(storage, path)["bitmap"].to_pylist():
-            _decoded(data, path)
 
     def forget(self, paths: Iterable[str]) -> None:
         """Free what is cached of files that are no longer live."""

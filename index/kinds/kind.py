@@ -156,6 +156,15 @@ class Kind(ABC, Generic[R]):
         """What of the rows is not as the source says. Damage ends the check with CorruptIndexError."""
         return iter(())
 
+    def read_whole(self, storage: Storage, path: str) -> None:
+        """Read every page of one file with its checksum, and decode what the pages hold.
+
+        Raises:
+            CorruptIndexError: it is missing, truncated or altered, or something does not decode.
+        """
+        for _ in self.batches(storage, path):
+            pass
+
     def write(self, storage: Storage, table: pa.Table) -> IndexFile:
         """Write rows as one file of the index, not yet committed."""
         return self._write(storage, [table.cast(self.schema)])

@@ -16,6 +16,7 @@ from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
 from tailbit.index.kinds.kind import Kind
 from tailbit.index.kinds.ledger import LEDGER
+from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.settings import SETTINGS
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
 
@@ -43,6 +44,10 @@ class Kinds:
 
     def __getitem__(self, name: str) -> Kind[Any]:
         return next(kind for kind in self.every if kind.name == name)
+
+    def of(self, path: str) -> Kind[Any] | None:
+        """The kind of a file of the index; None where this release does not know it."""
+        return next((kind for kind in self.every if kind.name == kind_of(path)), None)
 
     def table_schema(self) -> pa.Schema:
         """The schema of the index table: `kind`, then the union of all kinds' columns."""

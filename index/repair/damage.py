@@ -11,9 +11,8 @@ import pyarrow as pa
 from tailbit.errors import CorruptIndexError, StorageError
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.index.kinds.bitmap_index.segment import Segment
-from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS, HiddenRows
 from tailbit.index.kinds.rows import kind_of
-from tailbit.index.parquet.index_file import open_index_file
+from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.store.state import IndexState
 from tailbit.tables.storage import Storage
 
@@ -66,14 +65,19 @@ def damage_named(error: CorruptIndexError) -> Damage:
     return Damage(files=frozenset({file})) if file.startswith("kind=") else Damage(counts=True)
 
 
-def why_damaged(storage: Storage, path: str) -> str | None:
+def why_damaged(storage: Storage, path: str, kinds: Kinds = KINDS) -> str | None:
     """Why a file of an index cannot be read as it was written; None where it can. Cost: reads all of it.
+
+    A file of a kind that this release does not know is left alone: whoever writes it can tell.
 
     Raises:
         StorageError: the store refuses for a reason that says nothing of the file: no handles, no rights.
     """
+    kind = kinds.of(path)
+    if kind is None:
+        return None
     try:
-        _read_all(storage, path)
+        kind.read_whole(storage, path)
     except CorruptIndexError as damage:
         _pass_on(damage.__cause__, path)
         return str(damage.fields.get("reason"))
@@ -88,20 +92,6 @@ def _pass_on(cause: BaseException | None, path: str) -> None:
         raise cause
     if isinstance(cause, OSError) and cause.errno in PASSING:
         raise StorageError(path=path, reason=cause.strerror or str(cause)) from cause
-
-
-def _read_all(storage: Storage, path: str) -> None:
-    """Read every page with its checksum, and decode every bitmap."""
-    with open_index_file(storage, path) as file:
-        for group in range(file.metadata.num_row_groups):
-            file.read_row_group(group)
-    if kind_of(path) == BITMAP_INDEX.name:
-        segment = Segment(storage, path)
-        for column in segment.columns:
-            for _ in segment.postings(column):
-                pass
-    if kind_of(path) == HIDDEN_ROWS.name:
-        HiddenRows.check(storage, path)
 
 
 def spaces_of(state: IndexState, damage: Damage) -> set[str]:

@@ -12,6 +12,7 @@ them. Nothing is read of the data here, but deletion vectors.
 | hidden rows | those rows, read again from the source | nothing; counts all files again where they are lost |
 | file records | their files, written again from memory | nothing |
 | ledger or settings | that file, written again from memory | nothing |
+| a kind that comes | that file: questions do without its rows, as of files older than the kind | nothing |
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.files.rows import files_to_arrow, reclaimed
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS, write_hidden_rows
 from tailbit.index.kinds.kind import Kind
+from tailbit.index.kinds.ledger import LEDGER
 from tailbit.index.kinds.rows import kind_of
+from tailbit.index.kinds.settings import SETTINGS
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
 from tailbit.index.model import FileRecord, IndexFile, Ledger
 from tailbit.index.repair.damage import Damage, spaces_of
@@ -159,7 +162,7 @@ def _vectors(state: IndexState, table: Table, wanted: set[str]) -> dict[str, Bit
 def _removed(state: IndexState, damage: Damage, spaces: set[str], recount: bool) -> list[str]:
     """The index files that go. Ledger and settings are replaced by every commit that is given settings."""
     gone = {segment.path for space in spaces for segment in state.segments_of(space)}
-    gone |= {path for path in damage.files if kind_of(path) not in ("ledger", "settings")}
+    gone |= {path for path in damage.files if kind_of(path) not in (LEDGER.name, SETTINGS.name)}
     if recount:
         gone |= state.paths_of(VALUE_COUNTS)
     if damage.hidden:

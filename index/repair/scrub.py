@@ -36,7 +36,7 @@ class Scrubber:
         self._index.refresh()
         found = {path: reason for path, reason in self._of_sizes().items() if path in self._live_now()}
         for path in self._next():
-            reason = why_damaged(self._index.storage, path)
+            reason = why_damaged(self._index.storage, path, self._index.kinds)
             if reason is not None and path in self._live_now():
                 found[path] = reason
         return [CorruptIndexError(file=path, reason=reason) for path, reason in sorted(found.items())]
@@ -47,11 +47,15 @@ class Scrubber:
         return dict(self._index.state.files)
 
     def _of_sizes(self) -> dict[str, str]:
-        """Live files that are missing or of another size than their commit says, and which of both."""
-        live = dict(self._index.state.files)
+        """Live files that are missing or of another size than their commit says, and which of both.
+
+        Those of a kind that this release does not know are not looked at.
+        """
+        kinds = self._index.kinds
+        live = {path: file for path, file in self._index.state.files.items() if kinds.of(path) is not None}
         sizes = {
             f"kind={kind.name}/{entry.name}": entry.size
-            for kind in self._index.kinds
+            for kind in kinds
             for entry in self._index.storage.list(f"kind={kind.name}")
         }
         out = {}

@@ -83,7 +83,7 @@ class Mender:
         for path in damage.files:
             if path not in self._index.state.files:
                 return
-            found = why_damaged(self._index.storage, path)
+            found = why_damaged(self._index.storage, path, self._index.kinds)
             if found is None:
                 return
             reason = f"index file {path}: {found}"

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 
 from tailbit.errors import CorruptIndexError, TailbitError
+from tailbit.index.kinds.files.kind import FILES
+from tailbit.index.kinds.rows import kind_of
 from tailbit.index.maintenance.sweep import KEPT_S, Sweeper
 from tailbit.index.repair.scrub import Scrubber
 from tailbit.index.store.table import MetadataTable
@@ -77,7 +79,7 @@ class Upkeep:
         def work() -> None:
             self.deleted += len(sweeper.sweep())
             for damage in scrubber.look():
-                if damage.fields["file"].startswith("kind=files/"):
+                if kind_of(damage.fields["file"]) == FILES.name:
                     self._mender.note(damage)
                 else:
                     mine.mend(damage)

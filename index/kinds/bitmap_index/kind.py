@@ -17,6 +17,7 @@ from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.model import IndexFile
 from tailbit.once import once
+from tailbit.tables.storage import Storage
 
 
 class Segments:
@@ -78,6 +79,14 @@ class BitmapIndexKind(Kind[Segments]):
         moved = merged.moved if merged is not None else ()
         dropped = view.reader(FILES).get_all(claim.path for claim in moved if claim.new_space is None)
         return all(record.left is not None for record in dropped)
+
+    def read_whole(self, storage: Storage, path: str) -> None:
+        """Every posting of a segment is decoded, its keys as they are stored."""
+        super().read_whole(storage, path)
+        segment = Segment(storage, path)
+        for column in segment.columns:
+            for _ in segment.postings(column):
+                pass
 
 
 BITMAP_INDEX = BitmapIndexKind()

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from support.built import Built
 from support.delta_builder import DeltaBuilder
 from support.index_records import ledger, settings
+from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Entering, Kind, Problem, Source, View
@@ -24,11 +25,14 @@ from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.index.query.coverage import cover
+from tailbit.index.repair.damage import damage_named, why_damaged
+from tailbit.index.repair.mend import mend
+from tailbit.index.repair.scrub import Scrubber
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.verification.verify import Report, verify
 from tailbit.index.write.run import run_task
 from tailbit.tables import open_table
-from tailbit.tables.storage import LocalStorage
+from tailbit.tables.storage import LocalStorage, Storage
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
 
@@ -152,6 +156,44 @@ def test_damage_of_a_kind_that_comes_is_named_by_verify(grown: Grown) -> None:
     file = grown.index.state.files_of(ROW_COUNTS)[0]
     Path(grown.built.index, file.path).write_bytes(b"PAR1")
     assert [problem.where for problem in grown.verified().problems] == [file.path]
+
+
+def test_a_damaged_file_of_a_kind_that_comes_is_taken_out_and_questions_do_without_its_rows(
+    grown: Grown,
+) -> None:
+    index = grown.index
+    file = index.state.files_of(ROW_COUNTS)[1]
+    Path(grown.built.index, file.path).write_bytes(b"PAR1")
+    (found,) = Scrubber(index).look()
+    done = mend(index, open_table(grown.table.path), damage_named(found), "damaged")
+    assert (done.removed, done.to_post, done.to_count) == ((file.path,), 0, 0)
+    assert len(grown.index.state.reader(ROW_COUNTS)) == 2
+    assert grown.verified().sound
+    grown.built.check()
+
+
+def test_a_file_whose_contents_no_longer_decode_is_found_by_its_own_kind(grown: Grown) -> None:
+    @dataclass(frozen=True)
+    class Positive(RowCounts):
+        """Its rows are decoded by this kind alone: none has fewer than two rows."""
+
+        def read_whole(self, storage: Storage, path: str) -> None:
+            if min(self.read(storage, path)["rows"].to_pylist()) < 2:
+                raise CorruptIndexError(file=path, reason="fewer than two rows")
+
+    kinds = Kinds((*KINDS.every, Positive()))
+    found = Scrubber(MetadataTable.open(grown.built.index, kinds)).look()
+    assert [damage.fields["reason"] for damage in found] == ["fewer than two rows"]
+
+
+def test_who_does_not_know_a_kind_takes_no_file_of_it_for_damaged(grown: Grown) -> None:
+    stranger = MetadataTable.open(grown.built.index)
+    assert Scrubber(stranger).look() == []
+    file = grown.index.state.files_of(ROW_COUNTS)[0]
+    Path(grown.built.index, file.path).unlink()
+    assert Scrubber(stranger).look() == []
+    assert why_damaged(stranger.storage, file.path) is None
+    assert [damage.fields["file"] for damage in Scrubber(grown.index).look()] == [file.path]
 
 
 def test_vacuum_deletes_of_a_kind_that_comes_what_no_commit_names(grown: Grown) -> None:
