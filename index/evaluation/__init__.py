@@ -1,1 +1,1 @@
-"""A row space as one snapshot sees it, and where a predicate is TRUE in it, for sure and maybe."""
+"""Where a predicate is TRUE in a row space, for sure and maybe, is found as one snapshot sees that space."""
