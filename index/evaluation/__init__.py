@@ -1,1 +1,1 @@
-"""Where a predicate is TRUE in a row space, for sure and maybe, is found as one snapshot sees that space."""
+"""A predicate is evaluated in one row space, as a snapshot sees it: where it is TRUE, for sure and maybe."""

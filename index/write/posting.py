@@ -35,7 +35,7 @@ _OPEN_FILES = 64
 _ROWS_AT_ONCE = 1 << 20
 
 FEW_ROWS = 12
-"""Where a block has a key more often than every so many rows, sorting positions by key beats containers."""
+"""Where blocks have more than one key for every 12 rows, sorting positions by key beats containers."""
 
 _SAMPLED = 4
 """Blocks that are looked at to tell."""
