@@ -100,6 +100,7 @@ def post(
 ) -> Iterator[Postings]:
     """The postings of a column over those claims that are to post it, and their visible rows into `tally`.
 
+    Invariant: `tally` is added to once, when the last postings were taken and the generator is exhausted.
     Memory: up to four bytes a row of all claims for the codes, two for the containers, and the distinct keys;
     of many keys, see `by_key`.
     """
