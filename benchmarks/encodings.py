@@ -1,9 +1,10 @@
 """How many bytes a row does an index of a column take, and what do few and many keys cost, by cardinality?
 
-Columns of so many distinct integers, uniform and clustered (sorted), beside the entropy, the same column in
-Parquet, and DuckDB on that file. The index is built by a task in this process; a merge is not part of it.
+A column has `distinct` distinct integers, uniform or clustered (sorted). It is set beside the entropy, the
+same column in Parquet, and DuckDB on that file. The index is built by a task in this process; a merge is
+not part of it.
 
-Usage: python benchmarks/encodings.py [rows] [distinct ...]; `all` is as many as rows. A line a column.
+Usage: python benchmarks/encodings.py [rows] [distinct ...]; `all` is one a row. A line a column.
 """
 
 from __future__ import annotations

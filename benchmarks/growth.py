@@ -102,7 +102,7 @@ def _indexed(path: pathlib.Path, columns: list[str], where: str, rows: int) -> M
 
 
 def _files(path: pathlib.Path, size: int) -> Made:
-    """So many files of 100 rows; the data of all is one file, linked under many names."""
+    """`size` files of 100 rows; the data of all is one file, linked under many names."""
     small = pa.table({"id": np.arange(100), "kind": np.arange(100) % 7})
     path.mkdir()
     pq.write_table(small, path / "0.parquet")
@@ -123,7 +123,7 @@ def _files(path: pathlib.Path, size: int) -> Made:
 
 
 def _rows(path: pathlib.Path, size: int) -> Made:
-    """So many rows in files of ten million; the pattern is of integers, spread by multiplication."""
+    """`size` rows in files of ten million; the pattern is of integers, spread by multiplication."""
     path.mkdir()
     con = duckdb.connect()
     con.execute("SET memory_limit = '4GB'")
@@ -140,7 +140,7 @@ def _rows(path: pathlib.Path, size: int) -> Made:
 
 
 def _columns(path: pathlib.Path, size: int) -> Made:
-    """So many indexed columns of a thousand values, 100,000 rows."""
+    """`size` indexed columns of a thousand values, 100,000 rows."""
     rng = np.random.default_rng(1)
     columns = {f"c{n}": rng.integers(0, 1_000, 100_000) for n in range(size)}
     deltalake.write_deltalake(str(path), pa.table(columns))
@@ -149,7 +149,7 @@ def _columns(path: pathlib.Path, size: int) -> Made:
 
 
 def _commits(path: pathlib.Path, size: int) -> Made:
-    """So many commits of 100 rows, each indexed by one of its own; what is due is merged and vacuumed."""
+    """`size` commits of 100 rows, each indexed by one of its own; what is due is merged and vacuumed."""
     numbers = np.arange(APPENDED)
     rows = pa.table({"id": numbers, "kind": numbers % 7})
     deltalake.write_deltalake(str(path), rows)

@@ -1,6 +1,6 @@
 """How much memory does a task take at its peak, for the files that need most?
 
-One file of so many rows a line, built by a task in a process of its own; the peak is that of the whole
+One file of `rows` rows a line, built by a task in a process of its own; the peak is that of the whole
 process (VmHWM), of which imports take some 100 MB. Linux alone.
 
 Usage: python benchmarks/memory.py [rows] [file ...]. A line a file.

@@ -41,11 +41,11 @@ QUESTIONS = {
     "5e-1": "l_suppkey <= 5000",
 }
 MOST, LEAST, FEW = 1.1, 3.0, 0.1
-"""At most so many times the quicker peer; at least so many times quicker where few row groups match."""
+"""At most 1.1 times as long as the quicker peer; a third, where less than 0.1 of the row groups match."""
 
 
 def by_ship_date(table: pathlib.Path) -> pathlib.Path:
-    """The same rows sorted by ship date, in as many files with row groups as large; made on first use."""
+    """The same rows by ship date, in equally many files, with row groups as large; made on first use."""
     target = table.with_name(f"{table.name}-sorted")
     if (target / "_delta_log").exists():
         return target

@@ -183,7 +183,7 @@ class Planner:
         return self._seen_head if self._frozen is None else min(self._seen_head, self._frozen)
 
     def _admit_files(self, base: Offset) -> Offset:
-        """As many files of the pinned snapshot as the limits allow; those that are posted cost nothing."""
+        """The next files of the pinned snapshot that the limits allow; those that are posted cost nothing."""
         snapshot = self._table.snapshot(base.version)
         files, columns = snapshot.files, self._columns(snapshot)
         count = size = 0
@@ -212,7 +212,7 @@ class Planner:
         }
 
     def _admit_versions(self, base: Offset) -> Offset:
-        """As many versions as the limits allow, at least one where there is one."""
+        """The next versions that the limits allow, at least one where there is one."""
         limits, head = self._settings, self._head()
         last = base.version - 1
         files = size = 0

@@ -185,6 +185,12 @@ class Analysis:
         Raises:
             UsageError: no such part or time zone.
             ColumnTypeError: the column is no date or time, or a date is to be cut to less than a day.
+
+        >>> import datetime, deltalake, tailbit
+        >>> days = [datetime.date(2013, 2, 28), datetime.date(2013, 1, 31), datetime.date(2013, 2, 1)]
+        >>> deltalake.write_deltalake("days", pa.table({"day": days}))
+        >>> tailbit.open("days").where().date_histogram("day", "month")
+        {datetime.date(2013, 1, 1): 1, datetime.date(2013, 2, 1): 2}
         """
         return by_part(self._counts(column), text("part", part), known_zone("zone", zone))
 

@@ -144,7 +144,7 @@ class Answer(Analysis):
         No two have one name in the table: where a field s.a and a column named "s.a" are both read, that
         column is named "`s.a`", in backticks, as one asks for it. `order_by`: names, each with DESC and NULLS
         FIRST or LAST where wanted; as in Spark, NULL is least and NaN greatest, and ties stay in the order of
-        path and position. `offset`: the first so many rows are left out.
+        path and position. The first `offset` rows are left out.
 
         Raises:
             UnknownColumnError: no such column.

@@ -45,7 +45,7 @@ def open_indexed(
 
     `path` may also be a table that is open already, of a format that no path tells. Answers are right however
     far the index is. `at_least` and `max_staleness` say how far it must be for a question to be answered: it
-    covers that version; or every commit that is older than so many seconds, up to the version that is asked.
+    covers that version; or every commit that is older than `max_staleness` seconds, up to the version asked.
     `storage_options` are those of the stores of table and index, such as endpoint and credentials, named as
     in delta-rs (`AWS_ENDPOINT_URL`); what is not given is in the environment.
 

@@ -39,7 +39,7 @@ LONGEST = ("test_demo.py", "test_kill_spark.py", "test_kill_points.py", "test_al
 """Files that take longest of the rest. They start first, so that no worker idles in the end."""
 
 MANY = 40
-"""So many tests with Spark are worth the optimising compiler."""
+"""More tests with Spark than these are worth the optimising compiler."""
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:

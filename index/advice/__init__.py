@@ -1,1 +1,1 @@
-"""What an index of each column would cost and bring, from a sample of the data, before anything is built."""
+"""A sample of the data tells what an index of each column would cost and bring, before anything is built."""

@@ -21,7 +21,9 @@ BLOCKS = 8
 """Blocks of a sample: half a million rows, in which a value of one row in 100,000 is met some five times."""
 
 FEWEST_BLOCKS, COLUMN_BLOCKS = 3, 240
-"""Of a table of many columns fewer blocks are taken, so that about so many columns of blocks are decoded."""
+"""Of a table of more than 30 columns, fewer than `BLOCKS` blocks are taken, but 3 at least: about 240 blocks
+of one column each are decoded.
+"""
 
 OWN_VALUES, LARGE = 2.0, 0.25
 """Rows a value below which a column has nearly a value a row. Its index is worth it where it is smaller than

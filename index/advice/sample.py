@@ -1,6 +1,6 @@
 """A sample of a table: blocks of 65,536 neighbouring rows at random places.
 
-An index keeps positions by blocks of so many, so a sampled block takes what one of the whole index takes. A
+An index keeps positions by blocks of 65,536, so a sampled block takes what one of the whole index takes. A
 file is drawn as often as its share of the bytes says, a row group as its share of the rows.
 """
 

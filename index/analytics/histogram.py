@@ -26,7 +26,7 @@ Ints = npt.NDArray[np.int64]
 MOST_BINS = 100_000
 
 _ULPS_A_BIN = 1000
-"""Edges are doubles where a bin is wider than so many steps from a double to the next one."""
+"""Edges are doubles where a bin is wider than 1,000 steps from a double to the next one."""
 _EXACT = Context(prec=50)
 """More digits than tell any two edges apart."""
 

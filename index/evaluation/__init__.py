@@ -1,1 +1,1 @@
-"""A row space as one snapshot sees it, and where a predicate is TRUE in it, for sure and maybe."""
+"""A predicate is evaluated in one row space, as a snapshot sees it: where it is TRUE, for sure and maybe."""

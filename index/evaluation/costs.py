@@ -90,7 +90,7 @@ class _Shape(NamedTuple):
 
 
 def intersecting(segment: Segment, column: str, rows: int, share: float) -> float:
-    """A share of a column's postings, each intersected with so many rows."""
+    """A share of a column's postings, each intersected with a set of `rows` rows."""
     shape = _Shape.of(segment, column)
     wanted = rows / max(1.0, segment.rows / BLOCK)
     each = _PAIR + _STEP * _steps(wanted, min(shape.positions, BLOCK))
@@ -100,7 +100,7 @@ def intersecting(segment: Segment, column: str, rows: int, share: float) -> floa
 
 
 def _steps(some: float, others: float) -> float:
-    """Steps that it takes to intersect two containers of so many positions."""
+    """Steps that it takes to intersect two containers, of `some` and of `others` positions."""
     few, many = sorted((some, others))
     if many > ARRAY_LIMIT:
         return min(few, ARRAY_LIMIT / 4)
@@ -134,12 +134,12 @@ def making(segment: Segment, column: str) -> float:
 
 
 def looking_up(rows: int, keys: int) -> float:
-    """The codes of so many rows, summed by key."""
+    """The codes of `rows` rows, summed by key; `keys` is the number of keys."""
     return _LOOK_UP * rows + _CODE * keys
 
 
 def comparing(segment: Segment, rows: int) -> float:
-    """All codes compared with the ends of a range, and a bitmap made of those of so many rows."""
+    """All codes compared with the ends of a range, and a bitmap made of the `rows` rows that lie between."""
     return _COMPARED * segment.rows + _MADE * rows
 
 

@@ -1,1 +1,1 @@
-"""Spark's operators and functions over Arrow arrays: a value for each row, or why it raises."""
+"""Spark's operators and functions run over Arrow arrays and give each row a value, or why it raises."""

@@ -4,7 +4,7 @@ Which files may go is a function of what readers may still ask. A file that a me
 the index is kept for `KEPT_S`, since an open answer may still read it; nobody travels in time through the
 index, which holds every version of the source by itself. A file that was never in the index may be of a batch
 in flight, so it is kept for `UNCOMMITTED_HOURS`: longer than any batch lasts. How old it is, the clock of the
-store says; where that has jumped, as clocks do after a sleep of the machine, no such file goes before as many
+store says; where that has jumped, as clocks do after a sleep of the machine, no such file goes before those
 hours have really passed.
 """
 
@@ -26,7 +26,7 @@ LIST_EVERY_S = 3600.0
 """How often folders are listed for such files; the first pass lists them too."""
 
 JUMP_S = 60.0
-"""A clock has jumped that went on by so many seconds more than have passed."""
+"""A clock has jumped if it went on by 60 s more than have passed."""
 
 
 class Sweeper:

@@ -1,7 +1,7 @@
 """Matching rows in the order of columns, as Spark's ORDER BY has it; ties stay by path and position.
 
 The columns to order by are read for all matching rows, the others only for the rows that are given out. With
-a limit, only as many rows as it can reach are kept.
+a limit, only rows that it can reach are kept.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def in_order_of(
 def _ordered(
     storage: Storage, hits: Sequence[FileHits], keys: Sequence[SortKey], most: int | None
 ) -> npt.NDArray[np.int64]:
-    """Numbers of matching rows (by path and position) in the order asked for, at most so many."""
+    """Numbers of matching rows (by path and position) in the order asked for: the first `most`, or all."""
     columns = list({key.column.id: key.column for key in keys}.values())
     held: list[pa.Table] = []
     size = number = 0

@@ -13,7 +13,7 @@ from tailbit.index.roaring.serialize import COOKIE
 from tailbit.tables.positions import bitmap_of
 
 _FEW = 16
-"""Where at most one row in so many is set, listing the positions is quicker than packing all rows."""
+"""Where at most one row in 16 is set, listing the positions is quicker than packing all rows."""
 
 Mask = npt.NDArray[np.bool_]
 

@@ -1,1 +1,1 @@
-"""A typed constant: how it is written, cast, and in which type Spark compares it."""
+"""A constant gets its type: it is read, cast, and compared in the type that Spark would choose."""

@@ -1,1 +1,1 @@
-"""Whether an index is what the data says, at three depths."""
+"""An index is compared with the data, at one of three depths, and what differs is reported."""

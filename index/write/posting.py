@@ -35,7 +35,7 @@ _OPEN_FILES = 64
 _ROWS_AT_ONCE = 1 << 20
 
 FEW_ROWS = 12
-"""Where a block has a key more often than every so many rows, sorting positions by key beats containers."""
+"""Where blocks have more than one key for every 12 rows, sorting positions by key beats containers."""
 
 _SAMPLED = 4
 """Blocks that are looked at to tell."""
@@ -100,6 +100,7 @@ def post(
 ) -> Iterator[Postings]:
     """The postings of a column over those claims that are to post it, and their visible rows into `tally`.
 
+    Invariant: `tally` is added to once, when the last postings were taken and the generator is exhausted.
     Memory: up to four bytes a row of all claims for the codes, two for the containers, and the distinct keys;
     of many keys, see `by_key`.
     """

@@ -1,1 +1,1 @@
-"""The Java process that Spark runs in: its environment, its settings, and what it prints."""
+"""The Java process that Spark runs in is set up and started, and what it prints is sorted."""

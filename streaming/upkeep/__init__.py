@@ -1,1 +1,1 @@
-"""What keeps a running indexer going for months: leavings are swept, damage is mended, caches are reset."""
+"""A running indexer is kept going for months: leavings are swept, damage is mended, caches are reset."""

@@ -94,7 +94,7 @@ def _batch(
     way: Way | None,
     threads: bool,
 ) -> pa.Table:
-    """One batch: the columns at rows of row groups; without columns, a table of as many rows."""
+    """One batch: the columns at rows of row groups; without columns, a table of the same number of rows."""
     n = sum(len(rows) for _, rows in groups)
     table = read_picked(storage, slice_, stored, groups, way, threads) if stored else _rows_alone(n)
     if not columns:
@@ -132,5 +132,5 @@ def row_groups(
 
 
 def _rows_alone(rows: int) -> pa.Table:
-    """A table of so many rows that has no column to speak of."""
+    """A table of `rows` rows that has no column to speak of."""
     return pa.table({"": pa.nulls(rows)})

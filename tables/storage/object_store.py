@@ -27,7 +27,7 @@ _AT_ONCE = 16 << 20
 """A larger object is put in parts of this size, some at a time."""
 
 _IN_MEMORY = 64 << 20
-"""Of an unfinished object, so many bytes are held in memory; a longer one is in a private temporary file."""
+"""An unfinished object of up to 64 MiB is held in memory; a longer one is in a private temporary file."""
 
 R = TypeVar("R")
 

@@ -46,7 +46,7 @@ class Ranges(io.RawIOBase):
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
-        """At most so many bytes from here; fewer at the end."""
+        """At most `size` bytes from here; fewer at the end."""
         end = self._size if size is None or size < 0 else min(self._size, self._at + size)
         if end <= self._at:
             return b""

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tailbit.tables.storage.door import Unfinished
 
 Publish = Callable[[str, IO[bytes], int], None]
-"""Puts a file of so many bytes, from its first, under a name."""
+"""Puts a file under a name: the name, the file, which is read from its first byte, and its size in bytes."""
 
 
 class Spooled(Unfinished):

@@ -110,22 +110,39 @@ class Condition:
         return _joined(self, sign, other)
 
     def same_as(self, other: Any) -> Condition:
-        """`<=>`: equal, or both NULL."""
+        """`<=>`: equal, or both NULL.
+
+        >>> flights.where(col("carrier").same_as(None)).count()
+        1
+        """
         return self._with("<=>", other)
 
     def isin(self, *values: Any) -> Condition:
-        """IN a list, given as arguments or as one iterable; no value is in an empty list."""
+        """IN a list, given as arguments or as one iterable; no value is in an empty list.
+
+        >>> flights.where(col("dest").isin("SFO", "ORD")).count(), flights.where(col("dest").isin([])).count()
+        (5, 0)
+        """
         if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], (str, bytes)):
             values = tuple(values[0])
         listed = ", ".join(sql_of(value) for value in values)
         return _whole(f"({self._operand} IN ({listed}))" if listed else "FALSE")
 
     def between(self, low: Any, high: Any) -> Condition:
-        """BETWEEN two bounds, which belong to it."""
+        """BETWEEN two bounds, which belong to it.
+
+        >>> flights.where(col("dep_delay").between(0, 60)).count()
+        3
+        """
         return _whole(f"({self._operand} BETWEEN {sql_of(low)} AND {sql_of(high)})")
 
     def like(self, pattern: str, escape: str | None = None) -> Condition:
-        """LIKE a pattern of `%` and `_`."""
+        """LIKE a pattern of `%` and `_`.
+
+        >>> dest = col("dest")
+        >>> [flights.where(c).count() for c in (dest.like("%O"), dest.ilike("sf_"), dest.rlike("^[LO]"))]
+        [3, 3, 5]
+        """
         return self._like("LIKE", pattern, escape)
 
     def ilike(self, pattern: str, escape: str | None = None) -> Condition:
@@ -141,7 +158,12 @@ class Condition:
         return _whole(f"({self._operand} RLIKE {sql_of(text('pattern', pattern))})")
 
     def startswith(self, part: Any) -> Condition:
-        """Whether a text begins with another."""
+        """Whether a text begins with another.
+
+        >>> dest = col("dest")
+        >>> [flights.where(c).count() for c in (dest.startswith("S"), dest.endswith("X"), dest.contains("R"))]
+        [3, 3, 2]
+        """
         return call("startswith", self, part)
 
     def endswith(self, part: Any) -> Condition:
@@ -153,7 +175,12 @@ class Condition:
         return call("contains", self, part)
 
     def is_null(self) -> Condition:
-        """IS NULL."""
+        """IS NULL.
+
+        >>> carrier = col("carrier")
+        >>> flights.where(carrier.is_null()).count(), flights.where(carrier.is_not_null()).count()
+        (1, 7)
+        """
         return _whole(f"({self._operand} IS NULL)")
 
     def is_not_null(self) -> Condition:
@@ -161,7 +188,12 @@ class Condition:
         return _whole(f"({self._operand} IS NOT NULL)")
 
     def is_true(self) -> Condition:
-        """IS TRUE: FALSE where the condition is NULL."""
+        """IS TRUE: FALSE where the condition is NULL.
+
+        >>> late = col("dep_delay") > 0
+        >>> [flights.where(c).count() for c in (late.is_true(), late.is_false(), ~late.is_true())]
+        [4, 3, 4]
+        """
         return _whole(f"({self._operand} IS TRUE)")
 
     def is_false(self) -> Condition:
@@ -169,7 +201,13 @@ class Condition:
         return _whole(f"({self._operand} IS FALSE)")
 
     def cast(self, to: str) -> Condition:
-        """The value as another type, such as "int"; what does not fit raises."""
+        """The value as another type, such as "int"; what does not fit raises.
+
+        >>> flights.where(col("flight").cast("string") == "7").count()
+        1
+        >>> flights.where(col("dest").try_cast("int").is_null()).count()
+        8
+        """
         return _whole(f"CAST({self._operand} AS {text('to', to)})")
 
     def try_cast(self, to: str) -> Condition:

@@ -86,7 +86,7 @@ class Child:
         self.process.wait()
 
     def stop(self, seconds: float) -> int | None:
-        """SIGTERM; the exit status, or None where it had to be killed after so many seconds."""
+        """SIGTERM; the exit status, or None where it had to be killed after `seconds`."""
         self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self.process.wait(seconds)

@@ -1,4 +1,4 @@
-"""Answers in Spark's own words: a data source and SQL functions, which one call makes known to a session.
+"""Spark asks in its own words: one call makes a data source and SQL functions known to a session.
 
 `tailbit.spark.register(spark)`. Nothing outside of this package imports it: other questions need no pyspark.
 """

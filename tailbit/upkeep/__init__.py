@@ -1,1 +1,1 @@
-"""An index is looked after: verified, repaired, merged, altered, vacuumed, and told the state of."""
+"""An index is looked after: it is verified, repaired, merged, altered and vacuumed, and its state is told."""

@@ -84,7 +84,7 @@ def test_a_disk_that_is_full_at_any_write_costs_nothing_once_it_has_room(tmp_pat
 
 
 def _indexed(folder: Path, versions: int) -> tuple[str, str]:
-    """A table of so many small commits, indexed one by one."""
+    """A table of `versions` small commits, indexed one by one."""
     table, index = str(folder / "table"), str(folder / "index")
     for number in range(versions):
         deltalake.write_deltalake(table, pa.table({"v": [f"{number}", "a"]}), mode="append")

@@ -54,7 +54,7 @@ def main(table: str, index: str, column: str, disk: str, only: str = "") -> None
 
 
 def _fill(filler: Path, free: int) -> None:
-    """Leave so many pages free on the disk of a file."""
+    """Leave `free` pages free on the disk of a file."""
     found = os.statvfs(filler.parent)
     with filler.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, found.f_bavail * found.f_frsize - free * PAGE)

@@ -56,7 +56,7 @@ def _names() -> list[str]:
 
 
 def _run(name: str, seconds: int) -> bool:
-    """One target for so many seconds, with a line while it runs and one at the end."""
+    """One target for `seconds`, with a line while it runs and one at the end."""
     work = WORK / name
     work.mkdir(parents=True, exist_ok=True)
     print(f"{name:16} {seconds:5} s ...", end="\r", flush=True)
@@ -107,7 +107,7 @@ def _fuzz(name: str, options: list[str]) -> None:
 
 
 def _keep(name: str, count: int) -> None:
-    """Copy at most so many small inputs that each reach lines which no smaller one reaches."""
+    """Copy at most `count` small inputs that each reach lines which no smaller one reaches."""
     from support.byte_targets import Ground
 
     found = [path for path in (WORK / name).iterdir() if "-" not in path.name and path.suffix != ".txt"]

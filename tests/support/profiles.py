@@ -22,7 +22,7 @@ STEP = 3
 
 
 def examples(count: int) -> settings:
-    """A decorator: so many examples in CI, a multiple with TAILBIT_EXAMPLES."""
+    """A decorator: `count` examples in CI, a multiple with TAILBIT_EXAMPLES."""
     return settings(max_examples=count * FACTOR)
 
 

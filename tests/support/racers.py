@@ -18,7 +18,7 @@ def merge_everything(path: str) -> None:
 
 
 def race(path: str, name: str, barrier: Barrier, rounds: int, results: Any) -> None:
-    """Commit at the same moment as another process, so many times; tell which versions were won."""
+    """Commit at the same moment as another process, `rounds` times; tell which versions were won."""
     index = MetadataTable.open(path)
     won = []
     for _ in range(rounds):

@@ -68,7 +68,7 @@ class Shipped:
         return own | (self._clock_settings() if self.jumping else {})
 
     def jump(self, hours: int) -> None:
-        """Let the clock be so many hours ahead of the machine's; its processes see it within a second."""
+        """Let the clock be `hours` ahead of the machine's; its processes see it within a second."""
         new = self._clock.with_suffix(".new")
         new.write_text(f"{hours:+}h\n")
         new.replace(self._clock)

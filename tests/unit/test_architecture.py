@@ -36,6 +36,18 @@ def test_a_room_on_the_page_has_the_sentence_of_its_init() -> None:
         assert (said or "").splitlines()[0] == sentence, folder
 
 
+def picture() -> str:
+    """The picture of the two paths, at the top of the page."""
+    (drawn,) = re.findall(r"^```\n(tables ─► .+?)^```", PAGE, re.M | re.S)
+    return str(drawn)
+
+
 def test_readme_shows_the_same_two_paths() -> None:
-    (picture,) = re.findall(r"^```\n(tables ─► .+?)^```", PAGE, re.M | re.S)
-    assert f"```\n{picture}```" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"```\n{picture()}```" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_room_of_the_index_is_in_the_picture() -> None:
+    # Right of a gap, and in brackets, stands what rooms do; only their names count.
+    drawn = re.sub(r"\(.+?\)|  .*", "", picture())
+    rooms = {path.parent.name for path in (ROOT / "index").glob("*/__init__.py")}
+    assert rooms - set(re.findall(r"\w+", drawn)) == set()

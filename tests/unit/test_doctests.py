@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 
 import tailbit
 from support.tables import eight_flights
+from tailbit.analysis import Analysis
 from tailbit.answer import Answer
 from tailbit.api import IndexedTable
+from tailbit.arguments.conditions import Condition
 from tailbit.handle import Handle
 from tailbit.upkeep.table import MaintainedTable
 
@@ -58,9 +61,17 @@ def test_an_example_prints_what_its_docstring_says(
     assert not any(doctest.SKIP in e.options for e in example.examples)
 
 
-@pytest.mark.parametrize("door", [Answer, IndexedTable, MaintainedTable, Handle])
+@pytest.mark.parametrize("door", [Analysis, Answer, IndexedTable, MaintainedTable, Handle])
 def test_each_public_method_of_the_front_door_has_an_example(door: type) -> None:
     public = {n for n, value in vars(door).items() if callable(value) and not n.startswith("_")}
     shown = {name.rpartition(".")[2] for name in EXAMPLES if f".{door.__name__}." in name}
     assert public - shown == set()
     assert "tailbit.api.open_indexed" in EXAMPLES
+
+
+def test_each_public_method_of_a_condition_is_called_in_an_example_of_its_class() -> None:
+    # Methods that differ by a word share an example.
+    public = {name for name in vars(Condition) if not name.startswith("_")}
+    tests = [test for name, test in EXAMPLES.items() if ".Condition" in name]
+    sources = "".join(example.source for test in tests for example in test.examples)
+    assert public - set(re.findall(r"\.(\w+)\(", sources)) == set()

@@ -1,4 +1,4 @@
-"""Rooms, files and functions stay of a size that a reader takes in at once.
+"""Rooms, files and functions stay of a size that a reader takes in at once, and texts name what they count.
 
 A function is counted from its `def` to its last line: its arguments and its docstring count, since a reader
 meets them too; decorators do not.
@@ -7,6 +7,7 @@ meets them too; decorators do not.
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,3 +63,9 @@ def test_no_room_is_larger_than_its_limit() -> None:
 def test_a_larger_room_has_its_reason_in_the_decisions() -> None:
     decisions = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
     assert [room for room in LARGER if f"`{room}`" not in decisions] == []
+
+
+def test_a_number_or_a_unit_is_named() -> None:
+    # Where a text says "so many", the reader must look for what is meant: a parameter, a limit, a unit.
+    unnamed = re.compile(r"\bso\W+many\b", re.I)
+    assert [path.as_posix() for path, text in texts() if unnamed.search(text)] == []

@@ -82,7 +82,7 @@ def _types(segments: Sequence[Segment]) -> dict[str, set[str]]:
 
 
 def _fitting(recorded: RecordedFiles, spaces: Sequence[str]) -> list[str]:
-    """As many row spaces, smallest first, as fit into one."""
+    """The smallest row spaces whose rows together fit into one."""
     rows = {space: recorded.claimed_rows(space) for space in spaces}
     chosen, total = [], 0
     for space in sorted(spaces, key=lambda s: (rows[s], s)):

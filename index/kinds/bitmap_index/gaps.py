@@ -48,7 +48,7 @@ def encoded(positions: Positions, counts: Longs) -> tuple[pa.Int32Array, pa.List
 
 
 def none(many: int) -> tuple[pa.Int32Array, pa.ListArray]:
-    """The columns of so many dense keys."""
+    """The columns of `many` dense keys."""
     return pa.nulls(many, FIRST), pa.nulls(many, GAPS)
 
 
@@ -81,7 +81,7 @@ class Gaps:
         Cost: two sums over the positions, and nothing for other keys.
 
         Raises:
-            ValueError: they are not as many as recorded, do not rise, or are beyond the rows.
+            ValueError: they differ in number from what is recorded, do not rise, or are beyond the rows.
         """
         first, counts, steps = self._checked(low, high)
         found = first if not len(steps) else _summed(first, counts, steps)

@@ -74,7 +74,7 @@ def check_sparse(space: str, column: str, sparse: Gaps, bitmaps: pa.BinaryArray)
     Cost: decoding them.
 
     Raises:
-        BrokenBitmapError: some do not rise, are beyond the rows, or not as many as recorded.
+        BrokenBitmapError: some do not rise, are beyond the rows, or differ in number from what is recorded.
     """
     twice = np.flatnonzero(sparse.held == np.asarray(bitmaps.is_valid()))
     if len(twice):

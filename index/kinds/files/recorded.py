@@ -21,7 +21,7 @@ _MANY = 256
 """This many newer rows, or more, are folded into the base at once instead of becoming objects."""
 
 _SHARE = 4
-"""The base is folded anew when a quarter as many records lie over it: amortised, a constant per record."""
+"""The base is folded anew when newer rows are over a quarter of its own: amortised, a constant a record."""
 
 
 class RecordedFiles:

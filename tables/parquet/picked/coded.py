@@ -28,7 +28,9 @@ _PACKED = 28 << 20
 _ROWS = 8 << 20
 """Rows of chunks that are decoded at once."""
 _FEW, _VERY_FEW = 2, 8
-"""Chunks are cut to one page in so many or fewer; none is read whole for one byte in so many or fewer."""
+"""Chunks are cut to their pages where at most one page in 2 is wanted. None is read whole where fewer than
+one byte in 8 is wanted.
+"""
 
 
 class Chunk(NamedTuple):
@@ -147,7 +149,7 @@ def _chunk(layout: Layout, source: pa.NativeFile, group: int, leaf: int) -> Chun
 
 
 def in_batches(groups: Iterable[Group]) -> Iterator[list[Group]]:
-    """As many row groups as are decoded at once, of one form."""
+    """Row groups of one form, in batches that are each decoded at once."""
     out: list[Group] = []
     packed = rows = 0
     for group in groups:

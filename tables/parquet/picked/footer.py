@@ -100,7 +100,7 @@ def written_bits(bits: bytes, rows: int) -> bytes:
 
 
 def written_dictionary(values: int, unpacked: int, packed: bytes) -> bytes:
-    """A dictionary page of so many values, its header before it."""
+    """A dictionary page of `values` values, its header before it."""
     sizes = [(1, _DICTIONARY_PAGE), (2, unpacked), (3, len(packed))]
     of = written_struct([(1, I32, written_int(values)), (2, I32, written_int(_PLAIN))])
     return written_struct([*((n, I32, written_int(v)) for n, v in sizes), (7, STRUCT, of)]) + packed
@@ -117,7 +117,7 @@ def written_codes(codes: npt.NDArray[np.int64], nullable: bool, codec: str) -> b
 
 
 def written_values(values: bytes, rows: int, nullable: bool) -> bytes:
-    """A page of so many values as they are, none NULL and not compressed, its header before it."""
+    """A page of `rows` values as they are, none NULL and not compressed, its header before it."""
     return _data_page(rows, nullable, _PLAIN, values, "UNCOMPRESSED")
 
 

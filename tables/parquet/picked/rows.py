@@ -33,7 +33,7 @@ from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 
 _MANY = 8
-"""From one row in so many on, a mask is quicker than the numbers of the rows."""
+"""Where more than one row in 8 is wanted, a mask is quicker than the numbers of the rows."""
 
 
 def read_picked(

@@ -89,7 +89,7 @@ def planned(
 
 
 def quicker_by_mask(size: int, values: int) -> bool:
-    """Whether rows in pages of so many bytes, decompressed, and values are quicker read by mask."""
+    """Whether pages of `size` bytes, decompressed, and `values` values are read quicker by mask."""
     saved = size * _BY_BYTE + values * _BY_VALUE - _BY_QUESTION
     return saved > (0.0 if "polars" in sys.modules else _LOADING) and polars() is not None
 
@@ -126,7 +126,7 @@ def _measured(layout: Layout, leaves: Sequence[int], group: int, wanted: Ints) -
 
 
 def _batched(groups: Sequence[_Group], way: Way | None) -> Iterator[Groups]:
-    """As many row groups as make a batch."""
+    """Row groups in batches of bounded size."""
     out: list[_Group] = []
     size = packed = rows = 0
     for group in groups:

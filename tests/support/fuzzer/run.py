@@ -21,7 +21,7 @@ from support.fuzzer.judge import Mismatch, Verdict, by_duckdb, judge
 from support.predicates import Predicate
 
 CHECKS_A_HISTORY = 500
-"""So many that making a history costs less than asking about it."""
+"""Checks a history: enough that making the history costs less than asking about it."""
 
 HISTORIES_A_SEED = 1_000_000
 """History n of a run with seed s has the seed s times this, plus n: each can be made again alone."""
@@ -125,7 +125,7 @@ class Run:
         return [self.history.head(), self.rng.choice(self.history.readable())]
 
     def ask(self, moment: str, versions: Sequence[Version], until: int) -> None:
-        """Ask about one version after the other until so many questions have been asked."""
+        """Ask about one version after the other until `until` questions have been asked."""
         opened, count = self.follower.opened(), until - len(self.asks)
         for number in range(count):
             version = versions[-1 - number * len(versions) // count]
@@ -169,7 +169,7 @@ def fuzz(
     writer: str = "built",
     verdict: Verdict = by_duckdb,
 ) -> Report:
-    """Histories of `each` checks one after the other until so many checks are done."""
+    """Histories of `each` checks, one after the other, until `checks` checks are done."""
     total = Report()
     for one in history_seeds(seed, checks, each):
         total += run_history(one, each, writer, verdict)
@@ -177,6 +177,6 @@ def fuzz(
 
 
 def history_seeds(seed: int, checks: int, each: int) -> range:
-    """The seeds of as many histories as have so many checks."""
+    """The seeds of the histories of `each` checks that together have `checks` or more."""
     first = seed * HISTORIES_A_SEED
     return range(first, first + -(-checks // each))

@@ -1,4 +1,4 @@
-"""One writer of a load, a process of its own: appends by delta-rs, so many a second."""
+"""One writer of a load, a process of its own: appends by delta-rs, `rate` a second."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rows(rng: np.random.Generator) -> pa.Table:
 
 
 def main(table: str, seed: str, rate: str, seconds: str) -> None:
-    """Append for so many seconds; one that comes late is not made up for by a burst. Prints how many."""
+    """Append for `seconds`; one that comes late is not made up for by a burst. Prints how many."""
     rng, every, commits = np.random.default_rng(int(seed)), 1 / float(rate), 0
     opened, due = DeltaTable(table), time.monotonic()
     until = due + float(seconds)

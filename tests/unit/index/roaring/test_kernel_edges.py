@@ -55,7 +55,7 @@ def scattered(count: int, limit: int) -> Codes:
 
 
 def in_runs(runs: int, length: int, limit: int) -> Codes:
-    """A full block where code 0 has so many runs of a length, and the others stand between them."""
+    """A full block where code 0 has `runs` runs of `length` positions, and the others stand between them."""
     codes = (1 + np.arange(BLOCK) % max(1, limit - 1)).astype(np.uint32)
     starts = np.arange(runs) * (BLOCK // runs)
     codes[(starts[:, None] + np.arange(length)).ravel()] = 0

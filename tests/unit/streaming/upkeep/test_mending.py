@@ -42,7 +42,7 @@ FILES = 9
 
 @pytest.fixture
 def builder(template: DeltaBuilder, tmp_path: Path) -> DeltaBuilder:
-    """Nine files in nine row spaces, in three of them rows are hidden, and so many files of every kind."""
+    """Nine files in nine row spaces, in three of them rows are hidden; the index has files of every kind."""
     shutil.copytree(template.path, tmp_path / "t")
     return replace(copy.deepcopy(template), path=str(tmp_path / "t"))
 

@@ -25,7 +25,7 @@ SPREAD = range(0, ROWS, 16)
 
 
 def bits_as_array() -> bytes:
-    """4,096 positions written as a bitset, which every reader takes for an array of as many bytes."""
+    """4,096 positions written as a bitset, which every reader takes for an array of the same size."""
     words = np.zeros(ROWS, dtype=np.uint8)
     words[SPREAD.start : SPREAD.stop : SPREAD.step] = 1
     sound = BitMap(SPREAD).serialize()
