@@ -11,6 +11,7 @@ SECONDS ?= 60
 TARGETS ?=
 BENCH ?=
 QUICK ?=
+AZURITE := 3.35.0
 PACKAGES := tables index checkpoints streaming
 
 .PHONY: help test lint demo support-page functions-page fuzz fuzz-histories fuzz-predicates fuzz-properties proof soak load bench time-zones constraints clean java
@@ -100,8 +101,11 @@ $(VENV)/.demo-installed: pyproject.toml constraints.txt | $(BIN)/python
 		$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[demo]'
 	@touch $@
 
+# Azurite is a server for the tests of tables in Azure: without npm these are left out.
 $(VENV)/.test-installed: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[test]'
+	@mkdir -p $(VENV)/azurite && cd $(VENV)/azurite && npm install --silent --no-audit --no-fund --prefix . \
+		azurite@$(AZURITE) >/dev/null 2>&1 || echo "npm installs no Azurite: tables in Azure are not tested" >&2
 	@touch $@
 
 $(VENV)/.bench-installed: pyproject.toml constraints.txt | $(BIN)/python

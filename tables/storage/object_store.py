@@ -20,7 +20,7 @@ from tailbit.tables.storage.locations import Location, connect, location_of, nam
 from tailbit.tables.storage.looks import SEEN, forget
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
 from tailbit.tables.storage.ranges import TAIL, Ranges, end_of, tag_of
-from tailbit.tables.storage.refusals import refusal, status_of
+from tailbit.tables.storage.refusals import is_without_bucket, refusal, status_of
 from tailbit.tables.storage.spooled import Spooled
 
 _AT_ONCE = 16 << 20
@@ -256,7 +256,9 @@ class ObjectStorage(Storage):
         """What a request gives; a refusal of the store is a StorageError, a missing object is none."""
         try:
             return request()
-        except FileNotFoundError:
+        except FileNotFoundError as gone:
+            if is_without_bucket(gone):
+                raise self._refusal(rel, gone) from None
             raise FileNotFoundError(rel) from None
         except (_errors().BaseError, ValueError, OSError) as wrong:
             raise self._refusal(rel, wrong) from None

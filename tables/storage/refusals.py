@@ -47,6 +47,11 @@ def is_uncertain(wrong: BaseException) -> bool:
     return status is None or status >= 500 or status in (408, 409, 429)
 
 
+def is_without_bucket(wrong: BaseException) -> bool:
+    """Whether the store says that there is no bucket: for most clients that is an object that is missing."""
+    return any(sign in str(wrong) for sign in _NO_BUCKET)
+
+
 def refusal(place: str, wrong: BaseException, options: StorageOptions) -> StorageError:
     """The named error of a refusal; `place` is what people call the object or the table."""
     text, status = options.hidden_in(str(wrong)), status_of(wrong)

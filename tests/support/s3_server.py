@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,8 +100,8 @@ def seaweed(folder: Path) -> Iterator[Server]:
         *("-master.volumeSizeLimitMB=64", "-volume.max=40"),
         *(f"{name}={port}" for name, port in zip(_PORTS, ports, strict=True)),
     ]
-    with _running(command, folder / "weed.log") as process:
-        _await(ports[0], process, folder / "weed.log")
+    with running(command, folder / "weed.log") as process:
+        await_answer(ports[0], process, folder / "weed.log")
         server = Server(ports[0])
         _make_bucket(server)
         yield server
@@ -125,15 +125,19 @@ def rclone(folder: Path) -> Iterator[Server]:
         *(found, "serve", "s3", "--addr", f"127.0.0.1:{port}", "--auth-key", f"{ACCESS_KEY},{SECRET}"),
         *("--config", str(folder / "rclone.conf"), str(folder)),
     ]
-    with _running(command, folder.parent / "rclone.log") as process:
-        _await(port, process, folder.parent / "rclone.log")
+    with running(command, folder.parent / "rclone.log") as process:
+        await_answer(port, process, folder.parent / "rclone.log")
         yield Server(port)
 
 
 @contextmanager
-def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    command: list[str], log: Path, variables: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A server as a process; it is killed at the end. `variables`: more of its environment."""
     with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out, cwd=log.parent)
+        env = os.environ | dict(variables or {})
+        process = subprocess.Popen(command, stdout=out, stderr=out, cwd=log.parent, env=env)
         try:
             yield process
         finally:
@@ -141,7 +145,7 @@ def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
             process.wait()
 
 
-def _await(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+def await_answer(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     """Return once the server answers, even with a refusal."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:

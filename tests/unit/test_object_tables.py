@@ -24,6 +24,7 @@ from support.drive import Drive
 from support.faulty_proxy import Fault, Proxy
 from support.index_records import ledger, new_index
 from support.s3_server import SECRET, rclone
+from support.stored import FILES, checked, on_disk, put_into
 from support.tables import VECTORS
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import (
@@ -42,23 +43,9 @@ from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions, open_storage
 from tailbit.upkeep.status import status_of
 
-PREDICATES = (None, "v = 'v1'", "k >= 13 AND v <> 'v0'", "NOT (v IN ('v0', 'v2'))", "v IS NULL OR k < 3")
-FILES = 9
-
-
 @pytest.fixture
 def written(tmp_path: Path) -> DeltaBuilder:
-    """A table on disk: files of ten rows, some of which are hidden later."""
-    builder = DeltaBuilder(str(tmp_path / "written"))
-    builder.create(pa.schema([("k", pa.int64()), ("v", pa.string())]), **VECTORS)
-    for n in range(FILES):
-        keys = list(range(10 * n, 10 * n + 10))
-        values = [None if k % 7 == 0 else f"v{k % 3}" for k in keys]
-        rows = pa.table({"k": pa.array(keys, pa.int64()), "v": values})
-        builder.commit([builder.data_file(rows, f"f{n} ä.parquet")])
-    [vector] = builder.stored_vectors([0, 4])
-    builder.commit(builder.hide(next(p for p in builder.live if p.startswith("f1")), vector))
-    return builder
+    return on_disk(tmp_path / "written")
 
 
 @pytest.fixture
@@ -69,10 +56,7 @@ def options(s3_options: dict[str, str]) -> StorageOptions:
 @pytest.fixture
 def table(written: DeltaBuilder, s3_root: str, options: StorageOptions) -> str:
     """The same table in the S3 server."""
-    store, folder = open_storage(s3_root, options), Path(written.path)
-    for file in sorted(folder.rglob("*")):
-        if file.is_file():
-            store.put(file.relative_to(folder).as_posix(), file.read_bytes())
+    put_into(s3_root, options, written)
     return s3_root
 
 
@@ -87,19 +71,6 @@ def drive(table: str, options: StorageOptions) -> Drive:
 def later() -> int:
     """In two hours, in ms since 1970."""
     return int((time.time() + 7200) * 1000)
-
-
-def checked(table: str, disk: str, options: dict[str, str]) -> tailbit.IndexedTable:
-    """Every answer is that of the table on disk, which has no index."""
-    opened, judge = tailbit.open(table, storage_options=options), tailbit.open(disk)
-    for predicate in PREDICATES:
-        answer, expected = opened.where(predicate), judge.where(predicate)
-        assert answer.count() == expected.count(), predicate
-        assert answer.facets("v") == expected.facets("v")
-        assert answer.read(order_by=["k"]).equals(expected.read(order_by=["k"]))
-        found = {path: list(at) for path, at in answer.positions().items()}
-        assert found == {path: list(at) for path, at in expected.positions().items()}
-    return opened
 
 
 def test_a_table_in_a_store_without_an_index_is_answered_as_on_disk(
