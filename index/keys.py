@@ -22,8 +22,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailbit.arrays import Longs, Mask
 from tailbit.errors import ColumnTypeError
-from tailbit.index.ordered import SIGN, Ints, Value, ordered_int, ordered_ints
+from tailbit.index.ordered import SIGN, Value, ordered_int, ordered_ints
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
@@ -109,7 +110,7 @@ def encode_array(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.Binary
     return _fixed(values, flipped.astype(">u8"), 8)
 
 
-def integer_keys(numbers: Ints) -> pa.BinaryArray:
+def integer_keys(numbers: Longs) -> pa.BinaryArray:
     """The keys of ordered integers, for key types of eight bytes. The numbers are overwritten, not copied."""
     words = np.ascontiguousarray(numbers).view(np.uint64)
     words ^= np.uint64(SIGN)
@@ -220,7 +221,7 @@ def _shortened(values: pa.BinaryArray) -> pa.BinaryArray:
     return pc.replace_with_mask(values, long, keys.take(coded.indices))
 
 
-def _nulls(values: pa.Array) -> npt.NDArray[np.bool_]:
+def _nulls(values: pa.Array) -> Mask:
     return np.asarray(values.is_null())
 
 
@@ -250,7 +251,7 @@ def _decimals(keys: pa.BinaryArray, precision: int, scale: int) -> pa.Array:
     return _typed(keys, np.ascontiguousarray(pairs), pa.decimal128(precision, scale))
 
 
-def _integers(keys: pa.BinaryArray) -> Ints:
+def _integers(keys: pa.BinaryArray) -> Longs:
     flipped: npt.NDArray[np.uint64] = _words(keys, 8) ^ np.uint64(SIGN)
     return flipped.view(np.int64)
 

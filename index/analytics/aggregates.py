@@ -18,13 +18,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.arrays import Longs
 from tailbit.errors import AggregateError, ColumnTypeError
 from tailbit.index.analytics.dictionary import python_values
 from tailbit.index.analytics.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
 from tailbit.tables.model import DataType
-
-Ints = npt.NDArray[np.int64]
 
 _INTEGERS = ("byte", "short", "integer", "long")
 _FLOATS = ("float", "double")
@@ -167,7 +166,7 @@ def _check_digits(found: KeyCounts, function: str, whole: int, type_: DataType) 
         raise _overflow(found, function, f"the sum has more than {digits} digits")
 
 
-def _present(found: KeyCounts) -> tuple[pa.Array, Ints]:
+def _present(found: KeyCounts) -> tuple[pa.Array, Longs]:
     """The values that are not NULL, distinct and in order, and their counts."""
     first = int(found.nulls > 0)
     keys = found.keys.slice(first)
@@ -185,13 +184,13 @@ def _whole_sum(found: KeyCounts) -> int:
     return _dot(np.asarray(values.cast(pa.int64())), counts)
 
 
-def _dot(numbers: Ints, counts: Ints) -> int:
+def _dot(numbers: Longs, counts: Longs) -> int:
     """The exact sum of products, by halves of 32 bits, since neither sum of halves overflows."""
     low = (numbers & 0xFFFFFFFF) @ counts
     return (int((numbers >> 32) @ counts) << 32) + int(low)
 
 
-def _dot_unsigned(numbers: npt.NDArray[np.uint64], counts: Ints) -> int:
+def _dot_unsigned(numbers: npt.NDArray[np.uint64], counts: Longs) -> int:
     low = (numbers & np.uint64(0xFFFFFFFF)).astype(np.int64) @ counts
     return (int((numbers >> np.uint64(32)).astype(np.int64) @ counts) << 32) + int(low)
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
 from tailbit.index.analytics.choice import Choice, Way, choose
 from tailbit.index.analytics.dictionary import (
@@ -34,7 +34,7 @@ from tailbit.index.analytics.key_counts import KeyCounts, Step
 from tailbit.index.analytics.rows import Read, Rows
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import key_type_of
-from tailbit.index.kinds.bitmap_index.codes import Positions, codes_of
+from tailbit.index.kinds.bitmap_index.codes import codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.index.predicate.key_ranges import KeyRange, key_ranges
@@ -45,9 +45,7 @@ from tailbit.tables.model import Column
 from tailbit.tables.parquet.picked.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
-from tailbit.tables.positions import positions_in
-
-Ints = npt.NDArray[np.int64]
+from tailbit.tables.positions import BitPositions, positions_in
 
 
 def key_counts(selection: Selection, column: Column, recorded: RecordedCounts | None) -> KeyCounts:
@@ -103,7 +101,7 @@ class Part:
     """Distinct keys of some rows and their counts; `of`: the dictionary of segments that they are by."""
 
     keys: pa.BinaryArray
-    counts: Ints
+    counts: Longs
     of: Dictionary | None = None
 
 
@@ -131,7 +129,9 @@ class _Counting:
             return self._counts(keys, sums[some], None if known is None else (known, some))
         return self._counts(keys, sums[some], None)
 
-    def _counts(self, keys: pa.BinaryArray, counts: Ints, known: tuple[list[Any], Ints] | None) -> KeyCounts:
+    def _counts(
+        self, keys: pa.BinaryArray, counts: Longs, known: tuple[list[Any], Longs] | None
+    ) -> KeyCounts:
         def values() -> list[Any]:
             if known is None:
                 return python_values(keys, self.key_type, self.column)
@@ -162,7 +162,7 @@ class _Counting:
 
     def column_parts(self) -> list[Part]:
         """Rows per key of each row space, together where postings serve; and of the rows left to the data."""
-        served: list[tuple[SpaceView, list[Segment], Ints]] = []
+        served: list[tuple[SpaceView, list[Segment], Longs]] = []
         left: list[Read] = list(self.rows.loose)
         for space, bits in self.rows.spaces:
             try:
@@ -175,7 +175,7 @@ class _Counting:
         parts = [self._of_segments(served)] if served else []
         return parts + list(self._in_data(left))
 
-    def _of_segments(self, served: Sequence[tuple[SpaceView, list[Segment], Ints]]) -> Part:
+    def _of_segments(self, served: Sequence[tuple[SpaceView, list[Segment], Longs]]) -> Part:
         """Counts of several row spaces, by stored key and segment, brought to one dictionary."""
         segments = [segment for _, some, _ in served for segment in some]
         made = of_segments(segments, self.column.id, self.key_type)
@@ -186,7 +186,7 @@ class _Counting:
 
     def _in_space(
         self, space: SpaceView, bits: BitMap
-    ) -> tuple[list[tuple[SpaceView, list[Segment], Ints]], BitMap]:
+    ) -> tuple[list[tuple[SpaceView, list[Segment], Longs]], BitMap]:
         """Counts by stored key, and the positions that postings cannot serve.
 
         Raises:
@@ -235,7 +235,7 @@ class _Counting:
         self.steps.append(Step(way, rows, (time.perf_counter() - begun) * 1e3, choice))
 
 
-def _shortened(segment: Segment, column: Column, counts: Ints, bits: BitMap) -> BitMap:
+def _shortened(segment: Segment, column: Column, counts: Longs, bits: BitMap) -> BitMap:
     """The positions whose keys do not hold their value; their counts are made zero."""
     keys = segment.keys(column.id)[0]
     short = truncated(keys, segment.columns[column.id])
@@ -249,26 +249,26 @@ def _shortened(segment: Segment, column: Column, counts: Ints, bits: BitMap) -> 
 
 def _by_cardinality(
     segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
-) -> list[Ints]:
+) -> list[Longs]:
     return [segment.keys(column.id)[1].copy() for segment in segments]
 
 
 def _by_codes(
     segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
-) -> list[Ints]:
+) -> list[Longs]:
     """Counts by stored key, looked up row by row in vectors."""
-    positions: Positions = positions_in(bits)
+    positions: BitPositions = positions_in(bits)
     return [codes_of(segment, column.id).counts(positions)[1:] for segment in segments]
 
 
 def _by_intersections(
     segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
-) -> list[Ints]:
+) -> list[Longs]:
     """Counts by stored key, each the cardinality of an intersection; of the keys of `among` where given."""
     return [_intersected(segment, column, bits, among) for segment in segments]
 
 
-def _intersected(segment: Segment, column: Column, bits: BitMap, among: ValueSet | None) -> Ints:
+def _intersected(segment: Segment, column: Column, bits: BitMap, among: ValueSet | None) -> Longs:
     stored = segment.keys(column.id)[0]
     out = np.zeros(len(stored), dtype=np.int64)
     ranges: list[KeyRange] = [(None, False, None, False)]

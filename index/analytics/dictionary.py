@@ -18,18 +18,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import MAX_KEY, decode_keys, encode_array, is_textual, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.coding import sorted_order
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column
-
-Ints = npt.NDArray[np.int64]
 
 _KEPT_BYTES = share(1 / 16)
 
@@ -49,7 +47,7 @@ class Dictionary:
     """
 
     keys: pa.BinaryArray
-    places: Sequence[Ints]
+    places: Sequence[Longs]
     _values: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
 
     def values(self, column: Column, key_type: str) -> list[Any]:
@@ -85,7 +83,7 @@ def united(inputs: Sequence[pa.BinaryArray]) -> Dictionary:
     return Dictionary(keys, np.split(places, ends))
 
 
-def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryArray, Ints]:
+def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryArray, Longs]:
     """The distinct whole keys of values, in order, and per value the place of its key.
 
     Equal values are found before keys are made of them; values that differ may have one key.
@@ -95,7 +93,7 @@ def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryA
     return keys, places[np.asarray(found.indices, dtype=np.int64)]
 
 
-def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Ints]:
+def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
     """Distinct keys in order, null first, and per key its place among them."""
     found = keys.dictionary_encode(null_encoding="encode")
     order = _order(found.dictionary)
@@ -118,7 +116,7 @@ def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return whole.cast(whole.type.value_type) if pa.types.is_dictionary(whole.type) else whole
 
 
-def truncated(keys: pa.BinaryArray, key_type: str) -> npt.NDArray[np.bool_] | None:
+def truncated(keys: pa.BinaryArray, key_type: str) -> Mask | None:
     """Which keys hold only the beginning of their value; None where none does."""
     if not is_textual(key_type) or (pc.max(pc.binary_length(keys)).as_py() or 0) <= MAX_KEY:
         return None
@@ -140,7 +138,7 @@ def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[A
     return found
 
 
-def _order(keys: pa.BinaryArray) -> Ints:
+def _order(keys: pa.BinaryArray) -> Longs:
     """The places of distinct keys in ascending order, null first."""
     if not keys.null_count:
         return sorted_order(keys)

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
 from tailbit.index.analytics.choice import Way, choose_codes
 from tailbit.index.analytics.dictionary import coded, python_values, truncated, united
@@ -42,16 +42,14 @@ from tailbit.index.analytics.key_counts import Step
 from tailbit.index.analytics.rows import Read, Rows
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import widen_keys
-from tailbit.index.kinds.bitmap_index.codes import Positions, codes_of
+from tailbit.index.kinds.bitmap_index.codes import codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.picked.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
-from tailbit.tables.positions import bitmap_of, positions_in
-
-Ints = npt.NDArray[np.int64]
+from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 
 _CHUNK = 1 << 17
 """Positions worked on at once, so that what comes between stays in a cache."""
@@ -62,7 +60,7 @@ class Lookup:
     """One column of a row space: distinct `keys`, and by positions 1 + the place of its key, 0 for none."""
 
     keys: pa.BinaryArray
-    codes: Callable[[Positions], Any]
+    codes: Callable[[BitPositions], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +73,8 @@ class GroupCounts:
 
     columns: Sequence[Column]
     keys: Sequence[pa.BinaryArray]
-    codes: Sequence[Ints]
-    counts: Ints
+    codes: Sequence[Longs]
+    counts: Longs
     steps: Sequence[Step] = field(default=())
 
     def values(self) -> list[list[Any]]:
@@ -199,10 +197,10 @@ class _Grouping:
         made = united([widen_keys(f.keys, t, key_type) for f, t in zip(found, types, strict=True)])
         tables = [np.concatenate([[0], places + 1]) for places in made.places]
 
-        def codes(positions: Positions) -> Ints:
+        def codes(positions: BitPositions) -> Longs:
             # A position has its key in one segment at most: elsewhere its code is 0.
             parts = [table[f.codes.take(positions)] for f, table in zip(found, tables, strict=True)]
-            found_here: Ints = np.sum(parts, axis=0, dtype=np.int64)
+            found_here: Longs = np.sum(parts, axis=0, dtype=np.int64)
             return found_here
 
         return Lookup(made.keys, codes)
@@ -234,7 +232,7 @@ def _looked_up(
     if size >= 1 << 62:
         return None, bits
     sums, folds = np.zeros(size if size <= FEW else 0, dtype=np.int64), []
-    positions: Positions = positions_in(bits)
+    positions: BitPositions = positions_in(bits)
     for start in range(0, len(positions), _CHUNK):
         chunk = positions[start : start + _CHUNK]
         folded, keep = _chunk(columns, shorts, sizes, chunk)
@@ -256,10 +254,10 @@ def _looked_up(
 
 def _chunk(
     columns: Sequence[Lookup],
-    shorts: Sequence[npt.NDArray[np.bool_] | None],
+    shorts: Sequence[Mask | None],
     sizes: Sequence[int],
-    positions: Positions,
-) -> tuple[Ints, npt.NDArray[np.bool_] | None]:
+    positions: BitPositions,
+) -> tuple[Longs, Mask | None]:
     """The codes of some positions folded into a number each; which have no shortened key (None: all)."""
     folded, keep = np.zeros(len(positions), dtype=np.int64), None
     for column, short, size in zip(columns, shorts, sizes, strict=True):
@@ -280,8 +278,8 @@ def _of_files(space: SpaceView, column: Column, key_type: str) -> Lookup:
     keys, places = coded(pa.concat_arrays(values), key_type)
     by_file = places[at] + 1
 
-    def codes(positions: Positions) -> Ints:
-        found: Ints = by_file[np.searchsorted(space.bases, positions, side="right") - 1]
+    def codes(positions: BitPositions) -> Longs:
+        found: Longs = by_file[np.searchsorted(space.bases, positions, side="right") - 1]
         return found
 
     return Lookup(keys, codes)

@@ -12,16 +12,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.arrays import Longs
 from tailbit.errors import ColumnTypeError, UsageError
 from tailbit.index.analytics.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.time_zones import first_instant, fixed_offset, to_instant, to_local
-
-Ints = npt.NDArray[np.int64]
 
 MOST_BINS = 100_000
 
@@ -75,7 +73,7 @@ def histogram(found: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
     ]
 
 
-def _ordered(found: KeyCounts) -> tuple[list[Any], Ints]:
+def _ordered(found: KeyCounts) -> tuple[list[Any], Longs]:
     """Values in order and their counts, without NULL and NaN."""
     values, counts = found.values(), found.counts
     first = int(found.nulls > 0)
@@ -148,7 +146,7 @@ def by_part(found: KeyCounts, part: str, zone: str) -> dict[Any, int]:
     return out | dict(zip(_python(width.cast(values.type)), counts.tolist(), strict=True))
 
 
-def _begins(local: Ints, part: str, days: bool) -> Ints:
+def _begins(local: Longs, part: str, days: bool) -> Longs:
     """The beginning of the part that each day or microsecond since 1970 is in."""
     unit = "D" if days else "us"
     if part == "week":
@@ -162,18 +160,18 @@ def _begins(local: Ints, part: str, days: bool) -> Ints:
         cut = (months - months % 3).view("datetime64[M]")
     else:
         cut = moments.astype(f"datetime64[{_UNITS[part]}]")
-    found: Ints = cut.astype(f"datetime64[{unit}]").astype(np.int64)
+    found: Longs = cut.astype(f"datetime64[{unit}]").astype(np.int64)
     return found
 
 
-def _locals(instants: Ints, zone: str) -> Ints:
+def _locals(instants: Longs, zone: str) -> Longs:
     offset = fixed_offset(zone)
     if offset is not None:
         return instants + offset
     return np.array([to_local(instant, zone) for instant in instants.tolist()], dtype=np.int64)
 
 
-def _instants(instants: Ints, local: Ints, begins: Ints, part: str, zone: str) -> Ints:
+def _instants(instants: Longs, local: Longs, begins: Longs, part: str, zone: str) -> Longs:
     """The instants of local beginnings.
 
     A day begins when its clocks first show it; within a day, the offset of the time itself is kept where the

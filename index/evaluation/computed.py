@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from tailbit.arrays import Mask
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, union
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import MAX_KEY, decode_keys, is_textual, key_type_of, widen_keys
@@ -25,8 +25,6 @@ from tailbit.index.predicate.computed import Computed, judge
 from tailbit.index.predicate.key_ranges import KeyRange
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailbit.arrays import Longs, Mask
 from tailbit.index.functions.arithmetic import fitted, half_up
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
     NOT_READ,
-    Ints,
-    Mask,
     Raised,
     Vector,
     array_of,
@@ -179,7 +178,7 @@ def cast_time(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vec
     )
 
 
-def shifted(micros: Ints, offset: int) -> tuple[Ints, Mask]:
+def shifted(micros: Longs, offset: int) -> tuple[Longs, Mask]:
     """Times moved by an offset, and those that are then beyond 64 bits."""
     found = micros + np.int64(offset)
     return found, (found < micros) if offset > 0 else (found > micros)

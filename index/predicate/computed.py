@@ -13,15 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.arrays import Mask
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.functions.tree import Expression, columns_in, key_of
 from tailbit.index.functions.vectors import ERRORS, Vector, is_set, nulls_of
 from tailbit.tables.model import Column
-
-Mask = npt.NDArray[np.bool_]
 
 
 class Outcome(enum.Enum):

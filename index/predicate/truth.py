@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.arrays import Longs, Mask
 from tailbit.errors import EvaluationError
 from tailbit.index.predicate.column_pairs import compare_columns
 from tailbit.index.predicate.computed import Computed, error_of, judge
@@ -21,9 +21,6 @@ from tailbit.index.predicate.tree import And, Compare, Constant, Leaf, Node, Or
 from tailbit.index.predicate.walks import nodes_of, shared_in
 from tailbit.tables.model import Column
 from tailbit.tables.partition_values import partition_array
-
-Mask = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 
 def matches(node: Node, table: pa.Table, partition: Mapping[str, str | None]) -> Mask:
@@ -86,9 +83,9 @@ class Guards(NamedTuple):
     """Intervals of one column, one of which a row must meet for the alternative that owns it."""
 
     column: Column
-    owners: Ints
-    low: Ints
-    high: Ints
+    owners: Longs
+    low: Longs
+    high: Longs
 
 
 def _guards(node: And | Or) -> Sequence[Guards]:
