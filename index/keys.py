@@ -35,6 +35,11 @@ MAX_KEY = 256
 TRUNCATED_KEY = MAX_KEY + 16
 """Length of the key of a longer value: its first `MAX_KEY` bytes and a 16-byte BLAKE2b hash of all of it."""
 
+KeyRange = tuple[bytes | None, bool, bytes | None, bool]
+"""(low, low is included, high, high is included) of stored keys; None is unbounded. NULL is in no range."""
+
+NO_KEYS = pa.nulls(0, pa.binary())
+
 _KEY_TYPES = {
     "boolean": "boolean",
     "byte": "integer",

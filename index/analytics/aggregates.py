@@ -23,11 +23,9 @@ from tailbit.errors import AggregateError, ColumnTypeError
 from tailbit.index.analytics.dictionary import python_values
 from tailbit.index.analytics.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
+from tailbit.index.values.literals import FLOATING, NUMERIC, WHOLE
 from tailbit.tables.model import DataType
 
-_INTEGERS = ("byte", "short", "integer", "long")
-_FLOATS = ("float", "double")
-_NUMBERS = (*_INTEGERS, *_FLOATS, "decimal")
 _LONG = 1 << 63
 _MOST_DIGITS = 38
 _EXACT = 1 << 53
@@ -56,7 +54,7 @@ def summary(found: KeyCounts) -> Summary:
     Raises:
         AggregateError: the sum or the average is beyond its type.
     """
-    number = found.column.type.name in _NUMBERS
+    number = found.column.type.name in NUMERIC
     least, most = extremes(found)
     return Summary(
         rows=int(found.counts.sum()),
@@ -89,10 +87,10 @@ def total(found: KeyCounts) -> int | float | Decimal | None:
     type_ = _numeric(found, "sum")
     if not _rows(found):
         return None
-    if type_.name in _FLOATS:
+    if type_.name in FLOATING:
         return _rounded(_float_sum(found), 1)
     whole = _whole_sum(found)
-    if type_.name in _INTEGERS:
+    if type_.name in WHOLE:
         if not -_LONG <= whole < _LONG:
             raise _overflow(found, "sum", f"{whole} is beyond BIGINT")
         return whole
@@ -111,10 +109,10 @@ def mean(found: KeyCounts) -> float | Decimal | None:
     rows = _rows(found)
     if not rows:
         return None
-    if type_.name in _FLOATS:
+    if type_.name in FLOATING:
         return _rounded(_float_sum(found), rows)
     whole = _whole_sum(found)
-    if type_.name in _INTEGERS:
+    if type_.name in WHOLE:
         return _rounded(Fraction(whole), rows)
     _check_digits(found, "avg", whole, type_)
     return _decimal_mean(found, whole, rows, type_)
@@ -144,7 +142,7 @@ _WIDE = Context(prec=200)
 
 def _numeric(found: KeyCounts, function: str) -> DataType:
     type_ = found.column.type
-    if type_.name in _NUMBERS:
+    if type_.name in NUMERIC:
         return type_
     reason = f"{function} takes integers, floats and decimals"
     raise ColumnTypeError(

@@ -33,11 +33,11 @@ from tailbit.index.analytics.dictionary import (
 from tailbit.index.analytics.key_counts import KeyCounts, Step
 from tailbit.index.analytics.rows import Read, Rows
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import key_type_of
+from tailbit.index.keys import NO_KEYS, KeyRange, key_type_of
 from tailbit.index.kinds.bitmap_index.codes import codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
-from tailbit.index.predicate.key_ranges import KeyRange, key_ranges
+from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
@@ -116,7 +116,7 @@ class _Counting:
         """Parts brought together; where all are of segments, their dictionary's values are used again."""
         made = parts[0].of if len(parts) == 1 else None
         if made is None:
-            made = united([part.keys for part in parts] or [_NO_KEYS])
+            made = united([part.keys for part in parts] or [NO_KEYS])
             sums = np.zeros(len(made.keys), dtype=np.int64)
             for part, places in zip(parts, made.places, strict=False):
                 sums[places] += part.counts
@@ -294,4 +294,3 @@ _COUNT = {
     Way.CODES: _by_codes,
     Way.INTERSECTIONS: _by_intersections,
 }
-_NO_KEYS = pa.nulls(0, pa.binary())

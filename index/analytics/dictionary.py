@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
-from tailbit.index.keys import MAX_KEY, decode_keys, encode_array, is_textual, widen_keys
+from tailbit.index.keys import MAX_KEY, NO_KEYS, decode_keys, encode_array, is_textual, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.coding import sorted_order
 from tailbit.tables.cache import Cache, share
@@ -78,7 +78,7 @@ def united(inputs: Sequence[pa.BinaryArray]) -> Dictionary:
     """The dictionary of inputs, each of distinct keys in order. Cost: a sort, unless there is but one."""
     if len(inputs) == 1:
         return Dictionary(inputs[0], [np.arange(len(inputs[0]))])
-    keys, places = _distinct(pa.concat_arrays([_NO_KEYS, *inputs]))
+    keys, places = _distinct(pa.concat_arrays([NO_KEYS, *inputs]))
     ends = np.cumsum([len(part) for part in inputs])[:-1]
     return Dictionary(keys, np.split(places, ends))
 
@@ -145,6 +145,3 @@ def _order(keys: pa.BinaryArray) -> Longs:
     null = int(np.flatnonzero(np.asarray(keys.is_null()))[0])
     rest = np.delete(np.arange(len(keys)), null)
     return np.concatenate([[null], rest[sorted_order(keys.take(pa.array(rest)))]])
-
-
-_NO_KEYS = pa.nulls(0, pa.binary())

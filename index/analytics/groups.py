@@ -41,7 +41,7 @@ from tailbit.index.analytics.folding import (
 from tailbit.index.analytics.key_counts import Step
 from tailbit.index.analytics.rows import Read, Rows
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import widen_keys
+from tailbit.index.keys import NO_KEYS, widen_keys
 from tailbit.index.kinds.bitmap_index.codes import codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
@@ -92,7 +92,7 @@ def count_groups(rows: Rows, columns: Sequence[Column], way: Way | None = None) 
     key_types = [key_type_of_column(column) for column in columns]
     grouping = _Grouping(rows, columns, key_types, way)
     parts = list(grouping.parts())
-    merged = [united([part.columns[n].keys for part in parts] or [_NO_KEYS]) for n in range(len(columns))]
+    merged = [united([part.columns[n].keys for part in parts] or [NO_KEYS]) for n in range(len(columns))]
     lists = [
         [made.places[order][part.columns[n].codes] for order, part in enumerate(parts)]
         for n, made in enumerate(merged)
@@ -285,5 +285,4 @@ def _of_files(space: SpaceView, column: Column, key_type: str) -> Lookup:
     return Lookup(keys, codes)
 
 
-_NO_KEYS = pa.nulls(0, pa.binary())
 _NONE = np.zeros(0, dtype=np.int64)

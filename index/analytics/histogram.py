@@ -18,7 +18,8 @@ from tailbit.arrays import Longs
 from tailbit.errors import ColumnTypeError, UsageError
 from tailbit.index.analytics.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
-from tailbit.tables.date_text import date_texts
+from tailbit.index.values.literals import NUMERIC
+from tailbit.tables.date_text import DAY_US, date_texts
 from tailbit.tables.time_zones import first_instant, fixed_offset, to_instant, to_local
 
 MOST_BINS = 100_000
@@ -28,12 +29,9 @@ _ULPS_A_BIN = 1000
 _EXACT = Context(prec=50)
 """More digits than tell any two edges apart."""
 
-_DAY = 86_400_000_000
 _UNITS = {"year": "Y", "month": "M", "day": "D", "hour": "h", "minute": "m", "second": "s"}
 PARTS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 """The units that dates and times are cut to; dates only to days."""
-
-_NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def _even(found: KeyCounts, values: list[Any], bins: int) -> list[Any]:
     """The edges of bins of one width; the first and the last are the least and the greatest value."""
     if not 0 < bins <= MOST_BINS or isinstance(bins, bool):
         raise UsageError(reason=f"{bins} bins", hint=f"Ask for 1 to {MOST_BINS:,} bins.")
-    if found.column.type.name not in _NUMBERS:
+    if found.column.type.name not in NUMERIC:
         reason = "bins of one width are made of numbers"
         hint = "Give the edges of the bins, or ask for the parts of the dates."
         raise ColumnTypeError(
@@ -151,9 +149,9 @@ def _begins(local: Longs, part: str, days: bool) -> Longs:
     unit = "D" if days else "us"
     if part == "week":
         # 1 January 1970 was a Thursday.
-        whole = local if days else local // _DAY
+        whole = local if days else local // DAY_US
         monday = whole - (whole + 3) % 7
-        return monday if days else monday * _DAY
+        return monday if days else monday * DAY_US
     moments = local.view(f"datetime64[{unit}]")
     if part == "quarter":
         months = moments.astype("datetime64[M]").astype(np.int64)

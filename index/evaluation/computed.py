@@ -19,10 +19,9 @@ from pyroaring import BitMap
 from tailbit.arrays import Mask
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, union
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import MAX_KEY, decode_keys, is_textual, key_type_of, widen_keys
+from tailbit.index.keys import MAX_KEY, KeyRange, decode_keys, is_textual, key_type_of, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.computed import Computed, judge
-from tailbit.index.predicate.key_ranges import KeyRange
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column
 

@@ -16,9 +16,8 @@ from pyroaring import BitMap
 from tailbit.index.evaluation.bounds import union
 from tailbit.index.evaluation.costs import comparing, intersecting, is_due, looking_up, making, uniting
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import key_type_of
+from tailbit.index.keys import KeyRange, key_type_of
 from tailbit.index.kinds.bitmap_index.codes import Span, codes_of, held_codes, spans_of
-from tailbit.index.kinds.bitmap_index.row_group import KeyRange
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Leaf, Node, key_ranges
 from tailbit.tables.cache import Cache, share

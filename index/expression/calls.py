@@ -5,11 +5,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 
-from tailbit.index.expression.build import NUMERIC, Builder, NotRead, call, is_null
+from tailbit.index.expression.build import Builder, NotRead, call, is_null
 from tailbit.index.functions.dates import FORMATS, UNITS
 from tailbit.index.functions.table import CAST_FUNCTIONS, FUNCTIONS, INTEGER, Function
 from tailbit.index.functions.tree import Expression
-from tailbit.index.values.literals import BINARY, DATE, DOUBLE, LONG, STRING, TIMESTAMP, WHOLE, Literal
+from tailbit.index.values.literals import (
+    BINARY,
+    DATE,
+    DOUBLE,
+    LONG,
+    NUMERIC,
+    STRING,
+    TIMESTAMP,
+    WHOLE,
+    Literal,
+)
 from tailbit.tables.model import DataType
 from tailbit.tables.time_zones import fixed_offset
 

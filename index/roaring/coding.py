@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
-from tailbit.index.keys import encode_array, integer_keys
+from tailbit.index.keys import NO_KEYS, encode_array, integer_keys
 from tailbit.index.roaring.collected import Codes, Keyed, Numbers, collected, distinct, narrowest
 
 _WIDEST = 1 << 24
@@ -199,8 +199,8 @@ class Coding:
         parts = [self._keyed(part) for part in self._parts]
         self._parts.clear()
         # All chunks get one and the same dictionary.
-        coded = pa.chunked_array([_NO_KEYS, *(part.keys for part in parts)]).dictionary_encode()
-        every = coded.chunk(0).dictionary if coded.num_chunks else _NO_KEYS
+        coded = pa.chunked_array([NO_KEYS, *(part.keys for part in parts)]).dictionary_encode()
+        every = coded.chunk(0).dictionary if coded.num_chunks else NO_KEYS
         indices = np.concatenate([_NONE, *(np.asarray(chunk.indices) for chunk in coded.chunks)])
         order = sorted_order(every)
         rank = np.empty(len(order), dtype=narrowest(len(order) + first))
@@ -221,7 +221,6 @@ class Coding:
         return Keyed(part.start, ids, part.nulls, self._keys(numbers))
 
 
-_NO_KEYS = pa.nulls(0, pa.binary())
 _NONE = np.zeros(0, dtype=np.int32)
 
 

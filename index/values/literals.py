@@ -35,6 +35,13 @@ WHOLE = {
 }
 """The integer types and their ranges, narrow to wide."""
 
+DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+"""Digits of the decimal type that Spark gives an integer type beside a decimal."""
+
+FLOATING = ("float", "double")
+NUMERIC = (*WHOLE, *FLOATING, "decimal")
+"""Every type of numbers."""
+
 _SUFFIXES = {"L": "long", "S": "short", "Y": "byte"}
 _NUMBER = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(BD|[LSYFD])?", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)

@@ -15,12 +15,10 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
+from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index.gaps import Gaps
 from tailbit.index.roaring.serialize import COOKIE
 from tailbit.tables.positions import BitPositions, bitmap_of
-
-KeyRange = tuple["bytes | None", bool, "bytes | None", bool]
-"""(low, low is included, high, high is included); None is unbounded. NULL is in no range."""
 
 _PER_KEY = 200
 """A decoded bitmap takes this many bytes beside its containers."""

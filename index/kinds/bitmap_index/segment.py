@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
+from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index.postings import ROWS, SCHEMA
-from tailbit.index.kinds.bitmap_index.row_group import KeyRange, RowGroup
+from tailbit.index.kinds.bitmap_index.row_group import RowGroup
 from tailbit.index.parquet.index_file import (
     open_index_file,
     reopen_index_file,

@@ -25,10 +25,10 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
+from tailbit.tables.parquet.file import MAGIC
 from tailbit.tables.parquet.layout import Layout, Pages
 from tailbit.tables.parquet.picked.footer import (
     CODECS,
-    MAGIC,
     ended,
     written_chunk,
     written_row_group,

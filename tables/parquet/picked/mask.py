@@ -26,11 +26,11 @@ from tailbit.arrays import Longs
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.data_file import find_column
 from tailbit.tables.parquet.decode import Decoder
+from tailbit.tables.parquet.file import MAGIC
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.picked.footer import (
     CODECS,
-    MAGIC,
     written_bits,
     written_chunk,
     written_end,
