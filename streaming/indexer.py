@@ -36,7 +36,7 @@ RunTasks = Callable[[Sequence[BuildTask]], list[TaskResult]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BatchOutcome:
     """What a batch did. `rows` are those indexed or counted anew; times in seconds."""
 
     verdict: Verdict
@@ -78,7 +78,7 @@ class Indexer:
         self._mender = mender or Mender(table, index)
         self._schema: _KnownSchema | None = None
 
-    def apply(self, start: Offset, end: Offset, origin: Origin) -> Outcome:
+    def apply(self, start: Offset, end: Offset, origin: Origin) -> BatchOutcome:
         """Record everything before `end`; nothing where it is recorded, or where the ledger went elsewhere.
 
         What of the index is found damaged on the way is taken out of it, and the batch tried again.
@@ -96,14 +96,14 @@ class Indexer:
                 self._mender.mend(damage)
         return self._attempt(start, end, origin)
 
-    def _attempt(self, start: Offset, end: Offset, origin: Origin) -> Outcome:
+    def _attempt(self, start: Offset, end: Offset, origin: Origin) -> BatchOutcome:
         began = time.perf_counter()
         with one_look():
             self._index.refresh()
             log = LogState(self._table.head(), self._table.earliest, functools.cache(self._table.fingerprint))
             plan = decide_batch(self._index.state.ledger, start, end, log)
             if plan.verdict is not Verdict.APPLY:
-                return Outcome(plan.verdict, plan.first, end.stands_at)
+                return BatchOutcome(plan.verdict, plan.first, end.stands_at)
             changes = self._changes(plan, end.stands_at)
             template = self._template(plan, changes, end.stands_at)
             wanted, ids = self._wanted(changes, start, end), [c.column.id for c in template.columns]
@@ -115,7 +115,7 @@ class Indexer:
         records = [record for result in results for record in result.records] + skipped
         if records or not self._recorded_as(end):
             self._commit(plan, end, log.fingerprint(end.stands_at), origin, records, results)
-        return Outcome(
+        return BatchOutcome(
             plan.verdict,
             plan.first,
             end.stands_at,

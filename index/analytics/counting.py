@@ -20,7 +20,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
-from tailbit.index.analytics.choice import Choice, Way, choose
+from tailbit.index.analytics.choice import Choice, CountingWay, choose
 from tailbit.index.analytics.dictionary import (
     DICTIONARIES,
     Dictionary,
@@ -69,7 +69,7 @@ def key_counts(selection: Selection, column: Column, recorded: RecordedCounts | 
         keys,
         counts,
         lambda: _recorded_values(recorded, keys, column, key_type),
-        [Step(Way.RECORDED, None, took)],
+        [Step(CountingWay.RECORDED, None, took)],
     )
 
 
@@ -84,7 +84,7 @@ def _recorded_values(
     return kept.values(column, key_type)
 
 
-def count_keys(rows: Rows, column: Column, way: Way | None = None) -> KeyCounts:
+def count_keys(rows: Rows, column: Column, way: CountingWay | None = None) -> KeyCounts:
     """Rows per key of a column; `way`: what is done where postings serve, else the cheapest.
 
     Raises:
@@ -97,7 +97,7 @@ def count_keys(rows: Rows, column: Column, way: Way | None = None) -> KeyCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CountedKeys:
     """Distinct keys of some rows and their counts; `of`: the dictionary of segments that they are by."""
 
     keys: pa.BinaryArray
@@ -108,11 +108,11 @@ class Part:
 class _Counting:
     """The rows of one question, counted by one column."""
 
-    def __init__(self, rows: Rows, column: Column, key_type: str, way: Way | None) -> None:
+    def __init__(self, rows: Rows, column: Column, key_type: str, way: CountingWay | None) -> None:
         self.rows, self.column, self.key_type, self.way = rows, column, key_type, way
         self.steps: list[Step] = []
 
-    def result(self, parts: Sequence[Part]) -> KeyCounts:
+    def result(self, parts: Sequence[CountedKeys]) -> KeyCounts:
         """Parts brought together; where all are of segments, their dictionary's values are used again."""
         made = parts[0].of if len(parts) == 1 else None
         if made is None:
@@ -140,7 +140,7 @@ class _Counting:
 
         return KeyCounts(self.column, self.key_type, keys, counts, values, self.steps)
 
-    def partition(self) -> list[Part]:
+    def partition(self) -> list[CountedKeys]:
         """Rows per value of a partition column: the log says it of whole files; no data is read."""
         physical, begun = self.column.physical[0], time.perf_counter()
         per_text: Counter[str | None] = Counter()
@@ -153,14 +153,14 @@ class _Counting:
             per_text[slice_.partition.get(physical)] += len(positions)
         found = [(text, n) for text, n in per_text.items() if n]
         values = [partition_array(self.column, text, 1) for text, _ in found]
-        self._note(Way.PARTITION, sum(n for _, n in found), begun)
+        self._note(CountingWay.PARTITION, sum(n for _, n in found), begun)
         if not found:
             return []
         # Two texts may be one value.
         keys, at = coded(pa.concat_arrays(values), self.key_type)
-        return [Part(keys, np.bincount(at, weights=[n for _, n in found]).astype(np.int64))]
+        return [CountedKeys(keys, np.bincount(at, weights=[n for _, n in found]).astype(np.int64))]
 
-    def column_parts(self) -> list[Part]:
+    def column_parts(self) -> list[CountedKeys]:
         """Rows per key of each row space, together where postings serve; and of the rows left to the data."""
         served: list[tuple[SpaceView, list[Segment], Longs]] = []
         left: list[Read] = list(self.rows.loose)
@@ -175,14 +175,14 @@ class _Counting:
         parts = [self._of_segments(served)] if served else []
         return parts + list(self._in_data(left))
 
-    def _of_segments(self, served: Sequence[tuple[SpaceView, list[Segment], Longs]]) -> Part:
+    def _of_segments(self, served: Sequence[tuple[SpaceView, list[Segment], Longs]]) -> CountedKeys:
         """Counts of several row spaces, by stored key and segment, brought to one dictionary."""
         segments = [segment for _, some, _ in served for segment in some]
         made = of_segments(segments, self.column.id, self.key_type)
         sums = np.zeros(len(made.keys), dtype=np.int64)
         stored = np.concatenate([counts for _, _, counts in served])
         np.add.at(sums, np.concatenate(made.places), stored)
-        return Part(made.keys, sums, made)
+        return CountedKeys(made.keys, sums, made)
 
     def _in_space(
         self, space: SpaceView, bits: BitMap
@@ -204,8 +204,8 @@ class _Counting:
         choice = choose(space, segments, self.column, wanted, among)
         if self.way is not None:
             choice = replace(choice, way=self.way)
-        if choice.way is Way.DATA:
-            self.steps.append(Step(Way.DATA, choice.rows, None, choice))
+        if choice.way is CountingWay.DATA:
+            self.steps.append(Step(CountingWay.DATA, choice.rows, None, choice))
             return [], bits
         begun = time.perf_counter()
         counts = _COUNT[choice.way](segments, self.column, wanted, among)
@@ -217,21 +217,21 @@ class _Counting:
         self._note(choice.way, choice.rows, begun, choice)
         return [(space, segments, np.concatenate(counts))], left
 
-    def _in_data(self, reads: Sequence[Read]) -> Iterator[Part]:
+    def _in_data(self, reads: Sequence[Read]) -> Iterator[CountedKeys]:
         """Keys of some rows of files, read from their data."""
         begun = time.perf_counter()
         for found, rest in numbered(self.rows.storage, reads, [self.column]):
             for one in found:
                 keys, at = coded(one.values, self.key_type)
                 sums = np.bincount(at, weights=one.counts, minlength=len(keys))
-                yield Part(keys, sums.astype(np.int64))
+                yield CountedKeys(keys, sums.astype(np.int64))
             for table in fetch_files(self.rows.storage, rest, [self.column]):
                 keys, at = coded(table[self.column.id], self.key_type)
-                yield Part(keys, np.bincount(at, minlength=len(keys)))
+                yield CountedKeys(keys, np.bincount(at, minlength=len(keys)))
         if reads:
-            self._note(Way.DATA, sum(len(positions) for _, positions in reads), begun)
+            self._note(CountingWay.DATA, sum(len(positions) for _, positions in reads), begun)
 
-    def _note(self, way: Way, rows: int, begun: float, choice: Choice | None = None) -> None:
+    def _note(self, way: CountingWay, rows: int, begun: float, choice: Choice | None = None) -> None:
         self.steps.append(Step(way, rows, (time.perf_counter() - begun) * 1e3, choice))
 
 
@@ -290,7 +290,7 @@ def _intersected(segment: Segment, column: Column, bits: BitMap, among: ValueSet
 
 
 _COUNT = {
-    Way.CARDINALITIES: _by_cardinality,
-    Way.CODES: _by_codes,
-    Way.INTERSECTIONS: _by_intersections,
+    CountingWay.CARDINALITIES: _by_cardinality,
+    CountingWay.CODES: _by_codes,
+    CountingWay.INTERSECTIONS: _by_intersections,
 }

@@ -88,7 +88,7 @@ def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryA
 
     Equal values are found before keys are made of them; values that differ may have one key.
     """
-    found = _whole(values).dictionary_encode(null_encoding="encode")
+    found = _one_array(values).dictionary_encode(null_encoding="encode")
     keys, places = _distinct(full_keys(found.dictionary, key_type))
     return keys, places[np.asarray(found.indices, dtype=np.int64)]
 
@@ -104,11 +104,11 @@ def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
 
 def full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
     """Keys of values, never truncated."""
-    whole = _whole(values)
+    whole = _one_array(values)
     return whole.cast(pa.binary()) if is_textual(key_type) else encode_array(whole, key_type)
 
 
-def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Values as one array, none coded."""
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(whole, pa.ChunkedArray):

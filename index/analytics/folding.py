@@ -35,7 +35,7 @@ class Coded:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Combinations:
     """Combinations that some rows have: per column keys and codes by combination; `counts`: rows of each."""
 
     columns: Sequence[Coded]
@@ -98,10 +98,10 @@ def combinations(
             yield (*before, place), n
 
 
-def grouped(parts: Sequence[Coded]) -> Part:
+def grouped(parts: Sequence[Coded]) -> Combinations:
     """The combinations that the rows of some columns have."""
     codes, counts = fold([part.codes for part in parts], [len(part.keys) for part in parts], None)
-    return Part([Coded(p.keys, some) for p, some in zip(parts, codes, strict=True)], counts)
+    return Combinations([Coded(p.keys, some) for p, some in zip(parts, codes, strict=True)], counts)
 
 
 def of_numbers(found: Numbered, key_type: str) -> Coded:

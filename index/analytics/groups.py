@@ -25,12 +25,12 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
-from tailbit.index.analytics.choice import Way, choose_codes
+from tailbit.index.analytics.choice import CountingWay, choose_codes
 from tailbit.index.analytics.dictionary import coded, python_values, truncated, united
 from tailbit.index.analytics.folding import (
     FEW,
     Coded,
-    Part,
+    Combinations,
     combinations,
     count_numbers,
     fold,
@@ -83,7 +83,7 @@ class GroupCounts:
         return [python_values(keys, key_type_of_column(column), column) for keys, column in pairs]
 
 
-def count_groups(rows: Rows, columns: Sequence[Column], way: Way | None = None) -> GroupCounts:
+def count_groups(rows: Rows, columns: Sequence[Column], way: CountingWay | None = None) -> GroupCounts:
     """The rows per combination of keys of some columns; `way`: what is done where it can be.
 
     Raises:
@@ -107,12 +107,12 @@ class _Grouping:
     """The rows of one question, grouped by some columns."""
 
     def __init__(
-        self, rows: Rows, columns: Sequence[Column], key_types: Sequence[str], way: Way | None
+        self, rows: Rows, columns: Sequence[Column], key_types: Sequence[str], way: CountingWay | None
     ) -> None:
         self.rows, self.columns, self.key_types, self.way = rows, columns, key_types, way
         self.steps: list[Step] = []
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[Combinations]:
         """The rows of each row space, and those that are left to the data."""
         left: list[Read] = list(self.rows.loose)
         for space, bits in self.rows.spaces:
@@ -126,7 +126,7 @@ class _Grouping:
             left += self.rows.by_slice(space, rest)
         yield from self._in_data(left)
 
-    def _in_space(self, space: SpaceView, bits: BitMap) -> tuple[Part | None, BitMap]:
+    def _in_space(self, space: SpaceView, bits: BitMap) -> tuple[Combinations | None, BitMap]:
         """The rows that codes can serve, grouped, and the positions of the others.
 
         Raises:
@@ -143,8 +143,8 @@ class _Grouping:
         choice = choose_codes(space, serving, wanted, partitioned=len(stored) < len(self.columns))
         if self.way in choice.estimates:
             choice = replace(choice, way=self.way)
-        if choice.way is Way.DATA:
-            self.steps.append(Step(Way.DATA, choice.rows, None, choice))
+        if choice.way is CountingWay.DATA:
+            self.steps.append(Step(CountingWay.DATA, choice.rows, None, choice))
             return None, bits
         begun = time.perf_counter()
         part, short = self._counted(space, serving, wanted, choice.way)
@@ -156,17 +156,17 @@ class _Grouping:
         return part, left | short
 
     def _counted(
-        self, space: SpaceView, serving: dict[str, list[Segment]], bits: BitMap, way: Way
-    ) -> tuple[Part | None, BitMap]:
+        self, space: SpaceView, serving: dict[str, list[Segment]], bits: BitMap, way: CountingWay
+    ) -> tuple[Combinations | None, BitMap]:
         """Positions grouped, and those of shortened keys."""
-        if way is Way.INTERSECTIONS:
+        if way is CountingWay.INTERSECTIONS:
             part = self._intersected(serving, bits)
             if part is not None:
                 return part, BitMap()
         columns = [self._lookup(space, serving, column) for column in self.columns]
         return _looked_up(columns, self.key_types, bits)
 
-    def _intersected(self, serving: dict[str, list[Segment]], bits: BitMap) -> Part | None:
+    def _intersected(self, serving: dict[str, list[Segment]], bits: BitMap) -> Combinations | None:
         """Positions grouped by intersecting the postings of each combination; None where a key is shortened.
 
         Cost: an intersection a combination, of which there are few.
@@ -183,7 +183,7 @@ class _Grouping:
         found = list(combinations(levels, bits, ()))
         codes = np.array([places for places, _ in found], dtype=np.int64).reshape(len(found), len(keys))
         counts = np.array([n for _, n in found], dtype=np.int64)
-        return Part([Coded(part, codes[:, n]) for n, part in enumerate(keys)], counts)
+        return Combinations([Coded(part, codes[:, n]) for n, part in enumerate(keys)], counts)
 
     def _lookup(self, space: SpaceView, serving: dict[str, list[Segment]], column: Column) -> Lookup:
         """How the codes of a column of a row space are found."""
@@ -205,7 +205,7 @@ class _Grouping:
 
         return Lookup(made.keys, codes)
 
-    def _in_data(self, reads: Sequence[Read]) -> Iterator[Part]:
+    def _in_data(self, reads: Sequence[Read]) -> Iterator[Combinations]:
         """Some rows of files, read from their data."""
         begun = time.perf_counter()
         for found, rest in numbered(self.rows.storage, reads, self.columns):
@@ -216,12 +216,12 @@ class _Grouping:
                 yield grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
         if reads:
             took = (time.perf_counter() - begun) * 1e3
-            self.steps.append(Step(Way.DATA, sum(len(positions) for _, positions in reads), took))
+            self.steps.append(Step(CountingWay.DATA, sum(len(positions) for _, positions in reads), took))
 
 
 def _looked_up(
     columns: Sequence[Lookup], key_types: Sequence[str], bits: BitMap
-) -> tuple[Part | None, BitMap]:
+) -> tuple[Combinations | None, BitMap]:
     """Positions grouped by their codes, and those of a shortened key; positions without a code are left out.
 
     Rows are worked on in chunks that stay in a cache; where combinations are few, so are their sums.
@@ -249,7 +249,7 @@ def _looked_up(
     codes = unfold(numbers, sizes)
     there = np.logical_and.reduce([code > 0 for code in codes])
     parts = [Coded(column.keys, code[there] - 1) for column, code in zip(columns, codes, strict=True)]
-    return Part([part.of_used() for part in parts], counts[there]), short
+    return Combinations([part.of_used() for part in parts], counts[there]), short
 
 
 def _chunk(

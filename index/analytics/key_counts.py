@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
-from tailbit.index.analytics.choice import Choice, Way
+from tailbit.index.analytics.choice import Choice, CountingWay
 from tailbit.tables.model import Column
 
 
@@ -21,7 +21,7 @@ class Step:
     `took` is None where rows of a row space are read together with others, in a later step.
     """
 
-    way: Way
+    way: CountingWay
     rows: int | None
     took: float | None
     choice: Choice | None = None

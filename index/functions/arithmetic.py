@@ -39,7 +39,7 @@ def binary(call: Call, args: list[pa.Array]) -> Vector:
         return _decimal(call, args, null)
     a, b = numbers(args[0]), numbers(args[1])
     if kind in WHOLE:
-        return _whole(call, a.astype(np.int64), b.astype(np.int64), null)
+        return _of_integers(call, a.astype(np.int64), b.astype(np.int64), null)
     return _floating(call, a, b, null)
 
 
@@ -59,7 +59,7 @@ def _floating(call: Call, a: npt.NDArray[Any], b: npt.NDArray[Any], null: Mask) 
     return Vector(array_of(found, null, call.type))
 
 
-def _whole(call: Call, a: Longs, b: Longs, null: Mask) -> Vector:
+def _of_integers(call: Call, a: Longs, b: Longs, null: Mask) -> Vector:
     with np.errstate(all="ignore"):
         if call.name in ("div", "%"):
             return _divided(call, a, b, null)

@@ -22,7 +22,7 @@ from tailbit.index.functions.vectors import ERRORS, Vector, is_set, nulls_of
 from tailbit.tables.model import Column
 
 
-class Outcome(enum.Enum):
+class TruthValue(enum.Enum):
     """What a condition gives for a row."""
 
     TRUE = "TRUE"
@@ -30,9 +30,9 @@ class Outcome(enum.Enum):
     NULL = "NULL"
 
 
-Outcomes = frozenset[Outcome]
-_ALL = frozenset(Outcome)
-IS_TRUE, IS_FALSE = frozenset({Outcome.TRUE}), frozenset({Outcome.FALSE})
+TruthValues = frozenset[TruthValue]
+_ALL = frozenset(TruthValue)
+IS_TRUE, IS_FALSE = frozenset({TruthValue.TRUE}), frozenset({TruthValue.FALSE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Computed:
 
     expression: Expression
     text: str
-    true: Outcomes = IS_TRUE
-    false: Outcomes = IS_FALSE
+    true: TruthValues = IS_TRUE
+    false: TruthValues = IS_FALSE
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -56,7 +56,7 @@ class Computed:
         return found[0] if len(found) == 1 else None
 
     @property
-    def key(self) -> tuple[str, Outcomes]:
+    def key(self) -> tuple[str, TruthValues]:
         """What is equal for conditions that are TRUE for the same values."""
         return key_of(self.expression), self.true
 
@@ -86,11 +86,11 @@ def judge(node: Computed, columns: Mapping[str, pa.Array], rows: int) -> tuple[M
     raised = found.failed
     null = nulls_of(found.values)
     true = np.zeros(rows, dtype=np.bool_)
-    if Outcome.NULL in node.true:
+    if TruthValue.NULL in node.true:
         true |= null
-    if Outcome.TRUE in node.true:
+    if TruthValue.TRUE in node.true:
         true |= is_set(found.values)
-    if Outcome.FALSE in node.true:
+    if TruthValue.FALSE in node.true:
         true |= ~null & ~is_set(found.values)
     return true & ~raised, raised
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tailbit.errors import CorruptIndexError, StorageError
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.index.kinds.bitmap_index.segment import Segment
-from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS, HiddenRows
+from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS, KnownHiddenRows
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.parquet.index_file import open_index_file
 from tailbit.index.store.state import IndexState
@@ -101,7 +101,7 @@ def _read_all(storage: Storage, path: str) -> None:
             for _ in segment.postings(column):
                 pass
     if kind_of(path) == HIDDEN_ROWS.name:
-        HiddenRows.check(storage, path)
+        KnownHiddenRows.check(storage, path)
 
 
 def spaces_of(state: IndexState, damage: Damage) -> set[str]:

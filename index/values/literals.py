@@ -87,7 +87,7 @@ def number(text: str, negative: bool = False) -> Literal:
     if suffix in _SUFFIXES or (not suffix and digits.isdigit() and exponent is None):
         if not digits.isdigit() or exponent is not None:
             raise ValueError(f"{text}: {suffix} follows whole numbers only")
-        return _whole(-int(digits) if negative else int(digits), _SUFFIXES.get(suffix), text)
+        return _integer(-int(digits) if negative else int(digits), _SUFFIXES.get(suffix), text)
     if exponent is not None and len(exponent) > 6:
         raise ValueError(f"the exponent of {text} is out of range")
     exact = Decimal(f"{'-' if negative else ''}{digits}E{exponent or 0}")
@@ -100,7 +100,7 @@ def number(text: str, negative: bool = False) -> Literal:
     return _decimal(exact, text)
 
 
-def _whole(value: int, name: str | None, text: str) -> Literal:
+def _integer(value: int, name: str | None, text: str) -> Literal:
     for candidate in [name] if name else ["integer", "long"]:
         low, high = WHOLE[candidate]
         if low <= value <= high:

@@ -15,7 +15,7 @@ from functools import partial
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import key_type_of, widens
-from tailbit.index.kinds.kind import Blame, Problem, Source
+from tailbit.index.kinds.kind import Blame, CheckedSource, Problem
 from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, HiddenRowsOf
 from tailbit.index.query.damages import Damages
@@ -84,7 +84,7 @@ def _ids(index: IndexState) -> list[str]:
     return [column.id for column in index.settings.columns]
 
 
-def _source(coverage: Coverage, storage: Storage, at_head: bool) -> Source:
+def _source(coverage: Coverage, storage: Storage, at_head: bool) -> CheckedSource:
     """The source as the kinds are checked against it; hidden rows are read from it, not from the index."""
     snapshot = coverage.snapshot
     hidden_of = HiddenRowsOf(snapshot, storage, None, Damages())
@@ -93,13 +93,13 @@ def _source(coverage: Coverage, storage: Storage, at_head: bool) -> Source:
         vector = snapshot.files.hidden(number)
         assert vector is not None
         hidden[vector.id] = partial(hidden_of, number)
-    return Source(storage, snapshot.files, hidden, at_head)
+    return CheckedSource(storage, snapshot.files, hidden, at_head)
 
 
 def _check(
     index: IndexState,
     coverage: Coverage,
-    source: Source,
+    source: CheckedSource,
     report: Report,
     samples: int,
     rng: random.Random,

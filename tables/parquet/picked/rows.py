@@ -68,11 +68,11 @@ def read_picked(
             pass
     rest = [column for column in columns if column.id not in found]
     if rest:
-        found |= _whole(storage, slice_, layout, rest, groups)
+        found |= _by_row_groups(storage, slice_, layout, rest, groups)
     return pa.table({column.id: found[column.id] for column in columns})
 
 
-def _whole(
+def _by_row_groups(
     storage: Storage, slice_: FileSlice, layout: Layout, columns: Sequence[Column], groups: Groups
 ) -> dict[str, pa.ChunkedArray]:
     file = open_data_file(storage, slice_.path, slice_.size)
