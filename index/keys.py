@@ -40,7 +40,7 @@ KeyRange = tuple[bytes | None, bool, bytes | None, bool]
 
 NO_KEYS = pa.nulls(0, pa.binary())
 
-_KEY_TYPES = {
+KEY_TYPES = {
     "boolean": "boolean",
     "byte": "integer",
     "short": "integer",
@@ -54,6 +54,8 @@ _KEY_TYPES = {
     "timestamp": "timestamp",
     "timestamp_ntz": "timestamp_ntz",
 }
+"""The key type of each logical type that has one whatever its precision, scale and length are."""
+
 _TEXTUAL = ("string", "binary")
 _DECIMAL = re.compile(r"decimal\((\d+)\)")
 
@@ -71,7 +73,7 @@ def key_type_of(type_: DataType) -> str:
         return f"decimal({type_.scale})"
     if type_.char_length:
         return f"char({type_.char_length})"
-    found = _KEY_TYPES.get(type_.name)
+    found = KEY_TYPES.get(type_.name)
     if found is None:
         reason = "only plain values in byte order can be compared and indexed"
         raise ColumnTypeError(column="", type=str(type_), reason=reason)

@@ -89,11 +89,12 @@ def containers(number: int, codes: Array, limit: int) -> Block:
     over.
     """
     if limit <= FEW_CODES:
-        return _by_comparing(number, codes, limit)
-    return _by_sorting(number, codes, limit)
+        return by_comparing(number, codes, limit)
+    return by_sorting(number, codes, limit)
 
 
-def _by_comparing(number: int, codes: Array, limit: int) -> Block:
+def by_comparing(number: int, codes: Array, limit: int) -> Block:
+    """The containers of a block of few codes. Cost: a pass over the block for each code."""
     masks = codes == np.arange(limit, dtype=codes.dtype)[:, None]
     bits = np.zeros((limit, BLOCK // 8), dtype=np.uint8)
     bits[:, : -(-len(codes) // 8)] = np.packbits(masks, axis=1, bitorder="little")
@@ -112,7 +113,8 @@ def _by_comparing(number: int, codes: Array, limit: int) -> Block:
     return _block(number, there, counts[there], sizes, as_runs, np.concatenate([_NO_WORDS, *words]))
 
 
-def _by_sorting(number: int, codes: Array, limit: int) -> Block:
+def by_sorting(number: int, codes: Array, limit: int) -> Block:
+    """The containers of a block of any number of codes. Cost: a radix sort of the block."""
     order = np.argsort(codes.astype(np.uint16), kind="stable")
     if limit >= BLOCK:
         order = order[np.argsort((codes >> 16).astype(np.uint16)[order], kind="stable")]
