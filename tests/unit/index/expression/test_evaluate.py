@@ -7,10 +7,11 @@ import pyarrow as pa
 import pytest
 
 from support.function_cells import rows, schema
+from support.truth import matches
 from tailbit.errors import EvaluationError, PredicateError
 from tailbit.index.predicate.computed import Computed, TruthValue
 from tailbit.index.predicate.tree import And, Constant, Leaf, Or, all_of, is_null, is_true, negate
-from tailbit.index.predicate.truth import judged, matches
+from tailbit.index.predicate.truth import judged
 from tailbit.index.sql.bind import bind
 
 TABLE, SCHEMA = rows(), schema()
