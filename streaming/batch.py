@@ -25,6 +25,7 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, weight
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
+from tailbit.streaming.descriptors import Happening
 from tailbit.streaming.indexer import BatchOutcome, Indexer
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe
@@ -91,7 +92,7 @@ class Batch:
         self._heartbeat.note(batch_id)
         before = -1 if self._index.state.ledger is None else self._index.state.ledger.version
         self._describe(None, before, self._lag(before))
-        ranges = [orjson.loads(row.note) for row in rows.collect() if row.kind == "range"]
+        ranges = [orjson.loads(row.note) for row in rows.collect() if row.kind == Happening.RANGE.value]
         if ranges:
             start, end = Offset.from_json(ranges[0]["start"]), Offset.from_json(ranges[0]["end"])
             self._describe(before, end.stands_at, self._lag(end.version - 1))

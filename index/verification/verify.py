@@ -65,7 +65,7 @@ def verify(
         for problem in check_checksums(index, report):
             report.note(problem)
         rng = random.Random(seed)
-        for problem in _check(index, coverage, source, report, samples, rng, progress):
+        for problem in _check(index, coverage, source, standing, report, samples, rng, progress):
             report.note(problem)
         columns = [leaf for leaf in coverage.snapshot.schema.leaves() if leaf.id in _ids(index)]
         for problem in check_derived(coverage.spaces, columns, source, wanted, derive, rng, report):
@@ -100,6 +100,7 @@ def _check(
     index: IndexState,
     coverage: Coverage,
     source: CheckedSource,
+    standing: Standing,
     report: Report,
     samples: int,
     rng: random.Random,
@@ -110,7 +111,7 @@ def _check(
     ids = _ids(index)
     for kind in index.kinds:
         yield from kind.check(index, source)
-    yield from check_recorded(index, coverage, Standing(report.state))
+    yield from check_recorded(index, coverage, standing)
     claims = claims_of(index)
     report.files, report.spaces = len(index.recorded), len(claims)
     yield from check_claims(claims)
