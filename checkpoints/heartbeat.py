@@ -59,7 +59,7 @@ class Heartbeat:
     def __init__(self, storage: Storage, watch_s: float = LIMIT_S) -> None:
         self._storage, self._watch_s = storage, watch_s
         pid = os.getpid()
-        self._beat = Beat(uuid.uuid4().hex, socket.gethostname(), _machine(), pid, _started(pid))
+        self._beat = Beat(uuid.uuid4().hex, socket.gethostname(), this_machine(), pid, start_of(pid))
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -172,7 +172,7 @@ def _lives(beat: Beat) -> bool | None:
 
     Nor is it known of this process, which may have left a heartbeat behind.
     """
-    if not beat.machine or beat.machine != _machine():
+    if not beat.machine or beat.machine != this_machine():
         return None
     try:
         os.kill(beat.pid, 0)
@@ -180,13 +180,13 @@ def _lives(beat: Beat) -> bool | None:
         return False
     except PermissionError:
         pass
-    started = _started(beat.pid)
+    started = start_of(beat.pid)
     if started and started != beat.started:
         return False
     return True if started and beat.pid != os.getpid() else None
 
 
-def _machine() -> str:
+def this_machine() -> str:
     """This start of this machine, and the space of its pids; empty where nothing tells them."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -195,7 +195,7 @@ def _machine() -> str:
         return ""
 
 
-def _started(pid: int) -> int:
+def start_of(pid: int) -> int:
     """The start time of a process in clock ticks since boot; 0 where nothing tells it, -1 for a corpse."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")

@@ -22,8 +22,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailbit.arrays import Longs, Mask
 from tailbit.errors import ColumnTypeError
-from tailbit.index.ordered import SIGN, Ints, Value, ordered_int, ordered_ints
+from tailbit.index.ordered import SIGN, Value, ordered_int, ordered_ints
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
@@ -34,7 +35,12 @@ MAX_KEY = 256
 TRUNCATED_KEY = MAX_KEY + 16
 """Length of the key of a longer value: its first `MAX_KEY` bytes and a 16-byte BLAKE2b hash of all of it."""
 
-_KEY_TYPES = {
+KeyRange = tuple[bytes | None, bool, bytes | None, bool]
+"""(low, low is included, high, high is included) of stored keys; None is unbounded. NULL is in no range."""
+
+NO_KEYS = pa.nulls(0, pa.binary())
+
+KEY_TYPES = {
     "boolean": "boolean",
     "byte": "integer",
     "short": "integer",
@@ -48,6 +54,8 @@ _KEY_TYPES = {
     "timestamp": "timestamp",
     "timestamp_ntz": "timestamp_ntz",
 }
+"""The key type of each logical type that has one whatever its precision, scale and length are."""
+
 _TEXTUAL = ("string", "binary")
 _DECIMAL = re.compile(r"decimal\((\d+)\)")
 
@@ -65,7 +73,7 @@ def key_type_of(type_: DataType) -> str:
         return f"decimal({type_.scale})"
     if type_.char_length:
         return f"char({type_.char_length})"
-    found = _KEY_TYPES.get(type_.name)
+    found = KEY_TYPES.get(type_.name)
     if found is None:
         reason = "only plain values in byte order can be compared and indexed"
         raise ColumnTypeError(column="", type=str(type_), reason=reason)
@@ -109,7 +117,7 @@ def encode_array(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.Binary
     return _fixed(values, flipped.astype(">u8"), 8)
 
 
-def integer_keys(numbers: Ints) -> pa.BinaryArray:
+def integer_keys(numbers: Longs) -> pa.BinaryArray:
     """The keys of ordered integers, for key types of eight bytes. The numbers are overwritten, not copied."""
     words = np.ascontiguousarray(numbers).view(np.uint64)
     words ^= np.uint64(SIGN)
@@ -220,7 +228,7 @@ def _shortened(values: pa.BinaryArray) -> pa.BinaryArray:
     return pc.replace_with_mask(values, long, keys.take(coded.indices))
 
 
-def _nulls(values: pa.Array) -> npt.NDArray[np.bool_]:
+def _nulls(values: pa.Array) -> Mask:
     return np.asarray(values.is_null())
 
 
@@ -250,7 +258,7 @@ def _decimals(keys: pa.BinaryArray, precision: int, scale: int) -> pa.Array:
     return _typed(keys, np.ascontiguousarray(pairs), pa.decimal128(precision, scale))
 
 
-def _integers(keys: pa.BinaryArray) -> Ints:
+def _integers(keys: pa.BinaryArray) -> Longs:
     flipped: npt.NDArray[np.uint64] = _words(keys, 8) ^ np.uint64(SIGN)
     return flipped.view(np.int64)
 

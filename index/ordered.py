@@ -9,19 +9,18 @@ import math
 import struct
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from tailbit.arrays import Longs
 
 Value = bool | int | float | bytes
 """A canonical value."""
-
-Ints = npt.NDArray[np.int64]
 
 SIGN = 1 << 63
 """The sign bit of 64."""
 
 
-def ordered_ints(values: pa.Array, key_type: str) -> Ints:
+def ordered_ints(values: pa.Array, key_type: str) -> Longs:
     """An int64 per value in the order of the values, for key types of 8 bytes and boolean; 0 where NULL."""
     if key_type == "double":
         floats = np.asarray(values.cast(pa.float64()).fill_null(0.0)) + 0.0

@@ -25,7 +25,8 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, weight
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
-from tailbit.streaming.indexer import Indexer, Outcome
+from tailbit.streaming.descriptors import Happening
+from tailbit.streaming.indexer import BatchOutcome, Indexer
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe
 from tailbit.streaming.settings import StreamSettings
@@ -91,7 +92,7 @@ class Batch:
         self._heartbeat.note(batch_id)
         before = -1 if self._index.state.ledger is None else self._index.state.ledger.version
         self._describe(None, before, self._lag(before))
-        ranges = [orjson.loads(row.note) for row in rows.collect() if row.kind == "range"]
+        ranges = [orjson.loads(row.note) for row in rows.collect() if row.kind == Happening.RANGE.value]
         if ranges:
             start, end = Offset.from_json(ranges[0]["start"]), Offset.from_json(ranges[0]["end"])
             self._describe(before, end.stands_at, self._lag(end.version - 1))
@@ -111,7 +112,9 @@ class Batch:
         """Show in the Spark UI what the jobs of this batch are for."""
         self._spark.sparkContext.setJobDescription(describe(self._name, first, target, lag))
 
-    def _tell(self, outcome: Outcome, before: Version, end: Offset, batch_id: int, seconds: float) -> None:
+    def _tell(
+        self, outcome: BatchOutcome, before: Version, end: Offset, batch_id: int, seconds: float
+    ) -> None:
         """A snapshot that is being read lags by its own version until it is complete."""
         ledger = self._index.state.ledger
         lag = self._lag(end.version - 1)

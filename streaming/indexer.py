@@ -36,8 +36,8 @@ RunTasks = Callable[[Sequence[BuildTask]], list[TaskResult]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a batch did. `rows` are those indexed or counted anew; times in seconds."""
+class BatchOutcome:
+    """What a batch did. `rows` are those indexed or counted anew."""
 
     verdict: Verdict
     first: Version | None
@@ -46,9 +46,6 @@ class Outcome:
     rows: int = 0
     bytes_read: int = 0
     skipped: int = 0
-    plan_s: float = 0.0
-    build_s: float = 0.0
-    commit_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ class Indexer:
         self._mender = mender or Mender(table, index)
         self._schema: _KnownSchema | None = None
 
-    def apply(self, start: Offset, end: Offset, origin: Origin) -> Outcome:
+    def apply(self, start: Offset, end: Offset, origin: Origin) -> BatchOutcome:
         """Record everything before `end`; nothing where it is recorded, or where the ledger went elsewhere.
 
         What of the index is found damaged on the way is taken out of it, and the batch tried again.
@@ -96,26 +93,23 @@ class Indexer:
                 self._mender.mend(damage)
         return self._attempt(start, end, origin)
 
-    def _attempt(self, start: Offset, end: Offset, origin: Origin) -> Outcome:
-        began = time.perf_counter()
+    def _attempt(self, start: Offset, end: Offset, origin: Origin) -> BatchOutcome:
         with one_look():
             self._index.refresh()
             log = LogState(self._table.head(), self._table.earliest, functools.cache(self._table.fingerprint))
             plan = decide_batch(self._index.state.ledger, start, end, log)
             if plan.verdict is not Verdict.APPLY:
-                return Outcome(plan.verdict, plan.first, end.stands_at)
+                return BatchOutcome(plan.verdict, plan.first, end.stands_at)
             changes = self._changes(plan, end.stands_at)
             template = self._template(plan, changes, end.stands_at)
             wanted, ids = self._wanted(changes, start, end), [c.column.id for c in template.columns]
             works = plan_work(wanted, self._index.state.recorded.get, ids, plan.lineage)
         fault_point(Fault.BATCH_PLANNED)
-        planned = time.perf_counter()
         results, skipped = self._build(works, template)
-        built = time.perf_counter()
         records = [record for result in results for record in result.records] + skipped
         if records or not self._recorded_as(end):
             self._commit(plan, end, log.fingerprint(end.stands_at), origin, records, results)
-        return Outcome(
+        return BatchOutcome(
             plan.verdict,
             plan.first,
             end.stands_at,
@@ -123,9 +117,6 @@ class Indexer:
             rows=sum(result.rows for result in results),
             bytes_read=sum(result.bytes_read for result in results),
             skipped=len(skipped),
-            plan_s=planned - began,
-            build_s=built - planned,
-            commit_s=time.perf_counter() - built,
         )
 
     def _template(self, plan: BatchPlan, changes: Changes | None, target: Version) -> BuildTask:

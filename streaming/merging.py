@@ -143,15 +143,16 @@ def _merge_task(
 
     def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
-            result = pickle.dumps(_merged(path, kinds, plan, options))
+            result = pickle.dumps(try_merge(path, kinds, plan, options))
             yield pa.record_batch({"result": pa.array([result], pa.binary())})
 
     return merge
 
 
-def _merged(
+def try_merge(
     path: str, kinds: Kinds, plan: MergePlan, options: StorageOptions = NO_OPTIONS
 ) -> bool | TailbitError:
+    """What `run_merge` returns, or the error by name that it raises: both can be handed over by a worker."""
     try:
         return run_merge(MetadataTable.open(path, kinds, options), plan)
     except TailbitError as error:

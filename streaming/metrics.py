@@ -39,16 +39,6 @@ class Progress:
     idle: bool = False
     look: bool = False
 
-    @property
-    def lag_versions(self) -> int:
-        """Versions in the log and not yet covered."""
-        return self.lag.versions
-
-    @property
-    def lag_seconds(self) -> float:
-        """Age of the oldest uncovered commit, 0 when all is covered."""
-        return self.lag.seconds
-
 
 def describe(table: str, first: Version | None, target: Version, lag: Lag) -> str:
     """The job description in the Spark UI.

@@ -19,22 +19,15 @@ from tailbit.checkpoints.recovery import LogState, Resume, decide
 from tailbit.errors import CommitGapError, CorruptIndexError, VersionNotFoundError
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
+from tailbit.streaming.descriptors import Descriptor, Happening
 from tailbit.streaming.settings import StreamSettings
-from tailbit.tables.model import Version
+from tailbit.tables.model import FileSlice, SliceChange, Version
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
 
 CHECK_EVERY = 20
 """In an object store, polls for the next commit between two looks at the index and the past of the log."""
-
-Descriptor = tuple[str, int, int, str, int, int, int, str]
-"""kind, round, version, path, files, rows, bytes, note."""
-
-DESCRIPTOR_SCHEMA = (
-    "kind string, round bigint, version bigint, path string, "
-    "files bigint, rows bigint, bytes bigint, note string"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +118,7 @@ class Planner:
         batch derives what it does from the recorded state, not from these rows.
         """
         note = orjson.dumps({"start": start.to_json(), "end": end.to_json()}).decode()
-        rows: list[Descriptor] = [("range", end.round, end.stands_at, "", 0, 0, 0, note)]
+        rows = [Descriptor(Happening.RANGE, end.round, end.stands_at, note=note)]
         with one_look():
             return self._described(start, end, rows)
 
@@ -234,9 +227,9 @@ class Planner:
     def _snapshot_rows(self, start: Offset, end: Offset) -> list[Descriptor]:
         files = self._table.snapshot(start.version).files
         last = end.file if end.in_snapshot and end.file is not None else len(files)
-        slices = (files[number] for number in range(start.file or 0, last))
         return [
-            ("enter", end.round, start.version, s.path, 1, s.rows or 0, s.size, s.hidden_id) for s in slices
+            _of_slice(Happening.ENTER, end.round, start.version, files[number])
+            for number in range(start.file or 0, last)
         ]
 
     def _log_rows(self, start: Offset, end: Offset) -> list[Descriptor]:
@@ -244,32 +237,29 @@ class Planner:
         if first > end.stands_at:
             return []
         changes = self._table.changes(first, end.stands_at)
-        rows: list[Descriptor] = [
-            (
-                "version",
+        rows = [
+            Descriptor(
+                Happening.VERSION,
                 end.round,
                 c.version,
-                "",
-                c.files_added + c.files_removed,
-                0,
-                c.bytes_added,
-                c.operation or "",
+                files=c.files_added + c.files_removed,
+                bytes=c.bytes_added,
+                note=c.operation or "",
             )
             for c in changes.commits
         ]
         for change in changes.slices:
-            kind = "leave" if change.new is None else "enter" if change.old is None else "hidden"
             slice_ = change.new or change.old
             if slice_ is not None:
-                at = (
-                    kind,
-                    end.round,
-                    end.stands_at,
-                    change.path,
-                    1,
-                    slice_.rows or 0,
-                    slice_.size,
-                    slice_.hidden_id,
-                )
-                rows.append(at)
+                rows.append(_of_slice(_happening(change), end.round, end.stands_at, slice_))
         return rows
+
+
+def _happening(change: SliceChange) -> Happening:
+    if change.new is None:
+        return Happening.LEAVE
+    return Happening.ENTER if change.old is None else Happening.HIDDEN
+
+
+def _of_slice(kind: Happening, round_: int, version: Version, slice_: FileSlice) -> Descriptor:
+    return Descriptor(kind, round_, version, slice_.path, 1, slice_.rows or 0, slice_.size, slice_.hidden_id)

@@ -20,7 +20,8 @@ from tailbit.checkpoints.offset import Offset
 from tailbit.errors import TailbitError
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
-from tailbit.streaming.planner import DESCRIPTOR_SCHEMA, Descriptor, Planner
+from tailbit.streaming.descriptors import DESCRIPTOR_SCHEMA, Descriptor
+from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import open_table
 from tailbit.tables.storage import NO_OPTIONS, StorageOptions
@@ -60,10 +61,10 @@ def source_with(options: StorageOptions) -> type[LogSource]:
 
 
 class Descriptors(InputPartition):
-    """The rows of a batch, planned."""
+    """The rows of a batch, planned, as Spark takes them."""
 
     def __init__(self, rows: Sequence[Descriptor]) -> None:
-        self.rows = tuple(rows)
+        self.rows = tuple(row.as_row() for row in rows)
 
 
 class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -56,12 +56,6 @@ def _scalar(type_: DataType, id_: str, label: str, text: str | None, zone: str) 
         ) from wrong
 
 
-def _malformed(column: Column, text: str | None) -> MalformedLogError:
-    return MalformedLogError(
-        file="a commit", reason=f"partition value {text!r} of column {column.label} is out of range"
-    )
-
-
 def parse_partition_text(type_: DataType, text: str, zone: str = "UTC") -> Any:
     """The value of a text: days for dates, us for timestamps, else the Python value; None for an empty text.
 

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-Numbers = npt.NDArray[np.uint32]
+BitPositions = npt.NDArray[np.uint32]
+"""Places in a bitmap: rows of a row space, or hidden rows of a data file."""
 
 
-def positions_in(bits: BitMap) -> Numbers:
+def positions_in(bits: BitMap) -> BitPositions:
     """The positions of a bitmap, ascending, uint32.
 
     >>> positions_in(BitMap([5, 2])).tolist()

@@ -133,7 +133,7 @@ def zone_rules(name: str) -> ZoneRules:
     Raises:
         ValueError: Java knows no zone of this name.
     """
-    text = _text()
+    text = rules_text()
     at = text.find(f" {name} ") if _NAME.fullmatch(name) else -1
     start = text.rfind("\n", 0, at) + 1
     if at < 0 or text[start] == "#":
@@ -142,7 +142,8 @@ def zone_rules(name: str) -> ZoneRules:
 
 
 @lru_cache(maxsize=1)
-def _text() -> str:
+def rules_text() -> str:
+    """The rules of all zones as the package ships them: comments, then a line a zone and its other names."""
     return _FILE.read_text("ascii")
 
 

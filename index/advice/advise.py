@@ -31,7 +31,7 @@ this share of the column, as that of a sorted one is.
 """
 
 
-class Reason(enum.Enum):
+class AdviceReason(enum.Enum):
     """Why a column is worth an index, or is not."""
 
     WORTH = "worth it"
@@ -51,7 +51,7 @@ class ColumnAdvice:
 
     column: str
     type: str
-    reason: Reason
+    reason: AdviceReason
     why: str
     asked: int = 0
     estimate: Estimate | None = None
@@ -59,7 +59,7 @@ class ColumnAdvice:
     @property
     def worth(self) -> bool:
         """Whether an index of it is advised."""
-        return self.reason in (Reason.WORTH, Reason.ASKED)
+        return self.reason in (AdviceReason.WORTH, AdviceReason.ASKED)
 
     def account(self) -> dict[str, Any]:
         """The same, JSON-able."""
@@ -132,47 +132,48 @@ def advise(
     return Advice(snapshot.version, sample.table_rows, sample.rows, tuple(every))
 
 
-Verdict = tuple[Reason, str, Estimate | None]
+ColumnVerdict = tuple[AdviceReason, str, Estimate | None]
 """The reason in a word and in a sentence, and what it rests on."""
 
 
-def _sampled(column: Column, sample: Sample, asked: int | None) -> Verdict:
+def _sampled(column: Column, sample: Sample, asked: int | None) -> ColumnVerdict:
     """What the sample says of a column."""
     try:
         measure = measured(sample.blocks, column)
     except (DataFileError, ColumnTypeError) as failed:
-        return Reason.UNREADABLE, str(failed), None
+        return AdviceReason.UNREADABLE, str(failed), None
     found = estimate(measure, sample.table_rows)
     return *judged(measure, found, sample.table_rows, asked), found
 
 
-def _refused(column: Column) -> Verdict | None:
+def _refused(column: Column) -> ColumnVerdict | None:
     """Why a column is not worth an index whatever its values are; None where they decide."""
     try:
         key_type_of_column(column)
     except ColumnTypeError as error:
-        return Reason.TYPE, str(error.fields["reason"]), None
+        return AdviceReason.TYPE, str(error.fields["reason"]), None
     if column.partition:
-        return Reason.PARTITION, "the log itself tells the value of each file", None
+        return AdviceReason.PARTITION, "the log itself tells the value of each file", None
     return None
 
 
-def judged(measure: Measure, found: Estimate, rows: int, asked: int | None) -> tuple[Reason, str]:
+def judged(measure: Measure, found: Estimate, rows: int, asked: int | None) -> tuple[AdviceReason, str]:
     """The verdict on a column whose sample was measured, in a word and in a sentence."""
     if found.distinct <= 1:
-        return Reason.ONE_VALUE, "all rows have one value" if rows else "the table has no rows"
+        return AdviceReason.ONE_VALUE, "all rows have one value" if rows else "the table has no rows"
     if measure.cut > 0.5:
-        return Reason.LONG, f"most values are longer than {MAX_KEY} bytes, so that the data is read to tell"
+        why = f"most values are longer than {MAX_KEY} bytes, so that the data is read to tell"
+        return AdviceReason.LONG, why
     if asked == 0:
-        return Reason.NOT_ASKED, "no question names it"
+        return AdviceReason.NOT_ASKED, "no question names it"
     large = found.bytes > LARGE * found.stored_bytes
     if large and rows < OWN_VALUES * found.distinct and not asked:
         size = f"{found.bytes_a_row:.1f} bytes a row beside {found.stored_bytes / rows:.1f} of the column"
-        return Reason.OWN_VALUES, f"nearly every row has a value of its own: {size}"
+        return AdviceReason.OWN_VALUES, f"nearly every row has a value of its own: {size}"
     why = f"one value reads {_size(found.question_bytes)} of the index, a scan {_size(found.stored_bytes)}"
     if asked:
-        return Reason.ASKED, f"{asked} question{'s' * (asked > 1)}; {why}"
-    return Reason.WORTH, why
+        return AdviceReason.ASKED, f"{asked} question{'s' * (asked > 1)}; {why}"
+    return AdviceReason.WORTH, why
 
 
 def _size(count: float) -> str:

@@ -18,17 +18,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.arrays import Longs
 from tailbit.errors import AggregateError, ColumnTypeError
 from tailbit.index.analytics.dictionary import python_values
 from tailbit.index.analytics.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
+from tailbit.index.values.literals import FLOATING, NUMERIC, WHOLE
 from tailbit.tables.model import DataType
 
-Ints = npt.NDArray[np.int64]
-
-_INTEGERS = ("byte", "short", "integer", "long")
-_FLOATS = ("float", "double")
-_NUMBERS = (*_INTEGERS, *_FLOATS, "decimal")
 _LONG = 1 << 63
 _MOST_DIGITS = 38
 _EXACT = 1 << 53
@@ -57,7 +54,7 @@ def summary(found: KeyCounts) -> Summary:
     Raises:
         AggregateError: the sum or the average is beyond its type.
     """
-    number = found.column.type.name in _NUMBERS
+    number = found.column.type.name in NUMERIC
     least, most = extremes(found)
     return Summary(
         rows=int(found.counts.sum()),
@@ -90,10 +87,10 @@ def total(found: KeyCounts) -> int | float | Decimal | None:
     type_ = _numeric(found, "sum")
     if not _rows(found):
         return None
-    if type_.name in _FLOATS:
+    if type_.name in FLOATING:
         return _rounded(_float_sum(found), 1)
     whole = _whole_sum(found)
-    if type_.name in _INTEGERS:
+    if type_.name in WHOLE:
         if not -_LONG <= whole < _LONG:
             raise _overflow(found, "sum", f"{whole} is beyond BIGINT")
         return whole
@@ -112,10 +109,10 @@ def mean(found: KeyCounts) -> float | Decimal | None:
     rows = _rows(found)
     if not rows:
         return None
-    if type_.name in _FLOATS:
+    if type_.name in FLOATING:
         return _rounded(_float_sum(found), rows)
     whole = _whole_sum(found)
-    if type_.name in _INTEGERS:
+    if type_.name in WHOLE:
         return _rounded(Fraction(whole), rows)
     _check_digits(found, "avg", whole, type_)
     return _decimal_mean(found, whole, rows, type_)
@@ -145,7 +142,7 @@ _WIDE = Context(prec=200)
 
 def _numeric(found: KeyCounts, function: str) -> DataType:
     type_ = found.column.type
-    if type_.name in _NUMBERS:
+    if type_.name in NUMERIC:
         return type_
     reason = f"{function} takes integers, floats and decimals"
     raise ColumnTypeError(
@@ -167,7 +164,7 @@ def _check_digits(found: KeyCounts, function: str, whole: int, type_: DataType) 
         raise _overflow(found, function, f"the sum has more than {digits} digits")
 
 
-def _present(found: KeyCounts) -> tuple[pa.Array, Ints]:
+def _present(found: KeyCounts) -> tuple[pa.Array, Longs]:
     """The values that are not NULL, distinct and in order, and their counts."""
     first = int(found.nulls > 0)
     keys = found.keys.slice(first)
@@ -185,13 +182,13 @@ def _whole_sum(found: KeyCounts) -> int:
     return _dot(np.asarray(values.cast(pa.int64())), counts)
 
 
-def _dot(numbers: Ints, counts: Ints) -> int:
+def _dot(numbers: Longs, counts: Longs) -> int:
     """The exact sum of products, by halves of 32 bits, since neither sum of halves overflows."""
     low = (numbers & 0xFFFFFFFF) @ counts
     return (int((numbers >> 32) @ counts) << 32) + int(low)
 
 
-def _dot_unsigned(numbers: npt.NDArray[np.uint64], counts: Ints) -> int:
+def _dot_unsigned(numbers: npt.NDArray[np.uint64], counts: Longs) -> int:
     low = (numbers & np.uint64(0xFFFFFFFF)).astype(np.int64) @ counts
     return (int((numbers >> np.uint64(32)).astype(np.int64) @ counts) << 32) + int(low)
 

@@ -23,7 +23,7 @@ from tailbit.index.roaring.containers import BLOCK
 from tailbit.tables.model import Column
 
 
-class Way(enum.Enum):
+class CountingWay(enum.Enum):
     """How rows are grouped by a column."""
 
     RECORDED = "recorded counts"
@@ -51,8 +51,8 @@ class Choice:
 
     space: str
     rows: int
-    way: Way
-    estimates: dict[Way, float]
+    way: CountingWay
+    estimates: dict[CountingWay, float]
 
 
 def choose(
@@ -64,19 +64,23 @@ def choose(
     file.
     """
     if all(len(bits) == space.extent == segment.rows for segment in segments):
-        return Choice(space.space, len(bits), Way.CARDINALITIES, {Way.CARDINALITIES: 0.0})
+        return Choice(space.space, len(bits), CountingWay.CARDINALITIES, {CountingWay.CARDINALITIES: 0.0})
     keys = sum(segment.weight(column.id)[0] for segment in segments)
     look_up, make = looking_up(len(bits), keys), sum(making(s, column.id) for s in segments)
     found = {
-        Way.INTERSECTIONS: sum(_intersections(s, column, len(bits), among) for s in segments),
-        Way.CODES: look_up + make,
-        Way.DATA: fetching(space, bits),
+        CountingWay.INTERSECTIONS: sum(_intersections(s, column, len(bits), among) for s in segments),
+        CountingWay.CODES: look_up + make,
+        CountingWay.DATA: fetching(space, bits),
     }
     way = min(found, key=lambda way: found[way])
     names = "|".join(segment.name for segment in segments)
     gains = make > 0 and look_up < found[way]
-    if way is not Way.CODES and gains and is_due(names, _grouping(column.id), found[way], found[Way.CODES]):
-        way = Way.CODES
+    if (
+        way is not CountingWay.CODES
+        and gains
+        and is_due(names, _grouping(column.id), found[way], found[CountingWay.CODES])
+    ):
+        way = CountingWay.CODES
     return Choice(space.space, len(bits), way, found)
 
 
@@ -87,14 +91,14 @@ def choose_codes(
 
     `serving`: the segments of each column, by its id. `partitioned`: whether there are partition columns too.
     """
-    found = {Way.CODES: 0.0, Way.DATA: fetching(space, bits, len(serving))}
+    found = {CountingWay.CODES: 0.0, CountingWay.DATA: fetching(space, bits, len(serving))}
     for column, segments in serving.items():
-        found[Way.CODES] += looking_up(len(bits), 0) + sum(making(s, column) for s in segments)
+        found[CountingWay.CODES] += looking_up(len(bits), 0) + sum(making(s, column) for s in segments)
     found |= _few_combinations(space, serving, bits, partitioned)
     names = "|".join(segment.name for segments in serving.values() for segment in segments)
     way = min(found, key=lambda way: found[way])
-    if way is Way.DATA and is_due(names, _grouping(*serving), found[way], found[Way.CODES]):
-        way = Way.CODES
+    if way is CountingWay.DATA and is_due(names, _grouping(*serving), found[way], found[CountingWay.CODES]):
+        way = CountingWay.CODES
     return Choice(space.space, len(bits), way, found)
 
 
@@ -117,7 +121,7 @@ MOST_COMBINATIONS = 512
 
 def _few_combinations(
     space: SpaceView, serving: Mapping[str, Sequence[Segment]], bits: BitMap, partitioned: bool
-) -> dict[Way, float]:
+) -> dict[CountingWay, float]:
     """What intersections would take, where every column has one segment and the combinations are few."""
     if partitioned or any(len(segments) != 1 for segments in serving.values()):
         return {}
@@ -126,7 +130,7 @@ def _few_combinations(
         return {}
     cold = sum(intersecting(segments[0], column, 0, 1.0) for column, segments in serving.items())
     blocks = 1 + min(len(bits), space.extent // BLOCK)
-    return {Way.INTERSECTIONS: cold + _DENSE * combinations * blocks}
+    return {CountingWay.INTERSECTIONS: cold + _DENSE * combinations * blocks}
 
 
 _DENSE = 1e-3

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
-from tailbit.index.analytics.choice import Choice, Way, choose
+from tailbit.index.analytics.choice import Choice, CountingWay, choose
 from tailbit.index.analytics.dictionary import (
     DICTIONARIES,
     Dictionary,
@@ -33,11 +33,11 @@ from tailbit.index.analytics.dictionary import (
 from tailbit.index.analytics.key_counts import KeyCounts, Step
 from tailbit.index.analytics.rows import Read, Rows
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import key_type_of
-from tailbit.index.kinds.bitmap_index.codes import Positions, codes_of
+from tailbit.index.keys import NO_KEYS, KeyRange, key_type_of
+from tailbit.index.kinds.bitmap_index.codes import codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
-from tailbit.index.predicate.key_ranges import KeyRange, key_ranges
+from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
@@ -45,9 +45,7 @@ from tailbit.tables.model import Column
 from tailbit.tables.parquet.picked.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
-from tailbit.tables.positions import positions_in
-
-Ints = npt.NDArray[np.int64]
+from tailbit.tables.positions import BitPositions, positions_in
 
 
 def key_counts(selection: Selection, column: Column, recorded: RecordedCounts | None) -> KeyCounts:
@@ -71,7 +69,7 @@ def key_counts(selection: Selection, column: Column, recorded: RecordedCounts | 
         keys,
         counts,
         lambda: _recorded_values(recorded, keys, column, key_type),
-        [Step(Way.RECORDED, None, took)],
+        [Step(CountingWay.RECORDED, None, took)],
     )
 
 
@@ -86,7 +84,7 @@ def _recorded_values(
     return kept.values(column, key_type)
 
 
-def count_keys(rows: Rows, column: Column, way: Way | None = None) -> KeyCounts:
+def count_keys(rows: Rows, column: Column, way: CountingWay | None = None) -> KeyCounts:
     """Rows per key of a column; `way`: what is done where postings serve, else the cheapest.
 
     Raises:
@@ -99,26 +97,26 @@ def count_keys(rows: Rows, column: Column, way: Way | None = None) -> KeyCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CountedKeys:
     """Distinct keys of some rows and their counts; `of`: the dictionary of segments that they are by."""
 
     keys: pa.BinaryArray
-    counts: Ints
+    counts: Longs
     of: Dictionary | None = None
 
 
 class _Counting:
     """The rows of one question, counted by one column."""
 
-    def __init__(self, rows: Rows, column: Column, key_type: str, way: Way | None) -> None:
+    def __init__(self, rows: Rows, column: Column, key_type: str, way: CountingWay | None) -> None:
         self.rows, self.column, self.key_type, self.way = rows, column, key_type, way
         self.steps: list[Step] = []
 
-    def result(self, parts: Sequence[Part]) -> KeyCounts:
+    def result(self, parts: Sequence[CountedKeys]) -> KeyCounts:
         """Parts brought together; where all are of segments, their dictionary's values are used again."""
         made = parts[0].of if len(parts) == 1 else None
         if made is None:
-            made = united([part.keys for part in parts] or [_NO_KEYS])
+            made = united([part.keys for part in parts] or [NO_KEYS])
             sums = np.zeros(len(made.keys), dtype=np.int64)
             for part, places in zip(parts, made.places, strict=False):
                 sums[places] += part.counts
@@ -131,7 +129,9 @@ class _Counting:
             return self._counts(keys, sums[some], None if known is None else (known, some))
         return self._counts(keys, sums[some], None)
 
-    def _counts(self, keys: pa.BinaryArray, counts: Ints, known: tuple[list[Any], Ints] | None) -> KeyCounts:
+    def _counts(
+        self, keys: pa.BinaryArray, counts: Longs, known: tuple[list[Any], Longs] | None
+    ) -> KeyCounts:
         def values() -> list[Any]:
             if known is None:
                 return python_values(keys, self.key_type, self.column)
@@ -140,7 +140,7 @@ class _Counting:
 
         return KeyCounts(self.column, self.key_type, keys, counts, values, self.steps)
 
-    def partition(self) -> list[Part]:
+    def partition(self) -> list[CountedKeys]:
         """Rows per value of a partition column: the log says it of whole files; no data is read."""
         physical, begun = self.column.physical[0], time.perf_counter()
         per_text: Counter[str | None] = Counter()
@@ -153,16 +153,16 @@ class _Counting:
             per_text[slice_.partition.get(physical)] += len(positions)
         found = [(text, n) for text, n in per_text.items() if n]
         values = [partition_array(self.column, text, 1) for text, _ in found]
-        self._note(Way.PARTITION, sum(n for _, n in found), begun)
+        self._note(CountingWay.PARTITION, sum(n for _, n in found), begun)
         if not found:
             return []
         # Two texts may be one value.
         keys, at = coded(pa.concat_arrays(values), self.key_type)
-        return [Part(keys, np.bincount(at, weights=[n for _, n in found]).astype(np.int64))]
+        return [CountedKeys(keys, np.bincount(at, weights=[n for _, n in found]).astype(np.int64))]
 
-    def column_parts(self) -> list[Part]:
+    def column_parts(self) -> list[CountedKeys]:
         """Rows per key of each row space, together where postings serve; and of the rows left to the data."""
-        served: list[tuple[SpaceView, list[Segment], Ints]] = []
+        served: list[tuple[SpaceView, list[Segment], Longs]] = []
         left: list[Read] = list(self.rows.loose)
         for space, bits in self.rows.spaces:
             try:
@@ -175,18 +175,18 @@ class _Counting:
         parts = [self._of_segments(served)] if served else []
         return parts + list(self._in_data(left))
 
-    def _of_segments(self, served: Sequence[tuple[SpaceView, list[Segment], Ints]]) -> Part:
+    def _of_segments(self, served: Sequence[tuple[SpaceView, list[Segment], Longs]]) -> CountedKeys:
         """Counts of several row spaces, by stored key and segment, brought to one dictionary."""
         segments = [segment for _, some, _ in served for segment in some]
         made = of_segments(segments, self.column.id, self.key_type)
         sums = np.zeros(len(made.keys), dtype=np.int64)
         stored = np.concatenate([counts for _, _, counts in served])
         np.add.at(sums, np.concatenate(made.places), stored)
-        return Part(made.keys, sums, made)
+        return CountedKeys(made.keys, sums, made)
 
     def _in_space(
         self, space: SpaceView, bits: BitMap
-    ) -> tuple[list[tuple[SpaceView, list[Segment], Ints]], BitMap]:
+    ) -> tuple[list[tuple[SpaceView, list[Segment], Longs]], BitMap]:
         """Counts by stored key, and the positions that postings cannot serve.
 
         Raises:
@@ -204,8 +204,8 @@ class _Counting:
         choice = choose(space, segments, self.column, wanted, among)
         if self.way is not None:
             choice = replace(choice, way=self.way)
-        if choice.way is Way.DATA:
-            self.steps.append(Step(Way.DATA, choice.rows, None, choice))
+        if choice.way is CountingWay.DATA:
+            self.steps.append(Step(CountingWay.DATA, choice.rows, None, choice))
             return [], bits
         begun = time.perf_counter()
         counts = _COUNT[choice.way](segments, self.column, wanted, among)
@@ -217,25 +217,25 @@ class _Counting:
         self._note(choice.way, choice.rows, begun, choice)
         return [(space, segments, np.concatenate(counts))], left
 
-    def _in_data(self, reads: Sequence[Read]) -> Iterator[Part]:
+    def _in_data(self, reads: Sequence[Read]) -> Iterator[CountedKeys]:
         """Keys of some rows of files, read from their data."""
         begun = time.perf_counter()
         for found, rest in numbered(self.rows.storage, reads, [self.column]):
             for one in found:
                 keys, at = coded(one.values, self.key_type)
                 sums = np.bincount(at, weights=one.counts, minlength=len(keys))
-                yield Part(keys, sums.astype(np.int64))
+                yield CountedKeys(keys, sums.astype(np.int64))
             for table in fetch_files(self.rows.storage, rest, [self.column]):
                 keys, at = coded(table[self.column.id], self.key_type)
-                yield Part(keys, np.bincount(at, minlength=len(keys)))
+                yield CountedKeys(keys, np.bincount(at, minlength=len(keys)))
         if reads:
-            self._note(Way.DATA, sum(len(positions) for _, positions in reads), begun)
+            self._note(CountingWay.DATA, sum(len(positions) for _, positions in reads), begun)
 
-    def _note(self, way: Way, rows: int, begun: float, choice: Choice | None = None) -> None:
+    def _note(self, way: CountingWay, rows: int, begun: float, choice: Choice | None = None) -> None:
         self.steps.append(Step(way, rows, (time.perf_counter() - begun) * 1e3, choice))
 
 
-def _shortened(segment: Segment, column: Column, counts: Ints, bits: BitMap) -> BitMap:
+def _shortened(segment: Segment, column: Column, counts: Longs, bits: BitMap) -> BitMap:
     """The positions whose keys do not hold their value; their counts are made zero."""
     keys = segment.keys(column.id)[0]
     short = truncated(keys, segment.columns[column.id])
@@ -249,26 +249,26 @@ def _shortened(segment: Segment, column: Column, counts: Ints, bits: BitMap) -> 
 
 def _by_cardinality(
     segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
-) -> list[Ints]:
+) -> list[Longs]:
     return [segment.keys(column.id)[1].copy() for segment in segments]
 
 
 def _by_codes(
     segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
-) -> list[Ints]:
+) -> list[Longs]:
     """Counts by stored key, looked up row by row in vectors."""
-    positions: Positions = positions_in(bits)
+    positions: BitPositions = positions_in(bits)
     return [codes_of(segment, column.id).counts(positions)[1:] for segment in segments]
 
 
 def _by_intersections(
     segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
-) -> list[Ints]:
+) -> list[Longs]:
     """Counts by stored key, each the cardinality of an intersection; of the keys of `among` where given."""
     return [_intersected(segment, column, bits, among) for segment in segments]
 
 
-def _intersected(segment: Segment, column: Column, bits: BitMap, among: ValueSet | None) -> Ints:
+def _intersected(segment: Segment, column: Column, bits: BitMap, among: ValueSet | None) -> Longs:
     stored = segment.keys(column.id)[0]
     out = np.zeros(len(stored), dtype=np.int64)
     ranges: list[KeyRange] = [(None, False, None, False)]
@@ -290,8 +290,7 @@ def _intersected(segment: Segment, column: Column, bits: BitMap, among: ValueSet
 
 
 _COUNT = {
-    Way.CARDINALITIES: _by_cardinality,
-    Way.CODES: _by_codes,
-    Way.INTERSECTIONS: _by_intersections,
+    CountingWay.CARDINALITIES: _by_cardinality,
+    CountingWay.CODES: _by_codes,
+    CountingWay.INTERSECTIONS: _by_intersections,
 }
-_NO_KEYS = pa.nulls(0, pa.binary())

@@ -18,18 +18,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.keys import MAX_KEY, decode_keys, encode_array, is_textual, widen_keys
+from tailbit.arrays import Longs, Mask
+from tailbit.index.keys import MAX_KEY, NO_KEYS, decode_keys, encode_array, is_textual, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.coding import sorted_order
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column
-
-Ints = npt.NDArray[np.int64]
 
 _KEPT_BYTES = share(1 / 16)
 
@@ -49,7 +47,7 @@ class Dictionary:
     """
 
     keys: pa.BinaryArray
-    places: Sequence[Ints]
+    places: Sequence[Longs]
     _values: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
 
     def values(self, column: Column, key_type: str) -> list[Any]:
@@ -80,22 +78,22 @@ def united(inputs: Sequence[pa.BinaryArray]) -> Dictionary:
     """The dictionary of inputs, each of distinct keys in order. Cost: a sort, unless there is but one."""
     if len(inputs) == 1:
         return Dictionary(inputs[0], [np.arange(len(inputs[0]))])
-    keys, places = _distinct(pa.concat_arrays([_NO_KEYS, *inputs]))
+    keys, places = _distinct(pa.concat_arrays([NO_KEYS, *inputs]))
     ends = np.cumsum([len(part) for part in inputs])[:-1]
     return Dictionary(keys, np.split(places, ends))
 
 
-def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryArray, Ints]:
+def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryArray, Longs]:
     """The distinct whole keys of values, in order, and per value the place of its key.
 
     Equal values are found before keys are made of them; values that differ may have one key.
     """
-    found = _whole(values).dictionary_encode(null_encoding="encode")
+    found = _one_array(values).dictionary_encode(null_encoding="encode")
     keys, places = _distinct(full_keys(found.dictionary, key_type))
     return keys, places[np.asarray(found.indices, dtype=np.int64)]
 
 
-def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Ints]:
+def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
     """Distinct keys in order, null first, and per key its place among them."""
     found = keys.dictionary_encode(null_encoding="encode")
     order = _order(found.dictionary)
@@ -106,11 +104,11 @@ def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Ints]:
 
 def full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
     """Keys of values, never truncated."""
-    whole = _whole(values)
+    whole = _one_array(values)
     return whole.cast(pa.binary()) if is_textual(key_type) else encode_array(whole, key_type)
 
 
-def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Values as one array, none coded."""
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(whole, pa.ChunkedArray):
@@ -118,7 +116,7 @@ def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return whole.cast(whole.type.value_type) if pa.types.is_dictionary(whole.type) else whole
 
 
-def truncated(keys: pa.BinaryArray, key_type: str) -> npt.NDArray[np.bool_] | None:
+def truncated(keys: pa.BinaryArray, key_type: str) -> Mask | None:
     """Which keys hold only the beginning of their value; None where none does."""
     if not is_textual(key_type) or (pc.max(pc.binary_length(keys)).as_py() or 0) <= MAX_KEY:
         return None
@@ -140,13 +138,10 @@ def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[A
     return found
 
 
-def _order(keys: pa.BinaryArray) -> Ints:
+def _order(keys: pa.BinaryArray) -> Longs:
     """The places of distinct keys in ascending order, null first."""
     if not keys.null_count:
         return sorted_order(keys)
     null = int(np.flatnonzero(np.asarray(keys.is_null()))[0])
     rest = np.delete(np.arange(len(keys)), null)
     return np.concatenate([[null], rest[sorted_order(keys.take(pa.array(rest)))]])
-
-
-_NO_KEYS = pa.nulls(0, pa.binary())

@@ -7,14 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs
 from tailbit.index.analytics.dictionary import coded
 from tailbit.tables.parquet.picked.numbered import Numbered
-
-Ints = npt.NDArray[np.int64]
 
 FEW = 1 << 17
 """Up to this many combinations, each has a place of its own while rows are counted."""
@@ -25,7 +23,7 @@ class Coded:
     """One column of some rows: distinct `keys`, and per row the place of its key."""
 
     keys: pa.BinaryArray
-    codes: Ints
+    codes: Longs
 
     def of_used(self) -> Coded:
         """The same without keys that no row has, where these are most: keys are sorted, and become values."""
@@ -37,14 +35,14 @@ class Coded:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Combinations:
     """Combinations that some rows have: per column keys and codes by combination; `counts`: rows of each."""
 
     columns: Sequence[Coded]
-    counts: Ints
+    counts: Longs
 
 
-def fold(codes: Sequence[Ints], sizes: Sequence[int], counts: Ints | None) -> tuple[list[Ints], Ints]:
+def fold(codes: Sequence[Longs], sizes: Sequence[int], counts: Longs | None) -> tuple[list[Longs], Longs]:
     """The distinct combinations of codes, in order, and how many rows each has; a row counts one by default.
 
     Cost: a pass where combinations are few beside the rows, otherwise a sort.
@@ -60,7 +58,7 @@ def fold(codes: Sequence[Ints], sizes: Sequence[int], counts: Ints | None) -> tu
     return unfold(numbers, sizes), sums
 
 
-def count_numbers(folded: Ints, size: int, counts: Ints | None = None) -> tuple[Ints, Ints]:
+def count_numbers(folded: Longs, size: int, counts: Longs | None = None) -> tuple[Longs, Longs]:
     """The distinct numbers below `size`, in order, and how many rows each has."""
     if size <= max(FEW, 4 * len(folded)):
         sums = _sums(folded, counts, size)
@@ -70,7 +68,7 @@ def count_numbers(folded: Ints, size: int, counts: Ints | None = None) -> tuple[
     return numbers, _sums(at, counts, len(numbers))
 
 
-def unfold(numbers: Ints, sizes: Sequence[int]) -> list[Ints]:
+def unfold(numbers: Longs, sizes: Sequence[int]) -> list[Longs]:
     """The codes of which numbers were folded."""
     out = []
     for size in reversed(sizes):
@@ -79,7 +77,7 @@ def unfold(numbers: Ints, sizes: Sequence[int]) -> list[Ints]:
     return out[::-1]
 
 
-def _sums(at: Ints, counts: Ints | None, size: int) -> Ints:
+def _sums(at: Longs, counts: Longs | None, size: int) -> Longs:
     if counts is None:
         return np.bincount(at, minlength=size)
     out = np.zeros(size, dtype=np.int64)
@@ -100,10 +98,10 @@ def combinations(
             yield (*before, place), n
 
 
-def grouped(parts: Sequence[Coded]) -> Part:
+def grouped(parts: Sequence[Coded]) -> Combinations:
     """The combinations that the rows of some columns have."""
     codes, counts = fold([part.codes for part in parts], [len(part.keys) for part in parts], None)
-    return Part([Coded(p.keys, some) for p, some in zip(parts, codes, strict=True)], counts)
+    return Combinations([Coded(p.keys, some) for p, some in zip(parts, codes, strict=True)], counts)
 
 
 def of_numbers(found: Numbered, key_type: str) -> Coded:

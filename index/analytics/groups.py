@@ -20,17 +20,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
-from tailbit.index.analytics.choice import Way, choose_codes
+from tailbit.index.analytics.choice import CountingWay, choose_codes
 from tailbit.index.analytics.dictionary import coded, python_values, truncated, united
 from tailbit.index.analytics.folding import (
     FEW,
     Coded,
-    Part,
+    Combinations,
     combinations,
     count_numbers,
     fold,
@@ -41,17 +41,15 @@ from tailbit.index.analytics.folding import (
 from tailbit.index.analytics.key_counts import Step
 from tailbit.index.analytics.rows import Read, Rows
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import widen_keys
-from tailbit.index.kinds.bitmap_index.codes import Positions, codes_of
+from tailbit.index.keys import NO_KEYS, widen_keys
+from tailbit.index.kinds.bitmap_index.codes import codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.picked.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
-from tailbit.tables.positions import bitmap_of, positions_in
-
-Ints = npt.NDArray[np.int64]
+from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 
 _CHUNK = 1 << 17
 """Positions worked on at once, so that what comes between stays in a cache."""
@@ -62,7 +60,7 @@ class Lookup:
     """One column of a row space: distinct `keys`, and by positions 1 + the place of its key, 0 for none."""
 
     keys: pa.BinaryArray
-    codes: Callable[[Positions], Any]
+    codes: Callable[[BitPositions], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +73,8 @@ class GroupCounts:
 
     columns: Sequence[Column]
     keys: Sequence[pa.BinaryArray]
-    codes: Sequence[Ints]
-    counts: Ints
+    codes: Sequence[Longs]
+    counts: Longs
     steps: Sequence[Step] = field(default=())
 
     def values(self) -> list[list[Any]]:
@@ -85,7 +83,7 @@ class GroupCounts:
         return [python_values(keys, key_type_of_column(column), column) for keys, column in pairs]
 
 
-def count_groups(rows: Rows, columns: Sequence[Column], way: Way | None = None) -> GroupCounts:
+def count_groups(rows: Rows, columns: Sequence[Column], way: CountingWay | None = None) -> GroupCounts:
     """The rows per combination of keys of some columns; `way`: what is done where it can be.
 
     Raises:
@@ -94,7 +92,7 @@ def count_groups(rows: Rows, columns: Sequence[Column], way: Way | None = None) 
     key_types = [key_type_of_column(column) for column in columns]
     grouping = _Grouping(rows, columns, key_types, way)
     parts = list(grouping.parts())
-    merged = [united([part.columns[n].keys for part in parts] or [_NO_KEYS]) for n in range(len(columns))]
+    merged = [united([part.columns[n].keys for part in parts] or [NO_KEYS]) for n in range(len(columns))]
     lists = [
         [made.places[order][part.columns[n].codes] for order, part in enumerate(parts)]
         for n, made in enumerate(merged)
@@ -109,12 +107,12 @@ class _Grouping:
     """The rows of one question, grouped by some columns."""
 
     def __init__(
-        self, rows: Rows, columns: Sequence[Column], key_types: Sequence[str], way: Way | None
+        self, rows: Rows, columns: Sequence[Column], key_types: Sequence[str], way: CountingWay | None
     ) -> None:
         self.rows, self.columns, self.key_types, self.way = rows, columns, key_types, way
         self.steps: list[Step] = []
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[Combinations]:
         """The rows of each row space, and those that are left to the data."""
         left: list[Read] = list(self.rows.loose)
         for space, bits in self.rows.spaces:
@@ -128,7 +126,7 @@ class _Grouping:
             left += self.rows.by_slice(space, rest)
         yield from self._in_data(left)
 
-    def _in_space(self, space: SpaceView, bits: BitMap) -> tuple[Part | None, BitMap]:
+    def _in_space(self, space: SpaceView, bits: BitMap) -> tuple[Combinations | None, BitMap]:
         """The rows that codes can serve, grouped, and the positions of the others.
 
         Raises:
@@ -145,8 +143,8 @@ class _Grouping:
         choice = choose_codes(space, serving, wanted, partitioned=len(stored) < len(self.columns))
         if self.way in choice.estimates:
             choice = replace(choice, way=self.way)
-        if choice.way is Way.DATA:
-            self.steps.append(Step(Way.DATA, choice.rows, None, choice))
+        if choice.way is CountingWay.DATA:
+            self.steps.append(Step(CountingWay.DATA, choice.rows, None, choice))
             return None, bits
         begun = time.perf_counter()
         part, short = self._counted(space, serving, wanted, choice.way)
@@ -158,17 +156,17 @@ class _Grouping:
         return part, left | short
 
     def _counted(
-        self, space: SpaceView, serving: dict[str, list[Segment]], bits: BitMap, way: Way
-    ) -> tuple[Part | None, BitMap]:
+        self, space: SpaceView, serving: dict[str, list[Segment]], bits: BitMap, way: CountingWay
+    ) -> tuple[Combinations | None, BitMap]:
         """Positions grouped, and those of shortened keys."""
-        if way is Way.INTERSECTIONS:
+        if way is CountingWay.INTERSECTIONS:
             part = self._intersected(serving, bits)
             if part is not None:
                 return part, BitMap()
         columns = [self._lookup(space, serving, column) for column in self.columns]
         return _looked_up(columns, self.key_types, bits)
 
-    def _intersected(self, serving: dict[str, list[Segment]], bits: BitMap) -> Part | None:
+    def _intersected(self, serving: dict[str, list[Segment]], bits: BitMap) -> Combinations | None:
         """Positions grouped by intersecting the postings of each combination; None where a key is shortened.
 
         Cost: an intersection a combination, of which there are few.
@@ -185,7 +183,7 @@ class _Grouping:
         found = list(combinations(levels, bits, ()))
         codes = np.array([places for places, _ in found], dtype=np.int64).reshape(len(found), len(keys))
         counts = np.array([n for _, n in found], dtype=np.int64)
-        return Part([Coded(part, codes[:, n]) for n, part in enumerate(keys)], counts)
+        return Combinations([Coded(part, codes[:, n]) for n, part in enumerate(keys)], counts)
 
     def _lookup(self, space: SpaceView, serving: dict[str, list[Segment]], column: Column) -> Lookup:
         """How the codes of a column of a row space are found."""
@@ -199,15 +197,15 @@ class _Grouping:
         made = united([widen_keys(f.keys, t, key_type) for f, t in zip(found, types, strict=True)])
         tables = [np.concatenate([[0], places + 1]) for places in made.places]
 
-        def codes(positions: Positions) -> Ints:
+        def codes(positions: BitPositions) -> Longs:
             # A position has its key in one segment at most: elsewhere its code is 0.
             parts = [table[f.codes.take(positions)] for f, table in zip(found, tables, strict=True)]
-            found_here: Ints = np.sum(parts, axis=0, dtype=np.int64)
+            found_here: Longs = np.sum(parts, axis=0, dtype=np.int64)
             return found_here
 
         return Lookup(made.keys, codes)
 
-    def _in_data(self, reads: Sequence[Read]) -> Iterator[Part]:
+    def _in_data(self, reads: Sequence[Read]) -> Iterator[Combinations]:
         """Some rows of files, read from their data."""
         begun = time.perf_counter()
         for found, rest in numbered(self.rows.storage, reads, self.columns):
@@ -218,12 +216,12 @@ class _Grouping:
                 yield grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
         if reads:
             took = (time.perf_counter() - begun) * 1e3
-            self.steps.append(Step(Way.DATA, sum(len(positions) for _, positions in reads), took))
+            self.steps.append(Step(CountingWay.DATA, sum(len(positions) for _, positions in reads), took))
 
 
 def _looked_up(
     columns: Sequence[Lookup], key_types: Sequence[str], bits: BitMap
-) -> tuple[Part | None, BitMap]:
+) -> tuple[Combinations | None, BitMap]:
     """Positions grouped by their codes, and those of a shortened key; positions without a code are left out.
 
     Rows are worked on in chunks that stay in a cache; where combinations are few, so are their sums.
@@ -234,7 +232,7 @@ def _looked_up(
     if size >= 1 << 62:
         return None, bits
     sums, folds = np.zeros(size if size <= FEW else 0, dtype=np.int64), []
-    positions: Positions = positions_in(bits)
+    positions: BitPositions = positions_in(bits)
     for start in range(0, len(positions), _CHUNK):
         chunk = positions[start : start + _CHUNK]
         folded, keep = _chunk(columns, shorts, sizes, chunk)
@@ -251,15 +249,15 @@ def _looked_up(
     codes = unfold(numbers, sizes)
     there = np.logical_and.reduce([code > 0 for code in codes])
     parts = [Coded(column.keys, code[there] - 1) for column, code in zip(columns, codes, strict=True)]
-    return Part([part.of_used() for part in parts], counts[there]), short
+    return Combinations([part.of_used() for part in parts], counts[there]), short
 
 
 def _chunk(
     columns: Sequence[Lookup],
-    shorts: Sequence[npt.NDArray[np.bool_] | None],
+    shorts: Sequence[Mask | None],
     sizes: Sequence[int],
-    positions: Positions,
-) -> tuple[Ints, npt.NDArray[np.bool_] | None]:
+    positions: BitPositions,
+) -> tuple[Longs, Mask | None]:
     """The codes of some positions folded into a number each; which have no shortened key (None: all)."""
     folded, keep = np.zeros(len(positions), dtype=np.int64), None
     for column, short, size in zip(columns, shorts, sizes, strict=True):
@@ -280,12 +278,11 @@ def _of_files(space: SpaceView, column: Column, key_type: str) -> Lookup:
     keys, places = coded(pa.concat_arrays(values), key_type)
     by_file = places[at] + 1
 
-    def codes(positions: Positions) -> Ints:
-        found: Ints = by_file[np.searchsorted(space.bases, positions, side="right") - 1]
+    def codes(positions: BitPositions) -> Longs:
+        found: Longs = by_file[np.searchsorted(space.bases, positions, side="right") - 1]
         return found
 
     return Lookup(keys, codes)
 
 
-_NO_KEYS = pa.nulls(0, pa.binary())
 _NONE = np.zeros(0, dtype=np.int64)

@@ -12,16 +12,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.arrays import Longs
 from tailbit.errors import ColumnTypeError, UsageError
 from tailbit.index.analytics.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
-from tailbit.tables.date_text import date_texts
+from tailbit.index.values.literals import NUMERIC
+from tailbit.tables.date_text import DAY_US, date_texts
 from tailbit.tables.time_zones import first_instant, fixed_offset, to_instant, to_local
-
-Ints = npt.NDArray[np.int64]
 
 MOST_BINS = 100_000
 
@@ -30,12 +29,9 @@ _ULPS_A_BIN = 1000
 _EXACT = Context(prec=50)
 """More digits than tell any two edges apart."""
 
-_DAY = 86_400_000_000
 _UNITS = {"year": "Y", "month": "M", "day": "D", "hour": "h", "minute": "m", "second": "s"}
 PARTS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 """The units that dates and times are cut to; dates only to days."""
-
-_NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,7 @@ def histogram(found: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
     ]
 
 
-def _ordered(found: KeyCounts) -> tuple[list[Any], Ints]:
+def _ordered(found: KeyCounts) -> tuple[list[Any], Longs]:
     """Values in order and their counts, without NULL and NaN."""
     values, counts = found.values(), found.counts
     first = int(found.nulls > 0)
@@ -87,7 +83,7 @@ def _even(found: KeyCounts, values: list[Any], bins: int) -> list[Any]:
     """The edges of bins of one width; the first and the last are the least and the greatest value."""
     if not 0 < bins <= MOST_BINS or isinstance(bins, bool):
         raise UsageError(reason=f"{bins} bins", hint=f"Ask for 1 to {MOST_BINS:,} bins.")
-    if found.column.type.name not in _NUMBERS:
+    if found.column.type.name not in NUMERIC:
         reason = "bins of one width are made of numbers"
         hint = "Give the edges of the bins, or ask for the parts of the dates."
         raise ColumnTypeError(
@@ -148,32 +144,32 @@ def by_part(found: KeyCounts, part: str, zone: str) -> dict[Any, int]:
     return out | dict(zip(_python(width.cast(values.type)), counts.tolist(), strict=True))
 
 
-def _begins(local: Ints, part: str, days: bool) -> Ints:
+def _begins(local: Longs, part: str, days: bool) -> Longs:
     """The beginning of the part that each day or microsecond since 1970 is in."""
     unit = "D" if days else "us"
     if part == "week":
         # 1 January 1970 was a Thursday.
-        whole = local if days else local // _DAY
+        whole = local if days else local // DAY_US
         monday = whole - (whole + 3) % 7
-        return monday if days else monday * _DAY
+        return monday if days else monday * DAY_US
     moments = local.view(f"datetime64[{unit}]")
     if part == "quarter":
         months = moments.astype("datetime64[M]").astype(np.int64)
         cut = (months - months % 3).view("datetime64[M]")
     else:
         cut = moments.astype(f"datetime64[{_UNITS[part]}]")
-    found: Ints = cut.astype(f"datetime64[{unit}]").astype(np.int64)
+    found: Longs = cut.astype(f"datetime64[{unit}]").astype(np.int64)
     return found
 
 
-def _locals(instants: Ints, zone: str) -> Ints:
+def _locals(instants: Longs, zone: str) -> Longs:
     offset = fixed_offset(zone)
     if offset is not None:
         return instants + offset
     return np.array([to_local(instant, zone) for instant in instants.tolist()], dtype=np.int64)
 
 
-def _instants(instants: Ints, local: Ints, begins: Ints, part: str, zone: str) -> Ints:
+def _instants(instants: Longs, local: Longs, begins: Longs, part: str, zone: str) -> Longs:
     """The instants of local beginnings.
 
     A day begins when its clocks first show it; within a day, the offset of the time itself is kept where the

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.index.analytics.choice import Choice, Way
+from tailbit.arrays import Longs
+from tailbit.index.analytics.choice import Choice, CountingWay
 from tailbit.tables.model import Column
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,7 @@ class Step:
     `took` is None where rows of a row space are read together with others, in a later step.
     """
 
-    way: Way
+    way: CountingWay
     rows: int | None
     took: float | None
     choice: Choice | None = None
@@ -50,7 +48,7 @@ class KeyCounts:
     column: Column
     key_type: str
     keys: pa.BinaryArray
-    counts: Ints
+    counts: Longs
     values: Callable[[], list[Any]]
     steps: Sequence[Step] = field(default=())
 
@@ -59,6 +57,6 @@ class KeyCounts:
         """Rows that are NULL."""
         return int(self.counts[0]) if len(self.keys) and not self.keys[0].is_valid else 0
 
-    def most_frequent_first(self) -> Ints:
+    def most_frequent_first(self) -> Longs:
         """Places of the keys by falling count, ties in the order of the keys."""
         return np.argsort(-self.counts, kind="stable")

@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs, Mask
 from tailbit.index.analytics.counting import count_keys
 from tailbit.index.analytics.dictionary import united
 from tailbit.index.analytics.rows import Read, Rows
@@ -34,9 +34,6 @@ from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column
 from tailbit.tables.positions import positions_in
 from tailbit.tables.snapshot import Snapshot
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 class Transition(NamedTuple):
@@ -92,7 +89,7 @@ class _Difference:
         self.mine, self.other = mine, other
         at = pc.index_in(mine.snapshot.files.core["path"], value_set=_one(other.snapshot, "path"))
         known = np.asarray(pc.is_valid(at), dtype=bool)
-        self.theirs: Ints = np.asarray(pc.fill_null(at, 0)).astype(np.int64)
+        self.theirs: Longs = np.asarray(pc.fill_null(at, 0)).astype(np.int64)
         alike = known.copy()
         for name in ("size", "mtime"):
             values = np.asarray(_one(mine.snapshot, name))

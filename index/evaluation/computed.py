@@ -12,25 +12,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from tailbit.arrays import Mask
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, union
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import MAX_KEY, decode_keys, is_textual, key_type_of, widen_keys
+from tailbit.index.keys import MAX_KEY, KeyRange, decode_keys, is_textual, key_type_of, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.computed import Computed, judge
-from tailbit.index.predicate.key_ranges import KeyRange
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column
 
-Mask = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True)
-class Verdict:
+class KeyVerdict:
     """The keys of one segment for which a condition is TRUE, those left open, and the rest, as ranges.
 
     `null`: whether NULL is TRUE (True), open (None) or neither. `counts`: how many keys are TRUE, and how
@@ -49,7 +46,7 @@ class Verdict:
         return 1 + len(self.true) + len(self.open) + len(self.rest)
 
 
-_VERDICTS: Cache[object, Verdict] = Cache(1 << 20)
+_VERDICTS: Cache[object, KeyVerdict] = Cache(1 << 20)
 """What was judged of segments, which never change; bounded by the number of ranges."""
 
 
@@ -94,7 +91,7 @@ def _column(node: Computed) -> Column:
     return node.column
 
 
-def _postings(column: Column, segments: Sequence[Segment], verdicts: Sequence[Verdict]) -> list[BitMap]:
+def _postings(column: Column, segments: Sequence[Segment], verdicts: Sequence[KeyVerdict]) -> list[BitMap]:
     """The postings of the keys that are TRUE."""
     parts: list[BitMap] = []
     for segment, found in zip(segments, verdicts, strict=True):
@@ -104,7 +101,7 @@ def _postings(column: Column, segments: Sequence[Segment], verdicts: Sequence[Ve
     return parts
 
 
-def _others(column: Column, segments: Sequence[Segment], verdicts: Sequence[Verdict]) -> list[BitMap]:
+def _others(column: Column, segments: Sequence[Segment], verdicts: Sequence[KeyVerdict]) -> list[BitMap]:
     """The postings of the keys that are neither TRUE nor open."""
     parts: list[BitMap] = []
     for segment, found in zip(segments, verdicts, strict=True):
@@ -114,7 +111,7 @@ def _others(column: Column, segments: Sequence[Segment], verdicts: Sequence[Verd
     return parts
 
 
-def _open(column: Column, segments: Sequence[Segment], verdicts: Sequence[Verdict]) -> BitMap:
+def _open(column: Column, segments: Sequence[Segment], verdicts: Sequence[KeyVerdict]) -> BitMap:
     parts: list[BitMap] = []
     for segment, found in zip(segments, verdicts, strict=True):
         if found.open:
@@ -124,14 +121,14 @@ def _open(column: Column, segments: Sequence[Segment], verdicts: Sequence[Verdic
     return union(parts)
 
 
-def verdict(node: Computed, segment: Segment) -> Verdict:
+def verdict(node: Computed, segment: Segment) -> KeyVerdict:
     """What a condition is for each key of a segment. Cost: one evaluation over its distinct keys, once.
 
     Raises:
         CorruptIndexError: the segment is missing, truncated or altered.
     """
 
-    def judged() -> tuple[Verdict, int]:
+    def judged() -> tuple[KeyVerdict, int]:
         found = _judged(node, segment)
         return found, found.size
 
@@ -140,7 +137,7 @@ def verdict(node: Computed, segment: Segment) -> Verdict:
     return _VERDICTS.get((place, node.key), judged)
 
 
-def _judged(node: Computed, segment: Segment) -> Verdict:
+def _judged(node: Computed, segment: Segment) -> KeyVerdict:
     column = _column(node)
     keys = segment.keys(column.id)[0].drop_null()
     stored, current = segment.columns[column.id], key_type_of(column.type)
@@ -156,7 +153,7 @@ def _judged(node: Computed, segment: Segment) -> Verdict:
     true[short], open_[short] = found[:-1], raised[:-1]
     counts = int(true.sum()), int((~true & ~open_).sum())
     at_null = None if raised[-1] else bool(found[-1])
-    return Verdict(_runs(keys, true), _runs(keys, open_), _runs(keys, ~true & ~open_), at_null, counts)
+    return KeyVerdict(_runs(keys, true), _runs(keys, open_), _runs(keys, ~true & ~open_), at_null, counts)
 
 
 def _runs(keys: pa.BinaryArray, wanted: Mask) -> list[KeyRange]:

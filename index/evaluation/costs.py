@@ -14,8 +14,8 @@ import numpy as np
 from pyroaring import BitMap
 
 from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index.codes import held_codes
-from tailbit.index.kinds.bitmap_index.row_group import KeyRange
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK
 from tailbit.tables.cache import Cache

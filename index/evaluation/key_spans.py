@@ -16,13 +16,12 @@ from pyroaring import BitMap
 from tailbit.index.evaluation.bounds import union
 from tailbit.index.evaluation.costs import comparing, intersecting, is_due, looking_up, making, uniting
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import key_type_of
-from tailbit.index.kinds.bitmap_index.codes import Positions, Span, codes_of, held_codes, spans_of
-from tailbit.index.kinds.bitmap_index.row_group import KeyRange
+from tailbit.index.keys import KeyRange, key_type_of
+from tailbit.index.kinds.bitmap_index.codes import Span, codes_of, held_codes, spans_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Leaf, Node, key_ranges
 from tailbit.tables.cache import Cache, share
-from tailbit.tables.positions import positions_in
+from tailbit.tables.positions import BitPositions, positions_in
 
 MANY_KEYS = 256
 """From this many keys on, it is asked whether there is a better way than to unite their postings."""
@@ -112,7 +111,7 @@ class CodeFilter:
     def count(self, rows: BitMap) -> int:
         """How many of some rows meet the condition. Cost: a look-up a row, or a pass over all codes."""
         total = 0
-        positions: Positions | None = None
+        positions: BitPositions | None = None
         for segment, spans in self._parts:
             codes = codes_of(segment, self._column)
             if len(rows) * 4 > segment.rows:

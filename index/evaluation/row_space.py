@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs
 from tailbit.index.keys import widens
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Computed, Leaf
@@ -35,12 +36,10 @@ from tailbit.once import once
 from tailbit.tables.cache import Cache
 from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Column
-from tailbit.tables.positions import positions_in
+from tailbit.tables.positions import BitPositions, positions_in
 
 FileNumbers = npt.NDArray[np.int64]
 """Row numbers of files in `snapshot.files`."""
-
-Ints = npt.NDArray[np.int64]
 
 _LEAVES = 256
 """Conditions on a partition column that a row space remembers."""
@@ -51,9 +50,9 @@ class PartitionTexts:
 
     def __init__(self, files: FileList) -> None:
         self._files = files
-        self._known: dict[str, tuple[Ints, list[str | None]]] = {}
+        self._known: dict[str, tuple[Longs, list[str | None]]] = {}
 
-    def of(self, physical: str) -> tuple[Ints, list[str | None]]:
+    def of(self, physical: str) -> tuple[Longs, list[str | None]]:
         """Per file the number of its text, int64, and the texts. Cost: one vectorised pass a column, once."""
         if physical not in self._known:
             texts = pa.concat_arrays(
@@ -91,9 +90,9 @@ class SpaceView:
 
     space: str
     files: FileNumbers
-    bases: Ints
-    rows: Ints
-    posted: Ints
+    bases: Longs
+    rows: Longs
+    posted: Longs
     column_sets: Sequence[frozenset[str]]
     hidden_ids: npt.NDArray[np.object_]
     hidden_of: Callable[[int], BitMap | None]
@@ -143,7 +142,7 @@ class SpaceView:
         self._hide(bits, fresh[self.hidden_ids[fresh] != ""])
         return bits
 
-    def _hide(self, bits: BitMap, orders: Ints) -> None:
+    def _hide(self, bits: BitMap, orders: Longs) -> None:
         for order in orders.tolist():
             hidden = self.hidden_of(int(self.files[order]))
             if hidden:
@@ -219,7 +218,7 @@ class SpaceView:
             for owner, start, end in spans
         ]
 
-    def _owners(self, at: npt.NDArray[np.uint32]) -> tuple[Ints, Ints, Ints]:
+    def _owners(self, at: BitPositions) -> tuple[Longs, Longs, Longs]:
         """The claims that have positions, and where these begin and end. Cost: a search a claim at most."""
         if len(at) > len(self.bases):
             starts = np.searchsorted(at, self.bases)
@@ -230,7 +229,7 @@ class SpaceView:
         starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
         return owner[starts], starts, np.r_[starts[1:], len(at)]
 
-    def counts_by_file(self, bits: BitMap) -> Ints:
+    def counts_by_file(self, bits: BitMap) -> Longs:
         """Number of set positions in each claim, in the order of `files`. Cost: one C call a file."""
         lows, highs = self.bases.tolist(), (self.bases + self.rows).tolist()
         return np.array(
@@ -238,7 +237,7 @@ class SpaceView:
         )
 
 
-def claims(bases: Ints, rows: Ints) -> BitMap:
+def claims(bases: Longs, rows: Longs) -> BitMap:
     """The union of `[base, base + rows)`; adjacent claims are added as one range.
 
     >>> claims(np.array([0, 5]), np.array([3, 3])).to_array().tolist()

@@ -20,15 +20,15 @@ from tailbit.index.values.literals import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FLOATING,
     LONG,
+    NUMERIC,
     STRING,
     WHOLE,
     Literal,
 )
 from tailbit.tables.model import DataType
 
-FLOATING = ("float", "double")
-NUMERIC = (*WHOLE, *FLOATING, "decimal")
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 

@@ -5,11 +5,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 
-from tailbit.index.expression.build import NUMERIC, Builder, NotRead, call, is_null
+from tailbit.index.expression.build import Builder, NotRead, call, is_null
 from tailbit.index.functions.dates import FORMATS, UNITS
 from tailbit.index.functions.table import CAST_FUNCTIONS, FUNCTIONS, INTEGER, Function
 from tailbit.index.functions.tree import Expression
-from tailbit.index.values.literals import BINARY, DATE, DOUBLE, LONG, STRING, TIMESTAMP, WHOLE, Literal
+from tailbit.index.values.literals import (
+    BINARY,
+    DATE,
+    DOUBLE,
+    LONG,
+    NUMERIC,
+    STRING,
+    TIMESTAMP,
+    WHOLE,
+    Literal,
+)
 from tailbit.tables.model import DataType
 from tailbit.tables.time_zones import fixed_offset
 
@@ -96,7 +106,7 @@ def _round(b: Builder, args: Sequence[Expression]) -> Expression:
     return call("round", [value], type_, (digits,))
 
 
-def _whole(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
+def _rounding(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         value = args[0]
         if value.type.name not in NUMERIC:
@@ -200,9 +210,9 @@ _Made = Callable[[Builder, Sequence[Expression]], Expression]
 SHAPED: dict[str, tuple[int, int, _Made]] = {
     "abs": (1, 1, _abs),
     "round": (1, 2, _round),
-    "floor": (1, 1, _whole("floor")),
-    "ceil": (1, 1, _whole("ceil")),
-    "ceiling": (1, 1, _whole("ceil")),
+    "floor": (1, 1, _rounding("floor")),
+    "ceil": (1, 1, _rounding("ceil")),
+    "ceiling": (1, 1, _rounding("ceil")),
     "negative": (1, 1, lambda b, args: b.negative(args[0])),
     "mod": (2, 2, lambda b, args: b.arithmetic("%", args[0], args[1])),
     "concat": (1, _ANY, _concat),

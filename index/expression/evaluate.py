@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailbit.arrays import Mask
 from tailbit.index.functions.table import KERNELS
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.functions.vectors import (
     ERRORS,
     NOT_READ,
     Codes,
-    Mask,
     Vector,
     code,
     first_of,

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from tailbit.index.functions.tree import Expression
-from tailbit.index.values.literals import MAX_DIGITS, Literal, decimal_type
+from tailbit.index.values.literals import DIGITS, MAX_DIGITS, Literal, decimal_type
 from tailbit.tables.model import DataType
-
-_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 
 
 def digits_of(value: Expression) -> DataType:
     """The decimal type of an integer beside a decimal: a constant as written has as many digits as it has."""
     if isinstance(value, Literal) and value.written and value.value is not None:
         return decimal_type(len(str(abs(int(value.value)))), 0)
-    return decimal_type(_DIGITS[value.type.name], 0)
+    return decimal_type(DIGITS[value.type.name], 0)
 
 
 def decimal_result(op: str, left: DataType, right: DataType) -> DataType | None:

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.arrays import Longs, Mask
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
-    Ints,
-    Mask,
     Vector,
     array_of,
     code,
@@ -40,7 +39,7 @@ def binary(call: Call, args: list[pa.Array]) -> Vector:
         return _decimal(call, args, null)
     a, b = numbers(args[0]), numbers(args[1])
     if kind in WHOLE:
-        return _whole(call, a.astype(np.int64), b.astype(np.int64), null)
+        return _of_integers(call, a.astype(np.int64), b.astype(np.int64), null)
     return _floating(call, a, b, null)
 
 
@@ -60,7 +59,7 @@ def _floating(call: Call, a: npt.NDArray[Any], b: npt.NDArray[Any], null: Mask) 
     return Vector(array_of(found, null, call.type))
 
 
-def _whole(call: Call, a: Ints, b: Ints, null: Mask) -> Vector:
+def _of_integers(call: Call, a: Longs, b: Longs, null: Mask) -> Vector:
     with np.errstate(all="ignore"):
         if call.name in ("div", "%"):
             return _divided(call, a, b, null)
@@ -77,7 +76,7 @@ def _width(type_: DataType) -> Any:
     return {"byte": np.int8, "short": np.int16, "integer": np.int32, "long": np.int64}[type_.name]
 
 
-def _divided(call: Call, a: Ints, b: Ints, null: Mask) -> Vector:
+def _divided(call: Call, a: Longs, b: Longs, null: Mask) -> Vector:
     """Integer quotient towards zero, and remainder with the sign of the dividend."""
     zero = ~null & (b == 0)
     beyond = ~null & (a == _LONG[0]) & (b == -1)
@@ -91,17 +90,17 @@ def _divided(call: Call, a: Ints, b: Ints, null: Mask) -> Vector:
     return Vector(array_of(quotient, null, call.type), raised)
 
 
-def _plus(a: Ints, b: Ints) -> tuple[Ints, Mask]:
+def _plus(a: Longs, b: Longs) -> tuple[Longs, Mask]:
     found = a + b
     return found, ((a ^ found) & (b ^ found)) < 0
 
 
-def _minus(a: Ints, b: Ints) -> tuple[Ints, Mask]:
+def _minus(a: Longs, b: Longs) -> tuple[Longs, Mask]:
     found = a - b
     return found, ((a ^ b) & (a ^ found)) < 0
 
 
-def _times(a: Ints, b: Ints) -> tuple[Ints, Mask]:
+def _times(a: Longs, b: Longs) -> tuple[Longs, Mask]:
     """Products near the limits are reckoned once more, exactly."""
     near = np.flatnonzero(np.abs(a.astype(np.float64)) * np.abs(b.astype(np.float64)) > 9e18)
     beyond = np.zeros(len(a), dtype=np.bool_)
@@ -110,7 +109,7 @@ def _times(a: Ints, b: Ints) -> tuple[Ints, Mask]:
     return a * b, beyond
 
 
-_WHOLE: dict[str, Callable[[Ints, Ints], tuple[Ints, Mask]]] = {"+": _plus, "-": _minus, "*": _times}
+_WHOLE: dict[str, Callable[[Longs, Longs], tuple[Longs, Mask]]] = {"+": _plus, "-": _minus, "*": _times}
 
 
 def negative(call: Call, args: list[pa.Array]) -> Vector:

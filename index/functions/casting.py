@@ -12,12 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailbit.arrays import Longs, Mask
 from tailbit.index.functions.arithmetic import fitted, half_up
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
     NOT_READ,
-    Ints,
-    Mask,
     Raised,
     Vector,
     array_of,
@@ -28,20 +27,19 @@ from tailbit.index.functions.vectors import (
     unscaled,
 )
 from tailbit.index.values import casts
-from tailbit.index.values.literals import WHOLE, Literal
+from tailbit.index.values.literals import FLOATING, WHOLE, Literal
 from tailbit.tables.date_text import DAY_US, date_texts
 from tailbit.tables.model import DataType
 from tailbit.tables.time_zones import fixed_offset
 
-_FLOATS = ("float", "double")
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 _FROM: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(WHOLE, (*WHOLE, *_FLOATS, "decimal", "string", "boolean")),
-    **dict.fromkeys(_FLOATS, (*WHOLE, *_FLOATS, "boolean")),
-    "decimal": (*WHOLE, *_FLOATS, "decimal", "string", "boolean"),
-    "boolean": (*WHOLE, *_FLOATS, "string", "boolean"),
-    "string": (*WHOLE, *_FLOATS, "decimal", "string", "binary", "boolean", *_TIMES),
+    **dict.fromkeys(WHOLE, (*WHOLE, *FLOATING, "decimal", "string", "boolean")),
+    **dict.fromkeys(FLOATING, (*WHOLE, *FLOATING, "boolean")),
+    "decimal": (*WHOLE, *FLOATING, "decimal", "string", "boolean"),
+    "boolean": (*WHOLE, *FLOATING, "string", "boolean"),
+    "string": (*WHOLE, *FLOATING, "decimal", "string", "binary", "boolean", *_TIMES),
     "binary": ("binary",),
     "date": ("date", "timestamp", "timestamp_ntz", "string"),
     "timestamp": ("date", "timestamp", "timestamp_ntz", "string"),
@@ -61,7 +59,7 @@ def cast(call: Call, args: list[pa.Array]) -> Vector:
         return Vector(values)
     if from_.name in WHOLE or from_.name == "boolean":
         return _of_whole(values, to)
-    if from_.name in _FLOATS:
+    if from_.name in FLOATING:
         return _of_float(values, from_, to)
     if from_.name == "decimal":
         return _of_decimal(values, from_, to)
@@ -106,7 +104,7 @@ def _of_whole(values: pa.Array, to: DataType) -> Vector:
         beyond = ~null & ((data < low) | (data > high))
         kept = np.where(beyond, 0, data).astype(np.int64)
         return Vector(pa.array(kept, mask=null).cast(_arrow(to)), code("CAST_OVERFLOW", beyond))
-    if to.name in _FLOATS:
+    if to.name in FLOATING:
         return Vector(array_of(data.astype(np.float32 if to.name == "float" else np.float64), null, to))
     whole = data.astype(object) * 10**to.scale
     whole[null] = None
@@ -120,7 +118,7 @@ def _arrow(to: DataType) -> pa.DataType:
 def _of_float(values: pa.Array, from_: DataType, to: DataType) -> Vector:
     null, data = nulls_of(values), numbers(values)
     with np.errstate(all="ignore"):
-        if to.name in _FLOATS:
+        if to.name in FLOATING:
             return Vector(array_of(data.astype(np.float32 if to.name == "float" else np.float64), null, to))
         if to.name == "boolean":
             return Vector(pa.array(data != 0, mask=null))
@@ -179,7 +177,7 @@ def cast_time(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vec
     )
 
 
-def shifted(micros: Ints, offset: int) -> tuple[Ints, Mask]:
+def shifted(micros: Longs, offset: int) -> tuple[Longs, Mask]:
     """Times moved by an offset, and those that are then beyond 64 bits."""
     found = micros + np.int64(offset)
     return found, (found < micros) if offset > 0 else (found > micros)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from tailbit.arrays import Longs
 from tailbit.index.functions.casting import cast_time, shifted
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
     NOT_READ,
     Codes,
-    Ints,
     Vector,
     array_of,
     code,
@@ -27,7 +27,7 @@ from tailbit.tables.time_zones import fixed_offset
 _NTZ = DataType("timestamp_ntz")
 
 
-def civil(days: Ints) -> tuple[Ints, Ints, Ints]:
+def civil(days: Longs) -> tuple[Longs, Longs, Longs]:
     """Year, month and day of days since 1970.
 
     Source: H. Hinnant, chrono-compatible low-level date algorithms, civil_from_days.
@@ -43,22 +43,22 @@ def civil(days: Ints) -> tuple[Ints, Ints, Ints]:
     return year_of_era + era * 400 + (month <= 2), month, day
 
 
-def days_from(year: Ints, month: Ints, day: Ints) -> Ints:
+def days_from(year: Longs, month: Longs, day: Longs) -> Longs:
     """Days since 1970 of a year, month and day."""
     shifted = year - (month <= 2)
     era = shifted // 400
     of_era = shifted - era * 400
     of_year = (153 * np.where(month > 2, month - 3, month + 9) + 2) // 5 + day - 1
-    found: Ints = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    found: Longs = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
     return found
 
 
-def _ordinal(days: Ints) -> Ints:
+def _ordinal(days: Longs) -> Longs:
     year, _, _ = civil(days)
     return days - days_from(year, np.ones_like(year), np.ones_like(year)) + 1
 
 
-_OF_DATE: dict[str, Callable[[Ints], Ints]] = {
+_OF_DATE: dict[str, Callable[[Longs], Longs]] = {
     "year": lambda days: civil(days)[0],
     "quarter": lambda days: (civil(days)[1] + 2) // 3,
     "month": lambda days: civil(days)[1],
@@ -87,7 +87,7 @@ def last_day(call: Call, args: list[pa.Array]) -> Vector:
 _OF_TIME = {"hour": (3_600_000_000, 24), "minute": (60_000_000, 60), "second": (1_000_000, 60)}
 
 
-def local(values: pa.Array, type_: DataType, zone: str) -> tuple[Ints, Codes | None]:
+def local(values: pa.Array, type_: DataType, zone: str) -> tuple[Longs, Codes | None]:
     """Microseconds of local times, and the error at those that are beyond 64 bits."""
     raised = None
     if type_.name == "timestamp":
@@ -130,7 +130,7 @@ _STEPS = {
 }  # fmt: skip
 
 
-def first_day(days: Ints, unit: str) -> Ints:
+def first_day(days: Longs, unit: str) -> Longs:
     """The first day of the week, month, quarter or year of each day."""
     year, month, _ = civil(days)
     if unit == "week":

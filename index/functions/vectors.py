@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.arrays import Mask
 from tailbit.index.values.literals import Literal
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
 
 Codes = npt.NDArray[np.uint8]
 """Per row 0, or the number of an error class in `ERRORS`."""
-Mask = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 NOT_READ = "NOT_READ_EXACTLY"
 

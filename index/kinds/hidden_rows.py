@@ -17,7 +17,7 @@ from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError, SourceError
 from tailbit.index.kinds.files.kind import FILES
-from tailbit.index.kinds.kind import Blame, Kind, Problem, Source, View
+from tailbit.index.kinds.kind import Blame, CheckedSource, Kind, Problem, View
 from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.kinds.rows import reading, row_groups
 from tailbit.index.model import IndexFile
@@ -33,7 +33,7 @@ _OTHERS = "the rows in the index are not those of the source's deletion vector"
 
 
 @dataclass(frozen=True)
-class HiddenRowsKind(Kind["HiddenRows"]):
+class HiddenRowsKind(Kind["KnownHiddenRows"]):
     """One row is what one deletion vector hides."""
 
     name: ClassVar[str] = "hidden_rows"
@@ -42,13 +42,13 @@ class HiddenRowsKind(Kind["HiddenRows"]):
     )
     sorted_by: ClassVar[tuple[str, ...]] = ("id",)
 
-    def reader(self, view: View) -> HiddenRows:
+    def reader(self, view: View) -> KnownHiddenRows:
         """Hidden rows by identity."""
-        return HiddenRows(view)
+        return KnownHiddenRows(view)
 
     def renewed(
-        self, reader: HiddenRows, view: View, added: Sequence[IndexFile], removed: Sequence[str]
-    ) -> HiddenRows:
+        self, reader: KnownHiddenRows, view: View, added: Sequence[IndexFile], removed: Sequence[str]
+    ) -> KnownHiddenRows:
         """The same reader, without what it holds of files that went."""
         reader.forget(removed)
         return reader
@@ -69,7 +69,7 @@ class HiddenRowsKind(Kind["HiddenRows"]):
         lost = merged.forgotten if merged is not None else frozenset()
         return live and (not lost or lost.isdisjoint(view.reader(FILES).identities()))
 
-    def check(self, view: View, source: Source) -> Iterator[Problem]:
+    def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
         """Hidden rows that the index keeps are those of the source's deletion vectors."""
         kept = view.reader(self)
         for identity, rows in source.hidden.items():
@@ -103,7 +103,7 @@ def _distinct(rows: pa.Table, current: pa.Array | None, forgotten: set[str]) -> 
     return sort(rows, ["id"])
 
 
-class HiddenRows:
+class KnownHiddenRows:
     """The rows hidden under each deletion vector identity that the index knows.
 
     Not locked: `IndexState` lets one thread at a time ask.

@@ -67,7 +67,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Source:
+class CheckedSource:
     """The source at the version that an index is checked against.
 
     `slices`: its files. `hidden`: deletion vector identity to what reads the rows hidden under it. `at_head`:
@@ -152,7 +152,7 @@ class Kind(ABC, Generic[R]):
         """Whether a merge may be written (`merged` is None) or committed, as the index is now."""
         return all(path in view.files for path in group.inputs)
 
-    def check(self, view: View, source: Source) -> Iterator[Problem]:
+    def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
         """What of the rows is not as the source says. Damage ends the check with CorruptIndexError."""
         return iter(())
 

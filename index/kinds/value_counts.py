@@ -26,7 +26,6 @@ from tailbit.tables.storage import Storage
 Counts = tuple[pa.BinaryArray, npt.NDArray[np.int64]]
 """Keys in order (null, for NULL, first) and how many rows have each."""
 
-
 Deltas = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 """Kept as they come: of many keys the narrower ones are half the bytes."""
 

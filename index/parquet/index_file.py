@@ -17,11 +17,8 @@ import pyarrow.parquet as pq
 from tailbit.errors import CorruptIndexError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import IndexFile
-from tailbit.tables.parquet.file import read_footer
+from tailbit.tables.parquet.file import ENDS, read_footer
 from tailbit.tables.storage import Storage
-
-_ENDS = 12
-"""Bytes of a Parquet file around its data and its footer: `PAR1`, and at the end a length and `PAR1`."""
 
 
 def write_index_file(
@@ -116,7 +113,7 @@ def _parsed(source: pa.NativeFile, path: str, footer: pq.FileMetaData | None) ->
 
 def _check_footer(source: pa.NativeFile, path: str, length: int, wanted: str) -> None:
     size = source.size()
-    if size < length + _ENDS:
+    if size < length + ENDS:
         raise CorruptIndexError(file=path, reason=f"it is truncated: {size} bytes")
     try:
         footer = read_footer(source)

@@ -5,17 +5,14 @@ Such a comparison is evaluated on rows only.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailbit.arrays import Mask
 from tailbit.index.keys import encode_array, is_textual, key_type_of, scale_of
 from tailbit.index.predicate.membership import true_mask
 from tailbit.index.predicate.tree import Compare
 from tailbit.tables.model import Column
-
-Mask = npt.NDArray[np.bool_]
 
 
 def compare_columns(left: pa.Array, right: pa.Array, node: Compare) -> Mask:

@@ -13,18 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.arrays import Mask
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.functions.tree import Expression, columns_in, key_of
 from tailbit.index.functions.vectors import ERRORS, Vector, is_set, nulls_of
 from tailbit.tables.model import Column
 
-Mask = npt.NDArray[np.bool_]
 
-
-class Outcome(enum.Enum):
+class TruthValue(enum.Enum):
     """What a condition gives for a row."""
 
     TRUE = "TRUE"
@@ -32,9 +30,9 @@ class Outcome(enum.Enum):
     NULL = "NULL"
 
 
-Outcomes = frozenset[Outcome]
-_ALL = frozenset(Outcome)
-IS_TRUE, IS_FALSE = frozenset({Outcome.TRUE}), frozenset({Outcome.FALSE})
+TruthValues = frozenset[TruthValue]
+_ALL = frozenset(TruthValue)
+IS_TRUE, IS_FALSE = frozenset({TruthValue.TRUE}), frozenset({TruthValue.FALSE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +41,8 @@ class Computed:
 
     expression: Expression
     text: str
-    true: Outcomes = IS_TRUE
-    false: Outcomes = IS_FALSE
+    true: TruthValues = IS_TRUE
+    false: TruthValues = IS_FALSE
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -58,7 +56,7 @@ class Computed:
         return found[0] if len(found) == 1 else None
 
     @property
-    def key(self) -> tuple[str, Outcomes]:
+    def key(self) -> tuple[str, TruthValues]:
         """What is equal for conditions that are TRUE for the same values."""
         return key_of(self.expression), self.true
 
@@ -88,11 +86,11 @@ def judge(node: Computed, columns: Mapping[str, pa.Array], rows: int) -> tuple[M
     raised = found.failed
     null = nulls_of(found.values)
     true = np.zeros(rows, dtype=np.bool_)
-    if Outcome.NULL in node.true:
+    if TruthValue.NULL in node.true:
         true |= null
-    if Outcome.TRUE in node.true:
+    if TruthValue.TRUE in node.true:
         true |= is_set(found.values)
-    if Outcome.FALSE in node.true:
+    if TruthValue.FALSE in node.true:
         true |= ~null & ~is_set(found.values)
     return true & ~raised, raised
 

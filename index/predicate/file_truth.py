@@ -25,8 +25,8 @@ import enum
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from tailbit.arrays import Mask
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.statistics import ColumnBounds, file_bounds
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
@@ -34,8 +34,6 @@ from tailbit.index.predicate.truth import partition_values_match
 from tailbit.index.predicate.walks import columns_of
 from tailbit.once import once
 from tailbit.tables.model import Column, FileSlice
-
-Mask = npt.NDArray[np.bool_]
 
 _MANY = 16
 """From this many alternatives on, it pays to leave out, file by file, those that no row can meet."""

@@ -10,12 +10,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tailbit.index.keys import MAX_KEY, encode_value, is_truncated, scale_of, widening_factor
+from tailbit.index.keys import MAX_KEY, KeyRange, encode_value, is_truncated, scale_of, widening_factor
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.value_sets import Interval, ValueSet
-
-KeyRange = tuple[bytes | None, bool, bytes | None, bool]
-"""lo, lo_closed, hi, hi_closed over stored keys; None is unbounded."""
 
 _HASHES = b"\xff" * 17
 """Greater than any hash that follows a prefix."""

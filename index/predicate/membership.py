@@ -7,16 +7,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import encode_array, encode_value, is_textual, key_type_of, scale_of
-from tailbit.index.ordered import Ints, Value, ordered_int, ordered_ints
+from tailbit.index.ordered import Value, ordered_int, ordered_ints
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 from tailbit.tables.model import DataType
-
-Mask = npt.NDArray[np.bool_]
 
 
 def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
@@ -50,13 +48,13 @@ def has_numbers(type_: DataType) -> bool:
     return not is_textual(key_type) and scale_of(key_type) is None
 
 
-def ends_of(wanted: ValueSet, type_: DataType) -> tuple[Ints, Ints]:
+def ends_of(wanted: ValueSet, type_: DataType) -> tuple[Longs, Longs]:
     """The ends of the intervals of a set, both closed, of a type that `has_numbers`."""
-    found: tuple[Ints, Ints] = _ready(wanted, key_type_of(type_), _numbers)
+    found: tuple[Longs, Longs] = _ready(wanted, key_type_of(type_), _numbers)
     return found
 
 
-def distinct_numbers(values: pa.ChunkedArray, type_: DataType) -> Ints:
+def distinct_numbers(values: pa.ChunkedArray, type_: DataType) -> Longs:
     """The values of a column, each once and in order, of a type that `has_numbers`; 0 for NULL."""
     chunks = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in values.chunks]
     parts = [ordered_ints(chunk, key_type_of(type_)) for chunk in chunks]
@@ -71,7 +69,7 @@ def _ready(wanted: ValueSet, key_type: str, make: Callable[[tuple[Interval, ...]
     return known[key_type]
 
 
-def _numbers(intervals: tuple[Interval, ...], key_type: str) -> tuple[Ints, Ints]:
+def _numbers(intervals: tuple[Interval, ...], key_type: str) -> tuple[Longs, Longs]:
     """The ends of sorted disjoint intervals, both closed."""
     bounds = [(_low(i, key_type), _high(i, key_type)) for i in intervals]
     bounds = [(max(lo, _LEAST), min(hi, _MOST)) for lo, hi in bounds if lo <= min(hi, _MOST) and hi >= _LEAST]
@@ -79,7 +77,7 @@ def _numbers(intervals: tuple[Interval, ...], key_type: str) -> tuple[Ints, Ints
     return low, high
 
 
-def _searched(numbers: Ints, bounds: tuple[Ints, Ints]) -> Mask:
+def _searched(numbers: Longs, bounds: tuple[Longs, Longs]) -> Mask:
     """Rows within sorted disjoint intervals: each number is sought in the last one that begins before it."""
     low, high = bounds
     if not len(low):

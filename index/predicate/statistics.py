@@ -15,14 +15,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tailbit.arrays import Mask
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.tree import Leaf
 from tailbit.index.predicate.value_sets import Span, closed, meets
 from tailbit.tables.model import Column, FileBounds, FileSlice
 
-Mask = npt.NDArray[np.bool_]
 Found = tuple[Span, FileBounds] | None
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tailbit.index.predicate.computed import Computed
-from tailbit.index.predicate.key_ranges import KeyRange, KeyRanges, key_ranges
+from tailbit.index.predicate.key_ranges import KeyRanges, key_ranges
 from tailbit.index.predicate.value_sets import NULL, Interval, ValueSet
 from tailbit.tables.model import Column, DataType
 
@@ -26,7 +26,6 @@ __all__ = [
     "Computed",
     "Constant",
     "Interval",
-    "KeyRange",
     "KeyRanges",
     "Leaf",
     "Node",

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.arrays import Longs, Mask
 from tailbit.errors import EvaluationError
 from tailbit.index.predicate.column_pairs import compare_columns
 from tailbit.index.predicate.computed import Computed, error_of, judge
@@ -22,31 +22,6 @@ from tailbit.index.predicate.walks import nodes_of, shared_in
 from tailbit.tables.model import Column
 from tailbit.tables.partition_values import partition_array
 
-Mask = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
-
-
-def matches(node: Node, table: pa.Table, partition: Mapping[str, str | None]) -> Mask:
-    """Rows of a table where `node` is TRUE.
-
-    Args:
-        node: a bound predicate.
-        table: its non-partition columns by `Column.id`, in their logical Arrow types.
-        partition: physical name to the log's text, of the file the rows are from.
-
-    Cost: one vector operation per leaf and chunk; independent of the number of constants but for sorting
-    them. Memory: a byte a row for each node on the way down and for each that has several parents.
-
-    Raises:
-        EvaluationError: the answer for a row depends on an expression that raises there.
-    """
-    true, open_ = judged(node, table, partition)
-    if open_ is not None:
-        row = int(np.flatnonzero(open_)[0])
-        raise_error(node, table.slice(row, 1), partition, "", row)
-    return true
-
-
 Judgement = tuple[Mask, "Mask | None"]
 """Rows where a node is TRUE; rows whose answer is an error, None where there are none."""
 
@@ -55,6 +30,14 @@ def judged(node: Node, table: pa.Table, partition: Mapping[str, str | None]) -> 
     """Rows of a table where `node` is TRUE, and rows for which the answer depends on what raises there.
 
     An error counts where no other condition decides: the order of conditions is of no account.
+
+    Args:
+        node: a bound predicate.
+        table: its non-partition columns by `Column.id`, in their logical Arrow types.
+        partition: physical name to the log's text, of the file the rows are from.
+
+    Cost: one vector operation per leaf and chunk; independent of the number of constants but for sorting
+    them. Memory: a byte a row for each node on the way down and for each that has several parents.
     """
     return _Rows(table, partition, shared_in(node)).judge(node)
 
@@ -86,9 +69,9 @@ class Guards(NamedTuple):
     """Intervals of one column, one of which a row must meet for the alternative that owns it."""
 
     column: Column
-    owners: Ints
-    low: Ints
-    high: Ints
+    owners: Longs
+    low: Longs
+    high: Longs
 
 
 def _guards(node: And | Or) -> Sequence[Guards]:

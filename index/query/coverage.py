@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
-from tailbit.index.evaluation.row_space import FileNumbers, Ints, PartitionTexts, SpaceView
+from tailbit.index.evaluation.row_space import FileNumbers, PartitionTexts, SpaceView
 from tailbit.index.kinds.files.rows import QUERY_COLUMNS, column_sets
 from tailbit.index.query.damages import Damages
 from tailbit.index.store.state import IndexState
@@ -91,9 +92,9 @@ def cover(
     return Coverage(snapshot, spaces, everything[~covered], hidden_of, trusted, lineage, damages)
 
 
-def _all(*masks: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+def _all(*masks: pa.ChunkedArray) -> Mask:
     parts = [np.asarray(pc.fill_null(mask, False), dtype=bool) for mask in masks]
-    out: npt.NDArray[np.bool_] = np.logical_and.reduce(parts)
+    out: Mask = np.logical_and.reduce(parts)
     return out
 
 
@@ -138,7 +139,7 @@ def _spaces(
     return views
 
 
-def _by_space(codes: Ints, bases: Ints, rows: Ints) -> list[Ints]:
+def _by_space(codes: Longs, bases: Longs, rows: Longs) -> list[Longs]:
     """Where the claims of each row space are, ordered by base.
 
     A file without rows comes before the one that shares its base: `split` gives a position to the last.

@@ -18,7 +18,7 @@ from tailbit.index.predicate.file_truth import WholeFile, file_can_match, whole_
 from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.query.reasons import Reason, reason_of_scan, reasons_of_recheck
-from tailbit.index.query.selection import FileHits, Selection, Source
+from tailbit.index.query.selection import FileHits, HitSource, Selection
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.parquet.data_file import open_data_file
 from tailbit.tables.parquet.rows import Positions
@@ -54,7 +54,7 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
     """
     begun = time.perf_counter()
     matching = {hit.slice_.path: len(hit.positions) for hit in selection.hits()}
-    rechecked = {hit.slice_.path for hit in selection.read_hits if hit.source is Source.RECHECK}
+    rechecked = {hit.slice_.path for hit in selection.read_hits if hit.source is HitSource.RECHECK}
     took = (time.perf_counter() - begun) * 1e3
     files: dict[str, dict[str, Any]] = {}
     for space, _ in selection.bounds:
@@ -158,7 +158,7 @@ def _uncovered_file(selection: Selection, hit: FileHits, why: Reason) -> dict[st
     slice_, matching = hit.slice_, len(hit.positions)
     by: str | None = None
     groups: tuple[int | None, int] = (None, 0)
-    if hit.source is Source.SCAN:
+    if hit.source is HitSource.SCAN:
         outcome, reason = Outcome.SCANNED, why
         groups = _row_groups(selection, slice_, None)
     elif matching:

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.errors import ColumnTypeError, CorruptIndexError
 from tailbit.index.keys import MAX_KEY, is_textual
+from tailbit.index.kinds.value_counts import Counts
 from tailbit.index.model import Ledger, LedgerState
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.selection import Selection
 from tailbit.index.store.state import IndexState
 from tailbit.tables.model import Column
-
-Counts = tuple[pa.BinaryArray, npt.NDArray[np.int64]]
-"""Keys (NULL is null) and the number of visible rows of each."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
 
-class Source(enum.Enum):
+class HitSource(enum.Enum):
     """What told the matching positions of a file."""
 
     INDEX = "index"
@@ -54,7 +54,7 @@ class Source(enum.Enum):
     @property
     def read(self) -> bool:
         """Whether data of the file was read."""
-        return self in (Source.RECHECK, Source.SCAN)
+        return self in (HitSource.RECHECK, HitSource.SCAN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class FileHits:
 
     slice_: FileSlice
     positions: Positions
-    source: Source
+    source: HitSource
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,16 +134,16 @@ class Selection:
         for order, (slice_, among) in enumerate(left):
             if truths.can_match[order]:
                 at = scan(self.storage, slice_, truths.narrowed(order), None, among)
-                yield FileHits(slice_, at, Source.RECHECK)
+                yield FileHits(slice_, at, HitSource.RECHECK)
 
     def _scanned(self, number: int, truths: FileTruths, order: int) -> FileHits:
         slice_ = truths.slices[order]
         if not truths.can_match[order]:
-            return FileHits(slice_, np.zeros(0, np.uint64), Source.PRUNED)
+            return FileHits(slice_, np.zeros(0, np.uint64), HitSource.PRUNED)
         hidden = self.coverage.hidden_of(number)
         if truths.all_rows[order] and slice_.rows is not None:
-            return FileHits(slice_, visible_positions(slice_.rows, hidden), Source.PRUNED)
-        return FileHits(slice_, scan(self.storage, slice_, truths.narrowed(order), hidden), Source.SCAN)
+            return FileHits(slice_, visible_positions(slice_.rows, hidden), HitSource.PRUNED)
+        return FileHits(slice_, scan(self.storage, slice_, truths.narrowed(order), hidden), HitSource.SCAN)
 
     def by_slice(self, space: SpaceView, bits: BitMap) -> Iterator[tuple[FileSlice, Positions]]:
         """Positions of a row space, as positions in each of its files that has any."""
@@ -194,7 +194,7 @@ class Selection:
         merged: dict[str, FileHits] = {}
         for space, bounds in self.bounds:
             for slice_, at in self.by_slice(space, bounds.sure):
-                merged[slice_.path] = FileHits(slice_, at, Source.INDEX)
+                merged[slice_.path] = FileHits(slice_, at, HitSource.INDEX)
         for hit in self.read_hits:
             if len(hit.positions):
                 known = merged.get(hit.slice_.path)

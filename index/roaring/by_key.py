@@ -22,12 +22,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from tailbit.arrays import Longs, Mask
 from tailbit.index.roaring.collected import Codes
 from tailbit.index.roaring.containers import BLOCK, Block, containers, from_sorted
 from tailbit.index.roaring.serialize import SLAB_CODES, Bitmaps, Choose, bitmaps
-from tailbit.index.roaring.sparse import Mask, Positions, roaring_bytes
+from tailbit.index.roaring.sparse import roaring_bytes
+from tailbit.tables.positions import BitPositions
 
 RANGE_ROWS = 1 << 20
 """About how many rows are sorted at a time."""
@@ -35,7 +36,6 @@ RANGE_ROWS = 1 << 20
 _PIECE = 1 << 20
 """Codes that are looked through at a time."""
 
-Longs = npt.NDArray[np.int64]
 _NO_BYTES = np.zeros(0, dtype=np.uint8)
 
 
@@ -72,7 +72,7 @@ def _frequent(codes: Codes, start: int, code: int, choose: Choose) -> Bitmaps:
     return replace(found, first=code)
 
 
-def _sorted(codes: Codes, start: int, low: int, high: int, rows: int) -> Positions:
+def _sorted(codes: Codes, start: int, low: int, high: int, rows: int) -> BitPositions:
     """The positions of the codes from `low` to `high`, not included, code by code, ascending in each."""
     pairs, end = np.empty(rows, dtype=np.uint64), 0
     for at in range(0, len(codes), _PIECE):
@@ -104,7 +104,7 @@ def _slabs(whole: Bitmaps) -> Iterator[Bitmaps]:
         )
 
 
-def _range(low: int, counts: Longs, positions: Positions, choose: Choose) -> Bitmaps:
+def _range(low: int, counts: Longs, positions: BitPositions, choose: Choose) -> Bitmaps:
     there = np.flatnonzero(counts)
     own = counts[there]
     ends = np.cumsum(own)
@@ -122,7 +122,7 @@ def _range(low: int, counts: Longs, positions: Positions, choose: Choose) -> Bit
     return Bitmaps(low, counts, np.cumsum(sizes), data, sparse, positions[~dense])
 
 
-def _blocks(positions: Positions, counts: Longs, sparse: Mask) -> list[Block]:
+def _blocks(positions: BitPositions, counts: Longs, sparse: Mask) -> list[Block]:
     """The containers of dense codes, which are numbered without the sparse ones between them."""
     own = counts[~sparse]
     codes = np.repeat(np.arange(len(own), dtype=np.uint32), own)

@@ -22,12 +22,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.keys import encode_array, integer_keys
-from tailbit.index.roaring.collected import Codes, Ints, Keyed, Numbers, collected, distinct, narrowest
+from tailbit.arrays import Longs, Mask
+from tailbit.index.keys import NO_KEYS, encode_array, integer_keys
+from tailbit.index.roaring.collected import Codes, Keyed, Numbers, collected, distinct, narrowest
 
 _WIDEST = 1 << 24
 """The widest range of integers that gets a table of codes: 64 MB while a column is coded."""
@@ -50,7 +50,7 @@ class CodedPart:
 
     start: int
     ids: Codes
-    nulls: npt.NDArray[np.bool_] | None
+    nulls: Mask | None
     table: Codes | None = None
     shift: int = 0
 
@@ -89,7 +89,7 @@ class CodedColumn:
                 part.write(out[a - start : b - start], a - part.start, b - part.start)
         return out
 
-    def counts(self, start: int, end: int) -> npt.NDArray[np.int64]:
+    def counts(self, start: int, end: int) -> Longs:
         """Rows per code among positions `start` to `end`, not included. Memory: a block."""
         out = np.zeros(self.absent + 1, dtype=np.int64)
         for at in range(start, end, 1 << 16):
@@ -185,7 +185,7 @@ class Coding:
             coded.append(CodedPart(start, ids, nulls, table))
         return self._keys(every), coded
 
-    def _keys(self, numbers: Ints) -> pa.BinaryArray:
+    def _keys(self, numbers: Longs) -> pa.BinaryArray:
         """The keys of distinct ordered integers, which are overwritten."""
         if not pa.types.is_decimal128(self._type):
             # A key of eight bytes is that of its ordered integer, whatever the type.
@@ -199,8 +199,8 @@ class Coding:
         parts = [self._keyed(part) for part in self._parts]
         self._parts.clear()
         # All chunks get one and the same dictionary.
-        coded = pa.chunked_array([_NO_KEYS, *(part.keys for part in parts)]).dictionary_encode()
-        every = coded.chunk(0).dictionary if coded.num_chunks else _NO_KEYS
+        coded = pa.chunked_array([NO_KEYS, *(part.keys for part in parts)]).dictionary_encode()
+        every = coded.chunk(0).dictionary if coded.num_chunks else NO_KEYS
         indices = np.concatenate([_NONE, *(np.asarray(chunk.indices) for chunk in coded.chunks)])
         order = sorted_order(every)
         rank = np.empty(len(order), dtype=narrowest(len(order) + first))
@@ -221,11 +221,10 @@ class Coding:
         return Keyed(part.start, ids, part.nulls, self._keys(numbers))
 
 
-_NO_KEYS = pa.nulls(0, pa.binary())
 _NONE = np.zeros(0, dtype=np.int32)
 
 
-def sorted_order(keys: pa.BinaryArray) -> npt.NDArray[np.int64]:
+def sorted_order(keys: pa.BinaryArray) -> Longs:
     """The places of distinct keys without null, in ascending order of the keys."""
     if not len(keys):
         return np.zeros(0, dtype=np.int64)

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import encode_array
 from tailbit.index.ordered import ordered_ints
 
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[Any]
 """Unsigned integers, as narrow as the number of keys allows."""
 
@@ -38,7 +38,7 @@ class Collected:
 
     start: int
     ids: Codes
-    nulls: npt.NDArray[np.bool_] | None
+    nulls: Mask | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,11 @@ def _by_dictionary(start: int, chunk: pa.Array, key_type: str) -> Keyed:
     return Keyed(start, ids, nulls, encode_array(coded.dictionary, key_type))
 
 
-def distinct(part: Numbers) -> tuple[Ints, Codes]:
+def distinct(part: Numbers) -> tuple[Longs, Codes]:
     """The distinct integers of a part, and per row the place of its integer among them."""
     coded = pa.array(part.ids).dictionary_encode()
     # In 64 bits the sum is right even where a summand is not.
-    distances: Ints = np.asarray(coded.dictionary).astype(np.int64)
+    distances: Longs = np.asarray(coded.dictionary).astype(np.int64)
     distances += np.int64(part.base)
     return distances, np.asarray(coded.indices).astype(narrowest(len(coded.dictionary)))
 

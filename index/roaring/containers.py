@@ -38,6 +38,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tailbit.arrays import Ints, Longs, Mask
+
 BLOCK = 1 << 16
 """Positions of a block: the range of one Roaring container."""
 
@@ -48,8 +50,6 @@ ARRAY_LIMIT = 4096
 _BITSET_WORDS = BLOCK // 16
 
 Array = npt.NDArray[Any]
-Longs = npt.NDArray[np.int64]
-Ints = npt.NDArray[np.int32]
 
 
 class Block(NamedTuple):
@@ -64,10 +64,10 @@ class Block(NamedTuple):
     codes: Ints
     counts: Ints
     sizes: Ints
-    runs: npt.NDArray[np.bool_]
+    runs: Mask
     words: npt.NDArray[np.uint16]
 
-    def within(self, low: int, high: int, wanted: npt.NDArray[np.bool_]) -> Block:
+    def within(self, low: int, high: int, wanted: Mask) -> Block:
         """The containers of the codes from `low` to `high`, not included, that are wanted: a flag a code."""
         a, b = np.searchsorted(self.codes, [low, high]).tolist()
         start = int(self.sizes[:a].sum(dtype=np.int64))
@@ -89,11 +89,12 @@ def containers(number: int, codes: Array, limit: int) -> Block:
     over.
     """
     if limit <= FEW_CODES:
-        return _by_comparing(number, codes, limit)
-    return _by_sorting(number, codes, limit)
+        return by_comparing(number, codes, limit)
+    return by_sorting(number, codes, limit)
 
 
-def _by_comparing(number: int, codes: Array, limit: int) -> Block:
+def by_comparing(number: int, codes: Array, limit: int) -> Block:
+    """The containers of a block of few codes. Cost: a pass over the block for each code."""
     masks = codes == np.arange(limit, dtype=codes.dtype)[:, None]
     bits = np.zeros((limit, BLOCK // 8), dtype=np.uint8)
     bits[:, : -(-len(codes) // 8)] = np.packbits(masks, axis=1, bitorder="little")
@@ -112,7 +113,8 @@ def _by_comparing(number: int, codes: Array, limit: int) -> Block:
     return _block(number, there, counts[there], sizes, as_runs, np.concatenate([_NO_WORDS, *words]))
 
 
-def _by_sorting(number: int, codes: Array, limit: int) -> Block:
+def by_sorting(number: int, codes: Array, limit: int) -> Block:
+    """The containers of a block of any number of codes. Cost: a radix sort of the block."""
     order = np.argsort(codes.astype(np.uint16), kind="stable")
     if limit >= BLOCK:
         order = order[np.argsort((codes >> 16).astype(np.uint16)[order], kind="stable")]
@@ -150,21 +152,21 @@ def _block(
     codes: Longs,
     counts: Longs,
     sizes: Longs,
-    runs: npt.NDArray[np.bool_],
+    runs: Mask,
     words: npt.NDArray[np.uint16],
 ) -> Block:
     """A block with its numbers as 32 bits: a column of many keys has about one container per row."""
     return Block(number, codes.astype(np.int32), counts.astype(np.int32), sizes.astype(np.int32), runs, words)
 
 
-def _forms(counts: Longs, runs: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
+def _forms(counts: Longs, runs: Longs) -> tuple[Longs, Mask]:
     """Words of the smallest form of each container, and whether that is the runs."""
     plain = np.minimum(counts, _BITSET_WORDS)
     as_runs = 1 + 2 * runs < plain
     return np.where(as_runs, 1 + 2 * runs, plain), as_runs
 
 
-def _bitsets(counts: Longs, as_runs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _bitsets(counts: Longs, as_runs: Mask) -> Mask:
     """Which containers are bitsets: by cardinality, as every reader of the format decides."""
     return (counts > ARRAY_LIMIT) & ~as_runs
 
@@ -181,11 +183,11 @@ def _listed(positions: Longs, run: bool) -> npt.NDArray[np.uint16]:
 
 def _reformed(
     lows: npt.NDArray[np.uint16],
-    apart: npt.NDArray[np.bool_],
+    apart: Mask,
     first: Longs,
     counts: Longs,
     sizes: Longs,
-    as_runs: npt.NDArray[np.bool_],
+    as_runs: Mask,
 ) -> npt.NDArray[np.uint16]:
     """The words of all containers, where some are bitsets or runs.
 

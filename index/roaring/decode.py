@@ -24,13 +24,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.arrays import Longs, Mask
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK, ranges
 from tailbit.index.roaring.serialize import COOKIE, COOKIE_WITH_RUNS
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _BITSET_BYTES = BLOCK // 8
 
@@ -192,8 +191,8 @@ def _bodies(
     bodies: Longs,
     sizes: Longs,
     count: Array,
-    runs: npt.NDArray[np.bool_],
-    runny: npt.NDArray[np.bool_],
+    runs: Mask,
+    runny: Mask,
 ) -> tuple[Longs, Longs]:
     """Where the bytes of each container begin, and where those of each bitmap end.
 

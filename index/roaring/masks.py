@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs, Mask
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK
 from tailbit.index.roaring.serialize import COOKIE
-from tailbit.tables.positions import bitmap_of
+from tailbit.tables.positions import BitPositions, bitmap_of
 
 _FEW = 16
 """Where at most one row in 16 is set, listing the positions is quicker than packing all rows."""
 
-Mask = npt.NDArray[np.bool_]
 
-
-def union_of(parts: Sequence[npt.NDArray[np.uint32]], rows: int) -> BitMap:
+def union_of(parts: Sequence[BitPositions], rows: int) -> BitMap:
     """The bitmap of positions below `rows`, in any order. Cost: a sort, then a pass over them or the rows."""
     found = np.concatenate(parts) if len(parts) > 1 else parts[0].copy()
     # Sorted, the positions are written side by side: at random, each would miss the cache.
@@ -52,9 +50,7 @@ def bitmap_where(there: Mask) -> BitMap:
     return _from_containers(some, counts[some], bodies)
 
 
-def _from_containers(
-    blocks: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], bodies: Sequence[bytes]
-) -> BitMap:
+def _from_containers(blocks: Longs, counts: Longs, bodies: Sequence[bytes]) -> BitMap:
     """The bitmap of arrays and bitsets, by rising block; see the format's specification."""
     heads = np.column_stack([blocks, counts - 1]).astype("<u2").tobytes()
     sizes = np.array([len(body) for body in bodies], dtype=np.int64)

@@ -31,8 +31,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.arrays import Longs, Mask
 from tailbit.index.roaring.containers import BLOCK, Block, ranges
-from tailbit.index.roaring.sparse import Mask, Positions, placed
+from tailbit.index.roaring.sparse import placed
+from tailbit.tables.positions import BitPositions
 
 SLAB_BYTES = 32 << 20
 """About how many bytes of bitmaps are laid out at a time."""
@@ -49,7 +51,6 @@ _RUN_FLAGS = 2
 _FEW_MOVES = 256
 
 Array = npt.NDArray[Any]
-Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Bitmaps:
     offsets: Longs
     data: npt.NDArray[np.uint8]
     sparse: Mask
-    positions: Positions
+    positions: BitPositions
 
     def arrow(self) -> pa.BinaryArray:
         """One value a bitmap, null for a sparse code; nothing is copied but the offsets."""
@@ -175,7 +176,7 @@ class _Layout:
         data = self._unpadded(out, starts)
         return Bitmaps(self.low, self.cardinality, ends, data, self.sparse, self._positions(blocks))
 
-    def _positions(self, blocks: Sequence[Block]) -> Positions:
+    def _positions(self, blocks: Sequence[Block]) -> BitPositions:
         if not self.sparse.any():
             return np.zeros(0, dtype=np.uint32)
         parts = (block.within(self.low, self.high, self.sparse) for block in blocks)

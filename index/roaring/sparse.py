@@ -22,11 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tailbit.arrays import Longs, Mask
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK, Block, ranges
-
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Positions = npt.NDArray[np.uint32]
+from tailbit.tables.positions import BitPositions
 
 LIMIT = 1 << 31
 """Positions of sparse keys are below this: they are stored in 32 bits with a sign."""
@@ -47,7 +45,7 @@ def pays(counts: Longs, firsts: Longs, lasts: Longs, roaring: Longs) -> Mask:
     return found
 
 
-def roaring_bytes(positions: Positions, counts: Longs) -> Longs:
+def roaring_bytes(positions: BitPositions, counts: Longs) -> Longs:
     """Bytes of the run-optimised bitmap of each key. Cost: some vector operations a position.
 
     `positions`: of all keys, ascending in each. `counts`: int64, one or more for each key.
@@ -68,7 +66,7 @@ def roaring_bytes(positions: Positions, counts: Longs) -> Longs:
     return found
 
 
-def placed(parts: Iterable[Block], low: int, counts: Longs) -> Positions:
+def placed(parts: Iterable[Block], low: int, counts: Longs) -> BitPositions:
     """The positions of sparse codes, from the parts of each block that hold just them.
 
     `parts`: by rising number. `counts`: int64, positions of the codes `low`, `low + 1` and so on; 0 for one

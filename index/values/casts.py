@@ -18,7 +18,7 @@ from tailbit.index.values.datetimes import (
     start_of_day,
     trimmed,
 )
-from tailbit.index.values.literals import WHOLE, Literal, nearest_float32
+from tailbit.index.values.literals import FLOATING, NUMERIC, WHOLE, Literal, nearest_float32
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.time_zones import to_instant, to_local
@@ -39,7 +39,6 @@ _NAMED |= {f"-{name}": -math.inf for name in ("inf", "infinity")}
 _WORDS = dict.fromkeys(("t", "true", "y", "yes", "1"), True) | dict.fromkeys(
     ("f", "false", "n", "no", "0"), False
 )
-_FRACTIONAL = ("float", "double")
 _SHORT = 15
 """Up to this many digits, Java and Python print a double alike."""
 
@@ -103,7 +102,7 @@ def _to_whole(literal: Literal, to: DataType, zone: str) -> Value:
 
 
 def _is_number(literal: Literal) -> bool:
-    return literal.type.name in WHOLE or literal.type.name in (*_FRACTIONAL, "decimal")
+    return literal.type.name in NUMERIC
 
 
 def _to_double(literal: Literal, to: DataType, zone: str) -> Value:
@@ -153,7 +152,7 @@ def _to_decimal(literal: Literal, to: DataType, zone: str) -> Value:
         if len(clean) > _LONGEST:
             raise _unread(text, to)
         exact = Fraction(clean)
-    elif literal.type.name in _FRACTIONAL:
+    elif literal.type.name in FLOATING:
         exact = _as_printed(literal, to)
     elif _is_number(literal) or literal.type.name == "boolean":
         exact = literal.number

@@ -8,14 +8,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from tailbit.index.values.literals import DOUBLE, LONG, MAX_DIGITS, STRING, WHOLE, Literal, decimal_type
+from tailbit.index.values.literals import (
+    DIGITS,
+    DOUBLE,
+    FLOATING,
+    LONG,
+    MAX_DIGITS,
+    NUMERIC,
+    STRING,
+    WHOLE,
+    Literal,
+    decimal_type,
+)
 from tailbit.tables.model import DataType
 
 _ORDER = [*WHOLE]
-_FLOATING = ("float", "double")
 _TIMES = ("date", "timestamp_ntz", "timestamp")
 """Narrow to wide."""
-_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _ATOMIC = ("boolean", "binary", *_TIMES)
 
 
@@ -48,10 +57,9 @@ def common_type(a: DataType, b: DataType) -> DataType | None:
         return max(a, b, key=lambda t: _ORDER.index(t.name))
     if a.name in _TIMES and b.name in _TIMES:
         return max(a, b, key=lambda t: _TIMES.index(t.name))
-    numbers = (*WHOLE, *_FLOATING, "decimal")
-    if a.name not in numbers or b.name not in numbers:
+    if a.name not in NUMERIC or b.name not in NUMERIC:
         return None
-    if a.name in _FLOATING or b.name in _FLOATING:
+    if a.name in FLOATING or b.name in FLOATING:
         return DOUBLE
     return _wider_decimal(_as_decimal(a), _as_decimal(b))
 
@@ -68,7 +76,7 @@ def _with_string(other: DataType) -> DataType | None:
     """What a string is compared as."""
     if other.name in WHOLE:
         return LONG
-    if other.name in (*_FLOATING, "decimal"):
+    if other.name in (*FLOATING, "decimal"):
         return DOUBLE
     return other if other.name in _ATOMIC else None
 
@@ -79,7 +87,7 @@ def _as_decimal(side: DataType | Literal) -> DataType:
         return type_
     if isinstance(side, Literal) and side.written and type_.name != "byte" and side.value is not None:
         return decimal_type(len(str(abs(int(side.value)))), 0)
-    return decimal_type(_DIGITS[type_.name], 0)
+    return decimal_type(DIGITS[type_.name], 0)
 
 
 def _wider_decimal(a: DataType, b: DataType) -> DataType:

@@ -22,7 +22,6 @@ STRING = DataType("string")
 BINARY = DataType("binary")
 DATE = DataType("date")
 TIMESTAMP = DataType("timestamp")
-TIMESTAMP_NTZ = DataType("timestamp_ntz")
 DOUBLE = DataType("double")
 FLOAT = DataType("float")
 LONG = DataType("long")
@@ -34,6 +33,13 @@ WHOLE = {
     "long": (-(1 << 63), (1 << 63) - 1),
 }
 """The integer types and their ranges, narrow to wide."""
+
+DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+"""Digits of the decimal type that Spark gives an integer type beside a decimal."""
+
+FLOATING = ("float", "double")
+NUMERIC = (*WHOLE, *FLOATING, "decimal")
+"""Every type of numbers."""
 
 _SUFFIXES = {"L": "long", "S": "short", "Y": "byte"}
 _NUMBER = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(BD|[LSYFD])?", re.IGNORECASE)
@@ -80,7 +86,7 @@ def number(text: str, negative: bool = False) -> Literal:
     if suffix in _SUFFIXES or (not suffix and digits.isdigit() and exponent is None):
         if not digits.isdigit() or exponent is not None:
             raise ValueError(f"{text}: {suffix} follows whole numbers only")
-        return _whole(-int(digits) if negative else int(digits), _SUFFIXES.get(suffix), text)
+        return _integer(-int(digits) if negative else int(digits), _SUFFIXES.get(suffix), text)
     if exponent is not None and len(exponent) > 6:
         raise ValueError(f"the exponent of {text} is out of range")
     exact = Decimal(f"{'-' if negative else ''}{digits}E{exponent or 0}")
@@ -93,7 +99,7 @@ def number(text: str, negative: bool = False) -> Literal:
     return _decimal(exact, text)
 
 
-def _whole(value: int, name: str | None, text: str) -> Literal:
+def _integer(value: int, name: str | None, text: str) -> Literal:
     for candidate in [name] if name else ["integer", "long"]:
         low, high = WHOLE[candidate]
         if low <= value <= high:

@@ -13,7 +13,7 @@ from pyroaring import BitMap
 from tailbit.errors import CorruptIndexError, SourceError
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import key_type_of, widen_keys
-from tailbit.index.kinds.kind import Blame, Problem, Source
+from tailbit.index.kinds.kind import Blame, CheckedSource, Problem
 from tailbit.index.roaring.coding import Coding
 from tailbit.index.verification.report import Report
 from tailbit.tables.model import Column, FileSlice
@@ -25,7 +25,7 @@ from tailbit.tables.schema import arrow_type
 def check_derived(
     spaces: Sequence[SpaceView],
     columns: Sequence[Column],
-    source: Source,
+    source: CheckedSource,
     wanted: Callable[[str, str], bool] | None,
     derive: int,
     rng: random.Random,
@@ -51,7 +51,9 @@ def check_derived(
         yield from _check(space, order, column, source, report)
 
 
-def _check(space: SpaceView, order: int, column: Column, source: Source, report: Report) -> Iterator[Problem]:
+def _check(
+    space: SpaceView, order: int, column: Column, source: CheckedSource, report: Report
+) -> Iterator[Problem]:
     slice_ = source.slices[int(space.files[order])]
     if not source.at_head and source.storage.stat(source.storage.resolve(slice_.path)) is None:
         return
@@ -83,7 +85,7 @@ def _differing(data: pa.Array, posted: pa.Array) -> int:
     return int(pc.sum(pc.invert(equal)).as_py() or 0)
 
 
-def _keys_of_rows(source: Source, slice_: FileSlice, column: Column) -> pa.Array:
+def _keys_of_rows(source: CheckedSource, slice_: FileSlice, column: Column) -> pa.Array:
     """The key of every physical row of a file, by its data."""
     coding, start = Coding(arrow_type(column.type, column.label), key_type_of(column.type)), 0
     for table in fetch(source.storage, slice_, [column], None):

@@ -14,7 +14,7 @@ from tailbit.errors import CorruptIndexError, SourceError
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import encode_array, key_type_of, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
-from tailbit.index.kinds.kind import Blame, Problem, Source
+from tailbit.index.kinds.kind import Blame, CheckedSource, Problem
 from tailbit.index.verification.report import Report
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import fetch
@@ -24,7 +24,7 @@ def check_sample(
     spaces: Sequence[SpaceView],
     ids: Sequence[str],
     columns: Mapping[str, Column],
-    source: Source,
+    source: CheckedSource,
     samples: int,
     rng: random.Random,
     report: Report,
@@ -49,7 +49,7 @@ def check_sample(
 
 
 def _check_values(
-    space: SpaceView, order: int, column: Column, positions: list[int], source: Source, report: Report
+    space: SpaceView, order: int, column: Column, positions: list[int], source: CheckedSource, report: Report
 ) -> Iterator[Problem]:
     """Check values of one column of a file; a file that is gone from an older version is passed over."""
     slice_ = source.slices[int(space.files[order])]
@@ -76,7 +76,9 @@ def _check_values(
             yield Problem(f"{where}{position}", reason, Blame.SPACE, space.space)
 
 
-def _read(slice_: FileSlice, column: Column, positions: Sequence[int], source: Source) -> list[pa.Array]:
+def _read(
+    slice_: FileSlice, column: Column, positions: Sequence[int], source: CheckedSource
+) -> list[pa.Array]:
     """The values at ascending positions, each as an array of one; fewer where the file ends before."""
     at, place = np.unique(np.array(positions, dtype=np.uint64), return_inverse=True)
     tables = fetch(source.storage, slice_, [column], at)

@@ -15,7 +15,7 @@ from functools import partial
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import key_type_of, widens
-from tailbit.index.kinds.kind import Blame, Problem, Source
+from tailbit.index.kinds.kind import Blame, CheckedSource, Problem
 from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, HiddenRowsOf
 from tailbit.index.query.damages import Damages
@@ -65,7 +65,7 @@ def verify(
         for problem in check_checksums(index, report):
             report.note(problem)
         rng = random.Random(seed)
-        for problem in _check(index, coverage, source, report, samples, rng, progress):
+        for problem in _check(index, coverage, source, standing, report, samples, rng, progress):
             report.note(problem)
         columns = [leaf for leaf in coverage.snapshot.schema.leaves() if leaf.id in _ids(index)]
         for problem in check_derived(coverage.spaces, columns, source, wanted, derive, rng, report):
@@ -84,7 +84,7 @@ def _ids(index: IndexState) -> list[str]:
     return [column.id for column in index.settings.columns]
 
 
-def _source(coverage: Coverage, storage: Storage, at_head: bool) -> Source:
+def _source(coverage: Coverage, storage: Storage, at_head: bool) -> CheckedSource:
     """The source as the kinds are checked against it; hidden rows are read from it, not from the index."""
     snapshot = coverage.snapshot
     hidden_of = HiddenRowsOf(snapshot, storage, None, Damages())
@@ -93,13 +93,14 @@ def _source(coverage: Coverage, storage: Storage, at_head: bool) -> Source:
         vector = snapshot.files.hidden(number)
         assert vector is not None
         hidden[vector.id] = partial(hidden_of, number)
-    return Source(storage, snapshot.files, hidden, at_head)
+    return CheckedSource(storage, snapshot.files, hidden, at_head)
 
 
 def _check(
     index: IndexState,
     coverage: Coverage,
-    source: Source,
+    source: CheckedSource,
+    standing: Standing,
     report: Report,
     samples: int,
     rng: random.Random,
@@ -110,7 +111,7 @@ def _check(
     ids = _ids(index)
     for kind in index.kinds:
         yield from kind.check(index, source)
-    yield from check_recorded(index, coverage, Standing(report.state))
+    yield from check_recorded(index, coverage, standing)
     claims = claims_of(index)
     report.files, report.spaces = len(index.recorded), len(claims)
     yield from check_claims(claims)

@@ -24,11 +24,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.tables.positions import BitPositions
+
 ABSENT = -1
 """The code of "no row here": it differs from NULL, which is a key like any other."""
 
 Codes = npt.NDArray[np.int32]
-Positions = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class ValueChanges:
     Shapes: `positions` uint32, `old` and `new` int32, all of one length. Code i is `keys[i]`.
     """
 
-    positions: Positions
+    positions: BitPositions
     old: Codes
     new: Codes
     keys: pa.BinaryArray
@@ -50,12 +51,12 @@ class ValueChanges:
         return _tally(self.new, n) - _tally(self.old, n)
 
 
-def entering(keys: pa.BinaryArray, codes: npt.NDArray[Any], positions: Positions) -> ValueChanges:
+def entering(keys: pa.BinaryArray, codes: npt.NDArray[Any], positions: BitPositions) -> ValueChanges:
     """(ABSENT, v) for rows that appear at `positions`; one code a position."""
     return ValueChanges(positions, _absent(len(positions)), codes.astype(np.int32), keys)
 
 
-def leaving(keys: pa.BinaryArray, codes: npt.NDArray[Any], positions: Positions) -> ValueChanges:
+def leaving(keys: pa.BinaryArray, codes: npt.NDArray[Any], positions: BitPositions) -> ValueChanges:
     """(v, ABSENT) for rows that disappear from `positions`; one code a position."""
     return ValueChanges(positions, codes.astype(np.int32), _absent(len(positions)), keys)
 

@@ -36,7 +36,6 @@ class Upkeep:
         self._thread = threading.Thread(target=self._keep, name="tailbit-upkeep", daemon=True)
         self.failure: TailbitError | OSError | None = None
         self.passes = 0
-        self.deleted = 0
 
     def start(self) -> None:
         """Begin; the first pass comes after `every_s`."""
@@ -77,7 +76,7 @@ class Upkeep:
         mine = self._mender.of_another_thread(index)
 
         def work() -> None:
-            self.deleted += len(sweeper.sweep())
+            sweeper.sweep()
             for damage in scrubber.look():
                 if kind_of(damage.fields["file"]) == FILES.name:
                     self._mender.note(damage)

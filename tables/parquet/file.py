@@ -21,9 +21,11 @@ from tailbit.tables.cache import Cache
 from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
 from tailbit.tables.parquet.thrift import read_struct
 
-_MAGIC = b"PAR1"
+MAGIC = b"PAR1"
 _TAIL = 8
-_ENDS = len(_MAGIC) + _TAIL
+ENDS = len(MAGIC) + _TAIL
+"""Bytes of a Parquet file around its data and its footer: `PAR1`, and at the end a length and `PAR1`."""
+
 _LEAST_LIMIT = 1000
 _TEXT, _LONG_LIST = 8, 15
 _ROW_GROUPS_FIELD = 4
@@ -114,7 +116,7 @@ def read_footer(source: pa.NativeFile) -> bytes:
     size = source.size()
     tail = source.read_at(_TAIL, max(size - _TAIL, 0))
     length = int.from_bytes(tail[:4], "little")
-    if tail[4:] != _MAGIC or length > size - _ENDS:
+    if tail[4:] != MAGIC or length > size - ENDS:
         raise ValueError("it has no Parquet footer")
     return bytes(source.read_at(length, size - _TAIL - length))
 
@@ -229,7 +231,7 @@ def _span(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
 
 
 def _check_spans(spans: list[tuple[int, int]]) -> None:
-    before = len(_MAGIC)
+    before = len(MAGIC)
     for start, end in sorted(spans):
         if start < before or end < start:
             raise ValueError(f"a column chunk starts at byte {start}, inside of another")

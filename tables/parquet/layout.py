@@ -12,16 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tailbit.arrays import Longs, Mask
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.thrift import read_struct
 from tailbit.tables.storage import Stat, Storage
-
-Ints = npt.NDArray[np.int64]
 
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _V1_HEADER, _DICTIONARY_HEADER, _V2_HEADER = 5, 7, 8
@@ -62,11 +60,11 @@ class Pages:
     none. `same_rows`: equal for chunks whose pages hold the same rows.
     """
 
-    starts: Ints
-    ends: Ints
-    firsts: Ints
-    unpacked: Ints
-    coded: npt.NDArray[np.bool_]
+    starts: Longs
+    ends: Longs
+    firsts: Longs
+    unpacked: Longs
+    coded: Mask
     dictionary: DictionaryPage | None
     same_rows: bytes
 
@@ -75,7 +73,7 @@ class Pages:
         """Bytes of the data pages in the file."""
         return int((self.ends - self.starts).sum())
 
-    def of(self, numbers: Ints) -> Pages:
+    def of(self, numbers: Longs) -> Pages:
         """Some of the pages, by ascending number, as if they were all."""
         counts = self.firsts[numbers + 1] - self.firsts[numbers]
         firsts = np.concatenate([[0], np.cumsum(counts)])
@@ -101,7 +99,7 @@ class Layout:
     metadata: pq.FileMetaData
     tree: ParquetNode
     head: bytes
-    starts: Ints
+    starts: Longs
 
     def pages(self, source: pa.NativeFile, group: int, leaf: int) -> Pages | None:
         """The pages of a column chunk; None where they cannot be told. Cost: a read a page, once."""

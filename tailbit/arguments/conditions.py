@@ -71,7 +71,7 @@ class Condition:
         return _joined(other, "OR", self)
 
     def __invert__(self) -> Condition:
-        return _whole(f"(NOT {self._operand})")
+        return _as_operand(f"(NOT {self._operand})")
 
     def __add__(self, other: Any) -> Condition:
         return self._with("+", other)
@@ -104,7 +104,7 @@ class Condition:
         return _joined(other, "%", self)
 
     def __neg__(self) -> Condition:
-        return _whole(f"(- {self._operand})")
+        return _as_operand(f"(- {self._operand})")
 
     def _with(self, sign: str, other: Any) -> Condition:
         return _joined(self, sign, other)
@@ -126,7 +126,7 @@ class Condition:
         if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], (str, bytes)):
             values = tuple(values[0])
         listed = ", ".join(sql_of(value) for value in values)
-        return _whole(f"({self._operand} IN ({listed}))" if listed else "FALSE")
+        return _as_operand(f"({self._operand} IN ({listed}))" if listed else "FALSE")
 
     def between(self, low: Any, high: Any) -> Condition:
         """BETWEEN two bounds, which belong to it.
@@ -134,7 +134,7 @@ class Condition:
         >>> flights.where(col("dep_delay").between(0, 60)).count()
         3
         """
-        return _whole(f"({self._operand} BETWEEN {sql_of(low)} AND {sql_of(high)})")
+        return _as_operand(f"({self._operand} BETWEEN {sql_of(low)} AND {sql_of(high)})")
 
     def like(self, pattern: str, escape: str | None = None) -> Condition:
         """LIKE a pattern of `%` and `_`.
@@ -151,11 +151,11 @@ class Condition:
 
     def _like(self, word: str, pattern: str, escape: str | None) -> Condition:
         end = "" if escape is None else f" ESCAPE {sql_of(text('escape', escape))}"
-        return _whole(f"({self._operand} {word} {sql_of(text('pattern', pattern))}{end})")
+        return _as_operand(f"({self._operand} {word} {sql_of(text('pattern', pattern))}{end})")
 
     def rlike(self, pattern: str) -> Condition:
         """Whether a regular expression is found."""
-        return _whole(f"({self._operand} RLIKE {sql_of(text('pattern', pattern))})")
+        return _as_operand(f"({self._operand} RLIKE {sql_of(text('pattern', pattern))})")
 
     def startswith(self, part: Any) -> Condition:
         """Whether a text begins with another.
@@ -181,11 +181,11 @@ class Condition:
         >>> flights.where(carrier.is_null()).count(), flights.where(carrier.is_not_null()).count()
         (1, 7)
         """
-        return _whole(f"({self._operand} IS NULL)")
+        return _as_operand(f"({self._operand} IS NULL)")
 
     def is_not_null(self) -> Condition:
         """IS NOT NULL."""
-        return _whole(f"({self._operand} IS NOT NULL)")
+        return _as_operand(f"({self._operand} IS NOT NULL)")
 
     def is_true(self) -> Condition:
         """IS TRUE: FALSE where the condition is NULL.
@@ -194,11 +194,11 @@ class Condition:
         >>> [flights.where(c).count() for c in (late.is_true(), late.is_false(), ~late.is_true())]
         [4, 3, 4]
         """
-        return _whole(f"({self._operand} IS TRUE)")
+        return _as_operand(f"({self._operand} IS TRUE)")
 
     def is_false(self) -> Condition:
         """IS FALSE: FALSE where the condition is NULL."""
-        return _whole(f"({self._operand} IS FALSE)")
+        return _as_operand(f"({self._operand} IS FALSE)")
 
     def cast(self, to: str) -> Condition:
         """The value as another type, such as "int"; what does not fit raises.
@@ -208,14 +208,14 @@ class Condition:
         >>> flights.where(col("dest").try_cast("int").is_null()).count()
         8
         """
-        return _whole(f"CAST({self._operand} AS {text('to', to)})")
+        return _as_operand(f"CAST({self._operand} AS {text('to', to)})")
 
     def try_cast(self, to: str) -> Condition:
         """The value as another type; NULL where it does not fit."""
-        return _whole(f"TRY_CAST({self._operand} AS {text('to', to)})")
+        return _as_operand(f"TRY_CAST({self._operand} AS {text('to', to)})")
 
 
-def _whole(sql: str) -> Condition:
+def _as_operand(sql: str) -> Condition:
     """A condition whose text is one operand as it stands, without parentheses around it."""
     made = Condition(sql)
     made._operand = sql
@@ -229,7 +229,7 @@ def col(name: str) -> Condition:
     "(`address`.`city` = 'Oslo')"
     """
     parts = name_parts(text("name", name))
-    return _whole(".".join("`" + part.replace("`", "``") + "`" for part in parts))
+    return _as_operand(".".join("`" + part.replace("`", "``") + "`" for part in parts))
 
 
 def call(function: str, *args: Any) -> Condition:
@@ -242,11 +242,11 @@ def call(function: str, *args: Any) -> Condition:
         raise UsageError(
             reason=f"{function!r} is not the name of a function", hint="Give a name such as upper."
         )
-    return _whole(f"{function}({', '.join(sql_of(arg) for arg in args)})")
+    return _as_operand(f"{function}({', '.join(sql_of(arg) for arg in args)})")
 
 
 def _joined(left: Any, sign: str, right: Any) -> Condition:
-    return _whole(f"({sql_of(left)} {sign} {sql_of(right)})")
+    return _as_operand(f"({sql_of(left)} {sign} {sql_of(right)})")
 
 
 def sql_of(value: Any) -> str:

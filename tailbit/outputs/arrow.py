@@ -25,10 +25,10 @@ def batch_reader(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.RecordBatc
 def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
     for table in tables:
         for batch in table.to_batches(max_chunksize=BATCH_ROWS):
-            yield _whole(batch)
+            yield _for_duckdb(batch)
 
 
-def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _for_duckdb(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch, its columns of nested structs copied: DuckDB 2.0 refuses one that begins at an offset."""
     copied = [_nests_structs(column) for column in batch.schema.types]
     if not any(copied):

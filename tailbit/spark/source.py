@@ -109,7 +109,7 @@ def _columns(answer: Answer, names: list[str] | None) -> tuple[list[Column], pa.
 
 
 @dataclass
-class Rows(InputPartition):
+class TaskRows(InputPartition):
     """What one task reads: files, and of each the matching positions as a serialized bitmap."""
 
     files: list[tuple[FileSlice, bytes]]
@@ -136,15 +136,15 @@ class TailbitReader(DataSourceReader):
             bits = bitmap_of(hit.positions)
             full = rows + len(bits) > _TASK_ROWS or size + hit.slice_.size > _TASK_BYTES
             if not packed or full:
-                packed.append(Rows([]))
+                packed.append(TaskRows([]))
                 rows = size = 0
             rows, size = rows + len(bits), size + hit.slice_.size
             packed[-1].files.append((replace(hit.slice_, stats=None), bits.serialize()))
-        return packed or [Rows([])]
+        return packed or [TaskRows([])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task, in the order of path and position."""
-        assert isinstance(partition, Rows)
+        assert isinstance(partition, TaskRows)
         schema = to_arrow_schema(self._schema, timezone="UTC")
         tables = (
             table.rename_columns(self._arrow.names).cast(schema)

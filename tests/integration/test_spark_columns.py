@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.function_cells import rows, schema
+from support.truth import matches
 from tailbit.arguments.conditions import condition_text
-from tailbit.index.predicate.truth import matches
 from tailbit.index.sql.bind import bind
 
 

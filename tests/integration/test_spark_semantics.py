@@ -13,10 +13,10 @@ import pytest
 from pyspark.errors import PySparkException
 
 from support.profiles import SEED
+from support.truth import matches
 from support.typed_rows import LITERALS, VALUES, rows, schema
 from tailbit.errors import TailbitError
 from tailbit.index.predicate.tree import is_null, negate
-from tailbit.index.predicate.truth import matches
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.schema import Schema

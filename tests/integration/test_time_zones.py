@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from support.jvm_zones import jvm_rules, jvm_zone_data, known_to_spark, zone_data, zone_names
+from support.truth import matches
 from support.zoned import COLUMNS, DAY, SECOND, edges, zoned_predicates, zoned_rows
 from tailbit.errors import PredicateError
 from tailbit.index.predicate.tree import is_null, negate
-from tailbit.index.predicate.truth import matches
 from tailbit.index.sql.bind import bind
 from tailbit.index.values.casts import cast
 from tailbit.index.values.literals import Literal

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from support.fuzzer.statistics import statistics
 from support.histories import SCHEMA as ARROW
 from support.predicates import POOLS, random_predicates
+from support.truth import matches
 from tailbit.index.keys import encode_array, key_type_of, widen_keys
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.file_truth import file_can_match
@@ -35,7 +36,6 @@ from tailbit.index.predicate.tree import (
     key_ranges,
     negate,
 )
-from tailbit.index.predicate.truth import matches
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.delta.statistics import DeltaStatistics

@@ -13,7 +13,7 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
-from tailbit.streaming.indexer import Indexer, Outcome, RunTasks
+from tailbit.streaming.indexer import BatchOutcome, Indexer, RunTasks
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import Table, open_table
@@ -58,7 +58,7 @@ class Drive:
         )
         self.indexer = Indexer(self.table, self.index, TaskLimits(), run)
         self.start, self.ends, self.committed = start, list(ends), committed
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[BatchOutcome] = []
         self.origin = Origin("drive")
 
     @property
@@ -69,14 +69,14 @@ class Drive:
         self.start = self.start or self.planner.initial()
         return self.start
 
-    def replay(self) -> Outcome:
+    def replay(self) -> BatchOutcome:
         """The last logged batch once more, as Spark does after a crash."""
         ends = [self.start or self.planner.initial(), *self.ends]
         outcome = self.indexer.apply(ends[-2], ends[-1], self.origin)
         self.outcomes.append(outcome)
         return outcome
 
-    def step(self) -> Outcome | None:
+    def step(self) -> BatchOutcome | None:
         """One batch; None where there is nothing to do."""
         begin = self.position
         end = self.planner.next(begin)
@@ -88,9 +88,9 @@ class Drive:
         self.outcomes.append(outcome)
         return outcome
 
-    def drain(self, most: int = 200) -> list[Outcome]:
+    def drain(self, most: int = 200) -> list[BatchOutcome]:
         """Batches until there is nothing to do."""
-        done: list[Outcome] = []
+        done: list[BatchOutcome] = []
         for _ in range(most):
             outcome = self.step()
             if outcome is None:

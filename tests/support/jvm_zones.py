@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tailbit.tables.zone_rules import ORIGIN, Change, YearlyRule, ZoneRules, _text
+from tailbit.tables.zone_rules import ORIGIN, Change, YearlyRule, ZoneRules, rules_text
 
 _EXPORT = """
 import java.time.*;
@@ -65,13 +65,13 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 def zone_names() -> list[str]:
     """The names of all zones that are shipped, short ones such as PST among them."""
-    lines = (line for line in _text().splitlines() if not line.startswith("#"))
+    lines = (line for line in rules_text().splitlines() if not line.startswith("#"))
     return sorted(name for line in lines for name in line.split(";")[0].split())
 
 
 def zone_data() -> str:
     """Where the shipped rules come from, e.g. `OpenJDK 17.0.15, tzdata 2025a`."""
-    return _text().splitlines()[0].removeprefix("# ")
+    return rules_text().splitlines()[0].removeprefix("# ")
 
 
 def jvm_zone_data(gateway: Any) -> str:

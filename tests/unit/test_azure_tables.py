@@ -137,7 +137,7 @@ def test_what_azure_denies_is_refused_by_name_without_a_secret(
         with pytest.raises(StorageError) as caught:
             act()
         assert "credentials" in f"{caught.value} {caught.value.hint}"
-        assert KEY not in str(caught.value) and "d3JvbmcxMjM" not in str(caught.value)
+        assert not [secret for secret in (KEY, "d3JvbmcxMjM") if secret in str(caught.value)]
 
 
 def test_a_missing_container_is_refused_by_name(options: dict[str, str]) -> None:
@@ -159,7 +159,14 @@ def test_the_commands_ask_a_table_in_azure_with_credentials_of_the_environment(
         (["verify", root], "sound"),
         (["status", root], "complete"),
     ):
-        command = [sys.executable, "-m", "tailbit.cli", *arguments, "--storage-option", f"max_retries={retries}"]
+        command = [
+            sys.executable,
+            "-m",
+            "tailbit.cli",
+            *arguments,
+            "--storage-option",
+            f"max_retries={retries}",
+        ]
         done = subprocess.run(command, env=os.environ | options, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert told in done.stdout

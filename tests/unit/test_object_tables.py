@@ -25,7 +25,6 @@ from support.faulty_proxy import Fault, Proxy
 from support.index_records import ledger, new_index
 from support.s3_server import SECRET, rclone
 from support.stored import FILES, checked, on_disk, put_into
-from support.tables import VECTORS
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import (
     CommitConflictError,
@@ -42,6 +41,7 @@ from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions, open_storage
 from tailbit.upkeep.status import status_of
+
 
 @pytest.fixture
 def written(tmp_path: Path) -> DeltaBuilder:

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from support.waiting import HANG_S
-from tailbit.index.keys import _KEY_TYPES
-from tailbit.tables.delta.log.protocol import _ELSEWHERE, READABLE
+from tailbit.index.keys import KEY_TYPES
+from tailbit.tables.delta.log.protocol import READ_ELSEWHERE, READABLE
 
 UNTRIED = {"geospatial", "variantShredding", "redirectReaderWriter", "redirectWriterOnly", "catalogOwned"}
 """Spark here writes no table with the first two; the others stand on the page under their common name."""
@@ -40,12 +40,12 @@ def section(title: str) -> str:
 
 def test_every_feature_that_the_gate_knows_has_a_row() -> None:
     features = section("Table features")
-    known = {name.removesuffix("-preview") for name in READABLE | _ELSEWHERE.keys()}
+    known = {name.removesuffix("-preview") for name in READABLE | READ_ELSEWHERE.keys()}
     assert [name for name in sorted(known - UNTRIED) if name not in features] == []
 
 
 def test_every_type_that_has_keys_has_a_row() -> None:
     spelled = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
     types = section("Types") + section("Schema")
-    names = [spelled.get(name, name) for name in (*_KEY_TYPES, "decimal", "array", "map", "struct")]
+    names = [spelled.get(name, name) for name in (*KEY_TYPES, "decimal", "array", "map", "struct")]
     assert [name for name in names if name not in types] == []

@@ -16,17 +16,16 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
+from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index.gaps import Gaps
-from tailbit.index.kinds.bitmap_index.row_group import KeyRange
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.collected import narrowest
 from tailbit.index.roaring.decode import place_codes
 from tailbit.index.roaring.masks import bitmap_where
 from tailbit.tables.cache import Cache, share
-
-Ints = npt.NDArray[np.int64]
-Positions = npt.NDArray[np.uint32]
+from tailbit.tables.positions import BitPositions
 
 CODES_BYTES = share(1 / 4)
 """Bytes of codes by position that one process keeps."""
@@ -48,7 +47,7 @@ class SegmentCodes:
     keys: pa.BinaryArray
     codes: npt.NDArray[Any]
 
-    def counts(self, positions: Positions) -> Ints:
+    def counts(self, positions: BitPositions) -> Longs:
         """Rows per code among some positions, the code 0 included. Cost: one look-up a position."""
         out = np.zeros(len(self.keys) + 1, dtype=np.int64)
         for start in range(0, len(positions), _CHUNK):
@@ -63,7 +62,7 @@ class SegmentCodes:
             found |= (self.codes >= low) & (self.codes < high)
         return bitmap_where(found)
 
-    def count_within(self, spans: Sequence[Span], positions: Positions) -> int:
+    def count_within(self, spans: Sequence[Span], positions: BitPositions) -> int:
         """How many of some positions have a code in one of disjoint spans."""
         found = 0
         for start in range(0, len(positions), _CHUNK):

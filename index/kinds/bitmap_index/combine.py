@@ -10,21 +10,18 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.bitmap_index.gaps import FIRST, GAPS, Gaps, Positions, encoded
+from tailbit.index.kinds.bitmap_index.gaps import FIRST, GAPS, Gaps, encoded
 from tailbit.index.kinds.bitmap_index.moves import Input, Moves, move_all
 from tailbit.index.kinds.bitmap_index.row_group import read_bitmap
 from tailbit.index.parquet.sorted_rows import starts
 from tailbit.index.roaring.containers import ranges
 from tailbit.index.roaring.sparse import pays, roaring_bytes
-from tailbit.tables.positions import bitmap_of, positions_in
-
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 
 
 def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
@@ -57,7 +54,7 @@ class _Merged:
     """Keys that keep a position: the row of each, how many it keeps, its bitmap, or all positions in turn."""
 
     def __init__(
-        self, at: Longs, counts: Longs, positions: Positions, bitmaps: Sequence[bytes | None] | None = None
+        self, at: Longs, counts: Longs, positions: BitPositions, bitmaps: Sequence[bytes | None] | None = None
     ) -> None:
         self.at, self.counts, self.positions, self.bitmaps = at, counts, positions, bitmaps
 
@@ -131,7 +128,7 @@ def _rising(moved: Longs, owner: Longs) -> tuple[Longs, Longs]:
     return moved[once], owner[once]
 
 
-def _as_they_pay(at: Longs, counts: Longs, positions: Positions) -> _Merged:
+def _as_they_pay(at: Longs, counts: Longs, positions: BitPositions) -> _Merged:
     """Keys by their positions; those for which that does not pay any more get bitmaps."""
     ends = np.cumsum(counts)
     if not len(at):

@@ -16,18 +16,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Positions = npt.NDArray[np.uint32]
+from tailbit.arrays import Ints, Longs, Mask
+from tailbit.tables.positions import BitPositions
 
 FIRST = pa.int32()
 GAPS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 
 
-def encoded(positions: Positions, counts: Longs) -> tuple[pa.Int32Array, pa.ListArray]:
+def encoded(positions: BitPositions, counts: Longs) -> tuple[pa.Int32Array, pa.ListArray]:
     """The columns `first` and `gaps` of some keys.
 
     `counts`: int64, per key how many of the positions are its own, key after key; 0 for a dense key.
@@ -63,9 +61,9 @@ class Gaps:
     held: Mask
     counts: Longs
     rows: int
-    _first: npt.NDArray[np.int32]
-    _offsets: npt.NDArray[np.int32]
-    _steps: npt.NDArray[np.int32]
+    _first: Ints
+    _offsets: Ints
+    _steps: Ints
 
     @classmethod
     def of(cls, first: pa.Int32Array, gaps: pa.ListArray, cardinality: Longs, rows: int) -> Gaps:
@@ -75,7 +73,7 @@ class Gaps:
         steps = np.asarray(gaps.values)
         return cls(held, np.where(held, cardinality, 0), rows, np.asarray(first.fill_null(0)), offsets, steps)
 
-    def positions(self, low: int, high: int) -> Positions:
+    def positions(self, low: int, high: int) -> BitPositions:
         """The positions of the sparse ones among the keys `low` to `high`, not included, key by key.
 
         Cost: two sums over the positions, and nothing for other keys.
@@ -88,7 +86,7 @@ class Gaps:
         self._check_last(found)
         return found.astype(np.uint32)
 
-    def apart(self, low: int, high: int) -> tuple[Positions, Positions]:
+    def apart(self, low: int, high: int) -> tuple[BitPositions, BitPositions]:
         """The same positions in half the time: the first of each key, and all others, key by key.
 
         Raises:
@@ -103,7 +101,7 @@ class Gaps:
         self._check_last(others)
         return first.astype(np.uint32), others.astype(np.uint32)
 
-    def _checked(self, low: int, high: int) -> tuple[Longs, Longs, npt.NDArray[np.int32]]:
+    def _checked(self, low: int, high: int) -> tuple[Longs, Longs, Ints]:
         """First positions and counts of the sparse ones among some keys, and the steps between."""
         offsets = self._offsets[low : high + 1].astype(np.int64)
         held, counts = self.held[low:high], self.counts[low:high]
@@ -121,7 +119,7 @@ class Gaps:
             raise ValueError(f"position {found.max()} is beyond the {self.rows} rows")
 
 
-def _summed(first: Longs, counts: Longs, steps: npt.NDArray[np.int32]) -> Longs:
+def _summed(first: Longs, counts: Longs, steps: Ints) -> Longs:
     starts = np.cumsum(counts) - counts
     ahead = np.concatenate([[0], np.cumsum(steps, dtype=np.int64)])
     ends = np.cumsum(counts - 1)

@@ -22,14 +22,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs
 from tailbit.index.model import FileRecord, NewClaim
 from tailbit.once import once
 from tailbit.tables.positions import bitmap_of, positions_in
-
-Longs = npt.NDArray[np.int64]
 
 _FEW_RUNS = 8
 

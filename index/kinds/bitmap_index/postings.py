@@ -97,7 +97,7 @@ def write_row_groups(to: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.T
 
 def _checked(space: str, part: Postings, rows: int) -> Postings:
     cardinality = np.asarray(part.cardinality, dtype=np.int64)
-    bitmaps = _whole(part.bitmaps)
+    bitmaps = _one_chunk(part.bitmaps)
     check_bitmaps(space, part.column, cardinality, bitmaps, rows)
     sparse = part.sparse or gaps.none(len(bitmaps))
     check_sparse(space, part.column, gaps.Gaps.of(*sparse, cardinality, rows), bitmaps)
@@ -109,10 +109,10 @@ def _table(space: str, part: Postings, schema: pa.Schema) -> pa.Table:
     constant = [pa.repeat(text, n) for text in (space, part.column, part.key_type)]
     cardinality = pa.array(part.cardinality, pa.int64())
     sparse = part.sparse or gaps.none(n)
-    return pa.table([*constant, _whole(part.keys), cardinality, part.bitmaps, *sparse], schema=schema)
+    return pa.table([*constant, _one_chunk(part.keys), cardinality, part.bitmaps, *sparse], schema=schema)
 
 
-def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 

@@ -15,12 +15,10 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.bitmap_index.gaps import Gaps, Positions
+from tailbit.index.keys import KeyRange
+from tailbit.index.kinds.bitmap_index.gaps import Gaps
 from tailbit.index.roaring.serialize import COOKIE
-from tailbit.tables.positions import bitmap_of
-
-KeyRange = tuple["bytes | None", bool, "bytes | None", bool]
-"""(low, low is included, high, high is included); None is unbounded. NULL is in no range."""
+from tailbit.tables.positions import BitPositions, bitmap_of
 
 _PER_KEY = 200
 """A decoded bitmap takes this many bytes beside its containers."""
@@ -124,7 +122,7 @@ class RowGroup:
         """All postings, in the order of `keys`."""
         return self._all(0, len(self._keys))
 
-    def cover(self, wanted: KeyRange) -> tuple[list[BitMap], list[Positions]]:
+    def cover(self, wanted: KeyRange) -> tuple[list[BitMap], list[BitPositions]]:
         """The dense postings of the keys in a range, and all positions of the sparse ones, in any order.
 
         Cost: a decoded bitmap a dense key, once; a few vector operations a position of sparse keys.
@@ -155,7 +153,7 @@ class RowGroup:
         keys = self._keys
         return bisect(range(len(keys)), key, self._first, key=lambda i: keys[i].as_py())
 
-    def _positions(self, low: int, high: int) -> Positions:
+    def _positions(self, low: int, high: int) -> BitPositions:
         """The positions of the sparse ones among some keys.
 
         Raises:

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.bitmap_index.gaps import Positions
+from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index.postings import ROWS, SCHEMA
-from tailbit.index.kinds.bitmap_index.row_group import KeyRange, RowGroup
+from tailbit.index.kinds.bitmap_index.row_group import RowGroup
 from tailbit.index.parquet.index_file import (
     open_index_file,
     reopen_index_file,
@@ -23,6 +23,7 @@ from tailbit.index.parquet.index_file import (
 from tailbit.index.roaring.masks import union_of
 from tailbit.once import once
 from tailbit.tables.cache import Cache, share
+from tailbit.tables.positions import BitPositions
 from tailbit.tables.storage import Storage
 
 STORED = ("key", "cardinality", "bitmap", "first", "gaps")
@@ -155,7 +156,7 @@ class Segment:
         many they are.
         """
         dense: list[BitMap] = []
-        sparse: list[Positions] = []
+        sparse: list[BitPositions] = []
         for number, wanted in self._overlapping(column, ranges):
             bitmaps, positions = self._group(number).cover(wanted)
             dense += bitmaps

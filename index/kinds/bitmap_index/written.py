@@ -14,10 +14,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from tailbit.arrays import Longs, Mask
 from tailbit.errors import BrokenBitmapError, CorruptIndexError
 from tailbit.index.kinds.bitmap_index.gaps import Gaps
 from tailbit.index.kinds.bitmap_index.row_group import SINGLE, SINGLE_BYTES, read_bitmap, single_heads
-from tailbit.index.roaring.decode import Bytes, Longs, Mask, bytes_of, headers_of, pairs_at
+from tailbit.index.roaring.decode import Bytes, bytes_of, headers_of, pairs_at
 
 DENSE = 2048
 """Every bitmap is decoded that has an array or a bitset of this many positions or more."""

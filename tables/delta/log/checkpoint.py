@@ -39,7 +39,7 @@ _WANTED: tuple[tuple[str, ...], ...] = (
 )
 
 
-Rows = TypeVar("Rows", pa.Table, pa.ChunkedArray)
+Arrow = TypeVar("Arrow", pa.Table, pa.ChunkedArray)
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def _files(table: pa.Table, name: str) -> pa.Table:
     return out
 
 
-def _valid(table: Rows, keys: pa.ChunkedArray) -> Rows:
+def _valid(table: Arrow, keys: pa.ChunkedArray) -> Arrow:
     """The rows whose key is not null: a slice where they are neighbours, as writers put them, else a copy."""
     there = np.flatnonzero(np.asarray(pc.is_valid(keys), dtype=bool))
     if len(there) and there[-1] - there[0] + 1 == len(there):

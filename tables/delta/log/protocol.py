@@ -35,13 +35,14 @@ READABLE = frozenset(
 """Reader features that change nothing for us or that are read exactly. Columns of types that we cannot
 decode are refused where they are asked for, not with the table."""
 
-_ELSEWHERE = {
+READ_ELSEWHERE = {
     "catalogManaged": "Its newest commits are known to its catalog only: read it through the catalog.",
     "catalogOwned-preview": "Its newest commits are known to its catalog only: read it through the catalog.",
     "redirectReaderWriter-preview": "The table has moved: give the path that the redirect names.",
     "redirectWriterOnly-preview": "The table has moved: give the path that the redirect names.",
     "coordinatedCommits-preview": "Its newest commits are known to its coordinator only: drop that feature.",
 }
+"""Reader features of tables that only somebody else can read, and who."""
 
 _REFUSED_SETTINGS = {
     "delta.coordinatedCommits.commitCoordinator-preview": "coordinatedCommits-preview",
@@ -112,6 +113,6 @@ def check_configuration(configuration: Mapping[str, str | None], path: str, vers
 
 def _refuse(feature: str, path: str, version: int) -> None:
     fields = {"path": path, "version": version, "feature": feature}
-    if feature in _ELSEWHERE:
-        raise UnsupportedFeatureError(**fields, hint=_ELSEWHERE[feature])
+    if feature in READ_ELSEWHERE:
+        raise UnsupportedFeatureError(**fields, hint=READ_ELSEWHERE[feature])
     raise UnsupportedFeatureError(**fields)

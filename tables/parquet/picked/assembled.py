@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tailbit.tables.parquet.file import MAGIC
 from tailbit.tables.parquet.layout import Pages
 from tailbit.tables.parquet.picked.footer import (
-    MAGIC,
     compressed,
     written_bits,
     written_chunk,

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.arrays import Longs
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import find_column, open_layout
-from tailbit.tables.parquet.layout import DictionaryPage, Ints, Layout, Pages
+from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
 from tailbit.tables.parquet.picked.excerpt import pick
 from tailbit.tables.parquet.picked.footer import CODECS
 from tailbit.tables.storage import Storage
@@ -52,7 +53,7 @@ class Group(NamedTuple):
     slice_: FileSlice
     layout: Layout
     positions: npt.NDArray[np.uint64]
-    wanted: Ints
+    wanted: Longs
     chunks: Sequence[Chunk]
 
     @property
@@ -108,7 +109,7 @@ def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> lis
     return out
 
 
-def _cut(chunks: Sequence[Chunk], rows: Ints) -> tuple[Ints, Sequence[Chunk]] | None:
+def _cut(chunks: Sequence[Chunk], rows: Longs) -> tuple[Longs, Sequence[Chunk]] | None:
     """Wanted rows and the chunks that hold them, cut to their pages where these are few.
 
     None where the pages are very few, and of other rows in each chunk.
@@ -125,7 +126,7 @@ def _cut(chunks: Sequence[Chunk], rows: Ints) -> tuple[Ints, Sequence[Chunk]] | 
     return picked[0][1], [its._replace(pages=part) for its, part in zip(chunks, parts, strict=True)]
 
 
-def _in_few_pages(pages: Pages, rows: Ints) -> bool:
+def _in_few_pages(pages: Pages, rows: Longs) -> bool:
     of = np.searchsorted(pages.firsts, rows, side="right")
     return bool((1 + np.count_nonzero(of[1:] != of[:-1])) * _FEW <= len(pages.starts))
 

@@ -15,12 +15,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tailbit.arrays import Longs
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.data_file import DataFile, read_columns
-from tailbit.tables.parquet.layout import DictionaryPage, Ints, Layout
+from tailbit.tables.parquet.file import MAGIC
+from tailbit.tables.parquet.layout import DictionaryPage, Layout
 from tailbit.tables.parquet.picked.excerpt import absent_chunks, written_footer
 from tailbit.tables.parquet.picked.footer import (
-    MAGIC,
     ended,
     written_chunk,
     written_codes,
@@ -40,7 +41,7 @@ class Used(NamedTuple):
     path: str
     page: DictionaryPage
     codec: str
-    codes: Ints
+    codes: Longs
 
 
 class _Chunk(NamedTuple):

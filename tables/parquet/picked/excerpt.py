@@ -24,10 +24,11 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from tailbit.tables.parquet.layout import Ints, Layout, Pages
+from tailbit.arrays import Longs
+from tailbit.tables.parquet.file import MAGIC
+from tailbit.tables.parquet.layout import Layout, Pages
 from tailbit.tables.parquet.picked.footer import (
     CODECS,
-    MAGIC,
     ended,
     written_chunk,
     written_row_group,
@@ -49,7 +50,7 @@ class Picked:
 
     leaf: int
     pages: Sequence[Pages]
-    numbers: Sequence[Ints]
+    numbers: Sequence[Longs]
 
     @property
     def coded(self) -> bool:
@@ -67,7 +68,7 @@ def can_be_cut(layout: Layout, leaf: int, group: int) -> bool:
     return str(layout.metadata.row_group(group).column(leaf).compression) in CODECS
 
 
-def pick(pages: Sequence[Pages], wanted: Sequence[Ints]) -> tuple[list[Ints], Ints]:
+def pick(pages: Sequence[Pages], wanted: Sequence[Longs]) -> tuple[list[Longs], Longs]:
     """The numbers of the pages that hold wanted rows, per row group; and where those rows are among theirs.
 
     `wanted`: ascending rows of each row group.
@@ -109,7 +110,7 @@ class Excerpt:
             self._rows += rows
         return list(range(first, len(self._groups)))
 
-    def _chunk(self, pages: Pages, numbers: Ints, group: int, leaf: int, rows: int) -> bytes:
+    def _chunk(self, pages: Pages, numbers: Longs, group: int, leaf: int, rows: int) -> bytes:
         """Copy picked pages, those that stand side by side in one read, and describe them."""
         at, unpacked = self._size, int(pages.unpacked[numbers].sum())
         if pages.dictionary is not None:

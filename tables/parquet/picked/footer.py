@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.tables.parquet.file import MAGIC
 from tailbit.tables.parquet.thrift import (
     I32,
     I64,
@@ -23,7 +24,6 @@ from tailbit.tables.parquet.thrift import (
     written_varint,
 )
 
-MAGIC = b"PAR1"
 PHYSICAL_TYPES = {
     name: number
     for number, name in enumerate(

@@ -22,14 +22,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tailbit.arrays import Longs
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.data_file import find_column
 from tailbit.tables.parquet.decode import Decoder
-from tailbit.tables.parquet.layout import Ints, Layout
+from tailbit.tables.parquet.file import MAGIC
+from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.picked.footer import (
     CODECS,
-    MAGIC,
     written_bits,
     written_chunk,
     written_end,
@@ -40,7 +41,7 @@ from tailbit.tables.parquet.picked.footer import (
 if TYPE_CHECKING:
     from types import ModuleType
 
-Groups = Sequence[tuple[int, Ints]]
+Groups = Sequence[tuple[int, Longs]]
 """Row groups, each with ascending rows of it."""
 
 _MASK = "wanted"

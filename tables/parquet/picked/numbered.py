@@ -25,14 +25,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tailbit.arrays import Ints, Longs, Mask
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.ahead import in_order
-from tailbit.tables.parquet.layout import Ints
 from tailbit.tables.parquet.picked.assembled import Assembly
 from tailbit.tables.parquet.picked.coded import Group, Read, coded_groups, in_batches, positions_of
 from tailbit.tables.parquet.picked.dictionaries import Used, values_of
@@ -55,9 +54,9 @@ class Numbered:
     of these; two numbers may have one value.
     """
 
-    numbers: npt.NDArray[np.int32]
-    used: Ints
-    counts: Ints
+    numbers: Ints
+    used: Longs
+    counts: Longs
     values: pa.Array
 
 
@@ -129,7 +128,7 @@ def _read(
 
 def _decoded(
     storage: Storage, batch: Sequence[Group], columns: int, library: ModuleType | None
-) -> list[npt.NDArray[np.int32]]:
+) -> list[Ints]:
     """Per column the numbers of the wanted rows."""
     data = _assembled(storage, batch, columns, library is not None)
     if library is not None:
@@ -142,12 +141,12 @@ def _decoded(
     return [_filled(table.column(n)) for n in range(columns)]
 
 
-def _filled(numbers: pa.ChunkedArray) -> npt.NDArray[np.int32]:
-    out: npt.NDArray[np.int32] = numbers.fill_null(0).to_numpy()
+def _filled(numbers: pa.ChunkedArray) -> Ints:
+    out: Ints = numbers.fill_null(0).to_numpy()
     return out
 
 
-def _mask(batch: Sequence[Group]) -> npt.NDArray[np.bool_]:
+def _mask(batch: Sequence[Group]) -> Mask:
     """Which rows of all row groups are wanted."""
     out = np.zeros(sum(group.rows for group in batch), bool)
     before = 0
@@ -179,7 +178,7 @@ def _assembled(storage: Storage, batch: Sequence[Group], columns: int, masked: b
 
 
 def _with_values(
-    storage: Storage, batch: Sequence[Group], column: Column, place: int, numbers: npt.NDArray[np.int32]
+    storage: Storage, batch: Sequence[Group], column: Column, place: int, numbers: Ints
 ) -> Numbered:
     """A column with the values of its numbers."""
     chunks = [group.chunks[place] for group in batch]

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailbit.arrays import Longs
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import (
@@ -25,7 +26,7 @@ from tailbit.tables.parquet.data_file import (
     open_layout,
     read_columns,
 )
-from tailbit.tables.parquet.layout import Ints, Layout, Pages
+from tailbit.tables.parquet.layout import Layout, Pages
 from tailbit.tables.parquet.picked.excerpt import Excerpt, Picked, can_be_cut, pick
 from tailbit.tables.parquet.picked.mask import Groups, maskable, read_masked
 from tailbit.tables.parquet.picked.ways import Way, quicker_by_mask
@@ -67,11 +68,11 @@ def read_picked(
             pass
     rest = [column for column in columns if column.id not in found]
     if rest:
-        found |= _whole(storage, slice_, layout, rest, groups)
+        found |= _by_row_groups(storage, slice_, layout, rest, groups)
     return pa.table({column.id: found[column.id] for column in columns})
 
 
-def _whole(
+def _by_row_groups(
     storage: Storage, slice_: FileSlice, layout: Layout, columns: Sequence[Column], groups: Groups
 ) -> dict[str, pa.ChunkedArray]:
     file = open_data_file(storage, slice_.path, slice_.size)
@@ -134,7 +135,7 @@ def _excerpted(
     if not cuts:
         return {}
     excerpt = Excerpt(layout, source)
-    parts: list[tuple[list[Column], list[int], Ints]] = []
+    parts: list[tuple[list[Column], list[int], Longs]] = []
     coded: dict[str, str] = {}
     try:
         for members in alike.values():
@@ -171,7 +172,7 @@ def _plain(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
     return values
 
 
-def _taken(table: pa.Table, places: Ints) -> pa.Table:
+def _taken(table: pa.Table, places: Longs) -> pa.Table:
     """Rows of a table at ascending places; nested columns begin at no offset, as DuckDB and delta-rs ask."""
     n, rows = len(places), table.num_rows
     if n == rows:

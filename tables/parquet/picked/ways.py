@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tailbit.arrays import Longs
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.data_file import find_column
-from tailbit.tables.parquet.layout import Ints, Layout
+from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.picked.mask import Groups, polars
 
 
@@ -57,7 +58,7 @@ class _Group(NamedTuple):
     """A row group with wanted rows: its rows, how many of them stand in pages to be read, and its bytes."""
 
     number: int
-    wanted: Ints
+    wanted: Longs
     rows: int
     touched: int
     unpacked: int
@@ -114,7 +115,7 @@ def _wanted(layout: Layout, positions: npt.NDArray[np.uint64] | None) -> Groups:
     ]
 
 
-def _measured(layout: Layout, leaves: Sequence[int], group: int, wanted: Ints) -> _Group:
+def _measured(layout: Layout, leaves: Sequence[int], group: int, wanted: Longs) -> _Group:
     row_group = layout.metadata.row_group(group)
     chunks = [row_group.column(leaf) for leaf in leaves]
     total = row_group.num_rows

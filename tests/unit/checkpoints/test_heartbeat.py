@@ -24,10 +24,10 @@ from tailbit.checkpoints.heartbeat import (
     NAME,
     Beat,
     Heartbeat,
-    _machine,
-    _started,
     read_heartbeat,
     running,
+    start_of,
+    this_machine,
 )
 from tailbit.errors import IndexerRunningError
 from tailbit.tables.storage import LocalStorage, Storage
@@ -79,7 +79,7 @@ def beating(storage: Storage) -> Iterator[None]:
 
 
 def here(pid: int, started: int) -> Beat:
-    return replace(ELSEWHERE, host=socket.gethostname(), machine=_machine(), pid=pid, started=started)
+    return replace(ELSEWHERE, host=socket.gethostname(), machine=this_machine(), pid=pid, started=started)
 
 
 def test_a_second_indexer_is_refused_while_the_heartbeat_is_fresh(storage: Storage) -> None:
@@ -159,7 +159,7 @@ def test_a_live_process_of_this_machine_is_at_work_however_old_its_heartbeat(sto
     """As after a sleep of the machine, or a jump of its clock."""
     lives = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
-        beat = here(lives.pid, _started(lives.pid))
+        beat = here(lives.pid, start_of(lives.pid))
         for age_s in (7200.0, -7200.0):
             write(storage, beat, age_s)
             assert (running(storage), taken(storage)) == (beat, False)
@@ -184,7 +184,7 @@ def test_a_process_of_another_machine_of_the_same_name_is_not_known_to_be_dead(s
 
 def test_a_process_that_was_killed_and_not_yet_reaped_counts_as_dead(storage: Storage) -> None:
     corpse = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    started = _started(corpse.pid)
+    started = start_of(corpse.pid)
     corpse.kill()
     os.waitid(os.P_PID, corpse.pid, os.WEXITED | os.WNOWAIT)
     write(storage, here(corpse.pid, started))

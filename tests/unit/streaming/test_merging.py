@@ -13,7 +13,7 @@ from support.tables import break_bitmaps, index_of
 from tailbit.errors import CorruptIndexError
 from tailbit.index.maintenance.merge import merge_due
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.merging import Merger, _merged
+from tailbit.streaming.merging import Merger, try_merge
 from tailbit.tables import open_table
 
 
@@ -41,7 +41,7 @@ def test_what_a_merge_on_a_worker_found_damaged_is_mended_though_no_batch_comes(
     [plan] = merge_due(index.state)
     no_spark_is_needed = cast(Any, None)
     merger = Merger(open_table(path), index, no_spark_is_needed)
-    merger.failure = cast(CorruptIndexError, _merged(index.path, index.kinds, plan))
+    merger.failure = cast(CorruptIndexError, try_merge(index.path, index.kinds, plan))
     assert merger.finish(0.0)
     assert merger.failure is None
     assert sum(index.state.recorded.errors().values()) == 1
@@ -51,6 +51,6 @@ def test_what_a_merge_on_a_worker_found_damaged_is_mended_though_no_batch_comes(
 def test_a_large_merge_of_broken_bitmaps_brings_the_named_error_from_the_worker(path: str) -> None:
     index = MetadataTable.open(f"{path}/_tailbit")
     [plan] = merge_due(index.state)
-    found = _merged(index.path, index.kinds, plan)
+    found = try_merge(index.path, index.kinds, plan)
     assert isinstance(found, CorruptIndexError)
     assert not found.retryable

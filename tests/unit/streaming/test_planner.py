@@ -13,6 +13,7 @@ from support.drive import Drive
 from tailbit.checkpoints.offset import Offset
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
+from tailbit.streaming.descriptors import DESCRIPTOR_SCHEMA, Happening
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import open_table
@@ -109,8 +110,7 @@ def test_planning_is_a_function_of_the_range_alone(drive: Drive, table: str) -> 
     first = planner(drive, Clock()).describe(start, end)
     append(table)
     assert planner(drive, Clock()).describe(start, end) == first
-    assert [row[0] for row in first].count("version") == 3
-    assert [row[2] for row in first if row[0] == "version"] == [2, 3, 4]
+    assert [row.version for row in first if row.kind is Happening.VERSION] == [2, 3, 4]
 
 
 def test_the_rows_of_a_range_say_what_enters_and_leaves(drive: Drive, table: str) -> None:
@@ -118,7 +118,7 @@ def test_the_rows_of_a_range_say_what_enters_and_leaves(drive: Drive, table: str
     append(table, 5)
     DeltaTable(table).optimize.compact()
     rows = planner(drive, Clock()).describe(drive.position, Offset(1, 4))
-    assert sorted(row[0] for row in rows) == [
+    assert sorted(row.kind.value for row in rows) == [
         "enter",
         "leave",
         "leave",
@@ -126,13 +126,22 @@ def test_the_rows_of_a_range_say_what_enters_and_leaves(drive: Drive, table: str
         "version",
         "version",
     ]
-    assert json.loads(rows[0][7])["end"]["version"] == 4
+    assert json.loads(rows[0].note)["end"]["version"] == 4
+
+
+def test_spark_gets_the_rows_as_plain_tuples(drive: Drive, table: str) -> None:
+    append(table)
+    rows = [row.as_row() for row in planner(drive, Clock()).describe(drive.position, Offset(1, 3))]
+    assert {type(row) for row in rows} == {tuple}
+    assert [len(row) for row in rows] == [len(DESCRIPTOR_SCHEMA.split(", "))] * 3
+    assert [(row[0], row[2]) for row in rows] == [("range", 2), ("version", 2), ("enter", 2)]
 
 
 def test_a_range_whose_log_is_gone_is_told_as_a_range_alone(drive: Drive, table: str) -> None:
     append(table)
     (Path(table) / "_delta_log" / f"{2:020d}.json").unlink()
-    assert [row[0] for row in planner(drive, Clock()).describe(drive.position, Offset(1, 3))] == ["range"]
+    found = planner(drive, Clock()).describe(drive.position, Offset(1, 3))
+    assert [row.kind for row in found] == [Happening.RANGE]
 
 
 def test_the_report_has_the_head_and_the_lag_behind_it(drive: Drive, table: str) -> None:

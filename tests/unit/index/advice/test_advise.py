@@ -18,7 +18,7 @@ from support.tables import index_of
 from tailbit.cli.advice import columns_of_run
 from tailbit.cli.main import cli
 from tailbit.errors import UsageError
-from tailbit.index.advice.advise import Advice, ColumnAdvice, Reason
+from tailbit.index.advice.advise import Advice, AdviceReason, ColumnAdvice
 from tailbit.index.kinds.bitmap_index.encoding import encoding_of
 
 ROWS = 1_200_000
@@ -76,9 +76,9 @@ def test_values_are_foretold_to_a_quarter(advice: Advice) -> None:
 
 def test_each_column_has_its_reason(advice: Advice) -> None:
     reasons = {found.column: found.reason for found in advice.every}
-    worth = dict.fromkeys(("few", "some", "name", "many", "sorted", "counted"), Reason.WORTH)
-    none = dict.fromkeys(("one", "none"), Reason.ONE_VALUE)
-    assert reasons == {**worth, **none, "own": Reason.OWN_VALUES}
+    worth = dict.fromkeys(("few", "some", "name", "many", "sorted", "counted"), AdviceReason.WORTH)
+    none = dict.fromkeys(("one", "none"), AdviceReason.ONE_VALUE)
+    assert reasons == {**worth, **none, "own": AdviceReason.OWN_VALUES}
     assert advice.columns == list(worth)
     assert (advice.rows, advice.sampled_rows) == (ROWS, 8 << 16)
     assert repr(advice) == f"Advice(version=2, rows={ROWS}, columns={advice.columns})"
@@ -101,8 +101,8 @@ def test_only_what_is_asked_about_is_advised_where_questions_are_known(table: st
         "sorted": 1,
         "one": 1,
     }
-    assert of(found, "few").reason is Reason.NOT_ASKED
-    assert of(found, "one").reason is Reason.ONE_VALUE
+    assert of(found, "few").reason is AdviceReason.NOT_ASKED
+    assert of(found, "one").reason is AdviceReason.ONE_VALUE
 
 
 @pytest.mark.parametrize("question", ["nonsense = 1", "some = ", "SELECT * FROM t WHERE 'open"])
@@ -124,10 +124,10 @@ def test_types_without_order_partitions_and_long_texts_are_not_advised(tmp_path:
     found = tailbit.open(str(tmp_path / "t")).advise()
     reasons = {one.column: one.reason for one in found.every}
     assert reasons == {
-        "p": Reason.PARTITION,
-        "tags": Reason.TYPE,
-        "long": Reason.LONG,
-        "place.city": Reason.WORTH,
+        "p": AdviceReason.PARTITION,
+        "tags": AdviceReason.TYPE,
+        "long": AdviceReason.LONG,
+        "place.city": AdviceReason.WORTH,
     }
     assert found.columns == ["place.city"]
 

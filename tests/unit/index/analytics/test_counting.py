@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.tables import DAMAGES, LONG, index_files, index_of, with_vectors
-from tailbit.index.analytics.choice import Way
+from tailbit.index.analytics.choice import CountingWay
 from tailbit.index.analytics.counting import count_keys
 from tailbit.index.analytics.facets import as_facets
 from tailbit.index.analytics.key_counts import KeyCounts
@@ -22,10 +22,10 @@ from tailbit.index.evaluation.costs import SPENT
 from tailbit.index.kinds.bitmap_index import codes
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
 
-WAYS = [Way.CODES, Way.INTERSECTIONS, Way.DATA]
+WAYS = [CountingWay.CODES, CountingWay.INTERSECTIONS, CountingWay.DATA]
 
 
-def counted(path: str, where: str | None, column: str, way: Way | None = None) -> KeyCounts:
+def counted(path: str, where: str | None, column: str, way: CountingWay | None = None) -> KeyCounts:
     selection = tailbit.open(path).where(where)._selection
     return count_keys(Rows.of(selection), selection.schema.resolve(column), way)
 
@@ -58,7 +58,7 @@ def test_every_way_counts_the_same(many_values: str, where: str) -> None:
 
 def test_all_rows_of_a_row_space_are_counted_by_cardinalities(many_values: str) -> None:
     found = counted(many_values, None, "n")
-    assert {step.way for step in found.steps} == {Way.CARDINALITIES}
+    assert {step.way for step in found.steps} == {CountingWay.CARDINALITIES}
     assert as_facets(found) == dict(Counter(tailbit.open(many_values).where().read(["n"])["n"].to_pylist()))
 
 
@@ -66,16 +66,16 @@ def test_codes_are_made_once_other_ways_have_cost_their_part(many_values: str) -
     for cache in (POSTINGS, codes.CODES, SPENT):
         cache.clear()
     ways = [counted(many_values, "c = 'red'", "n").steps[0].way for _ in range(30)]
-    assert ways[-1] is Way.CODES
-    made = ways.index(Way.CODES)
-    assert set(ways[made:]) == {Way.CODES}
+    assert ways[-1] is CountingWay.CODES
+    made = ways.index(CountingWay.CODES)
+    assert set(ways[made:]) == {CountingWay.CODES}
 
 
 def test_a_predicate_on_the_column_itself_asks_only_its_keys(many_values: str) -> None:
     for cache in (POSTINGS, codes.CODES, SPENT):
         cache.clear()
     found = counted(many_values, "n = 77 AND k > 3", "n")
-    assert {step.way for step in found.steps} == {Way.INTERSECTIONS}
+    assert {step.way for step in found.steps} == {CountingWay.INTERSECTIONS}
     assert list(as_facets(found)) == [77]
 
 

@@ -27,7 +27,7 @@ from support.predicates import INDEXED, Predicate, random_predicates
 from support.profiles import seeds
 from support.tables import VECTORS, index_of
 from tailbit.answer import Answer
-from tailbit.index.analytics.choice import Way
+from tailbit.index.analytics.choice import CountingWay
 from tailbit.index.analytics.counting import count_keys
 from tailbit.index.analytics.facets import as_facets
 from tailbit.index.analytics.groups import count_groups
@@ -120,8 +120,8 @@ def test_facets_of_one_column_and_of_several_are_those_of_group_by(judged: Any) 
             assert list(found.values()) == sorted(found.values(), reverse=True)
 
 
-@pytest.mark.parametrize("way", [Way.CODES, Way.INTERSECTIONS, Way.DATA])
-def test_every_way_counts_every_column_as_group_by_does(judged: Any, way: Way) -> None:
+@pytest.mark.parametrize("way", [CountingWay.CODES, CountingWay.INTERSECTIONS, CountingWay.DATA])
+def test_every_way_counts_every_column_as_group_by_does(judged: Any, way: CountingWay) -> None:
     opened, engine, rng, predicates = judged
     for column in INDEXED:
         predicate = rng.choice(predicates)
@@ -131,8 +131,8 @@ def test_every_way_counts_every_column_as_group_by_does(judged: Any, way: Way) -
         assert counted(as_facets(found).items()) == counted(rows_of(engine, sql)), (predicate.spark, column)
 
 
-@pytest.mark.parametrize("way", [Way.CODES, Way.INTERSECTIONS, Way.DATA])
-def test_every_way_counts_combinations_as_group_by_does(judged: Any, way: Way) -> None:
+@pytest.mark.parametrize("way", [CountingWay.CODES, CountingWay.INTERSECTIONS, CountingWay.DATA])
+def test_every_way_counts_combinations_as_group_by_does(judged: Any, way: CountingWay) -> None:
     opened, engine, rng, predicates = judged
     for _ in range(8):
         predicate, names = rng.choice(predicates), rng.sample([*INDEXED, "region"], 2)

@@ -7,10 +7,11 @@ import pyarrow as pa
 import pytest
 
 from support.function_cells import rows, schema
+from support.truth import matches
 from tailbit.errors import EvaluationError, PredicateError
-from tailbit.index.predicate.computed import Computed, Outcome
+from tailbit.index.predicate.computed import Computed, TruthValue
 from tailbit.index.predicate.tree import And, Constant, Leaf, Or, all_of, is_null, is_true, negate
-from tailbit.index.predicate.truth import judged, matches
+from tailbit.index.predicate.truth import judged
 from tailbit.index.sql.bind import bind
 
 TABLE, SCHEMA = rows(), schema()
@@ -48,7 +49,7 @@ def test_a_computed_condition_is_negated_and_made_two_valued_by_its_outcomes() -
     assert negate(negate(node)) == node
     found = is_true(node)
     assert isinstance(found, Computed)
-    assert found.false == {Outcome.FALSE, Outcome.NULL}
+    assert found.false == {TruthValue.FALSE, TruthValue.NULL}
     assert is_true(found) is found
     assert true("(length(s) = 3) IS NOT TRUE") == sorted({*range(16)} - set(true("length(s) = 3")))
 

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 
 from support.function_cells import schema
+from support.truth import matches
 from tailbit.errors import EvaluationError, PredicateError
-from tailbit.index.predicate.truth import judged, matches
+from tailbit.index.predicate.truth import judged
 from tailbit.index.sql.bind import bind
 
 DAYS = pa.array([200_000_000, -200_000_000, 0], pa.int32()).cast(pa.date32())

@@ -19,7 +19,7 @@ from support.index_records import ledger, settings
 from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.index.kinds.files.kind import FILES
-from tailbit.index.kinds.kind import Entering, Kind, Problem, Source, View
+from tailbit.index.kinds.kind import CheckedSource, Entering, Kind, Problem, View
 from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.maintenance.merge import merge_all
@@ -66,7 +66,7 @@ class RowCounts(Kind[Mapping[str, int]]):
         rows = rows.filter(pc.is_in(rows["path"], value_set=kept)).sort_by("path")
         return Merged(tuple(self.write_stream(view.storage, [rows])))
 
-    def check(self, view: View, source: Source) -> Iterator[Problem]:
+    def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
         counted = view.reader(self)
         for slice_ in source.slices:
             if counted.get(slice_.path, slice_.rows) != slice_.rows:

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from support.truth import matches
 from tailbit.errors import MalformedLogError
 from tailbit.index.predicate.file_truth import FileTruths, WholeFile, file_can_match, whole_file_truth
 from tailbit.index.predicate.tree import negate
-from tailbit.index.predicate.truth import matches, partition_value_matches
+from tailbit.index.predicate.truth import partition_value_matches
 from tailbit.index.predicate.value_sets import ValueSet, closed, meets
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import parse_schema

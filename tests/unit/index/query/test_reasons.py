@@ -15,7 +15,7 @@ import tailbit
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.tables import LONG, gone, index_files, index_of
-from tailbit.index.analytics.choice import Way
+from tailbit.index.analytics.choice import CountingWay
 from tailbit.index.query.reasons import Reason
 from tailbit.streaming.settings import StreamSettings
 
@@ -39,7 +39,7 @@ def sentences(cls: type) -> dict[str, str]:
 def test_the_page_has_every_reason_and_every_way_with_its_sentence() -> None:
     rows = dict(re.findall(r"^\| `?([a-z_ ]+?)`? \| (.*) \|$", PAGE, re.M))
     assert {code: rows.get(code) for code in sentences(Reason)} == sentences(Reason)
-    assert {way: rows.get(way) for way in sentences(Way)} == sentences(Way)
+    assert {way: rows.get(way) for way in sentences(CountingWay)} == sentences(CountingWay)
 
 
 @pytest.fixture
@@ -137,7 +137,9 @@ def test_ways_of_facets_are_told_with_estimates(path: str) -> None:
     index_of(path, ["v"])
     step = tailbit.open(path).where("v = 'a'").explain(facets=["v"])["facets"][0]
     estimates = step["estimates_ms"]
-    assert set(estimates) == {way.value for way in (Way.INTERSECTIONS, Way.CODES, Way.DATA)}
+    assert set(estimates) == {
+        way.value for way in (CountingWay.INTERSECTIONS, CountingWay.CODES, CountingWay.DATA)
+    }
     assert step["way"] == min(estimates, key=estimates.__getitem__)
     assert step["rows"] == 2
     assert step["took_ms"] is not None

@@ -18,7 +18,7 @@ from support.tables import eight_flights, flipped_pages, index_files, index_of
 from tailbit.answer import Answer
 from tailbit.index.kinds.bitmap_index.row_group import KeyRange
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS, Segment
-from tailbit.index.query.selection import Selection, Source
+from tailbit.index.query.selection import HitSource, Selection
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_positions_that_a_caller_changes_change_no_later_answer(path: str, predi
 
 
 def test_only_reading_sources_count_as_read() -> None:
-    assert [source for source in Source if source.read] == [Source.RECHECK, Source.SCAN]
+    assert [source for source in HitSource if source.read] == [HitSource.RECHECK, HitSource.SCAN]
 
 
 ASKED: tuple[Callable[[Answer], Any], ...] = (

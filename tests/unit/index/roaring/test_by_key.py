@@ -9,10 +9,11 @@ import numpy.typing as npt
 import pytest
 from pyroaring import BitMap
 
+from tailbit.arrays import Mask
 from tailbit.index.roaring.by_key import bitmaps_by_key
 from tailbit.index.roaring.containers import BLOCK
 from tailbit.index.roaring.serialize import Choose
-from tailbit.index.roaring.sparse import Mask, pays
+from tailbit.index.roaring.sparse import pays
 
 Codes = npt.NDArray[np.unsignedinteger]
 ROWS = BLOCK + 4_097

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tailbit.index.roaring.containers import FEW_CODES, Block, _by_comparing, _by_sorting, containers
+from tailbit.index.roaring.containers import FEW_CODES, Block, by_comparing, by_sorting, containers
 
 EIGHT = np.array([1, 0, 2, 2, 2, 2, 0, 1], dtype=np.uint8)
 
 
-@pytest.mark.parametrize("way", [_by_comparing, _by_sorting])
+@pytest.mark.parametrize("way", [by_comparing, by_sorting])
 def test_the_eight_positions_of_the_docstring_become_the_containers_it_says(
     way: Callable[..., Block],
 ) -> None:

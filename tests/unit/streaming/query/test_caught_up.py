@@ -33,7 +33,7 @@ def prepared(table: str, columns: Sequence[str] | None = None) -> Prepared:
 def test_where_all_is_covered_there_is_nothing_to_do(table: str) -> None:
     found = caught_up(prepared(table))
     assert found is not None
-    assert (found.covered, found.head, found.idle, found.lag_versions) == (2, 2, True, 0)
+    assert (found.covered, found.head, found.idle, found.lag.versions) == (2, 2, True, 0)
 
 
 def test_a_new_commit_is_something_to_do(table: str) -> None:
