@@ -57,7 +57,9 @@ class Answer(Analysis):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the line of `repr`, the number of rows, and the first of them."""
-        return answer_html(repr(self), self.count(), self.read(limit=SHOWN_ROWS))
+        # A table whose first commits have no schema yet has no columns to read.
+        rows = self.read(limit=SHOWN_ROWS) if self._selection.schema.columns else pa.table({})
+        return answer_html(repr(self), self.count(), rows)
 
     @property
     def predicate(self) -> str | None:

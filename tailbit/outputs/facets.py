@@ -27,12 +27,22 @@ def facet_table(columns: Sequence[pa.Field], counts: Mapping[Any, int]) -> pa.Ta
 
 
 def facet_header(names: Sequence[str]) -> list[str]:
-    """The names of the columns, and `count`, which no other has.
+    """The names of the columns, and `count`: each once, whatever the case of its letters.
 
     >>> facet_header(["dest", "Count"])
     ['dest', '`Count`', 'count']
+    >>> facet_header(["count", "`Count`", "i", "i"])
+    ['``count``', '`Count`', 'i', '`i`', 'count']
     """
-    return [*(f"`{name}`" if name.lower() == "count" else name for name in names), "count"]
+    wanted, taken = {name.lower() for name in names}, {"count"}
+    out = []
+    for name in names:
+        if name.lower() in taken:
+            while name.lower() in wanted | taken:
+                name = f"`{name}`"
+        taken.add(name.lower())
+        out.append(name)
+    return [*out, "count"]
 
 
 def _typed(values: list[Any], type_: pa.DataType) -> pa.Array:

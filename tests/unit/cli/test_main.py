@@ -311,6 +311,16 @@ def test_facets_of_a_column_named_count_have_two_names_in_their_header(dotted: s
     assert said("facets", dotted, "count").splitlines() == ["`count`\tcount", "6\t1"]
 
 
+def test_facets_never_give_two_columns_one_name(tmp_path: Path) -> None:
+    columns = {"Count": [1, 1, 2], "`Count`": [5, 6, 7], "i": [1, 1, 1]}
+    rows = pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
+    builder = DeltaBuilder(str(tmp_path)).create(rows.schema)
+    builder.commit([builder.data_file(rows)])
+    first = said("facets", str(tmp_path), "count,```Count```", "--format", "json").splitlines()[0]
+    assert json.loads(first) == {"``Count``": 1, "`Count`": 5, "count": 1}
+    assert said("facets", str(tmp_path), "i,i", "--format", "csv").splitlines()[0] == '"i","`i`","count"'
+
+
 def test_a_table_shows_twenty_rows_unless_told_otherwise(table: str) -> None:
     assert len(said("read", table).splitlines()) == 21
     assert len(said("read", table, "--limit", "25").splitlines()) == 26

@@ -72,6 +72,12 @@ def test_an_answer_of_many_rows_shows_the_first_and_says_so(tmp_path: Path) -> N
     assert page.notes[-1] == "2,000 rows, the first 10 shown"
 
 
+def test_an_answer_of_a_table_without_columns_shows_its_rows_by_number_alone(tmp_path: Path) -> None:
+    DeltaBuilder(str(tmp_path)).create(pa.schema([]))
+    page = Read(tailbit.open(tmp_path).where()._repr_html_())
+    assert (page.cells, page.notes[-1]) == ([], "0 rows")
+
+
 def test_values_of_every_type_are_shown_and_nothing_of_them_is_markup(tmp_path: Path) -> None:
     rows = EVERY_TYPE.set_column(6, "name", pa.array(["<b>&amp;</b>", "", None, "'\"", "a", "b"]))
     builder = DeltaBuilder(str(tmp_path)).create(rows.schema)
