@@ -13,7 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.delta_builder import DeltaBuilder, encode_z85, framed, native, portable
+from support.delta_builder import DeltaBuilder
+from support.vectors import encode_z85, framed, native, portable
 
 SCHEMA = pa.schema([("a", pa.int64()), ("p", pa.string())])
 _SETS: tuple[list[int], ...] = ([], [1, 5, 6], list(range(300)), [0, 70_000, 4_294_967_294])

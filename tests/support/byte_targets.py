@@ -11,28 +11,27 @@ import json
 import random
 import struct
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 import pyarrow as pa
-from pyroaring import BitMap, BitMap64
 
+from support.byte_answers import decoded, json_actions, same_add, same_files, same_rows
 from support.byte_edits import edited, edited_parquet, edited_vector
 from support.byte_readings import adds_of_parquet, column_of_parquet, partition_reading, z85_reading
 from support.byte_seeds import Seeds
-from support.delta_builder import encode_z85
+from support.vectors import encode_z85
 from tailbit.errors import TailbitError
 from tailbit.tables import open_table
-from tailbit.tables.delta.deletion_vectors import PORTABLE_MAGIC, DeletionVector, read_deletion_vector
+from tailbit.tables.delta.deletion_vectors import DeletionVector, read_deletion_vector
 from tailbit.tables.delta.log.actions import parse_actions
 from tailbit.tables.delta.log.checkpoint import CheckpointState, read_checkpoint
 from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.delta.statistics import min_max
-from tailbit.tables.model import Column, DataType, FileSlice
+from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.data_file import open_data_file, read_columns
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.storage import LocalStorage
@@ -104,15 +103,15 @@ class Ground:
         if peace.refused:
             return False
         adds, removes = {}, set()
-        for name, body in _json_actions(data):
+        for name, body in json_actions(data):
             if name == "add":
-                adds[_decoded(body["path"])] = body
+                adds[decoded(body["path"])] = body
             elif name == "remove":
-                removes.add(_decoded(body["path"]))
+                removes.add(decoded(body["path"]))
         assert found.adds.keys() == adds.keys(), "adds"
         assert found.removes.keys() == removes, "removes"
         for path, slice_ in found.adds.items():
-            _same_add(slice_, adds[path])
+            same_add(slice_, adds[path])
         return True
 
     def hint(self, data: bytes) -> bool:
@@ -129,7 +128,7 @@ class Ground:
         self.put(name, data)
         state = self._state(name)
         if state is not None:
-            _same_files(state, adds_of_parquet(data))
+            same_files(state, adds_of_parquet(data))
         return state is not None
 
     def sidecar(self, data: bytes) -> bool:
@@ -138,7 +137,7 @@ class Ground:
         self.put(f"{LOG}/manifest.json", self.seeds.manifests()[0])
         state = self._state(f"{LOG}/manifest.json")
         if state is not None:
-            _same_files(state, adds_of_parquet(data))
+            same_files(state, adds_of_parquet(data))
         return state is not None
 
     def manifest(self, data: bytes) -> bool:
@@ -149,11 +148,11 @@ class Ground:
         state = self._state(f"{LOG}/manifest.json")
         if state is None:
             return False
-        actions = list(_json_actions(data))
+        actions = list(json_actions(data))
         rows = [{"add": body} for name, body in actions if name == "add"]
         count = sum(name == "sidecar" for name, _ in actions)
         own = {row["add"]["path"]: row for row in rows}
-        _same_files(state, [*own.values(), *(adds_of_parquet(side) * count)])
+        same_files(state, [*own.values(), *(adds_of_parquet(side) * count)])
         return True
 
     def _state(self, name: str) -> CheckpointState | None:
@@ -175,7 +174,7 @@ class Ground:
             rows = read_deletion_vector(self.storage, DeletionVector("u", name, offset, size, count))
         if not peace.refused:
             start = HEAD.size + offset + 4
-            _same_rows(rows, data[start : start + size], count)
+            same_rows(rows, data[start : start + size], count)
         return not peace.refused
 
     def vector_inline(self, data: bytes) -> bool:
@@ -187,7 +186,7 @@ class Ground:
         with _Peace() as peace:
             rows = read_deletion_vector(self.storage, DeletionVector("i", text, None, size, count))
         if not peace.refused:
-            _same_rows(rows, z85_reading(text)[:size], count)
+            same_rows(rows, z85_reading(text)[:size], count)
         return not peace.refused
 
     def partition_value(self, data: bytes) -> bool:
@@ -269,53 +268,3 @@ class _Peace:
             assert getattr(error, "hint", "")
             assert str(error)
         return self.refused
-
-
-def _json_actions(data: bytes) -> Iterator[tuple[str, Any]]:
-    for line in data.split(b"\n"):
-        if line.strip():
-            yield from ((name, body) for name, body in json.loads(line).items() if isinstance(body, dict))
-
-
-def _decoded(path: str) -> str:
-    text = unquote_to_bytes(path).decode()
-    return "/" + text[5:].lstrip("/") if path.startswith("file:") else text
-
-
-def _same_add(slice_: FileSlice, body: dict[str, Any]) -> None:
-    assert (slice_.size, slice_.mtime) == (body["size"], body["modificationTime"])
-    assert slice_.size >= 0
-    assert slice_.path
-    assert dict(slice_.partition) == (body.get("partitionValues") or {})
-    vector = body.get("deletionVector") or {}
-    told = vector.get("storageType") or None
-    assert slice_.hidden is None or isinstance(slice_.hidden, DeletionVector)
-    assert (slice_.hidden.storage_type if slice_.hidden else None) == told
-    if slice_.hidden is not None:
-        kept = (slice_.hidden.path_or_inline, slice_.hidden.offset, slice_.hidden.cardinality)
-        assert kept == (vector["pathOrInlineDv"], vector.get("offset"), vector["cardinality"])
-
-
-def _same_files(state: CheckpointState, rows: list[dict[str, Any]]) -> None:
-    """The files of a state are the add actions of rows: path, size, time, partition and hidden rows."""
-    told = [row["add"] for row in rows if (row.get("add") or {}).get("path") is not None]
-    found = state.files.to_pylist()
-    assert len(found) == len(told)
-    for slice_, add in zip(
-        sorted(found, key=lambda f: f["path"]), sorted(told, key=lambda a: _decoded(a["path"])), strict=True
-    ):
-        assert slice_["path"] == _decoded(add["path"])
-        assert (slice_["size"], slice_["mtime"]) == (add["size"], add["modificationTime"])
-        assert dict(slice_["partition"] or ()) == dict(add.get("partitionValues") or ())
-        vector = add.get("deletionVector") or {}
-        told_vector = vector.get("pathOrInlineDv") if vector.get("storageType") else None
-        assert (slice_["hidden"] or {}).get("pathOrInlineDv") == told_vector
-
-
-def _same_rows(rows: BitMap, payload: bytes, count: int) -> None:
-    assert len(rows) == count
-    if struct.unpack_from("<i", payload) == (PORTABLE_MAGIC,):
-        assert list(rows) == list(BitMap64.deserialize(payload[4:]))
-    else:
-        (size,) = struct.unpack_from("<i", payload, 8) if count else (0,)
-        assert not count or list(rows) == list(BitMap.deserialize(payload[12 : 12 + size]))

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import uuid
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +16,9 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyroaring import BitMap, BitMap64
 
-from tailbit.tables.delta.deletion_vectors import NATIVE_MAGIC, PORTABLE_MAGIC, Z85
+from support.checkpoints import checkpoint_row, checkpoint_schema
+from support.vectors import encode_z85, framed, portable
 
 Action = dict[str, Any]
 
@@ -66,35 +64,6 @@ def field_json(column: pa.Field, **metadata: Any) -> Action:
 def schema_json(schema: pa.Schema) -> Action:
     """The schema JSON of a table."""
     return {"type": "struct", "fields": [field_json(f) for f in schema]}
-
-
-def encode_z85(data: bytes) -> str:
-    """Z85 text of bytes, padded with NULs to a multiple of four."""
-    data += b"\0" * (-len(data) % 4)
-    out: list[str] = []
-    for (number,) in struct.iter_unpack(">I", data):
-        digits = []
-        for _ in range(5):
-            number, digit = divmod(number, 85)
-            digits.append(chr(Z85[digit]))
-        out += reversed(digits)
-    return "".join(out)
-
-
-def portable(rows: Iterable[int]) -> bytes:
-    """The payload of a deletion vector in the portable form."""
-    return struct.pack("<i", PORTABLE_MAGIC) + BitMap64(rows).serialize()
-
-
-def native(rows: Iterable[int]) -> bytes:
-    """The payload of a deletion vector in the native form."""
-    bitmap = BitMap(rows).serialize()
-    return struct.pack("<iii", NATIVE_MAGIC, 1, len(bitmap)) + bitmap
-
-
-def framed(payload: bytes) -> bytes:
-    """A payload with its length before it and its CRC behind it."""
-    return struct.pack(">i", len(payload)) + payload + struct.pack(">I", zlib.crc32(payload))
 
 
 @dataclass
@@ -312,75 +281,7 @@ class DeltaBuilder:
         target = self.log / name
         target.parent.mkdir(parents=True, exist_ok=True)
         schema = checkpoint_schema(stats_as_struct)
-        pq.write_table(pa.Table.from_pylist([_row(r, stats_as_struct) for r in rows], schema), target)
+        pq.write_table(
+            pa.Table.from_pylist([checkpoint_row(r, stats_as_struct) for r in rows], schema), target
+        )
         return target
-
-
-def checkpoint_schema(stats_as_struct: bool = False) -> pa.Schema:
-    """The Arrow schema of a log checkpoint, as Spark lays it out."""
-    text = pa.string()
-    texts = pa.map_(text, text)
-    vector = pa.struct(
-        [
-            ("storageType", text),
-            ("pathOrInlineDv", text),
-            ("offset", pa.int32()),
-            ("sizeInBytes", pa.int32()),
-            ("cardinality", pa.int64()),
-        ]
-    )
-    add = [
-        ("path", text),
-        ("partitionValues", texts),
-        ("size", pa.int64()),
-        ("modificationTime", pa.int64()),
-        ("dataChange", pa.bool_()),
-        ("deletionVector", vector),
-    ]
-    add.append(
-        ("stats_parsed", pa.struct([("numRecords", pa.int64())])) if stats_as_struct else ("stats", text)
-    )
-    names = pa.list_(text)
-    protocol = [
-        ("minReaderVersion", pa.int32()),
-        ("minWriterVersion", pa.int32()),
-        ("readerFeatures", names),
-        ("writerFeatures", names),
-    ]
-    metadata = [
-        ("id", text),
-        ("format", pa.struct([("provider", text), ("options", texts)])),
-        ("schemaString", text),
-        ("partitionColumns", names),
-        ("configuration", texts),
-        ("createdTime", pa.int64()),
-    ]
-    sidecar = [("path", text), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64())]
-    return pa.schema(
-        [
-            ("txn", pa.struct([("appId", text), ("version", pa.int64())])),
-            ("add", pa.struct(add)),
-            (
-                "remove",
-                pa.struct([("path", text), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_())]),
-            ),
-            ("metaData", pa.struct(metadata)),
-            ("protocol", pa.struct(protocol)),
-            ("sidecar", pa.struct(sidecar)),
-            ("checkpointMetadata", pa.struct([("version", pa.int64())])),
-        ]
-    )
-
-
-def _row(action: Action, stats_as_struct: bool) -> Action:
-    """An action as a checkpoint row: maps as pairs, statistics parsed where wanted."""
-    ((name, body),) = action.items()
-    body = dict(body)
-    for key in ("partitionValues", "configuration"):
-        if key in body:
-            body[key] = list(body[key].items())
-    if "format" in body:
-        body["format"] = {"provider": "parquet", "options": []}
-    if stats_as_struct and name == "add":
-        body["stats_parsed"] = json.loads(body.pop("stats", "null"))
-    return {name: body}

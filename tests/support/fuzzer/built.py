@@ -1,7 +1,4 @@
-"""A table that random operations change, written by hand: no JVM, every feature, a millisecond a commit.
-
-The operations themselves are in `file_operations`, `schema_operations` and `table_operations`.
-"""
+"""A table that random operations change, written by hand: no JVM, every feature, a millisecond a commit."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from support.delta_builder import Action, DeltaBuilder, native, portable
+from support.delta_builder import Action, DeltaBuilder
 from support.fuzzer.columns import (
     LEAF_TYPES,
     MAP_TYPES,
@@ -28,6 +25,7 @@ from support.fuzzer.columns import (
 )
 from support.fuzzer.model import LiveFile, Shape, State, logical, on_disk
 from support.fuzzer.statistics import statistics
+from support.vectors import native, portable
 
 FEATURES = ("deletionVectors", "timestampNtz", "v2Checkpoint", "typeWidening", "columnMapping")
 PLAIN_NAMES = ("a", "b", "C", "d", "E", "f", "g", "h")

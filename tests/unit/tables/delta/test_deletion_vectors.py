@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from support.delta_builder import DeltaBuilder, encode_z85, framed, native, portable
+from support.delta_builder import DeltaBuilder
+from support.vectors import encode_z85, framed, native, portable
 from tailbit.errors import DeletionVectorError
 from tailbit.tables import open_table
 from tailbit.tables.delta.deletion_vectors import (
