@@ -21,9 +21,9 @@ from lineitem import COLUMNS, lineitem
 from timing import same, tell
 
 import tailbit
-from tailbit.index.analytics.dictionary import DICTIONARIES
 from tailbit.index.evaluation.costs import SPENT
 from tailbit.index.evaluation.key_spans import UNIONS
+from tailbit.index.grouping.dictionary import DICTIONARIES
 from tailbit.index.kinds.bitmap_index.codes import CODES
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
 from tailbit.tables.parquet import file, layout

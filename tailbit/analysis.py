@@ -16,10 +16,10 @@ from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import names, text, whole
 from tailbit.errors import UsageError
 from tailbit.index.analytics.aggregates import Summary, extremes, mean, summary, total
-from tailbit.index.analytics.counting import key_counts
 from tailbit.index.analytics.facets import Crosstab, as_facets, count_distinct, crosstab, group_facets
 from tailbit.index.analytics.histogram import Bin, by_part, histogram
-from tailbit.index.analytics.key_counts import KeyCounts
+from tailbit.index.grouping.counting import key_counts
+from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.outputs.display import Facets

@@ -1,1 +1,1 @@
-"""The rows that a predicate selects are grouped and counted by key; the data is read for the rest."""
+"""Counts by key are told as facets, extremes, sums, histograms and transitions."""

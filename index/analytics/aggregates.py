@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.errors import AggregateError, ColumnTypeError
-from tailbit.index.analytics.dictionary import python_values
-from tailbit.index.analytics.key_counts import KeyCounts
+from tailbit.index.grouping.dictionary import python_values
+from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
 from tailbit.index.values.literals import FLOATING, NUMERIC, WHOLE
 from tailbit.tables.model import DataType

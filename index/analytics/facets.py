@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tailbit.errors import UsageError
-from tailbit.index.analytics.counting import key_counts
-from tailbit.index.analytics.groups import count_groups
-from tailbit.index.analytics.key_counts import KeyCounts
-from tailbit.index.analytics.rows import Rows
+from tailbit.index.grouping.counting import key_counts
+from tailbit.index.grouping.groups import count_groups
+from tailbit.index.grouping.key_counts import KeyCounts
+from tailbit.index.grouping.rows import Rows
 from tailbit.index.keys import is_textual
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.errors import ColumnTypeError, UsageError
-from tailbit.index.analytics.key_counts import KeyCounts
+from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
 from tailbit.index.values.literals import NUMERIC
 from tailbit.tables.date_text import DAY_US, date_texts

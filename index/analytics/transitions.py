@@ -23,10 +23,10 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
-from tailbit.index.analytics.counting import count_keys
-from tailbit.index.analytics.dictionary import united
-from tailbit.index.analytics.rows import Read, Rows
 from tailbit.index.evaluation.row_space import SpaceView, claims
+from tailbit.index.grouping.counting import count_keys
+from tailbit.index.grouping.dictionary import united
+from tailbit.index.grouping.rows import Read, Rows
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.coverage import Coverage, hidden_ids
 from tailbit.index.query.scan import scan

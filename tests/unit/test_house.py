@@ -20,9 +20,6 @@ TOOLS = ("benchmarks", "tests/support")
 ROOM_MODULES, ROOM_LINES, FILE_LINES, FUNCTION_LINES = 12, 1700, 300, 40
 """A room: modules beside `__init__.py`, and lines of all its files; lines of a file; lines of a function."""
 
-LARGER = {"index/analytics": 1800}
-"""Rooms that may have more lines, each for a reason in docs/decisions.md."""
-
 
 def texts(*more: str) -> Iterator[tuple[Path, str]]:
     """Every module by its path in the repository, with its text; `more` folders are looked into too."""
@@ -58,13 +55,8 @@ def test_no_room_is_larger_than_its_limit() -> None:
     assert {
         room: (modules, lines)
         for room, (modules, lines) in sizes.items()
-        if modules > ROOM_MODULES or lines > LARGER.get(room, ROOM_LINES)
+        if modules > ROOM_MODULES or lines > ROOM_LINES
     } == {}
-
-
-def test_a_larger_room_has_its_reason_in_the_decisions() -> None:
-    decisions = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
-    assert [room for room in LARGER if f"`{room}`" not in decisions] == []
 
 
 def test_a_number_or_a_unit_is_named() -> None:

@@ -15,7 +15,7 @@ import tailbit
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.tables import LONG, gone, index_files, index_of
-from tailbit.index.analytics.choice import CountingWay
+from tailbit.index.grouping.choice import CountingWay
 from tailbit.index.query.reasons import Reason
 from tailbit.streaming.settings import StreamSettings
 

@@ -13,12 +13,12 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.tables import DAMAGES, LONG, index_files, index_of, with_vectors
-from tailbit.index.analytics.choice import CountingWay
-from tailbit.index.analytics.counting import count_keys
 from tailbit.index.analytics.facets import as_facets
-from tailbit.index.analytics.key_counts import KeyCounts
-from tailbit.index.analytics.rows import Rows
 from tailbit.index.evaluation.costs import SPENT
+from tailbit.index.grouping.choice import CountingWay
+from tailbit.index.grouping.counting import count_keys
+from tailbit.index.grouping.key_counts import KeyCounts
+from tailbit.index.grouping.rows import Rows
 from tailbit.index.kinds.bitmap_index import codes
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
 

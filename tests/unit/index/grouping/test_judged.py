@@ -27,11 +27,11 @@ from support.predicates import INDEXED, Predicate, random_predicates
 from support.profiles import seeds
 from support.tables import VECTORS, index_of
 from tailbit.answer import Answer
-from tailbit.index.analytics.choice import CountingWay
-from tailbit.index.analytics.counting import count_keys
 from tailbit.index.analytics.facets import as_facets
-from tailbit.index.analytics.groups import count_groups
-from tailbit.index.analytics.rows import Rows
+from tailbit.index.grouping.choice import CountingWay
+from tailbit.index.grouping.counting import count_keys
+from tailbit.index.grouping.groups import count_groups
+from tailbit.index.grouping.rows import Rows
 
 Judged = tuple[tailbit.IndexedTable, pa.Table]
 EDGES = {"small": [-128, -1, 0, 5, 127], "price": [Decimal("-1.5"), 0, Decimal("9.99"), 10**8]}

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
-from tailbit.index.analytics.dictionary import coded
+from tailbit.index.grouping.dictionary import coded
 from tailbit.tables.parquet.picked.numbered import Numbered
 
 FEW = 1 << 17

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
-from tailbit.index.analytics.choice import Choice, CountingWay
+from tailbit.index.grouping.choice import Choice, CountingWay
 from tailbit.tables.model import Column
 
 

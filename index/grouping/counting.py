@@ -20,8 +20,9 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
-from tailbit.index.analytics.choice import Choice, CountingWay, choose
-from tailbit.index.analytics.dictionary import (
+from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.grouping.choice import Choice, CountingWay, choose
+from tailbit.index.grouping.dictionary import (
     DICTIONARIES,
     Dictionary,
     coded,
@@ -30,9 +31,8 @@ from tailbit.index.analytics.dictionary import (
     truncated,
     united,
 )
-from tailbit.index.analytics.key_counts import KeyCounts, Step
-from tailbit.index.analytics.rows import Read, Rows
-from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.grouping.key_counts import KeyCounts, Step
+from tailbit.index.grouping.rows import Read, Rows
 from tailbit.index.keys import NO_KEYS, KeyRange, key_type_of
 from tailbit.index.kinds.bitmap_index.codes import codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment

@@ -25,9 +25,10 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
-from tailbit.index.analytics.choice import CountingWay, choose_codes
-from tailbit.index.analytics.dictionary import coded, python_values, truncated, united
-from tailbit.index.analytics.folding import (
+from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.grouping.choice import CountingWay, choose_codes
+from tailbit.index.grouping.dictionary import coded, python_values, truncated, united
+from tailbit.index.grouping.folding import (
     FEW,
     Coded,
     Combinations,
@@ -38,9 +39,8 @@ from tailbit.index.analytics.folding import (
     of_numbers,
     unfold,
 )
-from tailbit.index.analytics.key_counts import Step
-from tailbit.index.analytics.rows import Read, Rows
-from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.grouping.key_counts import Step
+from tailbit.index.grouping.rows import Read, Rows
 from tailbit.index.keys import NO_KEYS, widen_keys
 from tailbit.index.kinds.bitmap_index.codes import codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
