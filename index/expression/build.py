@@ -27,6 +27,7 @@ from tailbit.index.values.literals import (
     WHOLE,
     Literal,
 )
+from tailbit.index.values.refusals import Unsupported
 from tailbit.tables.model import DataType
 
 _TIMES = ("date", "timestamp", "timestamp_ntz")
@@ -77,8 +78,10 @@ class Builder:
     def _cast_constant(self, value: Literal, to: DataType, tried: bool) -> Literal:
         try:
             return casts.cast(value, to, self.zone)
-        except (ValueError, OverflowError) as wrong:
-            if tried and "not supported" not in str(wrong):
+        except Unsupported:
+            raise
+        except (ValueError, OverflowError):
+            if tried:
                 return Literal(to, None)
             raise
 
