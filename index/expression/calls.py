@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Sequence
 
 from tailbit.index.expression.build import Builder, NotRead, call, is_null
@@ -72,7 +73,8 @@ def _count(name: str, args: Sequence[Expression], least: int, most: int) -> None
         raise NotRead(f"{name} takes {wanted} arguments here, not {len(args)}")
 
 
-_ANY = 1000
+_ANY = sys.maxsize
+"""No limit of arguments."""
 
 
 def names() -> list[str]:
