@@ -62,11 +62,6 @@ class Literal:
     written: bool = False
 
     @property
-    def referred(self) -> Literal:
-        """The same constant, where it no longer stands in the text as it is."""
-        return Literal(self.type, self.value)
-
-    @property
     def number(self) -> Fraction:
         """The exact value of a finite number."""
         assert isinstance(self.value, (int, float))
