@@ -8,14 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tailbit.index.expression.evaluate import evaluate
-from tailbit.index.expression.types import decimal_result, digits_of
+from tailbit.index.expression.types import decimal_result
 from tailbit.index.functions.casting import is_castable
 from tailbit.index.functions.patterns import Unread
 from tailbit.index.functions.texts import check_pattern
 from tailbit.index.functions.tree import Call, Expression, columns_in
 from tailbit.index.functions.vectors import canonical
 from tailbit.index.values import casts
-from tailbit.index.values.coercion import common_type, compared_type, membership_type
+from tailbit.index.values.coercion import (
+    MIRRORED,
+    as_decimal,
+    common_type,
+    compared_type,
+    is_rounded,
+    membership_type,
+    rounded,
+)
 from tailbit.index.values.literals import (
     BOOLEAN,
     DATE,
@@ -27,6 +35,7 @@ from tailbit.index.values.literals import (
     WHOLE,
     Literal,
 )
+from tailbit.index.values.refusals import Unsupported
 from tailbit.tables.model import DataType
 
 _TIMES = ("date", "timestamp", "timestamp_ntz")
@@ -53,6 +62,11 @@ def call(
     return Literal(type_, canonical(found.values, type_)[0])
 
 
+def referred(value: Expression) -> Expression:
+    """An expression as Spark refers to it where it is asked for twice: a constant is then none as written."""
+    return Literal(value.type, value.value) if isinstance(value, Literal) else value
+
+
 class Builder:
     """Makes expressions in one time zone."""
 
@@ -60,14 +74,14 @@ class Builder:
         self.zone = zone
 
     def cast(self, value: Expression, to: DataType, tried: bool = False) -> Expression:
-        """CAST, or TRY_CAST where `tried`.
+        """CAST, or TRY_CAST where `tried`; a constant is then no longer one as written.
 
         Raises:
             NotRead: a cast that is not done here.
             ValueError: a malformed constant.
         """
         if value.type == to:
-            return value
+            return referred(value)
         if isinstance(value, Literal):
             return self._cast_constant(value, to, tried)
         if not is_castable(value.type, to):
@@ -77,8 +91,10 @@ class Builder:
     def _cast_constant(self, value: Literal, to: DataType, tried: bool) -> Literal:
         try:
             return casts.cast(value, to, self.zone)
-        except (ValueError, OverflowError) as wrong:
-            if tried and "not supported" not in str(wrong):
+        except Unsupported:
+            raise
+        except (ValueError, OverflowError):
+            if tried:
                 return Literal(to, None)
             raise
 
@@ -99,6 +115,13 @@ class Builder:
         """A comparison of two expressions, both brought to the type that Spark compares them in."""
         if op == "<>":
             return self.negate(self.compare("=", left, right))
+        if isinstance(left, Literal) and is_rounded(right.type, MIRRORED[op], left):
+            left, op, right = right, MIRRORED[op], left
+        if isinstance(right, Literal) and is_rounded(left.type, op, right):
+            whole = rounded(op, right)
+            if isinstance(whole, bool):
+                return Literal(BOOLEAN, whole)
+            right = whole
         sides = [s if isinstance(s, Literal) else s.type for s in (left, right)]
         common = compared_type(sides[0], sides[1])
         if common is None or common.name not in (*NUMERIC, *_TIMES, "boolean", "string", "binary"):
@@ -169,7 +192,7 @@ class Builder:
         return value
 
     def _decimal(self, op: str, left: Expression, right: Expression) -> Expression:
-        sides = [self.cast(s, digits_of(s)) if s.type.name != "decimal" else s for s in (left, right)]
+        sides = [self.cast(s, as_decimal(s if isinstance(s, Literal) else s.type)) for s in (left, right)]
         found = decimal_result(op, sides[0].type, sides[1].type)
         if found is None:
             hint = "CAST an operand to fewer digits, or to DOUBLE."

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Sequence
 
-from tailbit.index.expression.build import Builder, NotRead, call, is_null
+from tailbit.index.expression.build import Builder, NotRead, call, is_null, referred
 from tailbit.index.functions.dates import FORMATS, UNITS
 from tailbit.index.functions.table import CAST_FUNCTIONS, FUNCTIONS, INTEGER, Function
 from tailbit.index.functions.tree import Expression
@@ -72,7 +73,8 @@ def _count(name: str, args: Sequence[Expression], least: int, most: int) -> None
         raise NotRead(f"{name} takes {wanted} arguments here, not {len(args)}")
 
 
-_ANY = 1000
+_ANY = sys.maxsize
+"""No limit of arguments."""
 
 
 def names() -> list[str]:
@@ -131,7 +133,7 @@ def _if(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def _nullif(b: Builder, args: Sequence[Expression]) -> Expression:
-    return b.case([(b.compare("=", args[0], args[1]), Literal(args[0].type, None))], args[0])
+    return b.case([(b.compare("=", referred(args[0]), args[1]), Literal(args[0].type, None))], args[0])
 
 
 def _nvl2(b: Builder, args: Sequence[Expression]) -> Expression:

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from tailbit.index.functions.tree import Expression
-from tailbit.index.values.literals import DIGITS, MAX_DIGITS, Literal, decimal_type
+from tailbit.index.values.literals import MAX_DIGITS, decimal_type
 from tailbit.tables.model import DataType
-
-
-def digits_of(value: Expression) -> DataType:
-    """The decimal type of an integer beside a decimal: a constant as written has as many digits as it has."""
-    if isinstance(value, Literal) and value.written and value.value is not None:
-        return decimal_type(len(str(abs(int(value.value)))), 0)
-    return decimal_type(DIGITS[value.type.name], 0)
 
 
 def decimal_result(op: str, left: DataType, right: DataType) -> DataType | None:

@@ -28,6 +28,7 @@ from tailbit.index.functions.vectors import (
 )
 from tailbit.index.values import casts
 from tailbit.index.values.literals import FLOATING, WHOLE, Literal
+from tailbit.index.values.refusals import Unsupported
 from tailbit.tables.date_text import DAY_US, date_texts
 from tailbit.tables.model import DataType
 from tailbit.tables.time_zones import fixed_offset
@@ -75,18 +76,18 @@ def cast(call: Call, args: list[pa.Array]) -> Vector:
 def _one(from_: DataType, to: DataType, zone: str) -> Any:
     def apply(value: Any) -> Any:
         try:
-            return casts.cast(Literal(from_, value), to, zone).value
+            return casts.cast_value(Literal(from_, value), to, zone).value
         except (ValueError, OverflowError) as wrong:
-            raise Raised(_error(str(wrong), from_, to)) from wrong
+            raise Raised(_error(wrong, from_, to)) from wrong
 
     return apply
 
 
-def _error(reason: str, from_: DataType, to: DataType) -> str:
-    if to.name == "decimal" and "out of the range" in reason:
-        return "NUMERIC_VALUE_OUT_OF_RANGE"
-    if "not supported" in reason:
+def _error(wrong: Exception, from_: DataType, to: DataType) -> str:
+    if isinstance(wrong, Unsupported):
         return NOT_READ
+    if to.name == "decimal" and str(wrong).endswith(f"is out of the range of {to}"):
+        return "NUMERIC_VALUE_OUT_OF_RANGE"
     return "CAST_INVALID_INPUT" if from_.name == "string" else "CAST_OVERFLOW"
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from tailbit.index.expression.build import NotRead
+from tailbit.index.expression.build import NotRead, referred
 from tailbit.index.expression.build import is_null as null_of
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
@@ -30,7 +30,6 @@ from tailbit.index.predicate.tree import (
 )
 from tailbit.index.predicate.walks import depth_of
 from tailbit.index.sql.comparisons import (
-    MIRRORED,
     Incomparable,
     comparable_type,
     comparison,
@@ -42,6 +41,7 @@ from tailbit.index.sql.leaves import leaf_of, leaf_of_like, leaf_of_null, leaf_o
 from tailbit.index.sql.operands import Operand, OperandReader, Tree
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.text import FLATTEN, parse_predicate
+from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import Literal
 from tailbit.tables.model import Column
 from tailbit.tables.schema import Schema
@@ -178,6 +178,7 @@ class _Binder:
         if e.args.get("symmetric"):
             self.operands.refuse("SYMMETRIC is not Spark's", e)
         value, low, high = (self.expressions.side(e.args[part]) for part in ("this", "low", "high"))
+        value = referred(value)
         if any(isinstance(bound, Ref) and bound.column.type.char_length for bound in (low, high)):
             self.operands.refuse("a CHAR column as a bound of BETWEEN is not read", e, "Write >= and <=.")
         return all_of(

@@ -7,7 +7,6 @@ result asks nothing of the cast any more, and serves bitmaps, partition values, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -17,7 +16,7 @@ from tailbit.index.ordered import Value
 from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet
 from tailbit.index.sql.char_padding import where_compared, where_in
 from tailbit.index.values.casts import cast, round_half_up
-from tailbit.index.values.coercion import compared_type, membership_type
+from tailbit.index.values.coercion import compared_type, is_rounded, membership_type, rounded
 from tailbit.index.values.datetimes import start_of_day
 from tailbit.index.values.literals import WHOLE, Literal
 from tailbit.tables.date_text import DAY_US
@@ -27,13 +26,8 @@ from tailbit.tables.time_zones import fixed_offset
 Truth = tuple[ValueSet, ValueSet]
 """Where a condition is TRUE and where it is FALSE."""
 
-_ORDERED = ("<", "<=", ">", ">=")
-
 NEVER: Truth = (NOTHING, NOTHING)
 """NULL for every value."""
-
-MIRRORED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-"""A comparison seen from its other side."""
 
 
 class Incomparable(Exception):
@@ -73,7 +67,10 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
         ValueError: the literal is malformed for the column's type.
     """
     if is_rounded(type_, op, literal):
-        return _with_rounded(type_, op, literal, zone)
+        whole = rounded(op, literal)
+        if isinstance(whole, Literal):
+            return comparison(type_, op, whole, zone)
+        return (NOTHING.inverse(), NOTHING) if whole else (NOTHING, NOTHING.inverse())
     common = compared_type(type_, literal)
     if common is None:
         raise Incomparable(f"a column of type {type_} does not compare with {literal.type}")
@@ -89,26 +86,6 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
     if op == "<=>":
         return true, true.inverse()
     return true, true.others()
-
-
-def is_rounded(type_: DataType, op: str, literal: Literal) -> bool:
-    """Whether Spark rounds a constant to a whole number before it compares an integer with it."""
-    decimal = literal.type.name == "decimal" and literal.written
-    return decimal and op in _ORDERED and type_.name in WHOLE
-
-
-def _with_rounded(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
-    """An integer against a decimal as written, which Spark rounds to a whole number first.
-
-    A decimal beyond every long makes the condition TRUE or FALSE outright, for NULL too.
-    """
-    exact = literal.number
-    whole = math.floor(exact) if op in ("<=", ">") else math.ceil(exact)
-    low, high = WHOLE["long"]
-    if low <= exact <= high:
-        return comparison(type_, op, Literal(DataType("long"), whole), zone)
-    everything = NOTHING.inverse()
-    return (everything, NOTHING) if (exact > high) == (op in ("<", "<=")) else (NOTHING, everything)
 
 
 def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tailbit.index.predicate.value_sets import Interval, ValueSet
-from tailbit.index.sql.comparisons import MIRRORED, Incomparable, comparison, is_rounded
+from tailbit.index.sql.comparisons import Incomparable, comparison
 from tailbit.index.values.casts import cast
-from tailbit.index.values.coercion import compared_type, membership_type
+from tailbit.index.values.coercion import MIRRORED, compared_type, is_rounded, membership_type
 from tailbit.index.values.literals import Literal
 
 

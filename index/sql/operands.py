@@ -147,7 +147,8 @@ class OperandReader:
         name = node.this.name if hasattr(node.this, "name") else str(node.this)
         sizes = [self.constant(size.this) for size in node.expressions]
         if name == "DECIMAL":
-            digits = [int(c.text) for c in sizes if c is not None and c.text.isdigit()]
+            texts = [c.text.lstrip("0") or "0" for c in sizes if c is not None and c.text.isdigit()]
+            digits = [int(text) if len(text) <= 2 else literals.MAX_DIGITS + 1 for text in texts]
             precision, scale = ([*digits, 0] if len(digits) == 1 else digits or [10, 0])[:2]
             if 0 <= scale <= precision <= literals.MAX_DIGITS and precision:
                 return literals.decimal_type(precision, scale)

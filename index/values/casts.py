@@ -15,23 +15,27 @@ from tailbit.index.ordered import Value
 from tailbit.index.values.datetimes import (
     parse_date,
     parse_timestamp,
+    special_word,
     start_of_day,
     trimmed,
 )
-from tailbit.index.values.literals import FLOATING, NUMERIC, WHOLE, Literal, nearest_float32
+from tailbit.index.values.literals import DOUBLE, FLOATING, NUMERIC, WHOLE, Literal, nearest_float32
+from tailbit.index.values.refusals import Unsupported, cut, malformed, refused, unread
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.time_zones import to_instant, to_local
 
-_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
-_FLOAT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,6})?)[dDfF]?", re.ASCII)
-_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
+_INTEGER = re.compile(r"([+-]?)(\d+)", re.ASCII)
+_FLOAT = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?)[dDfF]?", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
 _BLANK = "".join(map(chr, range(33)))
 """What Java drops at both ends of the text of a fractional number; `trimmed` drops one character more."""
 _HEXADECIMAL = re.compile(r"[+-]?0[xX][0-9a-fA-F.]+[pP][+-]?\d+[dDfF]?", re.ASCII)
 _LONG_EXPONENT = re.compile(r"[+-]?[\d.]+[eE][+-]?\d{7,}[dDfF]?")
 _LONGEST = 4000
 """Characters of a number that are read; Python reads no more than 4300 digits at once."""
+_MOST_DIGITS = 19
+"""Digits of the greatest whole number that a cast gives."""
 _TIME_OF_DAY = re.compile(r"[+-]?(?:T\d|\d{1,2}:)", re.ASCII)
 _NAMED = {"nan": math.nan}
 _NAMED |= {f"{sign}{name}": math.inf for sign in ("", "+") for name in ("inf", "infinity")}
@@ -46,35 +50,38 @@ _SHORT = 15
 def cast(literal: Literal, to: DataType, zone: str) -> Literal:
     """The constant as another type.
 
+    Spark reads some words for days and times in constants alone. Source: Spark 4.2, SpecialDatetimeValues.
+
     Raises:
         ValueError: malformed, out of range, or a cast that is not done here; the message says which.
+    """
+    word = special_word(_text(literal) or "") if to.name in ("date", "timestamp", "timestamp_ntz") else None
+    if word == "epoch":
+        return Literal(to, 0)
+    if word is not None:
+        raise Unsupported(f"{word!r} as a {to} depends on the moment it is asked")
+    return cast_value(literal, to, zone)
+
+
+def cast_value(literal: Literal, to: DataType, zone: str) -> Literal:
+    """The value of a row as another type.
+
+    Raises:
+        ValueError: as for `cast`.
     """
     if literal.value is None or literal.type == to:
         return Literal(to, literal.value)
     found = _CASTS.get(to.name)
     if found is None:
-        raise ValueError(f"a cast to {to} is not supported")
+        raise Unsupported(f"a cast to {to} is not supported")
     return Literal(to, found(literal, to, zone))
 
 
-def _refused(literal: Literal, to: DataType) -> ValueError:
-    return ValueError(f"a cast from {literal.type} to {to} is not supported")
-
-
 def _text(literal: Literal) -> str | None:
-    if literal.type.name != "string":
+    if literal.type.name != "string" or literal.value is None:
         return None
     assert isinstance(literal.value, bytes)
     return literal.value.decode()
-
-
-def _malformed(text: str, to: DataType) -> ValueError:
-    return ValueError(f"{text!r} is not a {to} (CAST_INVALID_INPUT in Spark)")
-
-
-def _unread(text: str, to: DataType) -> ValueError:
-    """A text that Spark may read, and that is not read here: it must not pass for malformed."""
-    return ValueError(f"{text[:80]!r} as a {to} is not supported")
 
 
 def _has_other_digits(text: str) -> bool:
@@ -87,15 +94,20 @@ def _to_whole(literal: Literal, to: DataType, zone: str) -> Value:
     if text is not None:
         found = _INTEGER.fullmatch(trimmed(text))
         if found is None:
-            raise _malformed(text, to)
-        value = int(found.group())
+            raise malformed(text, to)
+        digits = found.group(2).lstrip("0") or "0"
+        if len(digits) > _MOST_DIGITS:
+            raise ValueError(f"{cut(text)} is out of the range of {to}")
+        value = int(found.group(1) + digits)
     elif isinstance(literal.value, float) and not math.isfinite(literal.value):
         raise ValueError(f"{literal.value} is out of the range of {to}")
     elif _is_number(literal) or literal.type.name == "boolean":
         value = math.trunc(literal.number)
     else:
-        raise _refused(literal, to)
+        raise refused(literal, to)
     low, high = WHOLE[to.name]
+    if to.name == "long" and literal.value == 2.0**63 and literal.type.name in FLOATING:
+        value = high  # Spark compares with the range as a double, whose upper end is one more
     if not low <= value <= high:
         raise ValueError(f"{value} is out of the range of {to}")
     return value
@@ -112,7 +124,7 @@ def _to_double(literal: Literal, to: DataType, zone: str) -> Value:
     if isinstance(literal.value, float) and not math.isfinite(literal.value):
         return literal.value
     if not _is_number(literal) and literal.type.name != "boolean":
-        raise _refused(literal, to)
+        raise refused(literal, to)
     return _rounded(literal.number, to) + 0.0
 
 
@@ -125,10 +137,10 @@ def _parsed_float(text: str, to: DataType) -> float:
     found = _FLOAT.fullmatch(clean)
     if found is None:
         if _HEXADECIMAL.fullmatch(clean) or _LONG_EXPONENT.fullmatch(clean):
-            raise _unread(text, to)
-        raise _malformed(text, to)
+            raise unread(text, to)
+        raise malformed(text, to)
     if len(clean) > _LONGEST:
-        raise _unread(text, to)
+        raise unread(text, to)
     return _rounded(Fraction(found.group(1)), to) + 0.0
 
 
@@ -147,20 +159,21 @@ def _to_decimal(literal: Literal, to: DataType, zone: str) -> Value:
         clean = text.strip(_BLANK)
         if not _DECIMAL.fullmatch(clean):
             if _LONG_EXPONENT.fullmatch(clean) or _has_other_digits(clean):
-                raise _unread(text, to)
-            raise _malformed(text, to)
+                raise unread(text, to)
+            raise malformed(text, to)
         if len(clean) > _LONGEST:
-            raise _unread(text, to)
+            raise unread(text, to)
         exact = Fraction(clean)
     elif literal.type.name in FLOATING:
         exact = _as_printed(literal, to)
     elif _is_number(literal) or literal.type.name == "boolean":
         exact = literal.number
     else:
-        raise _refused(literal, to)
+        raise refused(literal, to)
     unscaled = round_half_up(exact * 10**to.scale)
     if abs(unscaled) >= 10**to.precision:
-        raise ValueError(f"{float(exact)!r} is out of the range of {to}")
+        shown = repr(_rounded(exact, DOUBLE)) if text is None else cut(text)
+        raise ValueError(f"{shown} is out of the range of {to}")
     return unscaled
 
 
@@ -172,7 +185,7 @@ def _as_printed(literal: Literal, to: DataType) -> Fraction:
             return Fraction(printed)
     except (InvalidOperation, ValueError, OverflowError):
         pass
-    raise _refused(literal, to)
+    raise refused(literal, to)
 
 
 def round_half_up(exact: Fraction) -> int:
@@ -186,11 +199,11 @@ def _to_boolean(literal: Literal, to: DataType, zone: str) -> Value:
     if text is not None:
         word = trimmed(text).lower()
         if word not in _WORDS:
-            raise _malformed(text, to)
+            raise malformed(text, to)
         return _WORDS[word]
     if _is_number(literal):
         return literal.value != 0
-    raise _refused(literal, to)
+    raise refused(literal, to)
 
 
 def _to_string(literal: Literal, to: DataType, zone: str) -> Value:
@@ -199,13 +212,13 @@ def _to_string(literal: Literal, to: DataType, zone: str) -> Value:
         return str(value).encode()
     if name == "boolean":
         return b"true" if value else b"false"
-    raise _refused(literal, to)
+    raise refused(literal, to)
 
 
 def _to_binary(literal: Literal, to: DataType, zone: str) -> Value:
     if isinstance(literal.value, bytes):
         return literal.value
-    raise _refused(literal, to)
+    raise refused(literal, to)
 
 
 def _to_date(literal: Literal, to: DataType, zone: str) -> Value:
@@ -217,27 +230,27 @@ def _to_date(literal: Literal, to: DataType, zone: str) -> Value:
         return to_local(value, zone) // DAY_US
     if literal.type.name == "timestamp_ntz" and isinstance(value, int):
         return value // DAY_US
-    raise _refused(literal, to)
+    raise refused(literal, to)
 
 
 def _to_timestamp(literal: Literal, to: DataType, zone: str) -> Value:
     text, value = _text(literal), literal.value
     if text is not None:
         if _TIME_OF_DAY.match(trimmed(text)):  # which Spark reads as a time of the current day
-            raise _unread(text, to)
+            raise unread(text, to)
         return _parsed(lambda t: parse_timestamp(t, zone), text, to)
     if literal.type.name == "date" and isinstance(value, int):
         return _within(start_of_day(value, zone), to)
     if literal.type.name == "timestamp_ntz" and isinstance(value, int):
         return _within(to_instant(value, zone), to)
-    raise _refused(literal, to)
+    raise refused(literal, to)
 
 
 def _within(micros: int, to: DataType) -> int:
     """A time, if 64 bits hold it."""
     low, high = WHOLE["long"]
     if not low <= micros <= high:
-        raise ValueError(f"{micros} microseconds as a {to} is not supported")
+        raise Unsupported(f"{micros} microseconds as a {to} is not supported")
     return micros
 
 
@@ -249,7 +262,7 @@ def _to_timestamp_ntz(literal: Literal, to: DataType, zone: str) -> Value:
         return _within(value * DAY_US, to)
     if literal.type.name == "timestamp" and isinstance(value, int):
         return _within(to_local(value, zone), to)
-    raise _refused(literal, to)
+    raise refused(literal, to)
 
 
 def _parsed(parse: Callable[[str], int], text: str, to: DataType) -> int:
@@ -258,7 +271,7 @@ def _parsed(parse: Callable[[str], int], text: str, to: DataType) -> int:
     except (ValueError, OverflowError) as wrong:
         if str(wrong).startswith("time zone"):
             raise
-        raise _malformed(text, to) from wrong
+        raise malformed(text, to) from wrong
 
 
 _CASTS: dict[str, Callable[[Literal, DataType, str], Value]] = {

@@ -5,6 +5,7 @@ Source: Spark 4.2, AnsiTypeCoercion and DecimalPrecisionTypeCoercion; asked of S
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 
@@ -27,15 +28,36 @@ _TIMES = ("date", "timestamp_ntz", "timestamp")
 """Narrow to wide."""
 _ATOMIC = ("boolean", "binary", *_TIMES)
 
+MIRRORED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+"""A comparison seen from its other side."""
+
 
 def compared_type(left: DataType | Literal, right: DataType | Literal) -> DataType | None:
     """The type of `left op right`; None where Spark has none and raises. A literal is given as such."""
     a, b = _type(left), _type(right)
     if a.name == "decimal" and b.name in WHOLE:
-        return _wider_decimal(a, _as_decimal(right))
+        return _wider_decimal(a, as_decimal(right))
     if b.name == "decimal" and a.name in WHOLE:
-        return _wider_decimal(_as_decimal(left), b)
+        return _wider_decimal(as_decimal(left), b)
     return common_type(a, b)
+
+
+def is_rounded(type_: DataType, op: str, literal: Literal) -> bool:
+    """Whether Spark rounds a constant to a whole number before it compares an integer with it."""
+    decimal = literal.type.name == "decimal" and literal.written
+    return decimal and op in ("<", "<=", ">", ">=") and type_.name in WHOLE
+
+
+def rounded(op: str, literal: Literal) -> Literal | bool:
+    """The whole number that an integer is compared with in place of a decimal as written.
+
+    For a decimal beyond every long it is what `integer op literal` is outright, for NULL too.
+    """
+    exact = literal.number
+    low, high = WHOLE["long"]
+    if not low <= exact <= high:
+        return (exact > high) == (op in ("<", "<="))
+    return Literal(LONG, math.floor(exact) if op in ("<=", ">") else math.ceil(exact))
 
 
 def membership_type(types: Sequence[DataType]) -> DataType | None:
@@ -61,7 +83,7 @@ def common_type(a: DataType, b: DataType) -> DataType | None:
         return None
     if a.name in FLOATING or b.name in FLOATING:
         return DOUBLE
-    return _wider_decimal(_as_decimal(a), _as_decimal(b))
+    return _wider_decimal(as_decimal(a), as_decimal(b))
 
 
 def _plain(type_: DataType) -> DataType:
@@ -81,7 +103,11 @@ def _with_string(other: DataType) -> DataType | None:
     return other if other.name in _ATOMIC else None
 
 
-def _as_decimal(side: DataType | Literal) -> DataType:
+def as_decimal(side: DataType | Literal) -> DataType:
+    """A decimal, or an integer as the decimal that Spark makes of it beside one.
+
+    An integer as written has as many digits as it has; a TINYINT always has those of its type.
+    """
     type_ = _type(side)
     if type_.name == "decimal":
         return type_

@@ -20,6 +20,7 @@ _TIMESTAMP = re.compile(
     re.DOTALL | re.ASCII,
 )
 _LIMIT = 1 << 63
+_WORD = re.compile(r"(epoch|now|today|tomorrow|yesterday)(?![A-Z])[ \t]*(.*)", re.IGNORECASE | re.ASCII)
 
 
 def trimmed(text: str) -> str:
@@ -64,6 +65,21 @@ def parse_timestamp(text: str, zone: str | None) -> int:
     if not -_LIMIT <= micros < _LIMIT:
         raise ValueError(text)
     return micros
+
+
+def special_word(text: str) -> str | None:
+    """The word that Spark reads as a time in a constant, with or without a zone; None for other texts."""
+    found = _WORD.fullmatch(text.strip(_BLANK[:-1]))
+    if found is None:
+        return None
+    word, zone = found.group(1).lower(), found.group(2)
+    if zone and word == "now":
+        return None
+    try:
+        check_zone(zone or "UTC")
+    except ValueError:
+        return None
+    return word
 
 
 def _signed(sign: str, year: str) -> int:

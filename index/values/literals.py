@@ -86,7 +86,7 @@ def number(text: str, negative: bool = False) -> Literal:
     if suffix in _SUFFIXES or (not suffix and digits.isdigit() and exponent is None):
         if not digits.isdigit() or exponent is not None:
             raise ValueError(f"{text}: {suffix} follows whole numbers only")
-        return _integer(-int(digits) if negative else int(digits), _SUFFIXES.get(suffix), text)
+        return _integer(digits.lstrip("0") or "0", negative, _SUFFIXES.get(suffix), text)
     if exponent is not None and len(exponent) > 6:
         raise ValueError(f"the exponent of {text} is out of range")
     exact = Decimal(f"{'-' if negative else ''}{digits}E{exponent or 0}")
@@ -99,14 +99,25 @@ def number(text: str, negative: bool = False) -> Literal:
     return _decimal(exact, text)
 
 
-def _integer(value: int, name: str | None, text: str) -> Literal:
+def _integer(digits: str, negative: bool, name: str | None, text: str) -> Literal:
+    if len(digits) > MAX_DIGITS:
+        raise _out_of_range(text, name) if name else _too_long(text)
+    value = -int(digits) if negative else int(digits)
     for candidate in [name] if name else ["integer", "long"]:
         low, high = WHOLE[candidate]
         if low <= value <= high:
             return Literal(DataType(candidate), value, True)
     if name:
-        raise ValueError(f"{text} is out of the range of {name}")
+        raise _out_of_range(text, name)
     return _decimal(Decimal(value), text)
+
+
+def _out_of_range(text: str, name: str) -> ValueError:
+    return ValueError(f"{text} is out of the range of {name}")
+
+
+def _too_long(text: str) -> ValueError:
+    return ValueError(f"{text} has more than {MAX_DIGITS} digits")
 
 
 def _check_range(exact: Decimal, limit: float, text: str) -> None:
@@ -121,7 +132,7 @@ def _decimal(exact: Decimal, text: str) -> Literal:
     scale = max(-exponent, 0)
     precision = max(len(digits) + max(exponent, 0), scale)
     if precision > MAX_DIGITS:
-        raise ValueError(f"{text} has more than {MAX_DIGITS} digits")
+        raise _too_long(text)
     unscaled = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
     return Literal(decimal_type(precision, scale), -unscaled if sign else unscaled, True)
 
@@ -129,7 +140,8 @@ def _decimal(exact: Decimal, text: str) -> Literal:
 def nearest_float32(exact: Fraction) -> float:
     """The 32-bit float nearest to a number, ties to even; infinite where none is."""
     try:
-        guess = np.float32(float(exact))
+        with np.errstate(over="ignore"):
+            guess = np.float32(float(exact))
     except OverflowError:
         return float("inf") if exact > 0 else float("-inf")
     if not np.isfinite(guess):

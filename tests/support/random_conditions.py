@@ -29,6 +29,12 @@ _CONSTANTS = (
     "1e3",
     "CAST('NaN' AS DOUBLE)",
     "NULL",
+    "7Y",
+    "CAST(7 AS INT)",
+    "99999999999999999999",
+    "-99999999999999999999",
+    "CAST(99999999999999999999 AS DECIMAL(20,0))",
+    "9223372036854775807D",
 )
 _PARTS = ("year", "quarter", "month", "day", "dayofyear", "dayofweek", "weekday", "weekofyear")
 
@@ -143,7 +149,9 @@ class Conditions:
     def date(self, depth: int) -> str:
         """A date or time."""
         if depth <= 0:
-            return self._pick("dt", "ts", "nt", "DATE'2020-02-29'", "TIMESTAMP'2019-12-31 23:59:59.999999'")
+            return self._pick(
+                "dt", "ts", "nt", "DATE'2020-02-29'", "TIMESTAMP'2019-12-31 23:59:59.999999'", "DATE'epoch'"
+            )
         shapes = (
             f"date_add(dt, {self._pick('1', '-400', 'b')})",
             f"(dt - {self._pick('1', 'sh')})",

@@ -1,0 +1,33 @@
+"""Why a cast of a value is refused: the value is malformed, or the cast is not done here."""
+
+from __future__ import annotations
+
+from tailbit.index.values.literals import Literal
+from tailbit.tables.model import DataType
+
+_SHOWN = 80
+"""Characters of a text that an error shows."""
+
+
+class Unsupported(ValueError):
+    """What Spark may read and is not read here: it must pass neither for malformed nor, tried, for NULL."""
+
+
+def cut(text: str) -> str:
+    """A text as an error shows it."""
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def refused(literal: Literal, to: DataType) -> Unsupported:
+    """A cast between two types."""
+    return Unsupported(f"a cast from {literal.type} to {to} is not supported")
+
+
+def unread(text: str, to: DataType) -> Unsupported:
+    """A text that Spark may read, and that is not read here."""
+    return Unsupported(f"{cut(text)!r} as a {to} is not supported")
+
+
+def malformed(text: str, to: DataType) -> ValueError:
+    """A text that Spark does not read."""
+    return ValueError(f"{cut(text)!r} is not a {to} (CAST_INVALID_INPUT in Spark)")
