@@ -69,6 +69,10 @@ class FileTruths:
         """
         return ~self.no_row & self._may(self.node)
 
+    def never(self, part: Node, statistics: bool = False) -> Mask:
+        """Per file whether no row makes a part of the predicate TRUE, by partition values or statistics."""
+        return ~self._may(part) if statistics else self._decided(part)[1]
+
     def narrowed(self, order: int) -> Node:
         """The predicate without the alternatives that no row of one file can meet."""
         alternatives = self._alternatives
@@ -143,6 +147,29 @@ def _all(parts: list[Mask]) -> Mask:
 
 def _any(parts: list[Mask]) -> Mask:
     return np.asarray(np.logical_or.reduce(parts), dtype=bool)
+
+
+def first_ruled_out(parts: Sequence[Node], slices: Sequence[FileSlice]) -> list[tuple[int, bool] | None]:
+    """Per file the first of several conditions that no row can meet, and whether partition values tell it.
+
+    Statistics tell it otherwise; None where the log rules out no condition. Cost: as that of `FileTruths`;
+    statistics are read of the files alone whose partition values do not rule out a condition before them.
+
+    Raises:
+        MalformedLogError: such statistics are not JSON.
+    """
+    either = Or(tuple(parts))
+    decided = FileTruths(either, slices)
+    by_partition = np.array([decided.never(part) for part in parts]).reshape(len(parts), len(slices))
+    by_log = by_partition.copy()
+    asking = [n for n, part in enumerate(parts) if any(not c.partition for c in columns_of(part))]
+    if asking:
+        asked = np.flatnonzero(~by_partition[: asking[0] + 1].any(axis=0))
+        truths = FileTruths(either, [slices[n] for n in asked.tolist()])
+        for n, part in enumerate(parts):
+            by_log[n, asked] |= truths.never(part, statistics=True)
+    first = by_log.argmax(axis=0).tolist()
+    return [(n, bool(by_partition[n, at])) if by_log[n, at] else None for at, n in enumerate(first)]
 
 
 class WholeFile(enum.Enum):

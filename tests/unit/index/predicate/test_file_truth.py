@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from tailbit.index.predicate.file_truth import FileTruths
+from tailbit.index.predicate.file_truth import FileTruths, first_ruled_out
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.delta.statistics import DeltaStatistics
-from tailbit.tables.model import FileSlice
+from tailbit.tables.model import Column, FileSlice
 
 FIELDS = [
     {"name": n, "type": t, "nullable": True, "metadata": {}}
@@ -53,3 +53,26 @@ def test_the_eight_files_of_the_docstring_are_judged_as_it_says(
     assert np.flatnonzero(truths.all_rows).tolist() == all_rows
     assert np.flatnonzero(truths.no_row).tolist() == no_row
     assert np.flatnonzero(truths.can_match).tolist() == can_match
+
+
+def test_the_first_condition_that_the_log_rules_out_is_found_for_all_files_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+    bounds = FileSlice.bounds
+
+    def counted(slice_: FileSlice, column: Column) -> object:
+        read.append(column.id)
+        return bounds(slice_, column)
+
+    monkeypatch.setattr(FileSlice, "bounds", counted)
+    parts = [bind(text, SCHEMA) for text in ("x > 10", "region = 'EU'", "x < 15", "x <> 7 OR region = 'EU'")]
+    assert first_ruled_out(parts, [slice_of(*file) for file in FILES]) == [
+        (0, False), None, None, (1, True), (0, False), (1, True), None, (1, True),
+    ]  # fmt: skip
+    assert len(read) == len(FILES)
+    read.clear()
+    found = first_ruled_out([parts[1], parts[0]], [slice_of(*file) for file in FILES])
+    assert found == [(1, False), None, None, (0, True), (0, True), (0, True), None, (0, True)]
+    assert len(read) == 4
+    assert first_ruled_out(parts, []) == []
