@@ -25,12 +25,13 @@ import enum
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
-from tailbit.arrays import Mask
+from tailbit.arrays import Longs, Mask
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.statistics import ColumnBounds, file_bounds
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
-from tailbit.index.predicate.truth import partition_values_match
+from tailbit.index.predicate.truth import partition_values, values_match
 from tailbit.index.predicate.walks import columns_of
 from tailbit.once import once
 from tailbit.tables.model import Column, FileSlice
@@ -49,6 +50,8 @@ class FileTruths:
         self.node, self.slices = node, slices
         self._whole: dict[int, tuple[Mask, Mask]] = {}
         self._possible: dict[int, Mask] = {}
+        self._partitions: dict[str, tuple[pa.Array, Longs]] = {}
+        """By partition column its distinct values, and which of them each file has."""
 
     @once
     def all_rows(self) -> Mask:
@@ -110,11 +113,16 @@ class FileTruths:
 
     def _by_partition(self, node: Leaf | Computed, column: Column) -> tuple[Mask, Mask]:
         """Per file whether a condition on a partition column is TRUE, and whether it raises."""
-        texts = [slice_.partition.get(column.physical[0]) for slice_ in self.slices]
-        distinct = list(dict.fromkeys(texts))
-        number = {text: n for n, text in enumerate(distinct)}
-        at = np.array([number[text] for text in texts], dtype=np.int64)
-        true, raised = partition_values_match(node, distinct)
+        if not self.slices:
+            return np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
+        if column.id not in self._partitions:
+            texts = [slice_.partition.get(column.physical[0]) for slice_ in self.slices]
+            distinct = list(dict.fromkeys(texts))
+            number = {text: n for n, text in enumerate(distinct)}
+            at = np.array([number[text] for text in texts], dtype=np.int64)
+            self._partitions[column.id] = partition_values(column, distinct), at
+        values, at = self._partitions[column.id]
+        true, raised = values_match(node, values)
         return true[at], raised[at]
 
     def _may(self, node: Node) -> Mask:

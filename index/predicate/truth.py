@@ -221,12 +221,24 @@ def partition_values_match(node: Leaf | Computed, texts: Sequence[str | None]) -
     Raises:
         MalformedLogError: a text is no value of the column's type.
     """
-    none = np.zeros(len(texts), dtype=np.bool_)
     if not texts:
-        return none, none
-    column = node.column
-    assert column is not None
-    values = pa.concat_arrays([partition_array(column, text, 1) for text in texts])
+        return np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_)
+    assert node.column is not None
+    return values_match(node, partition_values(node.column, texts))
+
+
+def partition_values(column: Column, texts: Sequence[str | None]) -> pa.Array:
+    """The values of some texts of a partition column, at least one.
+
+    Raises:
+        MalformedLogError: a text is no value of the column's type.
+    """
+    return pa.concat_arrays([partition_array(column, text, 1) for text in texts])
+
+
+def values_match(node: Leaf | Computed, values: pa.Array) -> tuple[Mask, Mask]:
+    """Per value of its column whether the condition is TRUE, and whether it raises."""
+    assert node.column is not None
     if isinstance(node, Computed):
-        return judge(node, {column.id: values}, len(texts))
-    return in_values(values, node.true, column.type), none
+        return judge(node, {node.column.id: values}, len(values))
+    return in_values(values, node.true, node.column.type), np.zeros(len(values), dtype=np.bool_)
