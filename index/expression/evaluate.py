@@ -2,7 +2,8 @@
 
 AND, OR, CASE, IN and coalesce look at an operand only where those before it leave the row open, arithmetic
 and comparisons only where the one before it is not NULL: an error of an operand that is not looked at is
-none. All operands are evaluated over all rows, and then masked.
+none. All operands are evaluated over all rows, and then masked. A call that stands in several places is
+evaluated once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from tailbit.arrays import Mask
 from tailbit.index.functions.table import KERNELS
-from tailbit.index.functions.tree import Call, Expression, Ref
+from tailbit.index.functions.tree import Call, Expression, Ref, shared_calls
 from tailbit.index.functions.vectors import (
     ERRORS,
     NOT_READ,
@@ -39,25 +40,43 @@ def evaluate(expression: Expression, columns: Mapping[str, pa.Array], rows: int)
         columns: by `Column.id`, the values of the columns that it reads, in their logical Arrow types.
         rows: how many there are.
     """
-    if isinstance(expression, Literal):
-        return Vector(repeated(expression, rows))
-    if isinstance(expression, Ref):
-        return Vector(columns[expression.column.id])
-    if expression.name in _WITH_CONSTANTS:
-        first, *constants = expression.args
-        return _applied(
-            expression, [evaluate(first, columns, rows), *(evaluate(c, {}, 1) for c in constants)]
-        )
-    args = [evaluate(arg, columns, rows) for arg in expression.args]
-    if expression.name in ("and", "or"):
-        return _connected(args, whole=expression.name == "or")
-    if expression.name == "case":
-        return _case(args, expression)
-    if expression.name == "coalesce":
-        return _coalesce(args, expression)
-    if expression.name == "try_cast":
-        return _tried(args, expression)
-    return _applied(expression, args)
+    return _Rows(columns, rows, shared_calls(expression)).of(expression)
+
+
+class _Rows:
+    """The rows of some columns, and the values of the calls with several parents among them."""
+
+    def __init__(self, columns: Mapping[str, pa.Array], rows: int, shared: frozenset[int]) -> None:
+        self.columns, self.rows, self.shared = columns, rows, shared
+        self.known: dict[int, Vector] = {}
+
+    def of(self, expression: Expression) -> Vector:
+        if isinstance(expression, Literal):
+            return Vector(repeated(expression, self.rows))
+        if isinstance(expression, Ref):
+            return Vector(self.columns[expression.column.id])
+        found = self.known.get(id(expression))
+        if found is None:
+            found = _called(expression, self)
+            if id(expression) in self.shared:
+                self.known[id(expression)] = found
+        return found
+
+
+def _called(call: Call, rows: _Rows) -> Vector:
+    if call.name in _WITH_CONSTANTS:
+        first, *constants = call.args
+        return _applied(call, [rows.of(first), *(evaluate(c, {}, 1) for c in constants)])
+    args = [rows.of(arg) for arg in call.args]
+    if call.name in ("and", "or"):
+        return _connected(args, whole=call.name == "or")
+    if call.name == "case":
+        return _case(args, call)
+    if call.name == "coalesce":
+        return _coalesce(args, call)
+    if call.name == "try_cast":
+        return _tried(args, call)
+    return _applied(call, args)
 
 
 _WITH_CONSTANTS = ("in", "like", "rlike")

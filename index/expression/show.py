@@ -29,17 +29,23 @@ _LONGEST = 400
 
 
 def show(expression: Expression) -> str:
-    """The text; cut where it is long."""
-    text = _shown(expression)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    """The text; cut where it is long. Cost: a visit to each call, wherever it stands."""
+    return _shown(expression, {})
 
 
-def _shown(e: Expression) -> str:
+def _shown(e: Expression, known: dict[int, str]) -> str:
+    """The text, whose parts are cut as it is: what is cut of them stands behind what it shows."""
     if isinstance(e, Ref):
         return e.column.label
     if isinstance(e, Literal):
         return _constant(e)
-    args = [_shown(arg) for arg in e.args]
+    if id(e) not in known:
+        text = _written_call(e, [_shown(arg, known) for arg in e.args])
+        known[id(e)] = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return known[id(e)]
+
+
+def _written_call(e: Call, args: list[str]) -> str:
     if e.name in _INFIX:
         nested = [f"({a})" if _is_infix(arg) else a for a, arg in zip(args, e.args, strict=True)]
         return f" {e.name.upper()} ".join(nested)

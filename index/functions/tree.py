@@ -2,11 +2,13 @@
 
 Two expressions are equal if their keys are: a key names functions, types, settings, columns and constants.
 Everything that a call depends on, the time zone included, stands in it, so that an answer may be kept by key.
+A long key is a digest, and a call knows its columns: an operand that stands in several places is one object,
+and nothing that is asked of a call walks it again from each of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
 from dataclasses import dataclass, field
 
 from tailbit.index.values.literals import STRING, Literal
@@ -30,7 +32,7 @@ class Call:
     """An operator or function of expressions that already have the types it takes.
 
     `setting`: what it needs beside its arguments, such as a time zone. `depth`: levels of calls, which bound
-    the depth of whatever walks the expression.
+    the depth of whatever walks the expression. `columns`: those that it reads, in order of appearance.
     """
 
     name: str = field(compare=False)
@@ -39,12 +41,15 @@ class Call:
     setting: tuple[str | int, ...] = field(default=(), compare=False)
     key: str = field(init=False)
     depth: int = field(init=False, compare=False)
+    columns: tuple[Column, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         inner = ", ".join(key_of(arg) for arg in self.args)
         depths = [arg.depth for arg in self.args if isinstance(arg, Call)]
         object.__setattr__(self, "depth", 1 + max(depths, default=0))
-        object.__setattr__(self, "key", f"{self.name}{list(self.setting)}({inner}):{self.type}")
+        object.__setattr__(self, "key", _short(f"{self.name}{list(self.setting)}({inner}):{self.type}"))
+        read = {column.id: column for arg in self.args for column in columns_in(arg)}
+        object.__setattr__(self, "columns", tuple(read.values()))
 
 
 Expression = Literal | Ref | Call
@@ -60,15 +65,32 @@ def key_of(expression: Expression) -> str:
     return f"{expression.value!r}:{expression.type}"
 
 
+_LONGEST = 400
+"""Characters of a key that is no digest."""
+
+
+def _short(key: str) -> str:
+    return key if len(key) <= _LONGEST else f"sha256:{hashlib.sha256(key.encode()).hexdigest()}"
+
+
 def columns_in(expression: Expression) -> tuple[Column, ...]:
     """The columns that an expression reads, each once, in order of appearance."""
-    found = {ref.column.id: ref.column for ref in _refs(expression)}
-    return tuple(found.values())
+    if isinstance(expression, Call):
+        return expression.columns
+    return (expression.column,) if isinstance(expression, Ref) else ()
 
 
-def _refs(expression: Expression) -> Iterator[Ref]:
-    if isinstance(expression, Ref):
-        yield expression
-    elif isinstance(expression, Call):
-        for arg in expression.args:
-            yield from _refs(arg)
+def shared_calls(expression: Expression) -> frozenset[int]:
+    """The identities of the calls that stand in several places of an expression. Cost: a visit to each."""
+    seen: set[int] = set()
+    shared: set[int] = set()
+    rest: list[Expression] = [expression]
+    while rest:
+        at = rest.pop()
+        if isinstance(at, Call):
+            if id(at) in seen:
+                shared.add(id(at))
+                continue
+            seen.add(id(at))
+            rest.extend(at.args)
+    return frozenset(shared)

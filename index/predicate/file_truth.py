@@ -25,12 +25,13 @@ import enum
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
-from tailbit.arrays import Mask
+from tailbit.arrays import Longs, Mask
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.statistics import ColumnBounds, file_bounds
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
-from tailbit.index.predicate.truth import partition_values_match
+from tailbit.index.predicate.truth import partition_values, values_match
 from tailbit.index.predicate.walks import columns_of
 from tailbit.once import once
 from tailbit.tables.model import Column, FileSlice
@@ -49,6 +50,8 @@ class FileTruths:
         self.node, self.slices = node, slices
         self._whole: dict[int, tuple[Mask, Mask]] = {}
         self._possible: dict[int, Mask] = {}
+        self._partitions: dict[str, tuple[pa.Array, Longs]] = {}
+        """By partition column its distinct values, and which of them each file has."""
 
     @once
     def all_rows(self) -> Mask:
@@ -68,6 +71,10 @@ class FileTruths:
             MalformedLogError: statistics that are not JSON, of a file that partition values leave open.
         """
         return ~self.no_row & self._may(self.node)
+
+    def never(self, part: Node, statistics: bool = False) -> Mask:
+        """Per file whether no row makes a part of the predicate TRUE, by partition values or statistics."""
+        return ~self._may(part) if statistics else self._decided(part)[1]
 
     def narrowed(self, order: int) -> Node:
         """The predicate without the alternatives that no row of one file can meet."""
@@ -106,11 +113,16 @@ class FileTruths:
 
     def _by_partition(self, node: Leaf | Computed, column: Column) -> tuple[Mask, Mask]:
         """Per file whether a condition on a partition column is TRUE, and whether it raises."""
-        texts = [slice_.partition.get(column.physical[0]) for slice_ in self.slices]
-        distinct = list(dict.fromkeys(texts))
-        number = {text: n for n, text in enumerate(distinct)}
-        at = np.array([number[text] for text in texts], dtype=np.int64)
-        true, raised = partition_values_match(node, distinct)
+        if not self.slices:
+            return np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
+        if column.id not in self._partitions:
+            texts = [slice_.partition.get(column.physical[0]) for slice_ in self.slices]
+            distinct = list(dict.fromkeys(texts))
+            number = {text: n for n, text in enumerate(distinct)}
+            at = np.array([number[text] for text in texts], dtype=np.int64)
+            self._partitions[column.id] = partition_values(column, distinct), at
+        values, at = self._partitions[column.id]
+        true, raised = values_match(node, values)
         return true[at], raised[at]
 
     def _may(self, node: Node) -> Mask:
@@ -143,6 +155,29 @@ def _all(parts: list[Mask]) -> Mask:
 
 def _any(parts: list[Mask]) -> Mask:
     return np.asarray(np.logical_or.reduce(parts), dtype=bool)
+
+
+def first_ruled_out(parts: Sequence[Node], slices: Sequence[FileSlice]) -> list[tuple[int, bool] | None]:
+    """Per file the first of several conditions that no row can meet, and whether partition values tell it.
+
+    Statistics tell it otherwise; None where the log rules out no condition. Cost: as that of `FileTruths`;
+    statistics are read of the files alone whose partition values do not rule out a condition before them.
+
+    Raises:
+        MalformedLogError: such statistics are not JSON.
+    """
+    either = Or(tuple(parts))
+    decided = FileTruths(either, slices)
+    by_partition = np.array([decided.never(part) for part in parts]).reshape(len(parts), len(slices))
+    by_log = by_partition.copy()
+    asking = [n for n, part in enumerate(parts) if any(not c.partition for c in columns_of(part))]
+    if asking:
+        asked = np.flatnonzero(~by_partition[: asking[0] + 1].any(axis=0))
+        truths = FileTruths(either, [slices[n] for n in asked.tolist()])
+        for n, part in enumerate(parts):
+            by_log[n, asked] |= truths.never(part, statistics=True)
+    first = by_log.argmax(axis=0).tolist()
+    return [(n, bool(by_partition[n, at])) if by_log[n, at] else None for at, n in enumerate(first)]
 
 
 class WholeFile(enum.Enum):

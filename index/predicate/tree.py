@@ -48,6 +48,7 @@ class Forms:
     true: Node | None = None
     null: Node | None = None
     shared: frozenset[int] | None = None
+    columns: tuple[Column, ...] | None = None
     guards: object = None
 
 

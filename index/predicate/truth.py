@@ -62,33 +62,38 @@ def raise_error(
 
 
 _MANY = 16
-"""From this many alternatives on, it pays to leave out those that no value of the rows can meet."""
+"""From this many operands on, it pays to leave out those that no value of the rows makes a difference to."""
 
 
 class Guards(NamedTuple):
-    """Intervals of one column, one of which a row must meet for the alternative that owns it."""
+    """Intervals of one column: the operand that owns some counts for rows alone that meet one of them.
+
+    Under OR it is TRUE for no other row; under AND it is TRUE for all others, but for NULL unless `nulls`.
+    """
 
     column: Column
+    nulls: bool
     owners: Longs
     low: Longs
     high: Longs
 
 
 def _guards(node: And | Or) -> Sequence[Guards]:
-    """By column, one leaf of each alternative of an OR that has a suitable one; found once a node."""
+    """By column, one leaf of each operand that has a suitable one; found once a node."""
     if node.forms.guards is None:
-        leaves: dict[str, list[tuple[int, Leaf]]] = {}
+        whole, inner = (False, Or) if isinstance(node, And) else (True, And)
+        leaves: dict[tuple[str, bool], list[tuple[int, Leaf]]] = {}
         for owner, child in enumerate(node.children):
-            parts = child.children if isinstance(child, And) else (child,)
-            leaf = next((p for p in parts if isinstance(p, Leaf) and _is_guard(p)), None)
+            parts = child.children if isinstance(child, inner) else (child,)
+            leaf = next((p for p in parts if isinstance(p, Leaf) and _is_guard(p, whole)), None)
             if leaf is not None:
-                leaves.setdefault(leaf.column.id, []).append((owner, leaf))
+                leaves.setdefault((leaf.column.id, leaf.true.nulls), []).append((owner, leaf))
         node.forms.guards = [_guards_on(found) for found in leaves.values()]
     return cast(Sequence[Guards], node.forms.guards)
 
 
-def _is_guard(leaf: Leaf) -> bool:
-    few = not leaf.true.complement and not leaf.true.nulls
+def _is_guard(leaf: Leaf, whole: bool) -> bool:
+    few = not leaf.true.complement and not leaf.true.nulls if whole else leaf.true.complement
     return few and not leaf.column.partition and has_numbers(leaf.column.type)
 
 
@@ -97,7 +102,7 @@ def _guards_on(leaves: list[tuple[int, Leaf]]) -> Guards:
     ends = [ends_of(leaf.true, column.type) for _, leaf in leaves]
     owners = np.repeat([owner for owner, _ in leaves], [len(low) for low, _ in ends])
     low, high = (np.concatenate(part) for part in zip(*ends, strict=True))
-    return Guards(column, owners, low, high)
+    return Guards(column, leaves[0][1].true.nulls, owners, low, high)
 
 
 _SHOWN = 80
@@ -148,10 +153,9 @@ class _Rows:
     def _combined(self, node: And | Or) -> Judgement:
         """All children of an AND, or of an OR; none after the one that decides every row."""
         whole = isinstance(node, Or)
-        many = whole and len(node.children) >= _MANY
-        children = self._met(node) if many else node.children
+        children = self._met(node) if len(node.children) >= _MANY else node.children
         if not children:
-            return np.zeros(self.table.num_rows, dtype=np.bool_), None
+            return np.full(self.table.num_rows, not whole), None
         out, open_ = self.judge(children[0])
         for child in children[1:]:
             if (out if whole else ~_either(out, open_)).all():
@@ -164,12 +168,15 @@ class _Rows:
         return out, open_
 
     def _met(self, node: And | Or) -> Sequence[Node]:
-        """The alternatives of an OR but those that, by one leaf of theirs, no value of these rows can meet.
+        """The operands but those that one leaf of theirs makes the same for all of these rows.
 
+        Those of an OR that no value of the rows can meet, and those of an AND that every value meets.
         Cost: a sort of each column that such leaves are on, and two binary searches for each interval.
         """
         met = np.ones(len(node.children), dtype=np.bool_)
         for guards in _guards(node):
+            if isinstance(node, And) and not guards.nulls and self.table[guards.column.id].null_count:
+                continue
             numbers = distinct_numbers(self.table[guards.column.id], guards.column.type)
             reached = np.searchsorted(numbers, guards.low) < np.searchsorted(
                 numbers, guards.high, side="right"
@@ -214,12 +221,24 @@ def partition_values_match(node: Leaf | Computed, texts: Sequence[str | None]) -
     Raises:
         MalformedLogError: a text is no value of the column's type.
     """
-    none = np.zeros(len(texts), dtype=np.bool_)
     if not texts:
-        return none, none
-    column = node.column
-    assert column is not None
-    values = pa.concat_arrays([partition_array(column, text, 1) for text in texts])
+        return np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_)
+    assert node.column is not None
+    return values_match(node, partition_values(node.column, texts))
+
+
+def partition_values(column: Column, texts: Sequence[str | None]) -> pa.Array:
+    """The values of some texts of a partition column, at least one.
+
+    Raises:
+        MalformedLogError: a text is no value of the column's type.
+    """
+    return pa.concat_arrays([partition_array(column, text, 1) for text in texts])
+
+
+def values_match(node: Leaf | Computed, values: pa.Array) -> tuple[Mask, Mask]:
+    """Per value of its column whether the condition is TRUE, and whether it raises."""
+    assert node.column is not None
     if isinstance(node, Computed):
-        return judge(node, {column.id: values}, len(texts))
-    return in_values(values, node.true, column.type), none
+        return judge(node, {node.column.id: values}, len(values))
+    return in_values(values, node.true, node.column.type), np.zeros(len(values), dtype=np.bool_)

@@ -10,7 +10,15 @@ from tailbit.tables.model import Column
 
 
 def columns_of(node: Node) -> tuple[Column, ...]:
-    """The columns a predicate reads, each once, in order of appearance."""
+    """The columns a predicate reads, each once, in order of appearance; found once a node."""
+    if not isinstance(node, (And, Or)):
+        return _columns(node)
+    if node.forms.columns is None:
+        node.forms.columns = _columns(node)
+    return node.forms.columns
+
+
+def _columns(node: Node) -> tuple[Column, ...]:
     found: dict[str, Column] = {}
     for leaf in nodes_of(node):
         if isinstance(leaf, Leaf):

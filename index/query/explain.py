@@ -14,7 +14,7 @@ from pyroaring import BitMap
 from tailbit.index.evaluation.evaluate import evaluate
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.kinds.bitmap_index.encoding import encoding_of
-from tailbit.index.predicate.file_truth import WholeFile, file_can_match, whole_file_truth
+from tailbit.index.predicate.file_truth import first_ruled_out
 from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.query.reasons import Reason, reason_of_scan, reasons_of_recheck
@@ -59,11 +59,11 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
     files: dict[str, dict[str, Any]] = {}
     for space, _ in selection.bounds:
         files |= _covered_files(selection, space, matching, rechecked)
-    reason = reason_of_scan(selection)
+    reason, by_log = reason_of_scan(selection), _by_log(selection, selection.to_scan)
     hits = {hit.slice_.path: hit for hit in selection.read_hits if hit.slice_.path not in files}
     for number in selection.to_scan:
         path = selection.snapshot.files.paths[number].as_py()
-        files[path] = _uncovered_file(selection, hits[path], reason(number))
+        files[path] = _uncovered_file(selection, hits[path], reason(number), by_log[number])
     touched = _segments(selection)
     return {
         "version": selection.version,
@@ -87,6 +87,8 @@ def _covered_files(
     blockers, files = _blockers(selection, space), selection.snapshot.files
     open_ = reasons_of_recheck(selection, space) if rechecked else {}
     left = dict(space.split(_left_open(selection, space))) if rechecked else {}
+    unnamed = np.array([by is None for by in blockers], dtype=bool)
+    by_log, whole = _by_log(selection, space.files[unnamed].tolist()), render(selection.node)
     out = {}
     for order, number in enumerate(space.files.tolist()):
         path = files.paths[number].as_py()
@@ -99,7 +101,7 @@ def _covered_files(
         elif path not in matching:
             outcome, reason, by = Outcome.PRUNED, Reason.PRUNED_BY_INDEX, blockers[order]
             if by is None:
-                reason, by = _by_log(selection.node, files[number]) or (reason, render(selection.node))
+                reason, by = by_log[number] or (reason, whole)
         out[path] = {
             "path": path,
             "covered": True,
@@ -122,20 +124,27 @@ def _blockers(selection: Selection, space: SpaceView) -> list[str | None]:
     """Per file, the first top-level conjunct that no row of it can satisfy by the index; None for none."""
     names: list[str | None] = [None] * len(space.files)
     for part in reversed(_parts(selection.node)):
-        counts = space.counts_by_file(evaluate(part, space).maybe)
+        counts, name = space.counts_by_file(evaluate(part, space).maybe), render(part)
         for order in np.flatnonzero(counts == 0).tolist():
-            names[order] = render(part)
+            names[order] = name
     return names
 
 
-def _by_log(node: Node, slice_: FileSlice) -> tuple[Reason, str] | None:
-    """The first top-level conjunct that the log alone rules out for a file, and by what; None for none."""
-    for part in _parts(node):
-        if whole_file_truth(part, slice_) is WholeFile.NO_ROW:
-            return Reason.PRUNED_BY_PARTITION, f"{render(part)} (partition values)"
-        if not file_can_match(part, slice_):
-            return Reason.PRUNED_BY_STATISTICS, f"{render(part)} (statistics)"
-    return None
+def _by_log(selection: Selection, numbers: Sequence[int]) -> dict[int, tuple[Reason, str] | None]:
+    """Per file the first top-level conjunct that the log alone rules out, and by what; None for none."""
+    slices, parts = [selection.snapshot.files[number] for number in numbers], _parts(selection.node)
+    found = first_ruled_out(parts, slices)
+    texts = {at: render(parts[at]) for at in {at for at, _ in filter(None, found)}}
+
+    def why(first: tuple[int, bool] | None) -> tuple[Reason, str] | None:
+        if first is None:
+            return None
+        at, by_partition = first
+        if by_partition:
+            return Reason.PRUNED_BY_PARTITION, f"{texts[at]} (partition values)"
+        return Reason.PRUNED_BY_STATISTICS, f"{texts[at]} (statistics)"
+
+    return dict(zip(numbers, map(why, found), strict=True))
 
 
 def _left_open(selection: Selection, space: SpaceView) -> BitMap:
@@ -154,7 +163,9 @@ def _row_groups(selection: Selection, slice_: FileSlice, rows: Positions | None)
     return len(sizes), len(np.unique(owners))
 
 
-def _uncovered_file(selection: Selection, hit: FileHits, why: Reason) -> dict[str, Any]:
+def _uncovered_file(
+    selection: Selection, hit: FileHits, why: Reason, by_log: tuple[Reason, str] | None
+) -> dict[str, Any]:
     slice_, matching = hit.slice_, len(hit.positions)
     by: str | None = None
     groups: tuple[int | None, int] = (None, 0)
@@ -165,7 +176,7 @@ def _uncovered_file(selection: Selection, hit: FileHits, why: Reason) -> dict[st
         outcome, reason, by = Outcome.KEPT, Reason.KEPT_BY_LOG, "partition values"
     else:
         outcome = Outcome.PRUNED
-        reason, by = _by_log(selection.node, slice_) or (Reason.PRUNED_BY_STATISTICS, None)
+        reason, by = by_log or (Reason.PRUNED_BY_STATISTICS, None)
     hidden = 0 if slice_.hidden is None else slice_.hidden.cardinality
     return {
         "path": slice_.path,

@@ -80,15 +80,17 @@ def reasons_of_recheck(selection: Selection, space: SpaceView) -> dict[int, tupl
     Cost: each condition is evaluated once more.
     """
     found: dict[int, tuple[Reason, Node]] = {}
+    known = np.zeros(len(space.files), dtype=bool)
     for node in nodes_of(selection.node):
         if isinstance(node, (And, Or, Constant)):
             continue
         bounds = evaluate(node, space)
         if bounds.exact:
             continue
-        counts = space.counts_by_file(bounds.maybe - bounds.sure)
-        for order in np.flatnonzero(counts).tolist():
-            found.setdefault(order, (_reason(node, space, order), node))
+        open_ = (space.counts_by_file(bounds.maybe - bounds.sure) > 0) & ~known
+        for order in np.flatnonzero(open_).tolist():
+            found[order] = (_reason(node, space, order), node)
+        known |= open_
     return found
 
 

@@ -240,6 +240,8 @@ class _Binder:
             value, patterns, whole, name, escape, negated = self.expressions.parts_of_like(e)
         except NotRead as wrong:
             self.operands.refuse(str(wrong), e, wrong.hint)
+        if len(patterns) > 1 and isinstance(value, Call):
+            return self.condition(self.expressions.read(e), e)
         if len(patterns) > 1:
             parts = [self._like(e, value, pattern, name, escape) for pattern in patterns]
             parts = [negate(part) for part in parts] if negated else parts

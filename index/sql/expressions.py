@@ -128,11 +128,11 @@ class ExpressionReader:
         return function(self.builder, "concat", [self._arg(e.this), self._arg(e.expression)])
 
     def _case(self, e: Tree) -> Expression:
-        pairs = []
+        pairs, subject = [], None if e.this is None else self._arg(e.this)
         for branch in e.args["ifs"]:
             condition = self._arg(branch.this)
-            if e.this is not None:
-                condition = self._compare("=", self._arg(e.this), condition, branch.this)
+            if subject is not None:
+                condition = self._compare("=", subject, condition, branch.this)
             pairs.append((condition, self._arg(branch.args["true"])))
         other = e.args.get("default")
         return self.builder.case(pairs, Literal(VOID, None) if other is None else self._arg(other))
@@ -220,11 +220,13 @@ class ExpressionReader:
 
 
 def chain(e: Tree) -> Iterator[Tree]:
-    """The operands of a chain of one connective, left to right; the parser nests them to the left."""
-    kind, rest = type(e), []
-    at = e
-    while type(at) is kind:
-        rest.append(at.expression)
-        at = at.this
-    yield at
-    yield from reversed(rest)
+    """The operands of a chain of one connective, left to right, however they are put in parentheses."""
+    kind, rest = type(e), [e]
+    while rest:
+        whole = at = rest.pop()
+        while type(at).__name__ == "Paren":
+            at = at.this
+        if type(at) is kind:
+            rest += [at.expression, at.this]
+        else:
+            yield whole

@@ -30,6 +30,7 @@ class Condition:
     def __init__(self, sql: str) -> None:
         self.sql = text("sql", sql)
         self._operand = f"({sql})"
+        self._chain: tuple[str, str] | None = None
 
     def __str__(self) -> str:
         return self.sql
@@ -246,7 +247,17 @@ def call(function: str, *args: Any) -> Condition:
 
 
 def _joined(left: Any, sign: str, right: Any) -> Condition:
-    return _as_operand(f"({sql_of(left)} {sign} {sql_of(right)})")
+    """Two operands and a sign between them; chains of AND and of OR stay flat, however long they become."""
+    chain = f"{_linked(left, sign)} {sign} {_linked(right, sign)}"
+    made = _as_operand(f"({chain})")
+    made._chain = (sign, chain) if sign in ("AND", "OR") else None
+    return made
+
+
+def _linked(value: Any, sign: str) -> str:
+    """An operand of a chain: what is a chain of the same sign stands in it without parentheses."""
+    chain = value._chain if isinstance(value, Condition) else None
+    return chain[1] if chain is not None and chain[0] == sign else sql_of(value)
 
 
 def sql_of(value: Any) -> str:

@@ -7,11 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from tailbit.index.predicate.file_truth import FileTruths
+from tailbit.index.predicate import truth
+from tailbit.index.predicate.file_truth import FileTruths, first_ruled_out
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.delta.statistics import DeltaStatistics
-from tailbit.tables.model import FileSlice
+from tailbit.tables.model import Column, FileSlice
 
 FIELDS = [
     {"name": n, "type": t, "nullable": True, "metadata": {}}
@@ -39,6 +40,10 @@ def slice_of(region: str | None, bounds: tuple[int, int] | None) -> FileSlice:
     return FileSlice("f", 1, 0, 9, {"region": region}, stats=stats)
 
 
+def all_files() -> list[FileSlice]:
+    return [slice_of(*file) for file in FILES]
+
+
 @pytest.mark.parametrize(
     ("predicate", "all_rows", "no_row", "can_match"),
     [
@@ -49,7 +54,47 @@ def slice_of(region: str | None, bounds: tuple[int, int] | None) -> FileSlice:
 def test_the_eight_files_of_the_docstring_are_judged_as_it_says(
     predicate: str, all_rows: list[int], no_row: list[int], can_match: list[int]
 ) -> None:
-    truths = FileTruths(bind(predicate, SCHEMA), [slice_of(*file) for file in FILES])
+    truths = FileTruths(bind(predicate, SCHEMA), all_files())
     assert np.flatnonzero(truths.all_rows).tolist() == all_rows
     assert np.flatnonzero(truths.no_row).tolist() == no_row
     assert np.flatnonzero(truths.can_match).tolist() == can_match
+
+
+def test_the_first_condition_that_the_log_rules_out_is_found_for_all_files_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+    bounds = FileSlice.bounds
+
+    def counted(slice_: FileSlice, column: Column) -> object:
+        read.append(column.id)
+        return bounds(slice_, column)
+
+    monkeypatch.setattr(FileSlice, "bounds", counted)
+    parts = [bind(text, SCHEMA) for text in ("x > 10", "region = 'EU'", "x < 15", "x <> 7 OR region = 'EU'")]
+    assert first_ruled_out(parts, all_files()) == [
+        (0, False), None, None, (1, True), (0, False), (1, True), None, (1, True),
+    ]  # fmt: skip
+    assert len(read) == len(FILES)
+    read.clear()
+    found = first_ruled_out([parts[1], parts[0]], all_files())
+    assert found == [(1, False), None, None, (0, True), (0, True), (0, True), None, (0, True)]
+    assert len(read) == 4
+    assert first_ruled_out(parts, []) == []
+
+
+def test_the_texts_of_a_partition_column_are_parsed_once_for_all_conditions_on_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed: list[str | None] = []
+    before = truth.partition_array
+
+    def counted(column: Column, text: str | None, n: int) -> object:
+        parsed.append(text)
+        return before(column, text, n)
+
+    monkeypatch.setattr(truth, "partition_array", counted)
+    text = " OR ".join(f"(region = 'R{n}' AND x = {n})" for n in range(100))
+    truths = FileTruths(bind(f"{text} OR (upper(region) = 'US' AND x = 3)", SCHEMA), all_files())
+    assert np.flatnonzero(truths.can_match).tolist() == [4, 7]
+    assert sorted(parsed, key=str) == ["EU", None, "US"]

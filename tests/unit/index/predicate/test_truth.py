@@ -11,6 +11,7 @@ import pytest
 
 from support.truth import matches
 from tailbit.errors import MalformedLogError
+from tailbit.index.predicate import truth
 from tailbit.index.predicate.file_truth import FileTruths, WholeFile, file_can_match, whole_file_truth
 from tailbit.index.predicate.tree import negate
 from tailbit.index.predicate.truth import partition_value_matches
@@ -202,6 +203,44 @@ def test_many_alternatives_are_met_by_the_rows_that_meet_one_of_them() -> None:
         w or n == 7 for w, n in zip(wanted, x, strict=True)
     ]
     assert hits(text, table.slice(0, 0)) == []
+
+
+def test_many_conditions_that_exclude_a_value_are_met_by_the_rows_that_meet_all_of_them() -> None:
+    rng = np.random.default_rng(4)
+    x, d = rng.integers(0, 50, 300), rng.integers(0, 50, 300)
+    table = pa.table({"x": pa.array(x, pa.int32(), mask=x == 7), "d": pa.array(d, pa.float64())})
+    pairs = [(n % 60, n % 41) for n in range(0, 900, 13)]
+    text = " AND ".join(f"(x <> {a} OR d > {b})" for a, b in pairs)
+    wanted = [
+        all((n != 7 and n != a) or v > b for a, b in pairs)
+        for n, v in zip(x.tolist(), d.tolist(), strict=True)
+    ]
+    assert hits(text, table) == wanted
+    known = table.filter(pa.array(x != 7))
+    assert hits(text, known) == [w for w, n in zip(wanted, x.tolist(), strict=True) if n != 7]
+    either = " AND ".join(f"(NOT (x <=> {a}) OR d > {b})" for a, b in pairs)
+    assert hits(either, table) == [
+        all((n == 7 or n != a) or v > b for a, b in pairs)
+        for n, v in zip(x.tolist(), d.tolist(), strict=True)
+    ]
+    raising = f"{text} AND (x <> 1000 OR 1 / (x - x) > 0)"
+    assert hits(raising, known) == hits(text, known)
+    assert hits(text, table.slice(0, 0)) == []
+
+
+def test_conditions_that_every_row_meets_by_one_leaf_are_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    before = truth.in_values
+
+    def counted(values: Any, wanted: ValueSet, type_: Any) -> Any:
+        asked.append(wanted)
+        return before(values, wanted, type_)
+
+    monkeypatch.setattr(truth, "in_values", counted)
+    text = " AND ".join(f"(x <> {n * 100 + 5} OR s <> 'k{n}')" for n in range(300))
+    table = pa.table({"x": pa.array(range(100, 110), pa.int32()), "s": ["k1"] * 10})
+    assert hits(text, table).count(False) == 1
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("text", ["x IN ({})", "x NOT IN ({})", "s IN ('{}')", "s < 'a' OR s IN ('{}')"])

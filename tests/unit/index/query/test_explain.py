@@ -12,6 +12,7 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.tables import LONG, half_built, index_of, with_vectors
+from tailbit.index.predicate import file_truth
 
 
 def rows(first: int, p: str) -> pa.Table:
@@ -128,3 +129,20 @@ def test_the_way_in_which_rows_would_be_read_is_told_per_file(path: str) -> None
         ("pages", 1, 1)
     ] * 2
     assert sorted(line["rows"] for line in account["read"]) == [1, 2]
+
+
+def test_an_explanation_asks_the_log_for_all_files_at_once(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    before = file_truth.FileTruths.__init__
+
+    def counted(self: Any, node: Any, slices: Any) -> None:
+        asked.append(len(slices))
+        before(self, node, slices)
+
+    monkeypatch.setattr(file_truth.FileTruths, "__init__", counted)
+    conditions = " OR ".join(f"(k = {100 + n} AND v = 'v{n}')" for n in range(40))
+    explained_files = tailbit.open(path).where(conditions).explain()["files"]
+    assert [f["reason"] for f in explained_files] == ["pruned_by_statistics"] * 3
+    assert len(asked) <= 4
