@@ -17,9 +17,11 @@ from typing import Any
 from tailbit.index.sql.words import ARITHMETIC, COMPARED, LIKE, NO_FUNCTIONS, TYPED, VALUES
 
 _OPERATORS = COMPARED | ARITHMETIC
+_TIGHTER = LIKE | frozenset("LT LTE GT GTE NOT IN BETWEEN".split())
+"""What sqlglot binds more tightly than <=>, in parentheses of its own, and Spark does not."""
 _CONSTANTS = frozenset("NUMBER STRING HEX_STRING".split())
 _WORDS = NO_FUNCTIONS - {"EXTRACT", "CAST", "TRY_CAST"}
-NEVER_AGAIN = frozenset("NOT IS IN BETWEEN ISNULL NOTNULL COMMA R_PAREN EQ NEQ NULLSAFE_EQ".split()) | LIKE
+NEVER_AGAIN = frozenset("NOT IS IN BETWEEN ISNULL NOTNULL COMMA R_PAREN EQ NEQ".split()) | LIKE
 """Tokens that Spark does not parse where this leaves its grammar; others may begin what is only not read."""
 
 
@@ -28,10 +30,7 @@ class _Left(Exception):
 
 
 def fault_of(tokens: list[Any]) -> int | None:
-    """The place of the token from which on Spark does not parse; the number of tokens where more should come.
-
-    None: all of it is in the grammar.
-    """
+    """The number of the first token outside of the grammar, or of all where one is missing; None: none is."""
     walk = _Walk(tokens)
     try:
         walk.condition()
@@ -81,14 +80,19 @@ class _Walk:
             raise _Left
 
     def _value(self) -> None:
-        self._operand()
-        while self._takes(*_OPERATORS):
-            self._operand()
-
-    def _operand(self) -> None:
-        while self._takes("DASH"):
-            pass
-        self._primary()
+        safe = None
+        while True:
+            while self._takes("DASH"):
+                pass
+            self._primary()
+            kind = self._kind()
+            if safe is not None and kind in _TIGHTER:
+                self.at = safe
+                raise _Left
+            if kind not in _OPERATORS:
+                return
+            safe = self.at if kind == "NULLSAFE_EQ" else safe
+            self.at += 1
 
     def _predicate(self) -> None:
         if self._takes("IS"):
@@ -162,13 +166,11 @@ class _Walk:
     def _case(self) -> None:
         if self._word() != "WHEN":
             self.condition()
-        self._needs(self._says("WHEN"))
-        while True:
+        self._needs(self._word() == "WHEN")
+        while self._says("WHEN"):
             self.condition()
             self._needs(self._says("THEN"))
             self.condition()
-            if not self._says("WHEN"):
-                break
         if self._says("ELSE"):
             self.condition()
         self._needs(self._says("END"))

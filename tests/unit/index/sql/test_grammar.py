@@ -145,6 +145,14 @@ def test_what_spark_parses_is_read_as_spark_binds_it(text: str, meant: str) -> N
     assert repr(bind(text, SCHEMA)) == repr(bind(meant, SCHEMA))
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["c <=> c < c", "c <=> NULL <= c", "c <=> c IN (c)", "c <=> c NOT IN (c)", "c <=> id BETWEEN 1 AND 2"],
+)
+def test_what_sqlglot_binds_more_tightly_than_null_safe_equality_is_refused(text: str) -> None:
+    assert " at character " in refusal(text)
+
+
 def test_random_conditions_of_every_type_and_function_are_in_the_grammar() -> None:
     conditions = Conditions(random.Random(7))
     texts = [conditions.tree(2).text for _ in range(300)]
