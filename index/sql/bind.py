@@ -17,6 +17,7 @@ from tailbit.index.expression.build import NotRead, referred
 from tailbit.index.expression.build import is_null as null_of
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
+from tailbit.index.predicate.leaves import leaf_of, leaf_of_like, leaf_of_null, leaf_of_truth
 from tailbit.index.predicate.tree import (
     Compare,
     Computed,
@@ -36,8 +37,7 @@ from tailbit.index.sql.comparisons import (
     membership,
 )
 from tailbit.index.sql.constant_comparisons import compared_constants, constant_in
-from tailbit.index.sql.expressions import COMPARISONS, ExpressionReader, chain
-from tailbit.index.sql.leaves import leaf_of, leaf_of_like, leaf_of_null, leaf_of_truth
+from tailbit.index.sql.expressions import COMPARISONS, ExpressionReader, chain, is_unknown
 from tailbit.index.sql.operands import Operand, OperandReader, Tree
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.text import FLATTEN, parse_predicate
@@ -89,6 +89,8 @@ def _bound(text: str, key: _Same, zone: str) -> Node:
     parsed = parse_predicate(text)
     try:
         node = _Binder(OperandReader(parsed, key.schema, zone), zone).node(parsed.tree)
+        if parsed.fault is not None:
+            refuse(text, "Spark does not parse it from here on, or reads it otherwise", parsed.fault)
         if depth_of(node) <= _DEEPEST:
             return node
     except RecursionError:
@@ -218,16 +220,18 @@ class _Binder:
             self.operands.refuse(str(wrong), e)
 
     def is_condition(self, e: Tree) -> Node:
-        """IS NULL of anything; IS TRUE and IS FALSE of a condition."""
+        """IS NULL of anything; IS TRUE, IS FALSE and IS UNKNOWN of a condition."""
         subject, kind = _bare(e.this), type(e.expression).__name__
         if kind == "Boolean":
             found = self.node(subject)
             return is_true(found if e.expression.this else negate(found))
-        if kind != "Null":
+        if kind != "Null" and not is_unknown(e):
             self.operands.refuse(f"IS {e.expression.key.upper()} is not read", e)
         if type(subject).__name__ in self.kinds or type(subject).__name__ in COMPARISONS:
             return is_null(self.node(subject))
         value = self.expressions.read(subject)
+        if is_unknown(e):
+            self.condition(value, e)
         if isinstance(value, Literal):
             return Constant(value.value is None)
         if isinstance(value, Ref):

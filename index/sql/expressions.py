@@ -144,6 +144,8 @@ class ExpressionReader:
         kind = type(e.expression).__name__
         if kind == "Null":
             return is_null(self.read(e.this))
+        if is_unknown(e):
+            return is_null(self.builder.truth(self._arg(e.this)))
         if kind != "Boolean":
             self.operands.refuse(f"IS {e.expression.key.upper()} is not read", e)
         wanted = Literal(BOOLEAN, bool(e.expression.this), True)
@@ -217,6 +219,11 @@ class ExpressionReader:
                 self.operands.refuse(f"{quantifier.upper()} is not read here", e, "Write OR and AND.")
             patterns = listed.expressions if type(listed).__name__ == "Tuple" else [listed]
         return self._arg(e.this), patterns, quantifier == "All", name, escape, bool(e.args.get("negate"))
+
+
+def is_unknown(e: Tree) -> bool:
+    """Whether an IS asks for UNKNOWN, which sqlglot takes for a column."""
+    return type(e.expression).__name__ == "Column" and e.expression.name.upper() == "UNKNOWN"
 
 
 def chain(e: Tree) -> Iterator[Tree]:

@@ -8,6 +8,7 @@ from tailbit.index.model import key_type_of_column
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.text import ParsedPredicate
 from tailbit.index.sql.tokens import FUNCTION, WrittenConstant
+from tailbit.index.sql.words import TYPED
 from tailbit.index.values import literals
 from tailbit.index.values.literals import Literal
 from tailbit.tables.model import Column, DataType
@@ -33,8 +34,7 @@ _TYPES = {
     "TIMESTAMPLTZ": "timestamp",
     "TIMESTAMPNTZ": "timestamp_ntz",
 }
-_PREFIXES = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
-_LONGEST = max(map(len, _PREFIXES))
+_LONGEST = max(map(len, TYPED))
 
 
 class OperandReader:
@@ -140,17 +140,17 @@ class OperandReader:
     def _is_typed_literal(self, node: Tree) -> bool:
         """Whether a constant stands right behind the name of its type."""
         constant = self.constant(node.this)
-        return constant is not None and word_before(self.parsed.text, constant.at).upper() in _PREFIXES
+        return constant is not None and word_before(self.parsed.text, constant.at).upper() in TYPED
 
     def type_of(self, node: Tree) -> DataType:
         """The type that a cast names."""
         name = node.this.name if hasattr(node.this, "name") else str(node.this)
         sizes = [self.constant(size.this) for size in node.expressions]
         if name == "DECIMAL":
-            texts = [c.text.lstrip("0") or "0" for c in sizes if c is not None and c.text.isdigit()]
+            texts = [c.text.lstrip("0") or "0" for c in sizes if c and c.text.isdigit() and not c.plus]
             digits = [int(text) if len(text) <= 2 else literals.MAX_DIGITS + 1 for text in texts]
             precision, scale = ([*digits, 0] if len(digits) == 1 else digits or [10, 0])[:2]
-            if 0 <= scale <= precision <= literals.MAX_DIGITS and precision:
+            if len(digits) == len(sizes) and 0 <= scale <= precision <= literals.MAX_DIGITS and precision:
                 return literals.decimal_type(precision, scale)
         elif name in _TYPES and not sizes:
             return DataType(_TYPES[name])

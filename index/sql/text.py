@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from tailbit.index.sql.grammar import NEVER_AGAIN, fault_of
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.tokens import WORD, Token, TokenReader, WrittenConstant
 
@@ -26,11 +27,16 @@ _GRAMMAR = (
 
 @dataclass(frozen=True)
 class ParsedPredicate:
-    """A tree whose literals hold indexes into `constants`."""
+    """A tree whose literals hold indexes into `constants`.
+
+    `fault`: the place from which on the text is outside of the part of Spark's grammar that is read, though
+    perhaps not of Spark's; whoever reads the tree names what stands there, or else must refuse it.
+    """
 
     text: str
     tree: Any
     constants: tuple[WrittenConstant, ...]
+    fault: int | None = None
 
 
 @lru_cache(maxsize=512)
@@ -50,7 +56,9 @@ def parse_predicate(text: str) -> ParsedPredicate:
         if not lexed:
             refuse(text, "it is empty")
         reader = TokenReader(text, lexed, type(lexed[0].token_type))
-        trees = dialect.parser().parse_into(exp.Condition, reader.read(), text)
+        tokens = reader.read()
+        trees = dialect.parser().parse_into(exp.Condition, tokens, text)
+        fault = fault_of(tokens)
     except TokenError as wrong:
         refuse(text, f"it cannot be read ({_first_line(wrong)})")
     except ParseError as wrong:
@@ -61,7 +69,15 @@ def parse_predicate(text: str) -> ParsedPredicate:
         refuse(text, "it is nested too deeply", hint=FLATTEN)
     if len(trees) != 1 or trees[0] is None:
         refuse(text, "it must be one condition")
-    return ParsedPredicate(text, trees[0], tuple(reader.constants))
+    constants = tuple(reader.constants)
+    if fault is None:
+        return ParsedPredicate(text, trees[0], constants)
+    place = tokens[fault].start if fault < len(tokens) else tokens[-1].end
+    if fault < len(tokens) and tokens[fault].text == "!":
+        refuse(text, "! is no NOT behind a value (SYNTAX_DISCONTINUED.BANG_EQUALS_NOT)", place, "Write NOT.")
+    if fault == len(tokens) or tokens[fault].token_type.name in NEVER_AGAIN:
+        refuse(text, "Spark does not parse it from here on (PARSE_SYNTAX_ERROR)", place, _GRAMMAR)
+    return ParsedPredicate(text, trees[0], constants, place)
 
 
 def _tokens(dialect: Any, text: str) -> list[Token]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.words import (
+    ASKED,
     BEFORE_A_NAME,
     BEFORE_A_SIGN,
     BEHIND_A_FIELD,
@@ -100,6 +101,8 @@ class TokenReader:
                 refuse(self.text, "IF is not read", token.start, "Write if(condition, value, other).")
             elif token.text.upper() == "XOR" and self._is_word(token):
                 refuse(self.text, "XOR is not Spark's", token.start, "Write a <> b of two conditions.")
+            elif kind == self.types.UNKNOWN:
+                out.append(self._word(token, token.text))
             elif kind == self.types.ALIAS:
                 out.append(self._before_a_type(token))
             else:
@@ -142,7 +145,7 @@ class TokenReader:
         if not leads or (word in VALUES and not is_field):
             return False
         if word == "NOT" and not is_field:
-            return self._ends_a_name(COMPARED)
+            return self._ends_a_name(COMPARED) or self._is_asked_for()
         return self._ends_a_name(BEHIND_A_NAME if word in NO_FUNCTIONS else BEHIND_A_FIELD)
 
     def _leads_a_name(self, before: list[Token]) -> bool:
@@ -169,6 +172,11 @@ class TokenReader:
             return behind is not None and behind.token_type.name in ("IN", "BETWEEN", *LIKE)
         return ahead.token_type.name in followers
 
+    def _is_asked_for(self) -> bool:
+        """Whether IS and what only it takes follow the token at hand, so that IS is no name."""
+        words = " ".join(token.text.upper() for token in self.tokens[self.at + 1 : self.at + 4])
+        return words.replace("IS NOT ", "IS ", 1).startswith(ASKED)
+
     def _is_function(self, token: Token, before: list[Token]) -> bool:
         """Whether a word stands before a parenthesis and neither is a keyword nor names a type or field."""
         ahead = self._peek()
@@ -182,7 +190,10 @@ class TokenReader:
 
     def _function(self, token: Token) -> Token:
         """The name of a function together with its place: sqlglot then makes nothing else of the call."""
-        name = f"{FUNCTION}{token.start}__{self.text[token.start : token.end + 1]}"
+        return self._word(token, f"{FUNCTION}{token.start}__{self.text[token.start : token.end + 1]}")
+
+    def _word(self, token: Token, name: str) -> Token:
+        """A word that is nothing but its text to sqlglot, which takes IS UNKNOWN for IS NULL."""
         return type(token)(self.types.VAR, name, token.line, token.col, token.start, token.end, [])
 
     def _name(self, token: Token) -> Token:

@@ -18,6 +18,9 @@ NO_FUNCTIONS = frozenset(
 )
 """Words that a parenthesis may follow without making them functions."""
 VALUES = ("NULL", "TRUE", "FALSE")
+ASKED = ("IS NULL", "IS TRUE", "IS FALSE", "IS UNKNOWN", "IS DISTINCT")
+TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
+"""The names of types that may stand before a string."""
 
 CAST_TYPES = frozenset(
     "TINYINT BYTE SMALLINT SHORT INT INTEGER BIGINT LONG FLOAT REAL DOUBLE DECIMAL DEC NUMERIC STRING BINARY "

@@ -125,7 +125,8 @@ class Condition:
         (5, 0)
         """
         if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], (str, bytes)):
-            values = tuple(values[0])
+            given: Any = values[0]
+            values = (given[()],) if getattr(given, "ndim", 1) == 0 else tuple(given)
         listed = ", ".join(sql_of(value) for value in values)
         return _as_operand(f"({self._operand} IN ({listed}))" if listed else "FALSE")
 

@@ -32,6 +32,8 @@ class _Grade(int, enum.Enum):
         ((col("i") >= 1) & (col("l") < 2) | ~(col("s") == "a"), "(i >= 1 AND l < 2) OR NOT (s = 'a')"),
         (col("s").isin("a", "it's", "back\\slash"), r"s IN ('a', 'it\'s', 'back\\slash')"),
         (col("s").isin(["a", None]), "s IN ('a', NULL)"),
+        (col("s").isin(np.array("a")), "s IN ('a')"),
+        (col("i").isin(np.array(1)), "i IN (1)"),
         (col("s").isin([]), "FALSE"),
         (col("i").between(1, 5), "i BETWEEN 1 AND 5"),
         (col("s").like("a%"), "s LIKE 'a%'"),

@@ -5,11 +5,10 @@ from __future__ import annotations
 from tailbit.index.functions.patterns import like_prefix
 from tailbit.index.predicate.tree import Constant, Interval, Leaf, ValueSet
 from tailbit.index.predicate.value_sets import NULL
-from tailbit.index.sql.comparisons import Truth
 from tailbit.tables.model import Column
 
 
-def leaf_of(column: Column, truth: Truth, text: str) -> Leaf | Constant:
+def leaf_of(column: Column, truth: tuple[ValueSet, ValueSet], text: str) -> Leaf | Constant:
     """A comparison with constants, by its sets; a constant NULL where both are empty."""
     true, false = truth
     empty = ValueSet()
