@@ -20,7 +20,7 @@ _OPERATORS = COMPARED | ARITHMETIC
 _TIGHTER = LIKE | frozenset("LT LTE GT GTE NOT IN BETWEEN".split())
 """What sqlglot binds more tightly than <=>, in parentheses of its own, and Spark does not."""
 _CONSTANTS = frozenset("NUMBER STRING HEX_STRING".split())
-_WORDS = NO_FUNCTIONS - {"EXTRACT", "CAST", "TRY_CAST"}
+_WORDS = NO_FUNCTIONS - frozenset("EXTRACT CAST TRY_CAST LIKE ILIKE RLIKE REGEXP".split())
 NEVER_AGAIN = frozenset("NOT IS IN BETWEEN ISNULL NOTNULL COMMA R_PAREN EQ NEQ".split()) | LIKE
 """Tokens that Spark does not parse where this leaves its grammar; others may begin what is only not read."""
 

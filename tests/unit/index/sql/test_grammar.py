@@ -138,6 +138,8 @@ def test_a_column_named_not_is_asked_for_what_only_is_takes(asked: str) -> None:
         ("s NOT LIKE ANY ('a', 'b%')", "(s NOT LIKE ANY ('a', 'b%'))"),
         ("s NOT LIKE 'a!%' ESCAPE '!'", "(s NOT LIKE 'a!%' ESCAPE '!')"),
         ("CASE c WHEN id IS NULL THEN 1 ELSE 2 END = 1", "CASE c WHEN (id IS NULL) THEN 1 ELSE 2 END = 1"),
+        ("c AND like(s, 'a')", "c AND (s LIKE 'a')"),
+        ("rlike(s, 'a') IS NULL", "(s RLIKE 'a') IS NULL"),
         ("EXTRACT(YEAR FROM DATE'2020-01-01') = id", "year(DATE'2020-01-01') = id"),
     ],
 )
