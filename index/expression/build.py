@@ -24,6 +24,7 @@ from tailbit.index.values.coercion import (
     membership_type,
     rounded,
 )
+from tailbit.index.values.datetimes import special_word
 from tailbit.index.values.literals import (
     BOOLEAN,
     DATE,
@@ -63,8 +64,21 @@ def call(
 
 
 def referred(value: Expression) -> Expression:
-    """An expression as Spark refers to it where it is asked for twice: a constant is then none as written."""
+    """An expression that Spark does not see as written: a constant has lost what it was as a literal."""
     return Literal(value.type, value.value) if isinstance(value, Literal) else value
+
+
+def asked_twice(value: Expression) -> Expression:
+    """The subject of BETWEEN and of nullif, which Spark refers to by a name.
+
+    Raises:
+        Unsupported: a word such as 'epoch', which Spark reads as a time in plain constants alone.
+    """
+    if isinstance(value, Literal) and isinstance(value.value, bytes) and value.type.name == "string":
+        word = special_word(value.value.decode())
+        if word is not None:
+            raise Unsupported(f"{word!r} is not read where it is compared twice")
+    return referred(value)
 
 
 class Builder:

@@ -6,7 +6,7 @@ import difflib
 import sys
 from collections.abc import Callable, Sequence
 
-from tailbit.index.expression.build import Builder, NotRead, call, is_null, referred
+from tailbit.index.expression.build import Builder, NotRead, asked_twice, call, is_null
 from tailbit.index.functions.dates import FORMATS, UNITS
 from tailbit.index.functions.table import CAST_FUNCTIONS, FUNCTIONS, INTEGER, Function
 from tailbit.index.functions.tree import Expression
@@ -133,7 +133,7 @@ def _if(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def _nullif(b: Builder, args: Sequence[Expression]) -> Expression:
-    return b.case([(b.compare("=", referred(args[0]), args[1]), Literal(args[0].type, None))], args[0])
+    return b.case([(b.compare("=", asked_twice(args[0]), args[1]), Literal(args[0].type, None))], args[0])
 
 
 def _nvl2(b: Builder, args: Sequence[Expression]) -> Expression:

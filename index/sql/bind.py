@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from tailbit.index.expression.build import NotRead, referred
+from tailbit.index.expression.build import NotRead, asked_twice
 from tailbit.index.expression.build import is_null as null_of
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
@@ -180,7 +180,10 @@ class _Binder:
         if e.args.get("symmetric"):
             self.operands.refuse("SYMMETRIC is not Spark's", e)
         value, low, high = (self.expressions.side(e.args[part]) for part in ("this", "low", "high"))
-        value = referred(value)
+        try:
+            value = asked_twice(value)
+        except ValueError as wrong:
+            self.operands.refuse(str(wrong), e)
         if any(isinstance(bound, Ref) and bound.column.type.char_length for bound in (low, high)):
             self.operands.refuse("a CHAR column as a bound of BETWEEN is not read", e, "Write >= and <=.")
         return all_of(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from tailbit.index.expression.build import Builder, NotRead, is_null, referred
+from tailbit.index.expression.build import Builder, NotRead, asked_twice, is_null
 from tailbit.index.expression.calls import extracted, function
 from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.operands import OperandReader, Tree, function_of
@@ -161,7 +161,7 @@ class ExpressionReader:
         return self.builder.one_of(subject, items)
 
     def _between(self, e: Tree) -> Expression:
-        value = referred(self._arg(e.this))
+        value = asked_twice(self._arg(e.this))
         low = self._compare(">=", value, self._arg(e.args["low"]), e)
         return self.builder.connect("and", [low, self._compare("<=", value, self._arg(e.args["high"]), e)])
 

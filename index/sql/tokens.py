@@ -62,6 +62,10 @@ class WrittenConstant:
     plus: bool = False
 
 
+_CALLED = 2
+"""Words of `IS NULL`."""
+
+
 class TokenReader:
     """Walks the tokens once, moving constants into the side table."""
 
@@ -173,9 +177,13 @@ class TokenReader:
         return ahead.token_type.name in followers
 
     def _is_asked_for(self) -> bool:
-        """Whether IS and what only it takes follow the token at hand, so that IS is no name."""
-        words = " ".join(token.text.upper() for token in self.tokens[self.at + 1 : self.at + 4])
-        return words.replace("IS NOT ", "IS ", 1).startswith(ASKED)
+        """Whether IS and what only it takes follow the token at hand, so that IS is no name.
+
+        At the end of a text Spark takes `NOT IS NULL` for a condition `NOT IS` that is called NULL.
+        """
+        words = [token.text.upper() for token in self.tokens[self.at + 1 : self.at + 4]]
+        is_called = len(words) == _CALLED and words[1] != "NOT"
+        return not is_called and " ".join(words).replace("IS NOT ", "IS ", 1).startswith(ASKED)
 
     def _is_function(self, token: Token, before: list[Token]) -> bool:
         """Whether a word stands before a parenthesis and neither is a keyword nor names a type or field."""

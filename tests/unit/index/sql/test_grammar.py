@@ -115,10 +115,17 @@ def test_a_condition_that_is_unknown_is_null(subject: str) -> None:
 @pytest.mark.parametrize("asked", ["NULL", "TRUE", "FALSE", "UNKNOWN", "DISTINCT FROM c"])
 def test_a_column_named_not_is_asked_for_what_only_is_takes(asked: str) -> None:
     for word in ("IS", "IS NOT"):
-        assert bind(f"NOT {word} {asked}", SCHEMA) == bind(f"`NOT` {word} {asked}", SCHEMA)
-        assert bind(f"NOT NOT {word} {asked}", SCHEMA) == bind(f"NOT (`NOT` {word} {asked})", SCHEMA)
+        assert bind(f"(NOT {word} {asked})", SCHEMA) == bind(f"`NOT` {word} {asked}", SCHEMA)
+        assert bind(f"(NOT NOT {word} {asked})", SCHEMA) == bind(f"NOT (`NOT` {word} {asked})", SCHEMA)
     for rest in ("IS NULL", "IN (1)", "NOT IN (1)", "= 1"):
         assert bind(f"NOT IS {rest}", SCHEMA) == bind(f"NOT (`IS` {rest})", SCHEMA)
+
+
+@pytest.mark.parametrize("asked", ["NULL", "TRUE", "FALSE", "UNKNOWN"])
+def test_not_is_null_at_the_end_of_a_text_is_refused_as_spark_gives_the_condition_a_name(asked: str) -> None:
+    for text in (f"NOT IS {asked}", f"c AND NOT IS {asked}"):
+        with pytest.raises(PredicateError):
+            bind(text, SCHEMA)
 
 
 @pytest.mark.parametrize(

@@ -108,3 +108,16 @@ def test_a_written_number_of_thousands_of_digits_is_refused_as_one(number: str, 
     with pytest.raises(PredicateError, match=reason) as refused:
         bind(f"i = {number}", SCHEMA)
     assert "sys." not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'epoch' BETWEEN TIMESTAMP_NTZ'2020-01-01' AND '0.1'",
+        "nullif('epoch', DATE'1970-01-01') IS NULL",
+        "i = 1 AND ('today' BETWEEN DATE'2020-01-01' AND n)",
+    ],
+)
+def test_a_word_for_a_time_is_refused_where_spark_does_not_read_it(text: str) -> None:
+    with pytest.raises(PredicateError, match="compared twice"):
+        bind(text, SCHEMA)
