@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import StreamError, TailbitError
+from tailbit.errors import CorruptIndexError, NoIndexError, StorageError, StreamError, TailbitError
+from tailbit.index.store.table import MetadataTable, is_made
 from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.query.launch import Job, Prepared, launch
 from tailbit.streaming.upkeep import spark_checkpoint
@@ -60,17 +61,28 @@ def _ended_well(run: Run, patience: Patience) -> bool:
     try:
         job = _launched(run)
         return not attend(job, run.prepared, run.stop, run.on_progress)
-    except TailbitError as failed:
+    except TailbitError as met:
+        failed = as_vanished(run.prepared.index, met)
         if job is not None and job.batch.latest() is not None:
             patience.worked()
         cached = isinstance(failed, StreamError) and _reset_checkpoint(run, failed)
         pause = patience.pause(failed, cached)
         if pause is None:
-            raise
+            raise failed from met
         if not cached:
             run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
         run.stop.wait(pause)
         return False
+
+
+def as_vanished(index: MetadataTable, met: TailbitError) -> TailbitError:
+    """What was met, or that the index has vanished: just before, a missing file of it looks like damage."""
+    if not isinstance(met, CorruptIndexError):
+        return met
+    try:
+        return met if is_made(index.storage) else NoIndexError(path=index.path)
+    except StorageError as refused:
+        return refused
 
 
 def _launched(run: Run) -> Job:
