@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import CorruptIndexError, NoIndexError, StorageError, StreamError, TailbitError
-from tailbit.index.store.table import MetadataTable, is_made
+from tailbit.errors import (
+    CorruptIndexError,
+    NoIndexError,
+    NotATableError,
+    StorageError,
+    StreamError,
+    TailbitError,
+)
 from tailbit.streaming.metrics import IdleWatch
-from tailbit.streaming.query.launch import Job, Prepared, launch
+from tailbit.streaming.query.launch import Job, Prepared, launch, look_at_both
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.patience import WAIT_S, Patience
@@ -62,7 +68,7 @@ def _ended_well(run: Run, patience: Patience) -> bool:
         job = _launched(run)
         return not attend(job, run.prepared, run.stop, run.on_progress)
     except TailbitError as met:
-        failed = as_vanished(run.prepared.index, met)
+        failed = as_vanished(run.prepared, met)
         if job is not None and job.batch.latest() is not None:
             patience.worked()
         cached = isinstance(failed, StreamError) and _reset_checkpoint(run, failed)
@@ -75,14 +81,18 @@ def _ended_well(run: Run, patience: Patience) -> bool:
         return False
 
 
-def as_vanished(index: MetadataTable, met: TailbitError) -> TailbitError:
-    """What was met, or that the index has vanished: just before, a missing file of it looks like damage."""
-    if not isinstance(met, CorruptIndexError):
-        return met
+def as_vanished(prepared: Prepared, met: TailbitError) -> TailbitError:
+    """What was met, or that the table or its index has vanished, which is behind whatever is met after.
+
+    A missing file looks like damage then. What Spark made in their place meanwhile is taken away.
+    """
     try:
-        return met if is_made(index.storage) else NoIndexError(path=index.path)
+        look_at_both(prepared)
+    except (NotATableError, NoIndexError) as gone:
+        return gone
     except StorageError as refused:
-        return refused
+        return refused if isinstance(met, CorruptIndexError) else met
+    return met
 
 
 def _launched(run: Run) -> Job:

@@ -145,7 +145,7 @@ def launch(
     """
     from tailbit.streaming.batch import Batch
 
-    _look_at_both(prepared)
+    look_at_both(prepared)
     unusable = spark_checkpoint.why_unusable(prepared.checkpoint)
     if unusable is not None:
         spark_checkpoint.reset(prepared.checkpoint, unusable, tell)
@@ -179,7 +179,7 @@ def _commits(spark: SparkSession, prepared: Prepared, control: Control) -> DataF
     return spark.readStream.format(FORMAT).options(**options).load()
 
 
-def _look_at_both(prepared: Prepared) -> None:
+def look_at_both(prepared: Prepared) -> None:
     """Pass if table and index are there: Spark makes every folder above its checkpoint.
 
     A folder in the place of one that vanished would keep that from coming back under its name; one that the

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import orjson
 
+from tailbit.checkpoints import heartbeat
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import StorageError
 from tailbit.tables.storage.local import local_name
@@ -60,7 +61,8 @@ def reset(checkpoint: str, reason: str, tell: Callable[[str], None]) -> bool:
 def make_way(checkpoint: str, *roots: str) -> None:
     """Where the folders above a checkpoint have vanished, take away what Spark has made in their place since.
 
-    `roots`: those folders, the inmost first; one that holds anything else stays, and a store has none.
+    `roots`: those folders, the inmost first; one that holds anything else stays, and a store has none. A
+    heartbeat that beat on into such a folder goes too.
     """
     folder = _local(checkpoint)
     if folder is None or not folder.is_dir():
@@ -70,6 +72,8 @@ def make_way(checkpoint: str, *roots: str) -> None:
         folder.rmdir()
         for root in map(_local, roots):
             if root is not None and root in folder.parents:
+                if [entry.name for entry in root.iterdir()] == [heartbeat.NAME]:
+                    (root / heartbeat.NAME).unlink()
                 root.rmdir()
 
 

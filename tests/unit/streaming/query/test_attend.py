@@ -1,24 +1,47 @@
-"""What a query met at its end is told by its true cause."""
+"""What a query met at its end is told by its true cause, and nothing is left in the way of what vanished."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from support.index_records import new_index
-from tailbit.errors import CorruptIndexError, NoIndexError, StreamError
-from tailbit.index.store.table import MetadataTable
+import pytest
+
+from support.tables import three_commits
+from tailbit.errors import CorruptIndexError, NoIndexError, NotATableError, StreamError
 from tailbit.streaming.query.attend import as_vanished
+from tailbit.streaming.query.launch import Prepared, prepare
+
+MISSING = CorruptIndexError(file="kind=ledger/x.parquet", reason="it is missing")
+OTHER = StreamError(reason="no", checkpoint="c")
 
 
-def test_a_file_that_is_missing_with_its_whole_index_is_no_damage(tmp_path: Path) -> None:
-    path = tmp_path / "index"
-    new_index(str(path))
-    index = MetadataTable.open(str(path))
-    missing = CorruptIndexError(file="kind=ledger/x.parquet", reason="it is missing")
-    other = StreamError(reason="no", checkpoint="c")
-    assert as_vanished(index, missing) is missing
-    path.rename(tmp_path / "away")
-    found = as_vanished(index, missing)
+@pytest.fixture
+def prepared(tmp_path: Path) -> Prepared:
+    return prepare(three_commits(str(tmp_path / "t")), ["k"], None, None, "0 seconds")
+
+
+@pytest.mark.parametrize("met", [MISSING, OTHER])
+def test_a_trouble_of_table_and_index_that_are_there_is_told_as_it_was_met(
+    prepared: Prepared, met: CorruptIndexError | StreamError
+) -> None:
+    assert as_vanished(prepared, met) is met
+
+
+def test_a_file_that_is_missing_with_its_whole_index_is_no_damage(prepared: Prepared, tmp_path: Path) -> None:
+    Path(prepared.index.path).rename(tmp_path / "away")
+    found = as_vanished(prepared, MISSING)
     assert isinstance(found, NoIndexError)
-    assert found.fields["path"] == str(path)
-    assert as_vanished(index, other) is other
+    assert found.fields["path"] == prepared.index.path
+
+
+def test_what_spark_made_where_a_table_had_vanished_is_gone_before_that_is_told(
+    prepared: Prepared, tmp_path: Path
+) -> None:
+    table = Path(prepared.table.root)
+    table.rename(tmp_path / "away")
+    commits = Path(prepared.checkpoint, "commits")
+    commits.mkdir(parents=True)
+    (commits / "0").write_text("Spark ended its batch after the table had vanished")
+    assert isinstance(as_vanished(prepared, OTHER), NotATableError)
+    (tmp_path / "away").rename(table)
+    assert as_vanished(prepared, OTHER) is OTHER

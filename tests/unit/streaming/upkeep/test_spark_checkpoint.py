@@ -12,6 +12,7 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.drive import Drive
+from tailbit.checkpoints.heartbeat import NAME
 from tailbit.checkpoints.offset import Offset
 from tailbit.streaming.upkeep.spark_checkpoint import blames_checkpoint, make_way, reset, why_unusable
 
@@ -39,6 +40,7 @@ def whole(tmp_path: Path) -> Path:
 def test_what_spark_made_in_the_place_of_a_folder_that_vanished_makes_way_for_it(tmp_path: Path) -> None:
     table = tmp_path / "t"
     checkpoint = write(table / "_tailbit" / "_checkpoint", [Offset(1, 0, None, "f")], 1)
+    (table / "_tailbit" / NAME).write_text("beaten into the folder that Spark made")
     make_way(str(checkpoint), str(table / "_tailbit"), str(table))
     make_way(str(checkpoint), str(table / "_tailbit"), str(table))
     assert list(tmp_path.iterdir()) == []
