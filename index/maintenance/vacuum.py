@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import pyarrow.parquet as pq
-
 from tailbit.errors import StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.store.table import MetadataTable
+from tailbit.tables.parquet.file import ParquetFile
 
 _MILLIS_PER_HOUR = 3_600_000
 
@@ -80,7 +79,7 @@ def _tombstones(index: MetadataTable) -> set[str]:
     names = [e.name for e in index.storage.list("_delta_log") if e.name.endswith(".checkpoint.parquet")]
     if not names:
         return set()
-    with pq.ParquetFile(index.storage.open(f"_delta_log/{max(names)}")) as file:
+    with ParquetFile(index.storage.open(f"_delta_log/{max(names)}")) as file:
         removed = file.read(columns=["remove.path"])["remove"].to_pylist()
     return {row["path"] for row in removed if row is not None}
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from tailbit.errors import CorruptIndexError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import IndexFile
-from tailbit.tables.parquet.file import ENDS, read_footer
+from tailbit.tables.parquet.file import ENDS, ParquetFile, read_footer
 from tailbit.tables.storage import Storage
 
 
@@ -72,7 +72,7 @@ def write_parquet(
             out.write_table(group, row_group_size=max(1, len(group)))
 
 
-def open_index_file(storage: Storage, path: str) -> pq.ParquetFile:
+def open_index_file(storage: Storage, path: str) -> ParquetFile:
     """A file of the index, its footer checked against its name; pages are verified as they are read.
 
     Raises:
@@ -89,7 +89,7 @@ def open_index_file(storage: Storage, path: str) -> pq.ParquetFile:
     return _parsed(source, path, None)
 
 
-def reopen_index_file(storage: Storage, path: str, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+def reopen_index_file(storage: Storage, path: str, footer: pq.FileMetaData | None) -> ParquetFile:
     """A file of the index whose footer is known and was checked: it is not read again.
 
     Raises:
@@ -104,9 +104,9 @@ def reopen_index_file(storage: Storage, path: str, footer: pq.FileMetaData | Non
     return _parsed(source, path, footer)
 
 
-def _parsed(source: pa.NativeFile, path: str, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+def _parsed(source: pa.NativeFile, path: str, footer: pq.FileMetaData | None) -> ParquetFile:
     try:
-        return pq.ParquetFile(source, metadata=footer, page_checksum_verification=True)
+        return ParquetFile(source, metadata=footer, page_checksum_verification=True)
     except (pa.ArrowException, OSError, StorageError) as damage:
         raise CorruptIndexError(file=path, reason=str(damage)) from damage
 

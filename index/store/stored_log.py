@@ -23,6 +23,7 @@ from tailbit.faults import Fault, fault_point
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.model import IndexFile
 from tailbit.index.store.log_writer import CONFIGURATION, app_transaction
+from tailbit.tables.parquet.file import ParquetFile
 from tailbit.tables.storage import Storage
 
 _LOG = "_delta_log"
@@ -151,7 +152,7 @@ class StoredLog:
             raise StorageError(path=self._path, reason=reason) from gone
 
     def _checkpoint_rows(self, version: int) -> list[Action]:
-        with pq.ParquetFile(self._storage.open(_checkpoint_name(version))) as file:
+        with ParquetFile(self._storage.open(_checkpoint_name(version))) as file:
             rows = file.read().to_pylist()
         return [{name: value for name, value in row.items() if value is not None} for row in rows]
 

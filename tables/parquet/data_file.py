@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.decode import Decoder, field_id, find_field
-from tailbit.tables.parquet.file import open_shaped, read_footer, read_leaves
+from tailbit.tables.parquet.file import ParquetFile, open_shaped, read_footer, read_leaves
 from tailbit.tables.parquet.int96 import check_int96, int96_leaves
 from tailbit.tables.parquet.layout import Layout, keep_layout, known_layout
 from tailbit.tables.parquet.leaves import ParquetNode
@@ -32,7 +32,7 @@ _CODED = ("string", "binary")
 _CODABLE = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
 
 
-class DataFile(pq.ParquetFile):  # type: ignore[misc]
+class DataFile(ParquetFile):
     """An open data file that knows its path, its fields, and how the table maps columns to them."""
 
     path: str = ""

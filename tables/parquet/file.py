@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -30,10 +31,53 @@ _LEAST_LIMIT = 1000
 _TEXT, _LONG_LIST = 8, 15
 _ROW_GROUPS_FIELD = 4
 
-File = TypeVar("File", bound=pq.ParquetFile)
+
+class ParquetFile(pq.ParquetFile):  # type: ignore[misc]
+    """A Parquet file that Arrow's threads fetch and decode only where none of its bytes are Python's.
+
+    Such a thread may be the last that holds what it has read. Where that belongs to Python, and the
+    interpreter is going down at this moment, it ends the process ("terminate called without an active
+    exception").
+    """
+
+    def __init__(self, source: pa.NativeFile, **options: Any) -> None:
+        self.threaded = not isinstance(source, pa.PythonFile)
+        super().__init__(source, pre_buffer=self.threaded, **options)
+
+    def read(self, columns: Sequence[str] | None = None, use_threads: bool = True) -> pa.Table:
+        """All rows of those columns, or of all."""
+        return self.read_row_groups(range(self.metadata.num_row_groups), columns, use_threads)
+
+    def read_row_group(
+        self, number: int, columns: Sequence[str] | None = None, use_threads: bool = True
+    ) -> pa.Table:
+        """The rows of one row group."""
+        return super().read_row_group(number, columns, use_threads=use_threads and self.threaded)
+
+    def read_row_groups(
+        self, numbers: Sequence[int], columns: Sequence[str] | None = None, use_threads: bool = True
+    ) -> pa.Table:
+        """The rows of those row groups."""
+        read = partial(super().read_row_groups, columns=columns, use_threads=use_threads and self.threaded)
+        return pa.concat_tables(map(read, self.at_once(numbers)))
+
+    def at_once(self, numbers: Sequence[int]) -> Sequence[Sequence[int]]:
+        """The row groups that are read in one go: one by one, in order of the file, where no thread helps."""
+        return [list(numbers)] if self.threaded or not numbers else [[number] for number in numbers]
 
 
-def open_parquet(source: pa.NativeFile, kind: type[File] = pq.ParquetFile, **options: Any) -> File:
+def arrow_buffer(parts: Iterable[bytes]) -> pa.Buffer:
+    """Those bytes, one behind the other, in Arrow's own memory: its threads may read a file that is there."""
+    out = pa.BufferOutputStream()
+    for part in parts:
+        out.write(part)
+    return out.getvalue()
+
+
+File = TypeVar("File", bound=ParquetFile)
+
+
+def open_parquet(source: pa.NativeFile, kind: type[File] = ParquetFile, **options: Any) -> File:
     """The Parquet file in `source`, its footer checked; `kind` is the class to open it as.
 
     No list or text of the footer may be longer than the footer, so that a wrong length costs no memory.
@@ -46,9 +90,7 @@ def open_parquet(source: pa.NativeFile, kind: type[File] = pq.ParquetFile, **opt
     return open_shaped(source, kind, **options)[0]
 
 
-def open_shaped(
-    source: pa.NativeFile, kind: type[File] = pq.ParquetFile, **options: Any
-) -> tuple[File, Shape]:
+def open_shaped(source: pa.NativeFile, kind: type[File] = ParquetFile, **options: Any) -> tuple[File, Shape]:
     """`open_parquet`, and the shape of the file."""
     footer = read_footer(source)
     limit = max(len(footer), _LEAST_LIMIT)
@@ -190,7 +232,7 @@ def _varint(number: int) -> bytes:
 
 
 def read_leaves(
-    file: pq.ParquetFile, leaves: Sequence[int], row_groups: Sequence[int] | None, use_threads: bool
+    file: ParquetFile, leaves: Sequence[int], row_groups: Sequence[int] | None, use_threads: bool
 ) -> pa.Table:
     """Those leaf columns of those row groups (None: all), nested as in the file.
 
@@ -199,7 +241,9 @@ def read_leaves(
         pyarrow.ArrowException, OSError: pages that cannot be decoded.
     """
     groups = list(range(file.metadata.num_row_groups)) if row_groups is None else list(row_groups)
-    table = file.reader.read_row_groups(groups, column_indices=list(leaves), use_threads=use_threads)
+    read, threads = file.reader.read_row_groups, use_threads and file.threaded
+    parts = [read(part, column_indices=list(leaves), use_threads=threads) for part in file.at_once(groups)]
+    table = pa.concat_tables(parts)
     _check_chunks(file.metadata, groups, leaves)
     rows = sum(file.metadata.row_group(group).num_rows for group in groups)
     if leaves and table.num_rows != rows:

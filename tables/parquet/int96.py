@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tailbit.errors import DataFileError
-from tailbit.tables.parquet.file import read_leaves
+from tailbit.tables.parquet.file import ParquetFile, read_leaves
 
 _FIRST = -188_395_027_200
 """4000 BC in seconds since 1970; a day before 4713 BC can come out 584 years later."""
@@ -40,7 +40,7 @@ def check_int96(
     Raises:
         DataFileError: one of them is outside what is.
     """
-    file = pq.ParquetFile(source, metadata=metadata, coerce_int96_timestamp_unit="s")
+    file = ParquetFile(source, metadata=metadata, coerce_int96_timestamp_unit="s")
     for column in read_leaves(file, leaves, row_groups, use_threads=False).columns:
         for chunk in column.chunks:
             for times in _timestamps(chunk):

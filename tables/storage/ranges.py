@@ -13,8 +13,9 @@ from typing import Any
 TAIL = 64 << 10
 """Bytes of the end that come with the size. A smaller object is had in one request."""
 
-AHEAD = 256 << 10
-"""A read brings at least this many bytes: on a network they cost less than a second request."""
+AHEAD, FAR_AHEAD = 256 << 10, 8 << 20
+"""The least and the most bytes that are fetched beyond what is known: on a network they cost less than a
+second request. Where a read goes on from what was fetched last, it brings twice as many as that did."""
 
 _KEPT = 4
 
@@ -26,6 +27,7 @@ class Ranges(io.RawIOBase):
 
     def __init__(self, size: int, tail: bytes, fetch: Fetch) -> None:
         self._size, self._fetch, self._at = size, fetch, 0
+        self._ahead, self._newest = AHEAD, (size, b"")
         self._parts = [(size - len(tail), tail)]
 
     def readable(self) -> bool:
@@ -60,10 +62,18 @@ class Ranges(io.RawIOBase):
         for at, kept in self._parts:
             if at <= start and end <= at + len(kept):
                 return at, kept
-        last = min(self._size, max(end, start + AHEAD))
-        fetched = start, self._fetch(start, last)
-        self._parts = [fetched, *self._parts[: _KEPT - 1]]
-        return fetched
+        held = self._begun(start)
+        self._ahead = AHEAD if held is None else min(2 * self._ahead, FAR_AHEAD)
+        known = held or b""
+        last = min(self._size, max(end, start + len(known) + self._ahead))
+        self._newest = start, known + self._fetch(start + len(known), last)
+        self._parts = [self._newest, *self._parts[: _KEPT - 1]]
+        return self._newest
+
+    def _begun(self, start: int) -> bytes | None:
+        """What is known from a place on, where that lies in what was fetched last or right behind it."""
+        at, kept = self._newest
+        return kept[start - at :] if at < start <= at + len(kept) else None
 
 
 def end_of(found: Any) -> tuple[int, str, bytes]:

@@ -16,7 +16,6 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tailbit.errors import MalformedLogError
 from tailbit.tables.delta.files import DV_TYPE, STORED, DeltaFiles
@@ -25,7 +24,7 @@ from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
 from tailbit.tables.delta.log.protocol import Protocol
 from tailbit.tables.delta.paths import decode_path, decode_paths
 from tailbit.tables.file_list import LateStats
-from tailbit.tables.parquet.file import open_parquet, read_leaves
+from tailbit.tables.parquet.file import ParquetFile, open_parquet, read_leaves
 from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
 from tailbit.tables.storage import Storage
 
@@ -143,14 +142,14 @@ def _readable(name: str) -> Iterator[None]:
 def _read_parquet(storage: Storage, name: str, files: bool) -> _Part:
     wanted = _WANTED if files else tuple(w for w in _WANTED if w[0] != "add")
     with _readable(name):
-        file: pq.ParquetFile = open_parquet(storage.open(name), page_checksum_verification=True)
+        file: ParquetFile = open_parquet(storage.open(name), page_checksum_verification=True)
         tree = parquet_tree(file)
         leaves = sorted(leaf for path in wanted for leaf in _leaves(tree, path))
         table = read_leaves(file, leaves, None, use_threads=True)
         return _part(table, name, _stats_reader(file, tree, table, name))
 
 
-def _stats_reader(file: pq.ParquetFile, tree: ParquetNode, table: pa.Table, name: str) -> LateStats | None:
+def _stats_reader(file: ParquetFile, tree: ParquetNode, table: pa.Table, name: str) -> LateStats | None:
     """What reads the statistics of the add actions of a file; None where it has none."""
     leaves, paths = _leaves(tree, ("add", "stats")), _column(table, "add", "path")
     if not leaves or paths is None:

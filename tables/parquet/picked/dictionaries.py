@@ -18,7 +18,7 @@ import pyarrow as pa
 from tailbit.arrays import Longs
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.data_file import DataFile, read_columns
-from tailbit.tables.parquet.file import MAGIC
+from tailbit.tables.parquet.file import MAGIC, arrow_buffer
 from tailbit.tables.parquet.layout import DictionaryPage, Layout
 from tailbit.tables.parquet.picked.excerpt import absent_chunks, written_footer
 from tailbit.tables.parquet.picked.footer import (
@@ -122,4 +122,4 @@ def _file(layout: Layout, leaf: int, physical: str, chunks: Sequence[_Chunk]) ->
         parts += [its.dictionary, its.data]
         at += size
     footer = written_footer(layout, groups, sum(its.rows for its in chunks))
-    return pa.py_buffer(b"".join([*parts, ended(footer)]))
+    return arrow_buffer([*parts, ended(footer)])

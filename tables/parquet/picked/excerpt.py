@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
-from tailbit.tables.parquet.file import MAGIC
+from tailbit.tables.parquet.file import MAGIC, arrow_buffer
 from tailbit.tables.parquet.layout import Layout, Pages
 from tailbit.tables.parquet.picked.footer import (
     CODECS,
@@ -144,7 +144,7 @@ class Excerpt:
     def done(self) -> pa.Buffer:
         """The excerpt as a whole."""
         footer = written_footer(self.layout, self._groups, self._rows)
-        return pa.py_buffer(b"".join([*self._bytes, ended(footer)]))
+        return arrow_buffer([*self._bytes, ended(footer)])
 
 
 def written_footer(layout: Layout, groups: Sequence[bytes], rows: int) -> bytes:

@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tailbit.arrays import Ints, Longs, Mask
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.ahead import in_order
+from tailbit.tables.parquet.file import ParquetFile, arrow_buffer
 from tailbit.tables.parquet.picked.assembled import Assembly
 from tailbit.tables.parquet.picked.coded import Group, Read, coded_groups, in_batches, positions_of
 from tailbit.tables.parquet.picked.dictionaries import Used, values_of
@@ -135,7 +135,7 @@ def _decoded(
         scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
         frame = scan.filter(library.col(_MASK)).drop(_MASK).collect()
         return [frame.to_series(n).fill_null(0).to_numpy() for n in range(columns)]
-    table = pq.ParquetFile(pa.BufferReader(data)).read()
+    table = ParquetFile(pa.BufferReader(arrow_buffer([data]))).read()
     if any(len(group.wanted) < group.rows for group in batch):
         table = table.filter(pa.array(_mask(batch)))
     return [_filled(table.column(n)) for n in range(columns)]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from tailbit.errors import DataFileError, MalformedLogError
 from tailbit.tables import open_table
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.data_file import open_data_file, read_columns
-from tailbit.tables.parquet.file import open_parquet, read_leaves
+from tailbit.tables.parquet.file import ParquetFile, arrow_buffer, open_parquet, read_leaves
 from tailbit.tables.storage import LocalStorage
 
 ROWS = pa.table({"a": [1, 2, 3], "n": [{"x": 1, "y": [1, 2]}, None, {"x": None, "y": []}]})
@@ -28,7 +31,7 @@ def written(table: pa.Table, **options: Any) -> bytes:
     return out.getvalue()
 
 
-def opened(data: bytes) -> pq.ParquetFile:
+def opened(data: bytes) -> ParquetFile:
     return open_parquet(pa.BufferReader(data))
 
 
@@ -118,3 +121,38 @@ def test_a_deep_column_is_read_from_a_checked_file(tmp_path: Path) -> None:
     file = open_data_file(LocalStorage(str(tmp_path)), "f.parquet")
     found = read_columns(file, [Column(("n", "x"), ("n", "x"), DataType("long"))])
     assert found.column(0).to_pylist() == [1, None, None]
+
+
+_DECODERS = """
+import io, os, sys
+import pyarrow as pa, pyarrow.parquet as pq
+from tailbit.tables.parquet.file import ParquetFile, read_leaves
+
+out = io.BytesIO()
+pq.write_table(pa.table({f"c{n}": list(range(100)) for n in range(9)}), out, row_group_size=50)
+opened = pa.PythonFile(out, mode="r") if sys.argv[1] == "Python" else pa.BufferReader(out.getvalue())
+before = len(os.listdir("/proc/self/task"))
+file = ParquetFile(opened)
+found = [file.read(), read_leaves(file, range(9), None, use_threads=True)]
+found += [file.read_row_groups([0, 1]), pa.concat_tables([file.read_row_group(n) for n in range(2)])]
+assert all(rows == found[0] and len(rows) == 100 for rows in found)
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.parametrize(("owner", "decoders"), [("Python", 0), ("Arrow", 4)])
+def test_a_file_of_pythons_is_decoded_by_the_thread_that_asks_for_it(owner: str, decoders: int) -> None:
+    started = subprocess.run(
+        [sys.executable, "-c", _DECODERS, owner],
+        env={**os.environ, "OMP_NUM_THREADS": "4"},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert int(started.stdout) == decoders
+
+
+def test_what_arrows_threads_may_read_lies_in_arrows_memory() -> None:
+    before = pa.total_allocated_bytes()
+    found = arrow_buffer([b"a" * 100_000, b"b"])
+    assert pa.total_allocated_bytes() - before >= 100_001
+    assert found.to_pybytes() == b"a" * 100_000 + b"b"
