@@ -65,8 +65,9 @@ soak: $(VENV)/.test-installed java
 # Writers that commit faster than people do, and the shipped command that follows them.
 load: SECONDS = 600
 load: RATE = 20
+load: BEHIND = 0
 load: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.load --seconds $(SECONDS) --rate $(RATE) --record ../docs/guarantees.md
+	cd tests && $(BIN)/python -m support.load --seconds $(SECONDS) --rate $(RATE) --behind $(BEHIND) --record ../docs/guarantees.md
 
 bench: $(VENV)/.bench-installed java
 	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick) $(BENCH)

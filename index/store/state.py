@@ -1,16 +1,15 @@
 """What an index says, read from its live files when first asked and kept: the view of whoever only reads.
 
-Nothing here knows versions or commits: `MetadataTable` tells which files come and go.
+Nothing here knows versions or commits, or changes what was read: `kept_state` does.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
-import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import ForeignIndexError
@@ -25,7 +24,7 @@ from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.schemas import Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_from_arrow
 from tailbit.index.kinds.value_counts import VALUE_COUNTS, Counts, stored_counts
-from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
+from tailbit.index.model import IndexFile, Ledger, Settings
 from tailbit.tables.storage import Storage
 
 _NO_SETTINGS = "it is a Delta table without the settings of an index"
@@ -108,52 +107,12 @@ class IndexState:
         """Per key type in which a column has been counted, its keys and visible rows as they are stored."""
         return stored_counts(self.storage, self.paths_of(VALUE_COUNTS), column)
 
-    def extend(self, added: Sequence[IndexFile], removed: Sequence[str]) -> None:
-        """Files that another process has committed come and go. Cost: reads the records that came."""
-        before = {kind: self.paths_of(kind) for kind in (SETTINGS, LEDGER)}
-        self._swap(added, removed)
-        if self.paths_of(SETTINGS) != before[SETTINGS]:
-            identity = self.index_id
-            self._read_settings()
-            if self.index_id != identity:
-                # The index was emptied in place: nothing of what was recorded holds.
-                self._readers.clear()
-        if self.paths_of(LEDGER) != before[LEDGER]:
-            self._read_ledger()
-        self._renew(self._readers, added, removed)
-
-    def note(
-        self,
-        added: Sequence[IndexFile],
-        removed: Sequence[str],
-        records: Sequence[FileRecord] | pa.Table,
-        ledger: Ledger | None,
-        settings: Settings,
-        seq: int,
-    ) -> None:
-        """Take in what was committed by this process: of kind `files`, `records` is all there is to know."""
-        self._swap(added, removed)
-        self.seq, self.ledger, self.settings = seq, ledger, settings
-        self._renew([kind for kind in self._readers if kind != FILES], added, removed)
-        if FILES in self._readers and isinstance(records, pa.Table):
-            self.recorded.extend_rows(records)
-        elif FILES in self._readers:
-            self.recorded.extend(records)
-
-    def _swap(self, added: Iterable[IndexFile], removed: Sequence[str]) -> None:
+    def _swap(self, added: Iterable[IndexFile], removed: Iterable[str]) -> None:
         for path in removed:
             self.files.pop(path, None)
             self._of_kind[kind_of(path)].pop(path, None)
         for file in added:
             self.files[file.path] = self._of_kind[kind_of(file.path)][file.path] = file
-
-    def _renew(self, known: Iterable[Kind[Any]], added: Sequence[IndexFile], removed: Sequence[str]) -> None:
-        for kind in list(known):
-            renewed = kind.renewed(self._readers[kind], self, added, removed)
-            if renewed is None:
-                del self._readers[kind]
-            else:
-                self._readers[kind] = renewed
 
     def _read_settings(self) -> None:
         rows = SETTINGS.reader(self)

@@ -31,6 +31,7 @@ from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_to_arrow
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.index.store.commit_log import commit_log
+from tailbit.index.store.kept_state import KeptState
 from tailbit.index.store.log_writer import LOG_CHECKPOINT_EVERY
 from tailbit.index.store.state import IndexState
 from tailbit.tables import open_table
@@ -53,11 +54,11 @@ class _Known:
 
     version: Version
     log: Table
-    state: IndexState
+    state: KeptState
     seen: object
 
     @classmethod
-    def at(cls, version: Version, log: Table, state: IndexState) -> _Known:
+    def at(cls, version: Version, log: Table, state: KeptState) -> _Known:
         return cls(version, log, state, log.fingerprint_stat(version))
 
 
@@ -186,7 +187,7 @@ class MetadataTable:
             CommitConflictError: another writer was first, or a file to remove is no longer live.
             StorageError: the storage refused; nothing is visible.
         """
-        state = self.state
+        state = self._now.state
         if any(path not in state.files for path in removes):
             raise CommitConflictError(version=self.version + 1, path=self.path)
         seq = state.seq + 1
@@ -205,7 +206,7 @@ class MetadataTable:
 
     def _stand_at_next(self) -> None:
         """Know the version just committed; now and then the log gets a checkpoint."""
-        self._now = _Known.at(self.version + 1, self.log, self.state)
+        self._now = _Known.at(self.version + 1, self.log, self._now.state)
         if self.version % LOG_CHECKPOINT_EVERY == 0:
             self._writer.checkpoint()
 
@@ -217,7 +218,7 @@ class MetadataTable:
         """Know the newest version of a log, by a new state and with a writer that has seen nothing yet."""
         log, snapshot = self._newest(log)
         files = map(_index_file, snapshot.files)
-        state = IndexState(self.storage, self.path, files, self.kinds, self.lock)
+        state = KeptState(self.storage, self.path, files, self.kinds, self.lock)
         self._writer = commit_log(self.storage, self.path, self.kinds.table_schema())
         self._now = _Known.at(snapshot.version, log, state)
 

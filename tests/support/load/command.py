@@ -22,6 +22,7 @@ from rich.console import Console
 
 import tailbit
 from support.load.gauge import Gauge
+from support.load.past import make_past
 from support.load.writer import ROWS, rows
 from support.marks import write_row
 from support.shipped import Shipped
@@ -42,9 +43,10 @@ def main() -> int:
         for seed in range(2):
             write_deltalake(table, rows(default_rng(seed)), mode="append")
         shipped = Shipped(table, Path(folder, "output"))
+        past = make_past(table, shipped.index, ["k", "v"], asked.behind) if asked.behind else 0
         shipped.start("--columns", "k,v")
         try:
-            shipped.wait_covered(1)
+            shipped.wait_covered(1 + past)
             gauge = Gauge(shipped)
             commits = _write(table, asked, gauge, console)
             lagging = time.monotonic()
@@ -56,7 +58,7 @@ def main() -> int:
         finally:
             shipped.kill_group()
         cells = _cells(asked, gauge, commits, records, drained, recovery)
-        findings = _findings(table, gauge, commits, status)
+        findings = _findings(table, gauge, past + commits, status)
     for name, value in cells.items():
         print(f"{name:42}{value}")
     for finding in findings:
@@ -158,5 +160,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=_long_enough, default=600, help="60 or more")
     parser.add_argument("--rate", type=float, default=20, help="commits a second of all writers together")
     parser.add_argument("--writers", type=int, default=4)
+    parser.add_argument(
+        "--behind", type=int, default=0, help="commits of the index before the load, each of one of the table"
+    )
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a sound run there")
     return parser.parse_args()
