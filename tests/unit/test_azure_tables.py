@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,10 +20,9 @@ from support.azurite import ACCOUNT, CONTAINER, KEY, Azurite, azurite, serving
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.faulty_proxy import Fault, Proxy, proxy_to
-from support.index_records import ledger, new_index
 from support.stored import FILES, checked, on_disk, put_into
-from tailbit.errors import CommitConflictError, StorageError
-from tailbit.index.store.table import MetadataTable
+from support.stored_commits import check_committed_once, check_one_wins
+from tailbit.errors import StorageError
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables.storage import StorageOptions, open_storage
 
@@ -92,40 +90,11 @@ def test_delta_rs_writes_the_source_and_reads_the_index_in_azure(root: str, opti
 def test_a_commit_to_azure_whose_reply_is_lost_is_committed_once(
     proxy: Proxy, root: str, options: dict[str, str], fault: Fault
 ) -> None:
-    given = StorageOptions.of(options)
-    new_index(root, options=given)
-    index = MetadataTable.open(root, options=given)
-    with proxy.failing(fault, 1, lambda r: r.method == "PUT" and r.path.endswith("1.json")) as met:
-        index.commit([], [], ledger(0))
-    index.commit([], [], ledger(1))
-    assert len(met) == 1
-    again = MetadataTable.open(root, options=given)
-    assert (again.version, again.state.seq) == (index.version, index.state.seq) == (2, 2)
+    check_committed_once(proxy, root, StorageOptions.of(options), fault)
 
 
 def test_of_two_writers_of_one_version_in_azure_exactly_one_wins(root: str, options: dict[str, str]) -> None:
-    given = StorageOptions.of(options)
-    new_index(root, options=given)
-    for version in range(1, 6):
-        outcomes: list[bool] = []
-        together = threading.Barrier(2)
-
-        def commit(index: MetadataTable, start: threading.Barrier, outcomes: list[bool]) -> None:
-            start.wait()
-            try:
-                index.commit([], [], ledger(0))
-                outcomes.append(True)
-            except CommitConflictError:
-                outcomes.append(False)
-
-        indexes = [MetadataTable.open(root, options=given) for _ in range(2)]
-        threads = [threading.Thread(target=commit, args=(index, together, outcomes)) for index in indexes]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert sorted(outcomes) == [False, True]
-        assert MetadataTable.open(root, options=given).version == version
+    check_one_wins(root, StorageOptions.of(options), 5)
 
 
 @pytest.mark.parametrize("name", ["AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCOUNT_NAME"])

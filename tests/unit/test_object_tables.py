@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -25,9 +24,9 @@ from support.faulty_proxy import Fault, Proxy
 from support.index_records import ledger, new_index
 from support.s3_server import SECRET, rclone
 from support.stored import FILES, checked, on_disk, put_into
+from support.stored_commits import check_committed_once, check_one_wins
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import (
-    CommitConflictError,
     ForeignIndexError,
     NoConditionalPutError,
     NoIndexError,
@@ -135,43 +134,13 @@ def test_delta_rs_writes_the_source_and_reads_the_index(s3_root: str, s3_options
 def test_a_commit_whose_reply_is_lost_is_committed_once(
     s3: Proxy, s3_root: str, options: StorageOptions, fault: Fault
 ) -> None:
-    new_index(s3_root, options=options)
-    index = MetadataTable.open(s3_root, options=options)
-    with s3.failing(fault, 1, lambda r: r.method == "PUT" and r.path.endswith("1.json")) as met:
-        index.commit([], [], ledger(0))
-    index.commit([], [], ledger(1))
-    assert len(met) == 1
-    again = MetadataTable.open(s3_root, options=options)
-    assert (again.version, again.state.seq) == (index.version, index.state.seq) == (2, 2)
+    check_committed_once(s3, s3_root, options, fault)
 
 
 def test_of_two_writers_of_one_version_in_a_store_exactly_one_wins(
     s3_root: str, options: StorageOptions
 ) -> None:
-    new_index(s3_root, options=options)
-    for version in range(1, 11):
-        won: list[int] = []
-        indexes = [MetadataTable.open(s3_root, options=options) for _ in range(2)]
-        together = threading.Barrier(len(indexes))
-
-        def commit(number: int, index: MetadataTable, start: threading.Barrier, won: list[int]) -> None:
-            start.wait()
-            try:
-                index.commit([], [], ledger(0))
-                won.append(number)
-            except CommitConflictError:
-                pass
-
-        threads = [
-            threading.Thread(target=commit, args=(number, index, together, won))
-            for number, index in enumerate(indexes)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(won) == 1
-        assert MetadataTable.open(s3_root, options=options).version == version
+    check_one_wins(s3_root, options, 10)
 
 
 def test_an_index_is_not_made_where_conditional_puts_are_ignored(
