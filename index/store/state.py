@@ -1,6 +1,6 @@
 """What an index says, read from its live files when first asked and kept: the view of whoever only reads.
 
-Nothing here knows versions or commits, or changes what was read: `kept_state` does.
+Nothing here knows versions or commits: `moving_state` is told which files come and go.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_to_arrow
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.index.store.commit_log import commit_log
-from tailbit.index.store.kept_state import KeptState
 from tailbit.index.store.log_writer import LOG_CHECKPOINT_EVERY
+from tailbit.index.store.moving_state import MovingState
 from tailbit.index.store.state import IndexState
 from tailbit.tables import open_table
 from tailbit.tables.model import FileSlice, Version
@@ -54,11 +54,11 @@ class _Known:
 
     version: Version
     log: Table
-    state: KeptState
+    state: MovingState
     seen: object
 
     @classmethod
-    def at(cls, version: Version, log: Table, state: KeptState) -> _Known:
+    def at(cls, version: Version, log: Table, state: MovingState) -> _Known:
         return cls(version, log, state, log.fingerprint_stat(version))
 
 
@@ -218,7 +218,7 @@ class MetadataTable:
         """Know the newest version of a log, by a new state and with a writer that has seen nothing yet."""
         log, snapshot = self._newest(log)
         files = map(_index_file, snapshot.files)
-        state = KeptState(self.storage, self.path, files, self.kinds, self.lock)
+        state = MovingState(self.storage, self.path, files, self.kinds, self.lock)
         self._writer = commit_log(self.storage, self.path, self.kinds.table_schema())
         self._now = _Known.at(snapshot.version, log, state)
 

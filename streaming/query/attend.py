@@ -17,7 +17,7 @@ from tailbit.errors import (
     TailbitError,
 )
 from tailbit.streaming.metrics import IdleWatch
-from tailbit.streaming.query.launch import Job, Prepared, launch, look_at_both
+from tailbit.streaming.query.launch import Job, Prepared, launch, refuse_vanished
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.patience import WAIT_S, Patience
@@ -84,10 +84,10 @@ def _ended_well(run: Run, patience: Patience) -> bool:
 def as_vanished(prepared: Prepared, met: TailbitError) -> TailbitError:
     """What was met, or that the table or its index has vanished, which is behind whatever is met after.
 
-    A missing file looks like damage then. What Spark made in their place meanwhile is taken away.
+    A missing file looks like damage then.
     """
     try:
-        look_at_both(prepared)
+        refuse_vanished(prepared)
     except (NotATableError, NoIndexError) as gone:
         return gone
     except StorageError as refused:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Union
@@ -65,7 +66,7 @@ class Job:
     batch: Batch
     control: Control
     heartbeat: Heartbeat
-    checkpoint: str
+    prepared: Prepared
     upkeep: Upkeep
 
     def close(self) -> None:
@@ -74,9 +75,14 @@ class Job:
         self.end()
 
     def end(self) -> None:
-        """End the upkeep and take the control folder away; the heartbeat stays."""
+        """End the upkeep and take the control folder away; the heartbeat stays.
+
+        Nothing of Spark's stays in the place of a table or an index that has vanished.
+        """
         self.upkeep.stop()
         self.control.remove()
+        with suppress(TailbitError):
+            refuse_vanished(self.prepared)
 
     def failure(self) -> TailbitError | None:
         """Why the query ended, or a merge beside it failed, by name; None where all went well."""
@@ -85,9 +91,9 @@ class Job:
         if named is not None or ended is None:
             return named
         if _FULL.search(str(ended)):
-            return StorageError(path=self.checkpoint, reason="the disk is full")
+            return StorageError(path=self.prepared.checkpoint, reason="the disk is full")
         lost = " (a Python process was lost)" if lost_worker(str(ended)) else ""
-        return StreamError(reason=_in_short(str(ended)) + lost, checkpoint=self.checkpoint)
+        return StreamError(reason=_in_short(str(ended)) + lost, checkpoint=self.prepared.checkpoint)
 
 
 def prepare(
@@ -145,7 +151,7 @@ def launch(
     """
     from tailbit.streaming.batch import Batch
 
-    look_at_both(prepared)
+    refuse_vanished(prepared)
     unusable = spark_checkpoint.why_unusable(prepared.checkpoint)
     if unusable is not None:
         spark_checkpoint.reset(prepared.checkpoint, unusable, tell)
@@ -161,7 +167,7 @@ def launch(
     writer = (
         writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{wait} milliseconds")
     )
-    job = Job(writer.start(), batch, control, heartbeat, prepared.checkpoint, Upkeep(batch.mender))
+    job = Job(writer.start(), batch, control, heartbeat, prepared, Upkeep(batch.mender))
     job.upkeep.start()
     return job
 
@@ -179,11 +185,15 @@ def _commits(spark: SparkSession, prepared: Prepared, control: Control) -> DataF
     return spark.readStream.format(FORMAT).options(**options).load()
 
 
-def look_at_both(prepared: Prepared) -> None:
-    """Pass if table and index are there: Spark makes every folder above its checkpoint.
+def refuse_vanished(prepared: Prepared) -> None:
+    """Pass if table and index are there; else what Spark has made in their place is taken away.
 
-    A folder in the place of one that vanished would keep that from coming back under its name; one that the
-    query which just ended has made goes.
+    Spark makes every folder above its checkpoint. In the place of one that vanished it would keep that from
+    coming back under its name.
+
+    Raises:
+        NotATableError, NoIndexError: the table or its index has vanished, perhaps for a moment.
+        StorageError: that cannot be told.
     """
     try:
         prepared.table.head()

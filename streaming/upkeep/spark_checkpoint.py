@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -30,6 +29,12 @@ _BLAMED = re.compile(
     re.IGNORECASE,
 )
 """What Spark says of a checkpoint that it cannot go on from."""
+
+
+_HEARTBEAT = re.compile(rf"{heartbeat.NAME}|\.{heartbeat.NAME}\.[0-9a-f]+\.tmp")
+"""The names of a heartbeat: written, and half written."""
+
+_TRIES = 3
 
 
 def blames_checkpoint(message: str) -> bool:
@@ -61,20 +66,42 @@ def reset(checkpoint: str, reason: str, tell: Callable[[str], None]) -> bool:
 def make_way(checkpoint: str, *roots: str) -> None:
     """Where the folders above a checkpoint have vanished, take away what Spark has made in their place since.
 
-    `roots`: those folders, the inmost first; one that holds anything else stays, and a store has none. A
-    heartbeat that beat on into such a folder goes too.
+    `roots`: those folders. What lies between the checkpoint and the outermost goes too, and the heartbeat
+    that beat on into it; a folder that holds anything else stays with all above it, as does one in a store.
     """
     folder = _local(checkpoint)
-    if folder is None or not folder.is_dir():
+    if folder is None:
         return
     _take_away(folder)
-    with suppress(OSError):
-        folder.rmdir()
-        for root in map(_local, roots):
-            if root is not None and root in folder.parents:
-                if [entry.name for entry in root.iterdir()] == [heartbeat.NAME]:
-                    (root / heartbeat.NAME).unlink()
-                root.rmdir()
+    above = {root for root in map(_local, roots) if root is not None}.intersection(folder.parents)
+    outermost = min(above, key=lambda root: len(root.parts), default=folder)
+    made = False
+    for path in (folder, *folder.parents):
+        if path.is_dir():
+            if not (made or path == folder or _beats(path)) or not _emptied(path):
+                return
+            made = True
+        if path == outermost:
+            return
+
+
+def _emptied(folder: Path) -> bool:
+    """Whether a folder that held no more than a heartbeat has been removed; that may beat on meanwhile."""
+    for _ in range(_TRIES):
+        try:
+            for file in _beats(folder):
+                file.unlink(missing_ok=True)
+            folder.rmdir()
+            return True
+        except OSError:
+            continue
+    return not folder.exists()
+
+
+def _beats(folder: Path) -> list[Path]:
+    """The heartbeat of a folder, whole or half written, where that is all that the folder holds."""
+    files = list(folder.iterdir())
+    return files if all(_HEARTBEAT.fullmatch(file.name) for file in files) else []
 
 
 def _take_away(folder: Path) -> None:

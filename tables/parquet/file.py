@@ -10,7 +10,7 @@ Source: Parquet format, FileMetaData; Thrift compact protocol.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -33,11 +33,11 @@ _ROW_GROUPS_FIELD = 4
 
 
 class ParquetFile(pq.ParquetFile):  # type: ignore[misc]
-    """A Parquet file that Arrow's threads fetch and decode only where none of its bytes are Python's.
+    """A Parquet file that Arrow's threads fetch and decode only where Arrow itself reads it, not by Python.
 
     Such a thread may be the last that holds what it has read. Where that belongs to Python, and the
     interpreter is going down at this moment, it ends the process ("terminate called without an active
-    exception").
+    exception"). So what a `pa.BufferReader` reads must be an `arrow_buffer`.
     """
 
     def __init__(self, source: pa.NativeFile, **options: Any) -> None:
@@ -59,19 +59,28 @@ class ParquetFile(pq.ParquetFile):  # type: ignore[misc]
     ) -> pa.Table:
         """The rows of those row groups."""
         read = partial(super().read_row_groups, columns=columns, use_threads=use_threads and self.threaded)
-        return pa.concat_tables(map(read, self.at_once(numbers)))
+        return self.in_order(numbers, columns, read)
 
-    def at_once(self, numbers: Sequence[int]) -> Sequence[Sequence[int]]:
-        """The row groups that are read in one go: one by one, in order of the file, where no thread helps."""
-        return [list(numbers)] if self.threaded or not numbers else [[number] for number in numbers]
+    def in_order(
+        self, numbers: Sequence[int], columns: Sequence[object] | None, read: Callable[[list[int]], pa.Table]
+    ) -> pa.Table:
+        """Row groups by `read`, which takes their numbers; where Python reads the file, one by one.
+
+        All at once Arrow goes through the file column by column, and nothing could be fetched ahead. Without
+        a column to read, one call alone knows the number of rows.
+        """
+        if self.threaded or not numbers or (columns is not None and not columns):
+            return read(list(numbers))
+        return pa.concat_tables([read([number]) for number in numbers])
 
 
-def arrow_buffer(parts: Iterable[bytes]) -> pa.Buffer:
+def arrow_buffer(parts: Sequence[bytes]) -> pa.Buffer:
     """Those bytes, one behind the other, in Arrow's own memory: its threads may read a file that is there."""
-    out = pa.BufferOutputStream()
-    for part in parts:
-        out.write(part)
-    return out.getvalue()
+    found = pa.allocate_buffer(sum(map(len, parts)))
+    with pa.FixedSizeBufferWriter(found) as out:
+        for part in parts:
+            out.write(part)
+    return found
 
 
 File = TypeVar("File", bound=ParquetFile)
@@ -241,9 +250,9 @@ def read_leaves(
         pyarrow.ArrowException, OSError: pages that cannot be decoded.
     """
     groups = list(range(file.metadata.num_row_groups)) if row_groups is None else list(row_groups)
-    read, threads = file.reader.read_row_groups, use_threads and file.threaded
-    parts = [read(part, column_indices=list(leaves), use_threads=threads) for part in file.at_once(groups)]
-    table = pa.concat_tables(parts)
+    threads = use_threads and file.threaded
+    read = partial(file.reader.read_row_groups, column_indices=list(leaves), use_threads=threads)
+    table = file.in_order(groups, leaves, read)
     _check_chunks(file.metadata, groups, leaves)
     rows = sum(file.metadata.row_group(group).num_rows for group in groups)
     if leaves and table.num_rows != rows:

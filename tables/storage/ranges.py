@@ -14,8 +14,8 @@ TAIL = 64 << 10
 """Bytes of the end that come with the size. A smaller object is had in one request."""
 
 AHEAD, FAR_AHEAD = 256 << 10, 8 << 20
-"""The least and the most bytes that are fetched beyond what is known: on a network they cost less than a
-second request. Where a read goes on from what was fetched last, it brings twice as many as that did."""
+"""Bytes that are fetched beyond what is known, at least: on a network they cost less than a second request.
+Where a read goes on from what was fetched last it is twice as many as then, up to the second number."""
 
 _KEPT = 4
 
@@ -23,7 +23,10 @@ Fetch = Callable[[int, int], bytes]
 
 
 class Ranges(io.RawIOBase):
-    """A file over ranges of an object; keeps the few that were fetched last. One thread reads at a time."""
+    """A file over ranges of an object; keeps the few that were fetched last. One thread reads at a time.
+
+    Memory: `_KEPT` times what is fetched at once.
+    """
 
     def __init__(self, size: int, tail: bytes, fetch: Fetch) -> None:
         self._size, self._fetch, self._at = size, fetch, 0
@@ -73,7 +76,7 @@ class Ranges(io.RawIOBase):
     def _begun(self, start: int) -> bytes | None:
         """What is known from a place on, where that lies in what was fetched last or right behind it."""
         at, kept = self._newest
-        return kept[start - at :] if at < start <= at + len(kept) else None
+        return kept[start - at :] if at <= start <= at + len(kept) else None
 
 
 def end_of(found: Any) -> tuple[int, str, bytes]:

@@ -57,7 +57,7 @@ def main() -> int:
             status = shipped.terminate()
         finally:
             shipped.kill_group()
-        cells = _cells(asked, gauge, commits, records, drained, recovery)
+        cells = _cells(asked, gauge, commits, past, records, drained, recovery)
         findings = _findings(table, gauge, past + commits, status)
     for name, value in cells.items():
         print(f"{name:42}{value}")
@@ -122,7 +122,13 @@ def _findings(table: str, gauge: Gauge, commits: int, status: int) -> list[str]:
 
 
 def _cells(
-    asked: argparse.Namespace, gauge: Gauge, commits: int, records: int, drained: float, recovery: float
+    asked: argparse.Namespace,
+    gauge: Gauge,
+    commits: int,
+    past: int,
+    records: int,
+    drained: float,
+    recovery: float,
 ) -> dict[str, object]:
     lags = [sample.lag_s for sample in gauge.samples]
     seconds = gauge.samples[-1].at
@@ -137,6 +143,7 @@ def _cells(
         "date": datetime.datetime.now(datetime.timezone.utc).date(),
         "minutes": f"{seconds / 60:.0f}",
         "writers": asked.writers,
+        "commits before": f"{past:,}",
         "commits": f"{commits:,}",
         "a second (asked)": f"{commits / seconds:.1f} ({asked.rate:g})",
         "lag s: median, p99, most": f"{median(lags):.2f}, {p99:.2f}, {max(lags):.2f}",

@@ -39,20 +39,38 @@ def whole(tmp_path: Path) -> Path:
 
 def test_what_spark_made_in_the_place_of_a_folder_that_vanished_makes_way_for_it(tmp_path: Path) -> None:
     table = tmp_path / "t"
-    checkpoint = write(table / "_tailbit" / "_checkpoint", [Offset(1, 0, None, "f")], 1)
-    (table / "_tailbit" / NAME).write_text("beaten into the folder that Spark made")
-    make_way(str(checkpoint), str(table / "_tailbit"), str(table))
-    make_way(str(checkpoint), str(table / "_tailbit"), str(table))
+    checkpoint = write(table / "in" / "_tailbit" / "_checkpoint", [Offset(1, 0, None, "f")], 1)
+    for name in (NAME, f".{NAME}.0123abcd.tmp"):
+        (table / "in" / "_tailbit" / name).write_text("beaten into the folder that Spark made")
+    make_way(str(checkpoint), str(table / "in" / "_tailbit"), str(table))
+    make_way(str(checkpoint), str(table / "in" / "_tailbit"), str(table))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_heartbeat_that_beat_on_after_a_checkpoint_made_way_goes_too(tmp_path: Path) -> None:
+    index = tmp_path / "t" / "_tailbit"
+    index.mkdir(parents=True)
+    (index / NAME).write_text("beaten after the checkpoint had gone")
+    make_way(str(index / "_checkpoint"), str(index), str(tmp_path / "t"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_folder_in_which_spark_made_nothing_stays(tmp_path: Path) -> None:
+    table, index = tmp_path / "t", tmp_path / "t" / "_tailbit"
+    make_way(str(index / "_checkpoint"), str(index), str(table))
+    table.mkdir()
+    make_way(str(index / "_checkpoint"), str(index), str(table))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["t"]
 
 
 def test_a_folder_that_holds_anything_else_stays_where_a_checkpoint_makes_way(tmp_path: Path) -> None:
     table = tmp_path / "t"
     checkpoint = write(table / "_tailbit" / "_checkpoint", [Offset(1, 0, None, "f")], 1)
     (table / "mine").write_text("x")
+    (table / NAME).write_text("no heartbeat of an index")
     make_way(str(checkpoint), str(table / "_tailbit"), str(table))
     make_way("s3://bucket/checkpoint", str(table))
-    assert [entry.name for entry in table.iterdir()] == ["mine"]
+    assert sorted(entry.name for entry in table.iterdir()) == [NAME, "mine"]
 
 
 def test_a_checkpoint_elsewhere_leaves_the_folders_of_table_and_index_alone(tmp_path: Path) -> None:

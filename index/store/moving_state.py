@@ -1,4 +1,4 @@
-"""The state of an index whose files come and go: only the index table, which knows its commits, has it so."""
+"""The state of an index whose files come and go: the index table alone, which knows its commits, has it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.index.store.state import IndexState
 
 
-class KeptState(IndexState):
-    """What an index says, kept up to date: what has been read is extended, never read again."""
+class MovingState(IndexState):
+    """What an index says while files come and go: what has been read is extended, never read again."""
 
     def extend(self, added: Sequence[IndexFile], removed: Sequence[str]) -> None:
         """Files that another process has committed come and go. Cost: reads the records that came."""
