@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from tailbit.tables.zone_rules import zone_rules
+if TYPE_CHECKING:
+    from tailbit.tables.zone_rules import ZoneRules
+
 
 _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?([+-])(?:(\d{1,2})(?::(\d\d)(?::(\d\d))?|:(\d))?|(\d\d)(\d\d)(\d\d)?)|Z|UTC|GMT|UT",
@@ -38,7 +41,7 @@ def fixed_offset(zone: str) -> int | None:
     """
     found = _OFFSET.fullmatch(zone)
     if found is None:
-        rules = zone_rules(zone)
+        rules = _rules(zone)
         return rules.first * _US if rules.fixed else None
     sign, hour, minute, second, short, hours, minutes, seconds = found.groups()
     parts = (hour or hours, minute or short or minutes, second or seconds)
@@ -49,13 +52,20 @@ def fixed_offset(zone: str) -> int | None:
     return (-total if sign == "-" else total) * _US
 
 
+def _rules(zone: str) -> ZoneRules:
+    """The rules of a named zone; they are read when a zone is first named, which UTC does not take."""
+    from tailbit.tables.zone_rules import zone_rules
+
+    return zone_rules(zone)
+
+
 def to_instant(local: int, zone: str) -> int:
     """The instant of a local time: the earlier where clocks went back, moved on where they jumped ahead."""
     fixed = fixed_offset(zone)
     if fixed is not None:
         return local - fixed
-    change = zone_rules(zone).next_change(local // _US)
-    return local - (zone_rules(zone).last if change is None else change.before) * _US
+    change = _rules(zone).next_change(local // _US)
+    return local - (_rules(zone).last if change is None else change.before) * _US
 
 
 def first_instant(local: int, zone: str) -> int:
@@ -67,7 +77,7 @@ def first_instant(local: int, zone: str) -> int:
     instant = to_instant(local, zone)
     if fixed_offset(zone) is not None:
         return instant
-    change = zone_rules(zone).next_change(local // _US)
+    change = _rules(zone).next_change(local // _US)
     return instant if change is None else min(instant, change.instant * _US)
 
 
@@ -76,4 +86,4 @@ def to_local(instant: int, zone: str) -> int:
     fixed = fixed_offset(zone)
     if fixed is not None:
         return instant + fixed
-    return instant + zone_rules(zone).offset_at(instant // _US) * _US
+    return instant + _rules(zone).offset_at(instant // _US) * _US

@@ -1,6 +1,8 @@
 """What an answer says of the values of its rows: groups, extremes, sums, histograms.
 
 All of it comes from counts by key: from the index where it covers the rows, from the data where it does not.
+What groups and sums is imported by the methods that need it: a count as a process of its own does not wait
+for it.
 """
 
 from __future__ import annotations
@@ -8,25 +10,24 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import pyarrow as pa
 
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import names, text, whole
 from tailbit.errors import UsageError
-from tailbit.index.analytics.aggregates import Summary, extremes, mean, summary, total
-from tailbit.index.analytics.facets import Crosstab, as_facets, count_distinct, crosstab, group_facets
-from tailbit.index.analytics.histogram import Bin, by_part, histogram
-from tailbit.index.grouping.counting import key_counts
-from tailbit.index.grouping.key_counts import KeyCounts
-from tailbit.index.query.recorded_counts import RecordedCounts
-from tailbit.index.query.selection import Selection
-from tailbit.outputs.display import Facets
-from tailbit.outputs.facets import facet_table
-from tailbit.tables.model import Column, Version
-from tailbit.tables.table import Table
 from tailbit.vacuumed import tells_vacuumed
+
+if TYPE_CHECKING:
+    from tailbit.index.analytics.aggregates import Summary
+    from tailbit.index.analytics.facets import Crosstab
+    from tailbit.index.analytics.histogram import Bin
+    from tailbit.index.grouping.key_counts import KeyCounts
+    from tailbit.index.query.recorded_counts import RecordedCounts
+    from tailbit.index.query.selection import Selection
+    from tailbit.tables.model import Column, Version
+    from tailbit.tables.table import Table
 
 
 class Analysis:
@@ -59,6 +60,9 @@ class Analysis:
         >>> flights.where("dest <> 'ORD'").facets("carrier", "dest")
         {('UA', 'LAX'): 2, ('UA', 'SFO'): 2, ('AA', 'LAX'): 1, ('DL', 'SFO'): 1}
         """
+        from tailbit.index.analytics.facets import as_facets, group_facets
+        from tailbit.outputs.display import Facets
+
         if not more:
             return Facets(as_facets(self._counts(column)))
         return Facets(group_facets(self._selection, self._resolved([column, *more])))
@@ -69,6 +73,8 @@ class Analysis:
         >>> flights.where("dest = 'LAX'").facet_table("carrier").to_pydict()
         {'carrier': ['UA', 'AA'], 'count': [2, 1]}
         """
+        from tailbit.outputs.facets import facet_table
+
         fields = self._selection.schema.arrow(self._resolved([column, *more]))
         return facet_table(list(fields), self.facets(column, *more))
 
@@ -99,6 +105,8 @@ class Analysis:
         >>> flights.where().count_distinct("carrier"), flights.where().count_distinct("carrier", "dest")
         (3, 5)
         """
+        from tailbit.index.analytics.facets import count_distinct
+
         if not more:
             found = self._counts(column)
             return len(found.keys) - (found.nulls > 0)
@@ -110,6 +118,8 @@ class Analysis:
         >>> flights.where("carrier = 'UA'").min("dep_delay"), flights.where("carrier = 'UA'").max("dep_delay")
         (-4, 61)
         """
+        from tailbit.index.analytics.aggregates import extremes
+
         return extremes(self._counts(column))[0]
 
     def max(self, column: str) -> Any:
@@ -118,6 +128,8 @@ class Analysis:
         >>> flights.where().max("carrier"), flights.where("carrier = 'ZZ'").max("carrier")
         ('UA', None)
         """
+        from tailbit.index.analytics.aggregates import extremes
+
         return extremes(self._counts(column))[1]
 
     def sum(self, column: str) -> int | float | Decimal | None:
@@ -133,6 +145,8 @@ class Analysis:
         >>> flights.where().sum("dep_delay"), flights.where().avg("dep_delay")
         (167, 23.857142857142858)
         """
+        from tailbit.index.analytics.aggregates import total
+
         return total(self._counts(column))
 
     def avg(self, column: str) -> float | Decimal | None:
@@ -145,6 +159,8 @@ class Analysis:
         >>> flights.where("carrier = 'UA'").avg("dep_delay")
         15.5
         """
+        from tailbit.index.analytics.aggregates import mean
+
         return mean(self._counts(column))
 
     def summary(self, column: str) -> Summary:
@@ -158,6 +174,8 @@ class Analysis:
         >>> flights.where("carrier = 'UA'").summary("dep_delay")
         Summary(rows=4, nulls=0, distinct=4, min=-4, max=61, sum=62, avg=15.5)
         """
+        from tailbit.index.analytics.aggregates import summary
+
         return summary(self._counts(column))
 
     def histogram(self, column: str, bins: int | Iterable[Any] = 10) -> list[Bin]:
@@ -174,6 +192,8 @@ class Analysis:
         >>> [(bin.low, bin.high, bin.count) for bin in bins]
         [(-5, 0, 2), (0, 60, 3), (60, 120, 2)]
         """
+        from tailbit.index.analytics.histogram import histogram
+
         return histogram(self._counts(column), _bins(bins))
 
     def date_histogram(self, column: str, part: str, zone: str = "UTC") -> dict[Any, int]:
@@ -192,6 +212,8 @@ class Analysis:
         >>> tailbit.open("days").where().date_histogram("day", "month")
         {datetime.date(2013, 1, 1): 1, datetime.date(2013, 2, 1): 2}
         """
+        from tailbit.index.analytics.histogram import by_part
+
         return by_part(self._counts(column), text("part", part), known_zone("zone", zone))
 
     @tells_vacuumed
@@ -205,10 +227,14 @@ class Analysis:
         >>> table.rows, table.columns, table.counts.tolist()
         (['AA', 'UA'], ['LAX', 'ORD', 'SFO'], [[1, 1, 0], [2, 0, 2]])
         """
+        from tailbit.index.analytics.facets import crosstab
+
         return crosstab(self._selection, *self._resolved([rows, columns]))
 
     @tells_vacuumed
     def _counts(self, column: str) -> KeyCounts:
+        from tailbit.index.grouping.counting import key_counts
+
         resolved = self._selection.schema.resolve(text("column", column))
         return key_counts(self._selection, resolved, self._recorded)
 

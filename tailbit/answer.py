@@ -1,6 +1,7 @@
 """What a predicate selects, bound to one version of a table: count, facets, positions, files, rows.
 
-An answer is the public face of a `Selection`: each method hands the question on to the module of its name.
+An answer is the public face of a `Selection`: each method hands the question on to the module of its name,
+which is imported when first needed.
 """
 
 from __future__ import annotations
@@ -15,19 +16,15 @@ import pyarrow as pa
 from tailbit.analysis import Analysis
 from tailbit.arguments.values import names, path_text, whole
 from tailbit.errors import CorruptIndexError
-from tailbit.index.analytics.facets import steps_of
-from tailbit.index.query.explain import explain
-from tailbit.index.query.read import stream, ways_of
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
-from tailbit.outputs.arrow import batch_reader
-from tailbit.outputs.display import SHOWN_ROWS, Explanation, answer_html
-from tailbit.tables.parquet.rows import Positions
 from tailbit.tables.table import Table
 from tailbit.vacuumed import tells_vacuumed, told_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from tailbit.tables.parquet.rows import Positions
 
 _SHOWN = 200
 """Most characters of a predicate that a `repr` shows."""
@@ -57,6 +54,8 @@ class Answer(Analysis):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the line of `repr`, the number of rows, and the first of them."""
+        from tailbit.outputs.display import SHOWN_ROWS, answer_html
+
         # A table whose first commits have no schema yet has no columns to read.
         rows = self.read(limit=SHOWN_ROWS) if self._selection.schema.columns else pa.table({})
         return answer_html(repr(self), self.count(), rows)
@@ -180,6 +179,8 @@ class Answer(Analysis):
         >>> schema.names, [table["flight"].to_pylist() for table in tables]
         (['flight'], [[1, 3], [5, 8]])
         """
+        from tailbit.index.query.read import stream
+
         schema, tables = stream(
             self._selection,
             None if columns is None else names("columns", columns),
@@ -202,6 +203,8 @@ class Answer(Analysis):
         >>> flights.where("carrier = 'UA'").reader(["flight"], offset=3).read_all().to_pylist()
         [{'flight': 8}]
         """
+        from tailbit.outputs.arrow import batch_reader
+
         return batch_reader(*self.stream(columns, limit, order_by=order_by, offset=offset))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -273,6 +276,11 @@ class Answer(Analysis):
         >>> [(file["path"], file["outcome"], file["by"], file["matching"]) for file in account["files"]]
         [('a.parquet', 'pruned', "carrier = 'DL'", 0), ('b.parquet', 'kept', None, 1)]
         """
+        from tailbit.index.analytics.facets import steps_of
+        from tailbit.index.query.explain import explain
+        from tailbit.index.query.read import ways_of
+        from tailbit.outputs.display import Explanation
+
         account = dict(explain(self._selection, self._covered))
         counted, wanted = self._resolved(facets), self._resolved(columns)
         if counted:

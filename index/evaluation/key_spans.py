@@ -166,10 +166,20 @@ def _many(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> list[Spa
         low is not None and low == high for low, _, high, _ in ranges
     ):
         return None
+    asked = segment.name, column, tuple(ranges)
+    return list(_SPANS.get(asked, lambda: (_long_spans(segment, column, ranges), 1))) or None
+
+
+_SPANS: Cache[tuple[str, str, tuple[KeyRange, ...]], tuple[Span, ...]] = Cache(4096)
+"""What was found of ranges in a segment, which never changes: a question looks for it twice."""
+
+
+def _long_spans(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> tuple[Span, ...]:
+    """The spans of some ranges; none where they hold few keys."""
     if segment.weight(column, ranges)[0] < MANY_KEYS:
-        return None
+        return ()
     spans = spans_of(segment.keys(column)[0], ranges)
-    return spans if sum(high - low for low, high in spans) >= MANY_KEYS else None
+    return tuple(spans) if sum(high - low for low, high in spans) >= MANY_KEYS else ()
 
 
 def _is_due(segment: Segment, column: str, spans: Sequence[Span]) -> bool:

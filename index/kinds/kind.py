@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 from pyroaring import BitMap
@@ -23,8 +23,10 @@ from tailbit.index.model import IndexFile, Settings
 from tailbit.index.parquet.index_file import open_index_file, write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort
 from tailbit.tables.model import FileSlice
-from tailbit.tables.parquet.data_file import DataFile
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    from tailbit.tables.parquet.data_file import DataFile
 
 R = TypeVar("R")
 

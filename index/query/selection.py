@@ -15,6 +15,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pyroaring import BitMap
@@ -27,13 +28,14 @@ from tailbit.index.predicate.file_truth import FileTruths
 from tailbit.index.predicate.tree import Node
 from tailbit.index.query.coverage import Coverage
 from tailbit.index.query.damages import Damages
-from tailbit.index.query.scan import scan
 from tailbit.once import once
 from tailbit.tables.model import FileSlice, Version
-from tailbit.tables.parquet.rows import Positions, visible_positions
 from tailbit.tables.schema import Schema
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    from tailbit.tables.parquet.rows import Positions
 
 
 class HitSource(enum.Enum):
@@ -129,6 +131,8 @@ class Selection:
         return tuple(hits)
 
     def _recheck(self, space: SpaceView, bounds: Bounds) -> Iterator[FileHits]:
+        from tailbit.index.query.scan import scan
+
         left = list(self.by_slice(space, bounds.maybe - bounds.sure))
         truths = FileTruths(self.node, [slice_ for slice_, _ in left])
         for order, (slice_, among) in enumerate(left):
@@ -137,6 +141,9 @@ class Selection:
                 yield FileHits(slice_, at, HitSource.RECHECK)
 
     def _scanned(self, number: int, truths: FileTruths, order: int) -> FileHits:
+        from tailbit.index.query.scan import scan
+        from tailbit.tables.parquet.rows import visible_positions
+
         slice_ = truths.slices[order]
         if not truths.can_match[order]:
             return FileHits(slice_, np.zeros(0, np.uint64), HitSource.PRUNED)

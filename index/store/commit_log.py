@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from tailbit.index.model import IndexFile
 from tailbit.index.store.log_writer import LogWriter
-from tailbit.index.store.stored_log import StoredLog
 from tailbit.tables.storage import Storage
 
 
@@ -43,5 +42,7 @@ _DECODED = re.compile("%[0-9A-Fa-f]{2}")
 def commit_log(storage: Storage, path: str, schema: pa.Schema) -> CommitLog:
     """What commits to the index in a store; `path` is what errors call it."""
     if storage.uri is None or _DECODED.search(storage.uri):
+        from tailbit.index.store.stored_log import StoredLog
+
         return StoredLog(storage, path, schema)
     return LogWriter(storage, path, schema)

@@ -1,6 +1,7 @@
 """Which store a path means, told by its scheme: the one place where a path becomes a `Storage`.
 
-A new store is a module beside `local` and a line here.
+A new store is a module beside `local` and a line here. The module of object stores is imported when one is
+opened.
 """
 
 from __future__ import annotations
@@ -11,12 +12,18 @@ from collections.abc import Callable, Mapping
 from tailbit.tables.storage.door import Storage
 from tailbit.tables.storage.local import LocalStorage
 from tailbit.tables.storage.locations import SCHEMES
-from tailbit.tables.storage.object_store import ObjectStorage
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
+
+
+def _object_storage(root: str, options: StorageOptions) -> Storage:
+    from tailbit.tables.storage.object_store import ObjectStorage
+
+    return ObjectStorage(root, options)
+
 
 STORES: Mapping[str, Callable[[str, StorageOptions], Storage]] = {
     "file": LocalStorage,
-    **dict.fromkeys(SCHEMES, ObjectStorage),
+    **dict.fromkeys(SCHEMES, _object_storage),
 }
 """The scheme that tells a store, and what opens a root in it with the options given.
 

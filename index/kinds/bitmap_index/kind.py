@@ -8,8 +8,6 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from tailbit.index.kinds.bitmap_index.due import due_spaces
-from tailbit.index.kinds.bitmap_index.merge import merge_spaces
 from tailbit.index.kinds.bitmap_index.postings import NAME, SCHEMA
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.files.kind import FILES
@@ -61,10 +59,14 @@ class BitmapIndexKind(Kind[Segments]):
 
     def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
         """Row spaces of a full size class, and each that holds mostly what nobody can reach."""
+        from tailbit.index.kinds.bitmap_index.due import due_spaces
+
         return due_spaces(view.reader(self).by_space, view, view.reader(FILES), earliest)
 
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """One segment over one row space, into which the claims of files that can be reached are moved."""
+        from tailbit.index.kinds.bitmap_index.merge import merge_spaces
+
         spaces = view.reader(self).by_space
         sources = [spaces.get(space, []) for space in group.spaces]
         claims = [view.reader(FILES).claims(space) for space in group.spaces]

@@ -23,6 +23,12 @@ from tailbit.tables.positions import BitPositions, bitmap_of
 _PER_KEY = 200
 """A decoded bitmap takes this many bytes beside its containers."""
 
+_PER_POSITION = 24
+"""A position of a sparse key takes at most this many bytes: a container of its own."""
+
+_FEW = 32
+"""Up to this many keys come as bitmaps that are kept, not as positions: they are counted without a union."""
+
 _SEARCHES = 4
 """After this many look-ups the keys are copied to a list, which is searched faster."""
 
@@ -72,9 +78,9 @@ def read_bitmap(data: bytes, cardinality: int, rows: int, path: str) -> BitMap:
 class RowGroup:
     """The postings of one row group: keys ascending, NULL's posting apart.
 
-    A dense posting is decoded when first asked, and kept; sparse ones stay as they are stored, and any span
-    of them is decoded at once. `size`: bytes to account for. Safe to share between threads: at worst a bitmap
-    is decoded twice.
+    A posting is decoded when first asked, and kept; a sparse one only within as many bytes again as it is
+    stored in, and where few are asked for: others stay as they are stored, and any span of them is decoded at
+    once. `size`: bytes to account for. Safe to share between threads: at worst a bitmap is decoded twice.
     """
 
     def __init__(self, table: pa.Table, rows: int, path: str) -> None:
@@ -91,6 +97,7 @@ class RowGroup:
         self._list: list[bytes] | None = None
         self._searches = 0
         dense = len(self._keys) - int(np.count_nonzero(self._sparse.held))
+        self._left = first.nbytes + steps.nbytes
         self.size = 2 * table.nbytes + _PER_KEY * dense
 
     @property
@@ -130,6 +137,10 @@ class RowGroup:
         a, b = self._span(wanted)
         if a >= b:
             return [], []
+        if b - a <= _FEW:
+            known = [bits for at in range(a, b) if (bits := self._bitmaps.get(at)) is not None]
+            if len(known) == b - a or self._left > 0:
+                return known if len(known) == b - a else self._all(a, b), []
         dense = [self._bitmap(a + i) for i in np.flatnonzero(~self._sparse.held[a:b]).tolist()]
         try:
             return dense, [part for part in self._sparse.apart(a, b) if len(part)]
@@ -170,15 +181,27 @@ class RowGroup:
         numbers = array("I", self._positions(low, high).tobytes())
         out, at = [], 0
         for i, (sparse, many) in enumerate(zip(held, counts, strict=True)):
-            out.append(BitMap(numbers[at : at + many]) if sparse else self._bitmap(low + i))
+            if sparse:
+                out.append(BitMap(numbers[at : at + many]))
+                self._keep(low + i, out[-1])
+            else:
+                out.append(self._bitmap(low + i))
             at += many
         return out
 
+    def _keep(self, at: int, sparse: BitMap) -> None:
+        """Keep the bitmap of a sparse key, as long as there is room; what is kept counts once."""
+        size = _PER_KEY + _PER_POSITION * len(sparse)
+        if at not in self._bitmaps and size <= self._left:
+            self._left -= size
+            self._bitmaps[at] = sparse
+
     def _bitmap(self, at: int) -> BitMap:
-        if self._sparse.held[at]:
-            return bitmap_of(self._positions(at, at + 1))
         found = self._bitmaps.get(at)
-        if found is None:
+        if found is None and self._sparse.held[at]:
+            found = bitmap_of(self._positions(at, at + 1))
+            self._keep(at, found)
+        elif found is None:
             data = self._data[at].as_py()
             found = read_bitmap(data, int(self._cardinality[at]), self._rows, self._path)
             self._bitmaps[at] = found
