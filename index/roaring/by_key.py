@@ -92,7 +92,8 @@ def _sorted(codes: Codes, start: int, low: int, high: int, rows: int) -> BitPosi
     pairs = local.astype(np.uint64) << np.uint64(32)
     pairs |= positions
     pairs.sort()
-    return pairs.astype(np.uint32)
+    out: BitPositions = pairs.astype(np.uint32)
+    return out
 
 
 def _slabs(whole: Bitmaps) -> Iterator[Bitmaps]:

@@ -542,7 +542,9 @@ def test_names_in_a_list_of_columns_may_hold_commas_and_backticks() -> None:
     assert split_columns(" , ") == []
 
 
-def test_a_count_loads_no_spark_no_writer_and_no_room_that_it_does_not_enter_and_starts_no_jvm(table: str) -> None:
+def test_a_count_loads_no_spark_no_writer_and_no_room_that_it_does_not_enter_and_starts_no_jvm(
+    table: str,
+) -> None:
     code = (
         "import sys, subprocess, runpy\n"
         "def refuse(*a, **k): raise AssertionError('a process was started')\n"
