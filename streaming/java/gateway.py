@@ -111,6 +111,18 @@ def _lost_its_java(traceback: str) -> bool:
     return error.startswith(_LOST) and bool(frames) and all(map(_SPARKS_OWN.search, frames))
 
 
+class _Spawned(dict[str, Any]):
+    """Arguments of `Popen` that take no `preexec_fn`, with which Spark has the child ignore SIGINT.
+
+    For that a copy of this process must run Python, and it may wait for ever for a lock that another thread
+    held when it was copied. In a session of its own the child gets no SIGINT of the terminal.
+    """
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name != "preexec_fn":
+            super().__setitem__(name, value)
+
+
 def launch_java(settings: Mapping[str, str]) -> tuple[Any, JavaErrors]:
     """A JVM with these Spark settings: the gateway for a SparkContext, and its errors.
 
@@ -127,7 +139,7 @@ def launch_java(settings: Mapping[str, str]) -> tuple[Any, JavaErrors]:
     try:
         # In a session of its own a signal to our process group leaves it alone: it ends when we do, since
         # then its stdin ends.
-        own = {"stderr": errors.write_end, "start_new_session": True}
+        own = _Spawned(stderr=errors.write_end, start_new_session=True)
         gateway = launch_gateway(SparkConf().setAll(list(settings.items())), own)
     except PySparkException:
         reason = f"Java does not start: {errors.last or 'it says nothing'}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tailbit.streaming.java.gateway import is_noise, paragraphs, quick_java, without_noise
@@ -74,3 +77,21 @@ def test_a_collector_that_the_environment_chose_is_left_to_it(
     assert "-XX:+UseSerialGC" in quick_java()
     monkeypatch.setenv(variable, "-Dx=y -XX:+UseG1GC -Xmx1g")
     assert "GC" not in quick_java()
+
+
+def test_java_is_started_without_python_running_in_a_copy_of_this_process() -> None:
+    """There a lock that another thread held would be held for ever; hung in a soak."""
+    said = subprocess.run([sys.executable, "-c", _STARTED], capture_output=True, text=True, timeout=120)
+    assert (said.stdout.strip(), said.returncode) == ("started", 0), said.stderr
+
+
+_STARTED = """
+import os
+from tailbit.streaming.java.gateway import launch_java
+os.register_at_fork(after_in_child=lambda: os._exit(3))
+gateway, _ = launch_java({"spark.ui.enabled": "false"})
+print("started")
+gateway.shutdown()
+gateway.proc.stdin.close()
+gateway.proc.wait(60)
+"""
