@@ -22,13 +22,14 @@ import pyarrow.parquet as pq
 
 from tailbit.index.advice.sample import SampledBlock, values_of
 from tailbit.index.keys import MAX_KEY, key_type_of
+from tailbit.index.kinds.bitmap_index import gaps
 from tailbit.index.kinds.bitmap_index.postings import encode_segment
 from tailbit.index.roaring.coding import CodedColumn, Coding
 from tailbit.index.write.posting import laid_out, postings_of
 from tailbit.tables.model import Column
 from tailbit.tables.schema import arrow_type
 
-_OF_POSTINGS = ("bitmap", "first", "gaps")
+_OF_POSTINGS = ("bitmap", *gaps.COLUMNS)
 """Columns of a segment that hold positions; the others are once a key."""
 
 
@@ -117,12 +118,12 @@ def _weighed(buffer: pa.Buffer) -> tuple[int, int, int]:
         row_group = file.metadata.row_group(group)
         for number in range(row_group.num_columns):
             column = row_group.column(number)
-            if column.path_in_schema.split(".")[0] in _OF_POSTINGS:
+            if column.path_in_schema in _OF_POSTINGS:
                 positions += column.total_compressed_size
             else:
                 rest += column.total_compressed_size
-    stored = file.read(["cardinality", "first"])
-    sparse = pc.sum(stored["cardinality"].filter(pc.is_valid(stored["first"]))).as_py() or 0
+    stored = file.read(["cardinality", gaps.FIRST])
+    sparse = pc.sum(stored["cardinality"].filter(pc.is_valid(stored[gaps.FIRST]))).as_py() or 0
     return positions, rest, int(sparse)
 
 

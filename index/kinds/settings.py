@@ -14,7 +14,7 @@ from tailbit.index.kinds.merging import MergeGroup
 from tailbit.index.kinds.rows import no_rows
 from tailbit.index.model import IndexedColumn, Settings
 
-FORMAT = 2
+FORMAT = 3
 """The number of this layout. Kind `settings` has the column `format` in every format, past and to come."""
 
 _INDEXED = pa.struct([(name, pa.string()) for name in ("label", "id", "key_type", "type")])

@@ -32,17 +32,26 @@ LIMIT = 1 << 31
 _SHARE = 0.75
 """Positions must take this share of the bytes of a bitmap or less: a bitmap is read and united faster."""
 
+_KEY = 6
+"""Bytes of a key's first position, and of how many bytes its gaps have."""
+
 _HEADER, _CONTAINER, _BITSET = 8, 8, BLOCK // 8
+
+_ALL_BITSETS = BLOCK // ARRAY_LIMIT - 1
+"""Where one position in this many is a key's, or more, nearly all of its containers are bitsets."""
 
 
 def pays(counts: Longs, firsts: Longs, lasts: Longs, roaring: Longs) -> Mask:
     """Which keys are sparse, by their positions' number, first and last, and the bytes of their bitmaps."""
-    gaps = np.maximum(counts - 1, 1)
-    # Delta-packing takes as many bits a gap as the widest of 32 needs, some four times the mean, and a sign.
-    bits = np.log2(1 + 4 * (lasts - firsts) / gaps) + 1
-    size = 4 + (counts - 1) * bits / 8
+    span = lasts - firsts + 1
+    # The entropy of a gap is some one and a half bits more than the logarithm of the mean, where gaps vary as
+    # those of rows in any order do, and less where they do not.
+    bits = np.log2(span / np.maximum(counts, 1) + 1) + 1.6
+    size = _KEY + (counts - 1) * bits / 8
     found: Mask = (counts > 0) & (lasts < LIMIT) & (size <= _SHARE * roaring)
-    return found
+    # Where bitsets are in place of arrays, compression makes them as small as gaps.
+    bitsets = (counts > ARRAY_LIMIT) & (counts * _ALL_BITSETS >= span)
+    return found & ~bitsets
 
 
 def roaring_bytes(positions: BitPositions, counts: Longs) -> Longs:

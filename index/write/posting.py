@@ -174,5 +174,5 @@ def postings_of(column: str, key_type: str, keys: pa.BinaryArray, slab: Bitmaps)
     if not kept.all():
         at = pa.array(np.flatnonzero(kept))
         keys, bitmaps, cardinality = keys.take(at), bitmaps.take(at), cardinality[kept]
-        sparse = sparse[0].take(at), sparse[1].take(at)
+        sparse = sparse.take(at)
     return Postings(column, key_type, keys, cardinality, bitmaps, sparse)

@@ -7,7 +7,6 @@ import tempfile
 from dataclasses import replace
 from random import Random
 
-import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +15,8 @@ from pyroaring import BitMap
 from support.encodings import read_postings, stored
 from support.index_records import counts, ledger, new_index, record, segment
 from support.profiles import examples
-from tailbit.index.kinds.bitmap_index.combine import combine
-from tailbit.index.kinds.bitmap_index.moves import Input, lay_out
+from tailbit.index.kinds.bitmap_index.merging.combine import combine
+from tailbit.index.kinds.bitmap_index.merging.moves import Input, lay_out
 from tailbit.index.maintenance.due import merge_due
 from tailbit.index.maintenance.merge import merge_all, run_merge
 from tailbit.index.model import FileRecord
@@ -198,19 +197,9 @@ def test_a_merged_posting_of_either_encoding_is_the_moved_positions_of_the_kept_
                     if inside:
                         wanted.setdefault(key, set()).update(inside)
     entries.sort(key=lambda e: (e[0] is not None, e[0] or b""))
-    cardinality, bitmaps, first, gaps = stored(
-        [e[2] for e in entries], [rng.random() < share for _ in entries]
-    )
-    table = pa.table(
-        {
-            "key": pa.array([e[0] for e in entries], pa.binary()),
-            "cardinality": cardinality,
-            "bitmap": bitmaps,
-            "first": first,
-            "gaps": gaps,
-            "source": np.array([e[1] for e in entries], dtype=np.int64),
-        }
-    )
+    table = stored([e[2] for e in entries], [rng.random() < share for _ in entries])
+    table = table.add_column(0, "key", pa.array([e[0] for e in entries], pa.binary()))
+    table = table.append_column("source", pa.array([e[1] for e in entries], pa.int64()))
     out = combine(table, [Input(move, "a segment", 1 << 26) for move in moves])
     found = {key: set(bits) for key, bits in zip(out["key"].to_pylist(), read_postings(out), strict=True)}
     assert found == wanted

@@ -133,7 +133,7 @@ def unchecked_segment(storage: Storage, space: str, rows: int, *parts: Postings)
     def table(part: Postings) -> pa.Table:
         texts = [pa.array([text] * len(part.keys)) for text in (space, part.column, part.key_type)]
         sparse = part.sparse or none(len(part.keys))
-        rows = [part.keys, pa.array(part.cardinality), part.bitmaps, *sparse]
+        rows = [part.keys, pa.array(part.cardinality), part.bitmaps, *sparse.columns]
         return pa.table([*texts, *rows], schema=schema)
 
     groups = [table(part) for part in parts]

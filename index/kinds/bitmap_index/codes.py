@@ -128,7 +128,7 @@ def _place(part: pa.Table, first: int, out: npt.NDArray[Any]) -> None:
         ValueError: a posting does not decode.
     """
     cardinality = np.asarray(part["cardinality"], dtype=np.int64)
-    sparse = Gaps.of(part["first"].combine_chunks(), part["gaps"].combine_chunks(), cardinality, len(out))
+    sparse = Gaps.of(part, cardinality, len(out))
     numbers = np.arange(first, first + len(part))
     bitmaps = part["bitmap"].combine_chunks()
     if sparse.held.any():

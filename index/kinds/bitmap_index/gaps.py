@@ -1,14 +1,19 @@
-"""Sparse postings as columns of a segment: the first position of a key, and the gaps between the others.
+"""Sparse postings as columns of a segment: the first position of a key, and the bytes of the gaps after it.
 
-Both are integers that Parquet packs by their differences, so any reader has them; dense keys are null in
-both, as sparse ones are in `bitmap`.
+The gaps between a key's positions are kept byte by byte: the lowest byte of each in one column, the next in
+another. The higher bytes of a key's gaps are much alike, so that they compress to little; together they take
+about the entropy of the gaps. A column of bytes that no gap of a key reaches is null for that key; all are
+null for dense keys, as `bitmap` is for sparse ones.
 
-Eight rows by hand, a dense key and two sparse ones, {4 6 7} and {2}:
+Eight rows by hand, a dense key and two sparse ones, {4 6 7 300} and {2}:
 
-    cardinality   2 000    3       1
-    bitmap        bytes    null    null
-    first         null     4       2
-    gaps          null     2 1     empty
+    cardinality   2 000    4           1
+    bitmap        bytes    null        null
+    first         null     4           2
+    gaps_0        null     02 01 25    null
+    gaps_1        null     00 00 01    null
+    gaps_2        null     null        null
+    gaps_3        null     null        null
 """
 
 from __future__ import annotations
@@ -16,17 +21,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.arrays import Ints, Longs, Mask
 from tailbit.tables.positions import BitPositions
 
-FIRST = pa.int32()
-GAPS = pa.list_(pa.field("element", pa.int32(), nullable=False))
+FIRST = "first"
+
+PLANES = tuple(f"gaps_{number}" for number in range(4))
+"""The columns of the gaps' bytes, the lowest bytes first."""
+
+SCHEMA = pa.schema([(FIRST, pa.int32()), *((name, pa.binary()) for name in PLANES)])
+"""What a segment has of sparse keys."""
+
+COLUMNS = tuple(SCHEMA.names)
+
+ENCODINGS = {FIRST: "DELTA_BINARY_PACKED", **dict.fromkeys(PLANES, "DELTA_LENGTH_BYTE_ARRAY")}
+"""How Parquet is to encode them: bytes one after the other, as the compression needs them."""
 
 
-def encoded(positions: BitPositions, counts: Longs) -> tuple[pa.Int32Array, pa.ListArray]:
-    """The columns `first` and `gaps` of some keys.
+def encoded(positions: BitPositions, counts: Longs) -> pa.Table:
+    """The columns of some keys, as `SCHEMA` names them.
 
     `counts`: int64, per key how many of the positions are its own, key after key; 0 for a dense key.
     """
@@ -38,21 +54,62 @@ def encoded(positions: BitPositions, counts: Longs) -> tuple[pa.Int32Array, pa.L
     gaps = np.diff(signed, prepend=np.int32(0))
     inner = np.ones(len(signed), dtype=np.bool_)
     inner[starts] = False
-    ends = np.concatenate([[0], np.cumsum(np.maximum(counts - 1, 0))]).astype(np.int32)
-    missing = pa.array(~held)
-    values = pa.array(gaps[inner])
-    lists = pa.ListArray.from_arrays(pa.array(ends), values, type=GAPS, mask=missing)
-    return pa.array(first, mask=~held), lists
+    sizes = np.maximum(counts - 1, 0)
+    planes = _planes(gaps[inner], sizes)
+    return pa.table([pa.array(first, mask=~held), *planes], schema=SCHEMA)
 
 
-def none(many: int) -> tuple[pa.Int32Array, pa.ListArray]:
+def none(many: int) -> pa.Table:
     """The columns of `many` dense keys."""
-    return pa.nulls(many, FIRST), pa.nulls(many, GAPS)
+    return pa.table([pa.nulls(many, field.type) for field in SCHEMA], schema=SCHEMA)
+
+
+def _planes(gaps: npt.NDArray[np.int32], sizes: Longs) -> list[pa.BinaryArray]:
+    """The columns of bytes. `sizes`: int64, how many of the gaps are each key's."""
+    split = gaps.astype("<i4", copy=False).view(np.uint8).reshape(-1, len(PLANES))
+    widest = np.zeros(len(sizes), dtype=np.int32)
+    some = sizes > 0
+    if len(gaps):
+        widest[some] = np.maximum.reduceat(gaps, (np.cumsum(sizes) - sizes)[some])
+    out = []
+    for number in range(len(PLANES)):
+        reached = some & (widest >> np.int32(8 * number) > 0)
+        mine = split[:, number]
+        if not reached.any():
+            mine = mine[:0]
+        elif not np.array_equal(reached, some):
+            mine = mine[np.repeat(reached, sizes)]
+        offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
+        np.cumsum(np.where(reached, sizes, 0), out=offsets[1:])
+        valid = pa.array(reached).buffers()[1]
+        data = pa.py_buffer(np.ascontiguousarray(mine))
+        nulls = int(np.count_nonzero(~reached))
+        column = pa.BinaryArray.from_buffers(
+            pa.binary(), len(sizes), [valid, pa.py_buffer(offsets), data], nulls
+        )
+        out.append(column)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Plane:
+    """One column of bytes as it was read: `offsets` int32, one more than keys, into `data`, uint8."""
+
+    offsets: Ints
+    data: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, column: pa.BinaryArray) -> _Plane:
+        if not len(column):
+            return cls(np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.uint8))
+        _, offsets, data = column.buffers()
+        numbers = np.frombuffer(offsets, dtype=np.int32, count=len(column) + 1, offset=4 * column.offset)
+        return cls(numbers, np.frombuffer(data if data is not None else b"", dtype=np.uint8))
 
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """The columns `first` and `gaps` as they were read: nothing is checked before it is decoded.
+    """The columns of sparse keys as they were read: nothing is checked before it is decoded.
 
     `held`: which keys are sparse. `counts`: int64, positions that are recorded of each key, 0 for a dense
     one. `rows`: the extent of the row space.
@@ -62,21 +119,20 @@ class Gaps:
     counts: Longs
     rows: int
     _first: Ints
-    _offsets: Ints
-    _steps: Ints
+    _planes: tuple[_Plane, ...]
 
     @classmethod
-    def of(cls, first: pa.Int32Array, gaps: pa.ListArray, cardinality: Longs, rows: int) -> Gaps:
-        """Of the columns of a table, as they are stored."""
+    def of(cls, table: pa.Table, cardinality: Longs, rows: int) -> Gaps:
+        """Of a table that has the columns of `SCHEMA` as they are stored, and maybe others."""
+        first = table[FIRST].combine_chunks()
         held = np.asarray(first.is_valid())
-        offsets = np.asarray(gaps.offsets) if len(gaps) else np.zeros(1, dtype=np.int32)
-        steps = np.asarray(gaps.values)
-        return cls(held, np.where(held, cardinality, 0), rows, np.asarray(first.fill_null(0)), offsets, steps)
+        planes = tuple(_Plane.of(table[name].combine_chunks()) for name in PLANES)
+        return cls(held, np.where(held, cardinality, 0), rows, np.asarray(first.fill_null(0)), planes)
 
     def positions(self, low: int, high: int) -> BitPositions:
         """The positions of the sparse ones among the keys `low` to `high`, not included, key by key.
 
-        Cost: two sums over the positions, and nothing for other keys.
+        Cost: a few vector operations and a sum over the positions, and nothing for other keys.
 
         Raises:
             ValueError: they differ in number from what is recorded, do not rise, or are beyond the rows.
@@ -87,7 +143,7 @@ class Gaps:
         return found.astype(np.uint32)
 
     def apart(self, low: int, high: int) -> tuple[BitPositions, BitPositions]:
-        """The same positions in half the time: the first of each key, and all others, key by key.
+        """The same positions in less time: the first of each key, and all others, key by key.
 
         Raises:
             ValueError: as `positions`.
@@ -103,20 +159,45 @@ class Gaps:
 
     def _checked(self, low: int, high: int) -> tuple[Longs, Longs, Ints]:
         """First positions and counts of the sparse ones among some keys, and the steps between."""
-        offsets = self._offsets[low : high + 1].astype(np.int64)
         held, counts = self.held[low:high], self.counts[low:high]
-        sizes = np.diff(offsets)
-        if not np.array_equal(np.where(held, sizes + 1, sizes), counts):
-            raise ValueError("a posting has other positions than are recorded")
+        wanted = np.maximum(counts - 1, 0)
+        steps = np.zeros(int(wanted.sum()), dtype=np.int32)
+        for number, plane in enumerate(self._planes):
+            _add(plane, low, high, wanted, 8 * number, steps)
         first, counts = self._first[low:high][held].astype(np.int64), counts[held]
-        steps = self._steps[offsets[0] : offsets[-1]]
-        if (len(first) and first.min() < 0) or (len(steps) and steps.min() < 1):
+        if (len(counts) and counts.min() < 1) or (len(first) and first.min() < 0):
+            raise ValueError("the positions of a posting are fewer than one, or below zero")
+        if len(steps) and steps.min() < 1:
             raise ValueError("the positions of a posting do not rise")
         return first, counts, steps
 
     def _check_last(self, found: Longs) -> None:
         if len(found) and found.max() >= self.rows:
             raise ValueError(f"position {found.max()} is beyond the {self.rows} rows")
+
+
+def _add(plane: _Plane, low: int, high: int, wanted: Longs, shift: int, steps: npt.NDArray[np.int32]) -> None:
+    """Add the bytes of some keys to the gaps that they are of.
+
+    `wanted`: int64, gaps of each key: it has as many bytes in the plane, or none.
+
+    Raises:
+        ValueError: it has another number.
+    """
+    offsets = plane.offsets[low : high + 1]
+    sizes = np.diff(offsets)
+    data = plane.data[offsets[0] : offsets[-1]]
+    if np.array_equal(sizes, wanted):
+        if shift:
+            steps |= data.astype(np.int32) << np.int32(shift)
+        else:
+            steps[:] = data
+        return
+    reached = sizes > 0
+    if shift == 0 or not np.array_equal(sizes, np.where(reached, wanted, 0)):
+        raise ValueError("a posting has other positions than are recorded")
+    if reached.any():
+        steps[np.repeat(reached, wanted)] |= data.astype(np.int32) << np.int32(shift)
 
 
 def _summed(first: Longs, counts: Longs, steps: Ints) -> Longs:

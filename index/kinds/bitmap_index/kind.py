@@ -59,13 +59,13 @@ class BitmapIndexKind(Kind[Segments]):
 
     def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
         """Row spaces of a full size class, and each that holds mostly what nobody can reach."""
-        from tailbit.index.kinds.bitmap_index.due import due_spaces
+        from tailbit.index.kinds.bitmap_index.merging.due import due_spaces
 
         return due_spaces(view.reader(self).by_space, view, view.reader(FILES), earliest)
 
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """One segment over one row space, into which the claims of files that can be reached are moved."""
-        from tailbit.index.kinds.bitmap_index.merge import merge_spaces
+        from tailbit.index.kinds.bitmap_index.merging.merge import merge_spaces
 
         spaces = view.reader(self).by_space
         sources = [spaces.get(space, []) for space in group.spaces]

@@ -1,7 +1,7 @@
 """Segments are written: postings of some columns of one row space become one immutable file.
 
 A posting is (column, key) and its positions in the row space: the portable 32-bit Roaring bitmap of them for
-a dense key, the first and the gaps for a sparse one (see `gaps`). Rows are sorted by (column, key), NULL
+a dense key, the columns of `gaps` for a sparse one. Rows are sorted by (column, key), NULL
 first; a column never shares a row group with another, so that the statistics of a row group name one column
 and a range of keys. Row groups hold at most GROUP_ROWS keys and about GROUP_BYTES of postings, at four bytes
 a position of sparse keys: a look-up decodes one of them.
@@ -40,8 +40,7 @@ SCHEMA = pa.schema(
         ("key", pa.binary()),
         ("cardinality", pa.int64()),
         ("bitmap", pa.binary()),
-        ("first", gaps.FIRST),
-        ("gaps", gaps.GAPS),
+        *gaps.SCHEMA,
     ]
 )
 
@@ -51,8 +50,8 @@ class Postings:
     """All postings of one column of one row space, or a rising part of them.
 
     `keys`: sorted, the null entry (NULL) first. `cardinality`: int64 set positions. `bitmaps`: portable,
-    serialized; null for a sparse key. `sparse`: the columns `first` and `gaps` of sparse keys, null for a
-    dense one; None where all are dense.
+    serialized; null for a sparse key. `sparse`: the columns `gaps.SCHEMA`, null for a dense key; None where
+    all are dense.
     """
 
     column: str
@@ -60,14 +59,7 @@ class Postings:
     keys: pa.BinaryArray
     cardinality: npt.NDArray[np.int64]
     bitmaps: pa.BinaryArray
-    sparse: tuple[pa.Int32Array, pa.ListArray] | None = None
-
-
-ENCODINGS = {
-    "first": "DELTA_BINARY_PACKED",
-    "gaps.list.element": "DELTA_BINARY_PACKED",
-}
-"""How Parquet is to encode positions: by their differences, which are small."""
+    sparse: pa.Table | None = None
 
 
 def write_segment(storage: Storage, space: str, rows: int, postings: Iterable[Postings]) -> IndexFile:
@@ -92,7 +84,7 @@ def encode_segment(to: pa.NativeFile, space: str, rows: int, postings: Iterable[
 
 def write_row_groups(to: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.Table]) -> None:
     """Write row groups of a segment, which are what they are to be."""
-    write_parquet(to, schema, groups, encodings=ENCODINGS)
+    write_parquet(to, schema, groups, encodings=gaps.ENCODINGS)
 
 
 def _checked(space: str, part: Postings, rows: int) -> Postings:
@@ -100,7 +92,7 @@ def _checked(space: str, part: Postings, rows: int) -> Postings:
     bitmaps = _one_chunk(part.bitmaps)
     check_bitmaps(space, part.column, cardinality, bitmaps, rows)
     sparse = part.sparse or gaps.none(len(bitmaps))
-    check_sparse(space, part.column, gaps.Gaps.of(*sparse, cardinality, rows), bitmaps)
+    check_sparse(space, part.column, gaps.Gaps.of(sparse, cardinality, rows), bitmaps)
     return replace(part, cardinality=cardinality, bitmaps=bitmaps, sparse=sparse)
 
 
@@ -109,7 +101,8 @@ def _table(space: str, part: Postings, schema: pa.Schema) -> pa.Table:
     constant = [pa.repeat(text, n) for text in (space, part.column, part.key_type)]
     cardinality = pa.array(part.cardinality, pa.int64())
     sparse = part.sparse or gaps.none(n)
-    return pa.table([*constant, _one_chunk(part.keys), cardinality, part.bitmaps, *sparse], schema=schema)
+    columns = [*constant, _one_chunk(part.keys), cardinality, part.bitmaps, *sparse.columns]
+    return pa.table(columns, schema=schema)
 
 
 def _one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -135,7 +128,7 @@ def _row_groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def _cut(table: pa.Table) -> Iterator[pa.Table]:
     """Row groups of at most GROUP_ROWS rows and GROUP_BYTES of postings, or of one larger posting."""
     sizes = np.asarray(pc.fill_null(pc.binary_length(table["bitmap"]), 0), dtype=np.int64)
-    positions = np.where(np.asarray(table["first"].is_valid()), np.asarray(table["cardinality"]), 0)
+    positions = np.where(np.asarray(table[gaps.FIRST].is_valid()), np.asarray(table["cardinality"]), 0)
     ends = np.cumsum(sizes + POSITION_BYTES * positions)
     start = 0
     while start < len(ends):

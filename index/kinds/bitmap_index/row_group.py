@@ -26,6 +26,9 @@ _PER_KEY = 200
 _PER_POSITION = 24
 """A position of a sparse key takes at most this many bytes: a container of its own."""
 
+_KEPT = 4
+"""Bitmaps of sparse keys are kept in up to this many bytes a stored position."""
+
 _FEW = 32
 """Up to this many keys come as bitmaps that are kept, not as positions: they are counted without a union."""
 
@@ -78,8 +81,8 @@ def read_bitmap(data: bytes, cardinality: int, rows: int, path: str) -> BitMap:
 class RowGroup:
     """The postings of one row group: keys ascending, NULL's posting apart.
 
-    A posting is decoded when first asked, and kept; a sparse one only within as many bytes again as it is
-    stored in, and where few are asked for: others stay as they are stored, and any span of them is decoded at
+    A posting is decoded when first asked, and kept; a sparse one only within some bytes a stored
+    position, and where few are asked for: others stay as they are stored, and any span of them is decoded at
     once. `size`: bytes to account for. Safe to share between threads: at worst a bitmap is decoded twice.
     """
 
@@ -88,8 +91,7 @@ class RowGroup:
         self._data = table["bitmap"].combine_chunks()
         self._cardinality: npt.NDArray[np.int64] = np.asarray(table["cardinality"])
         self._rows, self._path = rows, path
-        first, steps = table["first"].combine_chunks(), table["gaps"].combine_chunks()
-        self._sparse = Gaps.of(first, steps, self._cardinality, rows)
+        self._sparse = Gaps.of(table, self._cardinality, rows)
         if not np.array_equal(self._sparse.held, np.asarray(self._data.is_null())):
             raise CorruptIndexError(file=path, reason="a posting has two forms, or none")
         self._first = 1 if len(self._keys) and not self._keys[0].is_valid else 0
@@ -97,8 +99,8 @@ class RowGroup:
         self._list: list[bytes] | None = None
         self._searches = 0
         dense = len(self._keys) - int(np.count_nonzero(self._sparse.held))
-        self._left = first.nbytes + steps.nbytes
-        self.size = 2 * table.nbytes + _PER_KEY * dense
+        self._left = _KEPT * int(self._sparse.counts.sum())
+        self.size = 2 * table.nbytes + _PER_KEY * dense + self._left
 
     @property
     def keys(self) -> pa.BinaryArray:

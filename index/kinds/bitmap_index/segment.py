@@ -14,6 +14,7 @@ from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
+from tailbit.index.kinds.bitmap_index import gaps
 from tailbit.index.kinds.bitmap_index.postings import ROWS, SCHEMA
 from tailbit.index.kinds.bitmap_index.row_group import RowGroup
 from tailbit.index.parquet.index_file import (
@@ -26,11 +27,11 @@ from tailbit.tables.cache import Cache, share
 from tailbit.tables.positions import BitPositions
 from tailbit.tables.storage import Storage
 
-STORED = ("key", "cardinality", "bitmap", "first", "gaps")
+STORED = ("key", "cardinality", "bitmap", *gaps.COLUMNS)
 """The columns of a posting: all but what a whole row group shares."""
 
-_FIRST_LEAF, _GAPS_LEAF = 6, 7
-_POSTING_LEAVES = range(5, 8)
+_FIRST_LEAF, _GAPS_LEAF = (SCHEMA.get_field_index(name) for name in gaps.COLUMNS[:2])
+_POSTING_LEAVES = range(SCHEMA.get_field_index("bitmap"), len(SCHEMA))
 """Parquet's numbers of the columns that hold positions; each column has one leaf."""
 
 
@@ -46,11 +47,6 @@ def _sparse_keys(group: pq.RowGroupMetaData) -> int:
     """How many keys of a row group are sparse: they have a first position."""
     found = group.column(_FIRST_LEAF).statistics
     return int(group.num_rows) - (int(found.null_count) if found is not None else 0)
-
-
-def _has_sparse(group: pq.RowGroupMetaData) -> bool:
-    """Whether a row group may hold a sparse key: without statistics it may."""
-    return _sparse_keys(group) > 0
 
 
 CACHE_BYTES = share(3 / 8)
@@ -195,7 +191,9 @@ class Segment:
     def sparse_positions(self, column: str) -> int:
         """About how many positions of a column are of sparse keys. Cost: none."""
         groups = (self._footer.row_group(place.number) for place in self._places(column)[0])
-        return sum(group.column(_GAPS_LEAF).num_values for group in groups if _has_sparse(group))
+        found = ((_sparse_keys(group), group.column(_GAPS_LEAF).total_uncompressed_size) for group in groups)
+        # Of each gap there is one byte in that column.
+        return sum(keys + gaps for keys, gaps in found if keys)
 
     def forms(self, column: str) -> tuple[int, int, int]:
         """Keys of a column, those that are sparse, and bytes of its row groups in the file. Cost: none."""

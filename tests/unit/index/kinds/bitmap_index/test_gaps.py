@@ -9,21 +9,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tailbit.index.kinds.bitmap_index.gaps import Gaps, encoded, none
-from tailbit.index.kinds.bitmap_index.postings import ENCODINGS
+from tailbit.index.kinds.bitmap_index.gaps import ENCODINGS, PLANES, SCHEMA, Gaps, encoded
 
 ROWS = 8
 
 
-def _gaps(first: list[int | None], gaps: list[list[int] | None], counts: list[int], rows: int = ROWS) -> Gaps:
-    lists = pa.array(gaps, none(0)[1].type)
-    return Gaps.of(pa.array(first, pa.int32()), lists, np.array(counts, np.int64), rows)
+Planes = list[list[bytes | None]]
+
+
+def _gaps(first: list[int | None], planes: Planes, counts: list[int], rows: int = ROWS) -> Gaps:
+    """Of columns as they stand in a file; those of higher bytes that are not given are null."""
+    given = [*planes, *[[None] * len(first)] * (len(PLANES) - len(planes))]
+    return Gaps.of(pa.table([first, *given], schema=SCHEMA), np.array(counts, np.int64), rows)
 
 
 def test_the_worked_example_is_encoded_as_it_says() -> None:
-    first, gaps = encoded(np.array([4, 6, 7, 2], np.uint32), np.array([0, 3, 1], np.int64))
-    assert (first.to_pylist(), gaps.to_pylist()) == ([None, 4, 2], [None, [2, 1], []])
-    assert _gaps([None, 4, 2], [None, [2, 1], []], [2000, 3, 1]).positions(0, 3).tolist() == [4, 6, 7, 2]
+    found = encoded(np.array([4, 6, 7, 300, 2], np.uint32), np.array([0, 4, 1], np.int64))
+    assert found.to_pydict() == {
+        "first": [None, 4, 2],
+        "gaps_0": [None, bytes.fromhex("020125"), None],
+        "gaps_1": [None, bytes.fromhex("000001"), None],
+        "gaps_2": [None] * 3,
+        "gaps_3": [None] * 3,
+    }
+    assert Gaps.of(found, np.array([2000, 4, 1]), 301).positions(0, 3).tolist() == [4, 6, 7, 300, 2]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -31,39 +40,58 @@ def test_any_slice_of_keys_that_parquet_gives_back_has_the_positions_written(
     tmp_path: Path, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    rows = int(rng.choice([2, 65_537, 1 << 31]))
+    rows = int(rng.choice([2, 200, 65_537, 1 << 24, 1 << 31]))
     parts = [np.unique(rng.integers(0, rows, size)) for size in rng.integers(0, 200, 40)]
-    parts[-1] = np.array([0, rows - 1])
+    parts[-2:] = [np.array([0, rows - 1]), np.arange(0, rows, max(1, rows // 50))]
     counts = np.array([len(part) for part in parts], np.int64)
-    first, gaps = encoded(np.concatenate(parts).astype(np.uint32), counts)
-    table = pa.table({"first": first, "gaps": gaps})
+    table = encoded(np.concatenate(parts).astype(np.uint32), counts)
     pq.write_table(table, tmp_path / "f", row_group_size=7, use_dictionary=False, column_encoding=ENCODINGS)
     low = int(rng.integers(0, 20))
     read = pq.read_table(tmp_path / "f").slice(low)
-    found = Gaps.of(read["first"].combine_chunks(), read["gaps"].combine_chunks(), counts[low:], rows)
-    assert found.positions(0, 40 - low).tolist() == np.concatenate(parts[low:]).tolist()
-    assert found.positions(3, 9).tolist() == np.concatenate(parts[low + 3 : low + 9]).tolist()
+    found = Gaps.of(read, counts[low:], rows)
+    for a, b in ((0, 40 - low), (3, 9), (0, 0), (39 - low, 40 - low)):
+        wanted = np.concatenate([np.zeros(0, np.int64), *parts[low + a : low + b]])
+        assert found.positions(a, b).tolist() == wanted.tolist()
+        assert np.sort(np.concatenate(found.apart(a, b))).tolist() == np.sort(wanted).tolist()
+
+
+@pytest.mark.parametrize("reach", [1, 255, 256, 65_535, 65_536, (1 << 24) - 1, 1 << 24, (1 << 31) - 2])
+def test_a_column_of_bytes_is_there_for_keys_whose_gaps_reach_it(reach: int) -> None:
+    positions = np.array([1, 2, 0, reach, reach + 1], np.uint32)
+    found = encoded(positions, np.array([2, 3], np.int64))
+    bytes_needed = (reach.bit_length() + 7) // 8
+    for number, name in enumerate(PLANES):
+        assert found[name].is_valid().to_pylist() == [number == 0, number < bytes_needed]
+    assert Gaps.of(found, np.array([2, 3]), 1 << 31).positions(0, 2).tolist() == positions.tolist()
 
 
 @pytest.mark.parametrize(
-    ("first", "gaps", "counts"),
+    ("first", "planes", "counts"),
     [
-        ([4, 2], [[2, 1], []], [2, 1]),
-        ([4, None], [[1], [1]], [2, 9]),
-        ([4, 2], [[0], []], [2, 1]),
-        ([4, 2], [[-1], []], [2, 1]),
-        ([-1, 2], [[1], []], [2, 1]),
-        ([4, 2], [[4], []], [2, 1]),
-        ([8, 2], [[], []], [1, 1]),
-        ([7, 2], [[2**31 - 1, 2**31 - 1], []], [3, 1]),
+        ([4, 2], [[b"\2\1", None]], [2, 1]),
+        ([4, 2], [[b"\2", b"\1"]], [2, 1]),
+        ([4, 2], [[None, None]], [2, 1]),
+        ([4, None], [[b"\1", b"\1"]], [2, 9]),
+        ([4, 2], [[b"\0", None]], [2, 1]),
+        ([4, 2], [[b"\1", None], [b"\0\0", None]], [2, 1]),
+        ([4, 2], [[b"\1", None], [None, b"\1"]], [2, 1]),
+        ([4, 2], [[b"\xff", None], [b"\xff", None], [b"\xff", None], [b"\xff", None]], [2, 1]),
+        ([-1, 2], [[b"\1", None]], [2, 1]),
+        ([4, 2], [[b"\4", None]], [2, 1]),
+        ([8, 2], [[None, None]], [1, 1]),
+        ([4, 2], [[None, None]], [0, 1]),
+        ([4, 2], [[None, None]], [-3, 1]),
+        ([7, 2], [[b"\xff\xff", None]] * 3 + [[b"\x7f\x7f", None]], [3, 1]),
     ],
 )
 def test_positions_that_are_too_many_do_not_rise_or_are_beyond_the_rows_are_refused(
-    first: list[int | None], gaps: list[list[int] | None], counts: list[int]
+    first: list[int | None], planes: Planes, counts: list[int]
 ) -> None:
     with pytest.raises(ValueError, match=r"posting|beyond"):
-        _gaps(first, gaps, counts).positions(0, 2)
+        _gaps(first, planes, counts).positions(0, 2)
+    with pytest.raises(ValueError, match=r"posting|beyond"):
+        _gaps(first, planes, counts).apart(0, 2)
 
 
 def test_keys_that_are_all_dense_have_no_positions() -> None:
-    assert _gaps([None] * 3, [None] * 3, [5, 6, 7]).positions(0, 3).tolist() == []
+    assert _gaps([None] * 3, [], [5, 6, 7]).positions(0, 3).tolist() == []

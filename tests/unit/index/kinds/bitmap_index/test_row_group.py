@@ -15,9 +15,7 @@ ROWS = 1 << 20
 
 def row_group(bits: list[BitMap], sparse: list[bool]) -> RowGroup:
     keys = pa.array([n.to_bytes(4, "big") for n in range(len(bits))], pa.binary())
-    names = ("cardinality", "bitmap", "first", "gaps")
-    columns = dict(zip(names, stored(bits, sparse), strict=True))
-    return RowGroup(pa.table({"key": keys, **columns}), ROWS, "a segment")
+    return RowGroup(stored(bits, sparse).add_column(0, "key", keys), ROWS, "a segment")
 
 
 def key(number: int) -> bytes:

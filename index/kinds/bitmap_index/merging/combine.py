@@ -15,8 +15,8 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.bitmap_index.gaps import FIRST, GAPS, Gaps, encoded
-from tailbit.index.kinds.bitmap_index.moves import Input, Moves, move_all
+from tailbit.index.kinds.bitmap_index.gaps import FIRST, Gaps, encoded
+from tailbit.index.kinds.bitmap_index.merging.moves import Input, Moves, move_all
 from tailbit.index.kinds.bitmap_index.row_group import read_bitmap
 from tailbit.index.parquet.sorted_rows import starts
 from tailbit.index.roaring.containers import ranges
@@ -36,7 +36,7 @@ def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
     group = np.cumsum(np.bincount(starts(rows, ["key"]), minlength=len(rows))) - 1
     source = np.asarray(rows["source"], dtype=np.int64)
     counts = np.asarray(rows["cardinality"], dtype=np.int64)
-    dense = np.asarray(rows["first"].is_null())
+    dense = np.asarray(rows[FIRST].is_null())
     as_bits = (np.bincount(group, weights=dense) > 0)[group]
     parts = [_sparse(rows, group, source, counts, np.flatnonzero(~as_bits), inputs)]
     if as_bits.any():
@@ -67,11 +67,8 @@ def _encoded(part: _Merged) -> pa.Table:
     else:
         bitmaps = pa.array(part.bitmaps, pa.binary())
         counts = np.where(np.asarray(bitmaps.is_null()), counts, 0)
-    first, gaps = encoded(part.positions, counts)
-    schema = pa.schema(
-        [("cardinality", pa.int64()), ("bitmap", pa.binary()), ("first", FIRST), ("gaps", GAPS)]
-    )
-    return pa.table([cardinality, bitmaps, first, gaps], schema=schema)
+    sparse = encoded(part.positions, counts)
+    return sparse.add_column(0, "cardinality", cardinality).add_column(1, "bitmap", bitmaps)
 
 
 def _sparse(
@@ -101,8 +98,7 @@ def _read(rows: pa.Table, source: Longs, counts: Longs, inputs: Sequence[Input])
         CorruptIndexError: they do not check.
     """
     extents = np.array([i.rows for i in inputs], dtype=np.int64)
-    first, gaps = rows["first"].combine_chunks(), rows["gaps"].combine_chunks()
-    sparse = Gaps.of(first, gaps, counts, int(extents.max()))
+    sparse = Gaps.of(rows, counts, int(extents.max()))
     twice = np.flatnonzero(np.asarray(rows["bitmap"].is_valid()))
     try:
         if len(twice):
@@ -176,8 +172,7 @@ class _Bitmaps:
     def __init__(self, rows: pa.Table, source: Longs, counts: Longs, inputs: Sequence[Input]) -> None:
         self._data = rows["bitmap"].to_pylist()
         self._counts, self._origins = counts.tolist(), [inputs[number] for number in source.tolist()]
-        first, gaps = rows["first"].combine_chunks(), rows["gaps"].combine_chunks()
-        self._sparse = Gaps.of(first, gaps, counts, max(i.rows for i in inputs))
+        self._sparse = Gaps.of(rows, counts, max(i.rows for i in inputs))
         self._held = self._sparse.held.tolist()
 
     def moved(self, at: int) -> BitMap:

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from tailbit.errors import ColumnTypeError
 from tailbit.index.keys import widen_keys, widest
-from tailbit.index.kinds.bitmap_index.combine import combine
-from tailbit.index.kinds.bitmap_index.moves import Input, Moves, lay_out
+from tailbit.index.kinds.bitmap_index import gaps
+from tailbit.index.kinds.bitmap_index.merging.combine import combine
+from tailbit.index.kinds.bitmap_index.merging.moves import Input, Moves, lay_out
 from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.merging import Merged
@@ -60,8 +61,7 @@ def _postings(
         for part in regrouped(combine(sort(rows, ["key"]), inputs) for rows in aligned(batches, ["key"])):
             cardinality = np.asarray(part["cardinality"], dtype=np.int64)
             keys, bitmaps = part["key"].combine_chunks(), part["bitmap"].combine_chunks()
-            sparse = part["first"].combine_chunks(), part["gaps"].combine_chunks()
-            yield Postings(column, key_type, keys, cardinality, bitmaps, sparse)
+            yield Postings(column, key_type, keys, cardinality, bitmaps, part.select(gaps.COLUMNS))
 
 
 def _batches(segment: Segment, column: str, key_type: str, source: int) -> Iterator[pa.Table]:

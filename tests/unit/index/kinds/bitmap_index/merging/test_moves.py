@@ -8,8 +8,8 @@ from pyroaring import BitMap
 
 from support.encodings import read_postings, stored
 from support.index_records import record
-from tailbit.index.kinds.bitmap_index.combine import combine
-from tailbit.index.kinds.bitmap_index.moves import Input, Moves, lay_out
+from tailbit.index.kinds.bitmap_index.merging.combine import combine
+from tailbit.index.kinds.bitmap_index.merging.moves import Input, Moves, lay_out
 
 
 @pytest.fixture
@@ -39,19 +39,9 @@ def test_the_eight_rows_of_the_docstring_move_as_it_says(moves: list[Moves]) -> 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_the_postings_of_the_docstring_are_combined_as_it_says(moves: list[Moves], sparse: bool) -> None:
-    cardinality, bitmaps, first, gaps = stored(
-        [BitMap(bits) for bits in ([3], [0, 2, 4, 7], [1])], [sparse, False, sparse]
-    )
-    rows = pa.table(
-        {
-            "key": pa.array([b"AA", b"UA", b"UA"], pa.binary()),
-            "cardinality": cardinality,
-            "bitmap": bitmaps,
-            "first": first,
-            "gaps": gaps,
-            "source": pa.array([0, 0, 1], pa.int64()),
-        }
-    )
+    rows = stored([BitMap(bits) for bits in ([3], [0, 2, 4, 7], [1])], [sparse, False, sparse])
+    rows = rows.add_column(0, "key", pa.array([b"AA", b"UA", b"UA"], pa.binary()))
+    rows = rows.append_column("source", pa.array([0, 0, 1], pa.int64()))
     combined = combine(rows, [Input(moves[0], "one", 8), Input(moves[1], "two", 3)])
     assert combined["key"].to_pylist() == [b"UA"]
     assert combined["cardinality"].to_pylist() == [4]
