@@ -62,11 +62,12 @@ def main() -> None:
 
 def _table(folder: pathlib.Path, rows: int, name: str) -> None:
     """One file with one column, and a Delta log that names it."""
-    values, row_group = FILES[name]
-    write_deltalake(str(folder), pa.table({"v": values(0)}))
+    make, row_group = FILES[name]
+    values = make(rows)
+    write_deltalake(str(folder), pa.table({"v": values[:0]}))
     write_deltalake(
         str(folder),
-        pa.table({"v": values(rows)}),
+        pa.table({"v": values}),
         mode="append",
         target_file_size=1 << 40,
         writer_properties=_properties(row_group),

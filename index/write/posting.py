@@ -146,11 +146,16 @@ def code(data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim]
     """The codes of a column by position of the row space."""
     coding = Coding(arrow_type(column.type, column.label), key_type)
     for claim in claims:
-        at = claim.base
-        for values in data.values(claim.slice, claim.rows, column):
-            coding.add(at, values)
-            at += len(values)
+        _add(coding, data, column, claim)
     return coding.finish()
+
+
+def _add(coding: Coding, data: DataFiles, column: Column, claim: Claim) -> None:
+    """Add the rows of a file. The values that were read last are freed on return, before all is coded."""
+    at = claim.base
+    for values in data.values(claim.slice, claim.rows, column):
+        coding.add(at, values)
+        at += len(values)
 
 
 def _hidden_counts(

@@ -11,6 +11,8 @@ and its end. Cost: a look at the heads of the large bitmaps, and decoding and en
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 
@@ -28,6 +30,9 @@ SAMPLE = 128
 
 _DENSE_BYTES = 2 * DENSE
 """In fewer bytes such a container can only be of runs."""
+
+_AT_ONCE = 1 << 18
+"""Positions of sparse keys that are decoded at once, or of one key: they stay in the processor's cache."""
 
 _TWO_FORMS = "it has both a bitmap and positions, or neither"
 _OTHER_BYTES = "it has offsets or bytes that the format does not give its positions"
@@ -82,15 +87,17 @@ def check_sparse(space: str, column: str, sparse: Gaps, bitmaps: pa.BinaryArray)
         raise BrokenBitmapError(space=space, column=column, number=int(twice[0]), reason=_TWO_FORMS)
     if not sparse.held.any():
         return
-    try:
-        sparse.positions(0, len(bitmaps))
-    except ValueError:
-        _name_broken(space, column, sparse, len(bitmaps))
+    at_once = np.cumsum(sparse.counts) // _AT_ONCE
+    cuts = (np.flatnonzero(np.diff(at_once)) + 1).tolist()
+    for low, high in pairwise([0, *cuts, len(bitmaps)]):
+        try:
+            sparse.positions(low, high)
+        except ValueError:
+            _name_broken(space, column, sparse, low, high)
 
 
-def _name_broken(space: str, column: str, sparse: Gaps, many: int) -> None:
+def _name_broken(space: str, column: str, sparse: Gaps, low: int, high: int) -> None:
     """Find the first key that does not check by halving."""
-    low, high = 0, many
     while high - low > 1:
         middle = (low + high) // 2
         try:
