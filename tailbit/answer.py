@@ -172,7 +172,7 @@ class Answer(Analysis):
     ) -> tuple[pa.Schema, Iterator[pa.Table]]:
         """The schema and the rows of `read`, batch by batch.
 
-        Memory: a batch for each core and all positions; with `order_by` also the columns to order by, of all
+        Memory: a batch for each core, three more, and all positions; with `order_by` the columns to order by, of all
         matching rows or of some `offset + limit` of them.
 
         >>> schema, tables = flights.where("carrier = 'UA'").stream(["flight"])

@@ -23,7 +23,7 @@ def stream(
 ) -> tuple[pa.Schema, Iterator[pa.Table]]:
     """The schema and the matching rows, batch by batch; arguments as in `Answer.read`.
 
-    Memory: a batch for each core and all positions; with `order_by` as `order` says.
+    Memory: a batch for each core, three more, and all positions; with `order_by` as `order` says.
 
     Raises:
         UnknownColumnError: no such column.

@@ -12,11 +12,13 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _MOST = 8
-"""Threads beyond this wait for each other more than they decode."""
+"""Threads that decode; more would wait for each other more than they decode."""
+_AHEAD = 2
+"""Threads beside those: while their pieces are read and put together, the cores decode others."""
 
 
 def in_order(work: Iterable[Callable[[bool], T]]) -> Iterator[T]:
-    """The results, in order; at most a piece a core is begun before it is asked for, and one more waits.
+    """The results, in order; a piece a core and two more are begun before they are asked for, and one waits.
 
     Each piece is told whether it is the only one, and so may use all cores itself: it is then done in the
     caller's thread. Whoever stops asking stops the work that has not begun.
@@ -26,7 +28,7 @@ def in_order(work: Iterable[Callable[[bool], T]]) -> Iterator[T]:
     if len(begun) < 2:
         yield from (piece(True) for piece in begun)
         return
-    threads = min(os.cpu_count() or 1, _MOST)
+    threads = min(os.cpu_count() or 1, _MOST) + _AHEAD
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[T]] = deque()
         try:

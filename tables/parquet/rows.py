@@ -66,7 +66,7 @@ def fetch_files(
 ) -> Iterator[pa.Table]:
     """`fetch` of one file after the other, as many batches at once as there are cores.
 
-    The order is that of the files and positions. Memory: a batch a core, and one that waits.
+    The order is that of the files and positions. Memory: a batch a core, and three more.
     """
     return in_order(job for slice_, at in wanted for job in _batches(storage, slice_, columns, at))
 
