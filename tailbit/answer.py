@@ -172,8 +172,8 @@ class Answer(Analysis):
     ) -> tuple[pa.Schema, Iterator[pa.Table]]:
         """The schema and the rows of `read`, batch by batch.
 
-        Memory: a batch for each core, three more, and all positions; with `order_by` the columns to order by, of all
-        matching rows or of some `offset + limit` of them.
+        Memory: a batch for each core, three more, and all positions; with `order_by` the columns to order
+        by, of all matching rows or of some `offset + limit` of them.
 
         >>> schema, tables = flights.where("carrier = 'UA'").stream(["flight"])
         >>> schema.names, [table["flight"].to_pylist() for table in tables]
