@@ -52,7 +52,7 @@ def write_parquet(
     uncompressed: Collection[str] = (),
     encodings: Mapping[str, str] | None = None,
 ) -> None:
-    """A row group a table, with page checksums and a page index.
+    """A row group a table, with page checksums; of bytes, only keys have statistics.
 
     Text is dictionary-coded, binary is not; a column `key` is sorted, and written as what each key does not
     share with the one before. `encodings` names Parquet's encoding of some leaves by path.
@@ -65,11 +65,18 @@ def write_parquet(
         compression={name: "NONE" if name in uncompressed else "ZSTD" for name in schema.names},
         use_dictionary=[f.name for f in schema if not pa.types.is_binary(f.type) and f.name not in named],
         column_encoding=encodings or None,
+        write_statistics=_with_statistics(schema),
         write_page_checksum=True,
-        write_page_index=True,
     ) as out:
         for group in groups:
             out.write_table(group, row_group_size=max(1, len(group)))
+
+
+def _with_statistics(schema: pa.Schema) -> bool | list[str]:
+    """The columns that have statistics, as pyarrow asks: those of bytes would fill the footer with them."""
+    if not any(pa.types.is_binary(field.type) and field.name != "key" for field in schema):
+        return True
+    return [field.name for field in schema if field.name == "key" or not pa.types.is_binary(field.type)]
 
 
 def open_index_file(storage: Storage, path: str) -> ParquetFile:

@@ -120,14 +120,14 @@ class _Sums:
                 self.runs[block.codes] |= block.runs
 
     def choose(self, choose: Choose) -> None:
-        """Tell sparse codes; the first and the last position are known by their blocks."""
+        """Tell sparse codes; the first and the last position are taken to be the ends of their blocks."""
         for low in range(0, len(self.many), SLAB_CODES):
             layout = _Layout(self, low, min(low + SLAB_CODES, len(self.many)))
             at = slice(low, low + SLAB_CODES)
             firsts, lasts = self.first[at].astype(np.int64), self.last[at].astype(np.int64)
             sizes = 2 * layout.words - layout.padded
-            last = np.where(lasts > firsts, lasts * BLOCK, firsts * BLOCK + BLOCK // 2)
-            self.sparse[at] = choose(layout.cardinality, firsts * BLOCK, last, sizes)
+            ends = (lasts + 1) * BLOCK - 1
+            self.sparse[at] = choose(layout.cardinality, firsts * BLOCK, ends, sizes)
 
     def slabs(self, slab_bytes: int) -> Iterator[tuple[int, int]]:
         """Ranges of codes, each of about `slab_bytes` of bitmaps and of one code at least."""

@@ -49,7 +49,7 @@ def pays(counts: Longs, firsts: Longs, lasts: Longs, roaring: Longs) -> Mask:
     bits = np.log2(span / np.maximum(counts, 1) + 1) + 1.6
     size = _KEY + (counts - 1) * bits / 8
     found: Mask = (counts > 0) & (lasts < LIMIT) & (size <= _SHARE * roaring)
-    # Where bitsets are in place of arrays, compression makes them as small as gaps.
+    # Where bitsets are in place of arrays, compression makes them nearly as small as gaps.
     bitsets = (counts > ARRAY_LIMIT) & (counts * _ALL_BITSETS >= span)
     return found & ~bitsets
 

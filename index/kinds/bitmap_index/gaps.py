@@ -41,6 +41,9 @@ ENCODINGS = {FIRST: "DELTA_BINARY_PACKED", **dict.fromkeys(PLANES, "DELTA_LENGTH
 """How Parquet is to encode them: bytes one after the other, as the compression needs them."""
 
 
+_OTHERS = "a posting has other positions than are recorded"
+
+
 def encoded(positions: BitPositions, counts: Longs) -> pa.Table:
     """The columns of some keys, as `SCHEMA` names them.
 
@@ -129,6 +132,11 @@ class Gaps:
         planes = tuple(_Plane.of(table[name].combine_chunks()) for name in PLANES)
         return cls(held, np.where(held, cardinality, 0), rows, np.asarray(first.fill_null(0)), planes)
 
+    @property
+    def stored(self) -> int:
+        """How many positions are stored, whatever is recorded."""
+        return int(np.count_nonzero(self.held)) + len(self._planes[0].data)
+
     def positions(self, low: int, high: int) -> BitPositions:
         """The positions of the sparse ones among the keys `low` to `high`, not included, key by key.
 
@@ -161,9 +169,14 @@ class Gaps:
         """First positions and counts of the sparse ones among some keys, and the steps between."""
         held, counts = self.held[low:high], self.counts[low:high]
         wanted = np.maximum(counts - 1, 0)
-        steps = np.zeros(int(wanted.sum()), dtype=np.int32)
-        for number, plane in enumerate(self._planes):
-            _add(plane, low, high, wanted, 8 * number, steps)
+        lowest, *others = self._planes
+        offsets = lowest.offsets[low : high + 1]
+        if not np.array_equal(np.diff(offsets), wanted):
+            raise ValueError(_OTHERS)
+        steps = lowest.data[offsets[0] : offsets[-1]].astype(np.int32)
+        for number, plane in enumerate(others, 1):
+            if plane.offsets[low] < plane.offsets[high]:
+                _add(plane, low, high, wanted, np.int32(8 * number), steps)
         first, counts = self._first[low:high][held].astype(np.int64), counts[held]
         if (len(counts) and counts.min() < 1) or (len(first) and first.min() < 0):
             raise ValueError("the positions of a posting are fewer than one, or below zero")
@@ -176,8 +189,10 @@ class Gaps:
             raise ValueError(f"position {found.max()} is beyond the {self.rows} rows")
 
 
-def _add(plane: _Plane, low: int, high: int, wanted: Longs, shift: int, steps: npt.NDArray[np.int32]) -> None:
-    """Add the bytes of some keys to the gaps that they are of.
+def _add(
+    plane: _Plane, low: int, high: int, wanted: Longs, shift: np.int32, steps: npt.NDArray[np.int32]
+) -> None:
+    """Add the higher bytes of some keys to the gaps that they are of.
 
     `wanted`: int64, gaps of each key: it has as many bytes in the plane, or none.
 
@@ -186,18 +201,15 @@ def _add(plane: _Plane, low: int, high: int, wanted: Longs, shift: int, steps: n
     """
     offsets = plane.offsets[low : high + 1]
     sizes = np.diff(offsets)
-    data = plane.data[offsets[0] : offsets[-1]]
+    data = plane.data[offsets[0] : offsets[-1]].astype(np.int32)
+    data <<= shift
     if np.array_equal(sizes, wanted):
-        if shift:
-            steps |= data.astype(np.int32) << np.int32(shift)
-        else:
-            steps[:] = data
+        steps |= data
         return
     reached = sizes > 0
-    if shift == 0 or not np.array_equal(sizes, np.where(reached, wanted, 0)):
-        raise ValueError("a posting has other positions than are recorded")
-    if reached.any():
-        steps[np.repeat(reached, wanted)] |= data.astype(np.int32) << np.int32(shift)
+    if not np.array_equal(sizes, np.where(reached, wanted, 0)):
+        raise ValueError(_OTHERS)
+    steps[np.repeat(reached, wanted)] |= data
 
 
 def _summed(first: Longs, counts: Longs, steps: Ints) -> Longs:

@@ -99,7 +99,7 @@ class RowGroup:
         self._list: list[bytes] | None = None
         self._searches = 0
         dense = len(self._keys) - int(np.count_nonzero(self._sparse.held))
-        self._left = _KEPT * int(self._sparse.counts.sum())
+        self._left = _KEPT * self._sparse.stored
         self.size = 2 * table.nbytes + _PER_KEY * dense + self._left
 
     @property

@@ -189,7 +189,7 @@ class Segment:
         return keys, sum(self._bytes_of(place.number) for place in places)
 
     def sparse_positions(self, column: str) -> int:
-        """About how many positions of a column are of sparse keys. Cost: none."""
+        """About how many positions of a column are of sparse keys, a fifth too many at worst. Cost: none."""
         groups = (self._footer.row_group(place.number) for place in self._places(column)[0])
         found = ((_sparse_keys(group), group.column(_GAPS_LEAF).total_uncompressed_size) for group in groups)
         # Of each gap there is one byte in that column.

@@ -68,7 +68,7 @@ def numbered(
     `masked`: whether Polars leaves out the other rows while it decodes, or they are decoded by pyarrow; None:
     Polars if it is loaded. It is not loaded for this: pyarrow takes hardly longer, and needs no start.
     Cost: the compressed chunks of row groups with wanted rows are copied, and their codes decoded by all
-    cores. Memory: some 28 MB of them a core and three times more, or a row group; 4 bytes a column and row.
+    cores. Memory: some 28 MB, or a row group, for each core and three more; 4 bytes a column and row.
 
     Raises:
         DataFileError: a file is missing, of another size than the log says, or not readable Parquet.

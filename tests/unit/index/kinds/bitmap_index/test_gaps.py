@@ -81,6 +81,7 @@ def test_a_column_of_bytes_is_there_for_keys_whose_gaps_reach_it(reach: int) -> 
         ([8, 2], [[None, None]], [1, 1]),
         ([4, 2], [[None, None]], [0, 1]),
         ([4, 2], [[None, None]], [-3, 1]),
+        ([4, 2], [[b"\1", None]], [1 << 36, 1]),
         ([7, 2], [[b"\xff\xff", None]] * 3 + [[b"\x7f\x7f", None]], [3, 1]),
     ],
 )

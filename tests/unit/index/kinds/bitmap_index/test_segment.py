@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap
 
+from support.encodings import postings_of
 from support.index_records import unchecked_segment
 from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
@@ -196,3 +197,15 @@ def test_a_missing_segment_is_damage_by_name(storage: Storage) -> None:
     storage.delete(found.path)
     with pytest.raises(CorruptIndexError, match="missing"):
         Segment(storage, found.path).lookup("a", b"x")
+
+
+def test_the_bytes_of_postings_are_not_repeated_in_the_footer(storage: Storage) -> None:
+    """As statistics they would be, up to four thousand of them a column and row group."""
+    rng = np.random.default_rng(1)
+    bits = {number(at): sorted(rng.choice(1 << 20, 500, replace=False).tolist()) for at in range(200)}
+    sparse = postings_of("a", "string", {key: BitMap(rows) for key, rows in bits.items()}, [True] * 200)
+    dense = postings("b", {number(at): range(at, 100_000, 31) for at in range(31)})
+    path = write_segment(storage, "space", 1 << 20, [sparse, dense]).path
+    assert int(path.rsplit(".", 3)[1]) < 4_000
+    assert Segment(storage, path).forms("a")[1] == 200
+    assert Segment(storage, path).forms("b")[1] == 0
