@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
 from collections.abc import Sequence
 
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import log_start, snapshot_start
+from tailbit.errors import IndexFormatError
 from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.maintenance.due import merge_due
 from tailbit.index.maintenance.merge import run_merge
@@ -14,7 +16,7 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
 from tailbit.streaming.indexer import Indexer
-from tailbit.tables import open_table
+from tailbit.tables import Table, open_table
 
 
 class Upkeep:
@@ -24,7 +26,7 @@ class Upkeep:
         self, table: pathlib.Path, columns: Sequence[str], index: pathlib.Path | None = None
     ) -> None:
         self.table = open_table(str(table))
-        self.index: MetadataTable = prepare_index(self.table, str(index or table / "_tailbit"), columns)
+        self.index = _prepared(self.table, str(index or table / "_tailbit"), columns)
         self._indexer = Indexer(
             self.table, self.index, TaskLimits(parallelism=1), lambda tasks: [run_task(t) for t in tasks]
         )
@@ -45,6 +47,15 @@ class Upkeep:
         """Merge what is due, as the stream does between batches."""
         for plan in merge_due(self.index.state):
             run_merge(self.index, plan)
+
+
+def _prepared(table: Table, path: str, columns: Sequence[str]) -> MetadataTable:
+    """The index of a table; one of another format, which an earlier release left, is made anew."""
+    try:
+        return prepare_index(table, path, columns)
+    except IndexFormatError:
+        shutil.rmtree(path)
+        return prepare_index(table, path, columns)
 
 
 def index_without_spark(

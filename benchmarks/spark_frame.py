@@ -47,7 +47,7 @@ def table() -> pathlib.Path:
                 **{f"x{i}": rng.random(ROWS) for i in range(4)},
             }
             deltalake.write_deltalake(path, pa.table(columns), mode="append")
-        Upkeep(path, ["name", "key", "day"]).catch_up()
+    Upkeep(path, ["name", "key", "day"]).catch_up()
     return path
 
 

@@ -2,7 +2,8 @@
 
 The keys of a segment are sorted, so a range is a span of them. Where a row space is shown as a whole, the
 recorded cardinalities of the span add up to the count, and no posting is read. Otherwise codes by position
-tell in one pass which rows have a key of the span, if they are held or it pays to make them.
+tell in one pass which rows have a key of the span, if they are held or it pays to make them. To find a small
+part of very many keys not all of them are read: the postings of its row groups are united.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from tailbit.tables.positions import BitPositions, positions_in
 MANY_KEYS = 256
 """From this many keys on, it is asked whether there is a better way than to unite their postings."""
 
+_VERY_MANY, _NARROW = 1 << 17, 8
+"""Of more keys than this, not all are read for ranges whose row groups have less than one in eight."""
+
 _MANY_RANGES = 16
 """From this many ranges on, it is not: each is a pass over the codes."""
 
@@ -36,18 +40,25 @@ def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap 
     Raises:
         CorruptIndexError: the segment is damaged.
     """
+    if not _may_be_many(ranges):
+        return None
+    asked = segment.name, column, tuple(ranges)
+    if _is_narrow(segment, column, ranges):
+        return UNIONS.get(asked, lambda: _sized(segment, union(segment.cover(column, ranges))))
     spans = _many(segment, column, ranges)
     if not spans:
         return None
     rows = _rows(segment.keys(column)[1], spans)
-    size = min(2 * rows, segment.rows // 8) + 1024
-    return UNIONS.get(
-        (segment.name, column, tuple(spans)), lambda: (_made(segment, column, ranges, spans, rows), size)
-    )
+    return UNIONS.get(asked, lambda: _sized(segment, _made(segment, column, ranges, spans, rows)))
 
 
-UNIONS: Cache[tuple[str, str, tuple[Span, ...]], BitMap] = Cache(share(1 / 16))
-"""Unions that this process has made, by segment, column and spans: a segment never changes."""
+UNIONS: Cache[tuple[str, str, tuple[KeyRange, ...]], BitMap] = Cache(share(1 / 16))
+"""Unions that this process has made, by segment, column and ranges: a segment never changes."""
+
+
+def _sized(segment: Segment, bits: BitMap) -> tuple[BitMap, int]:
+    """A bitmap and its bytes, to account for."""
+    return bits, min(2 * len(bits), segment.rows // 8) + 1024
 
 
 def _made(segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list[Span], rows: int) -> BitMap:
@@ -162,12 +173,24 @@ def _are_points(leaf: Leaf) -> bool:
 
 def _many(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> list[Span] | None:
     """The spans of some ranges that hold many keys; None where they are few, or the ranges too many."""
-    if not 0 < len(ranges) <= _MANY_RANGES or all(
-        low is not None and low == high for low, _, high, _ in ranges
-    ):
+    if not _may_be_many(ranges) or _is_narrow(segment, column, ranges):
         return None
     asked = segment.name, column, tuple(ranges)
     return list(_SPANS.get(asked, lambda: (_long_spans(segment, column, ranges), 1))) or None
+
+
+def _may_be_many(ranges: Sequence[KeyRange]) -> bool:
+    """Whether these are ranges, and few of them, not points."""
+    points = all(low is not None and low == high for low, _, high, _ in ranges)
+    return 0 < len(ranges) <= _MANY_RANGES and not points
+
+
+def _is_narrow(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> bool:
+    """Whether to find the spans of some ranges would read many times the keys that they may have."""
+    keys = segment.weight(column)[0]
+    if keys <= _VERY_MANY or segment.holds_keys(column):
+        return False
+    return segment.weight(column, ranges)[0] * _NARROW < keys
 
 
 _SPANS: Cache[tuple[str, str, tuple[KeyRange, ...]], tuple[Span, ...]] = Cache(4096)

@@ -145,6 +145,10 @@ class Segment:
         )
         return keys
 
+    def holds_keys(self, column: str) -> bool:
+        """Whether the keys of a column have been read and kept."""
+        return POSTINGS.held((self._name, column)) is not None
+
     def cover(self, column: str, ranges: Sequence[KeyRange]) -> list[BitMap]:
         """Bitmaps whose union is that of the postings of the keys in the ranges.
 

@@ -121,3 +121,26 @@ def test_a_range_over_many_keys_is_right_where_the_segment_is_damaged(
     answer = tailbit.open(path).where("n < 3000")
     assert answer.count() == np.count_nonzero(NUMBERS < 3000)
     assert answer.damaged or answer.files_scanned == 0
+
+
+def test_a_small_part_of_very_many_keys_is_found_without_reading_all_and_kept(tmp_path: Path) -> None:
+    many = 600_000
+    numbers = np.random.default_rng(4).permutation(many)
+    rows = pa.table({"n": pa.array(numbers)})
+    builder = DeltaBuilder(str(tmp_path / "t")).create(rows.schema)
+    builder.commit([builder.data_file(rows, "f.parquet")])
+    index_of(builder.path, ["n"])
+    opened = tailbit.open(builder.path)
+    (segment,) = opened.where()._selection.coverage.spaces[0].segments
+    column = next(iter(segment.columns))
+    for low, high in ((1000, 1399), (599_990, 700_000), (-5, 20_000), (70_000, 69_000)):
+        where = f"n BETWEEN {low} AND {high}"
+        wanted = np.flatnonzero((numbers >= low) & (numbers <= high)).tolist()
+        assert [p.tolist() for p in opened.where(where).positions().values()] == ([wanted] if wanted else [])
+        assert opened.where(where).count() == len(wanted)
+    assert not segment.holds_keys(column)
+    read = segment.bytes_read
+    assert read < segment.weight(column)[1] // 3
+    assert opened.where("n BETWEEN 1000 AND 1399 AND n <> 1200").count() == 399
+    assert opened.where("n BETWEEN 200000 AND 399999").count() == 200_000
+    assert segment.holds_keys(column)
