@@ -124,6 +124,9 @@ def test_what_spark_says_of_other_troubles_is_not_put_on_the_checkpoint() -> Non
     gone = "No such file or directory"
     assert blames_checkpoint(f"chmod: cannot access '/t/_checkpoint/commits/.1.a5b7f2c8.tmp': {gone}")
     assert blames_checkpoint(f"java.io.FileNotFoundException: /t/c/.metadata.a5b7f2c8.tmp ({gone})")
+    # Deleted in the moment in which Spark looks for the folder and makes the next file in it.
+    assert blames_checkpoint("java.io.IOException: Mkdirs failed to create file:/t/_checkpoint/offsets")
+    assert not blames_checkpoint("java.io.IOException: Mkdirs failed to create file:/tmp/blockmgr-1/0c")
     assert not blames_checkpoint("java.io.IOException: No space left on device")
     assert not blames_checkpoint("[STREAM_FAILED] Broken pipe")
 
