@@ -65,7 +65,7 @@ def _kernel(table: pathlib.Path, pool: ProcessPoolExecutor) -> float:
     snapshot = source.snapshot()
     columns = tuple(TaskColumn.of(snapshot.schema.resolve(name)) for name in COLUMNS)
     wanted = [(slice_.path, slice_) for slice_ in snapshot.files]
-    works = plan_work(wanted, index.record, [c.column.id for c in columns], 1)
+    works = plan_work(wanted, index.state.recorded.get, [c.column.id for c in columns], 1)
     tasks = pack(works, BuildTask(source.root, index.path, columns, (), 1, 0), TaskLimits(parallelism=CORES))
     began = time.perf_counter()
     list(pool.map(run_task, tasks))

@@ -23,13 +23,13 @@ from tailbit.tables.positions import BitPositions, bitmap_of
 _PER_KEY = 200
 """A decoded bitmap takes this many bytes beside its containers."""
 
-_PER_POSITION = 24
-"""A position of a sparse key takes at most this many bytes: a container of its own."""
+_PER_CONTAINER, _PER_POSITION = 22, 2
+"""Bytes of a container of a sparse key, and of each position in it."""
 
 _KEPT = 4
 """Bitmaps of sparse keys are kept in up to this many bytes a stored position."""
 
-_FEW = 32
+_FEW = 256
 """Up to this many keys come as bitmaps that are kept, not as positions: they are counted without a union."""
 
 _SEARCHES = 4
@@ -193,7 +193,8 @@ class RowGroup:
 
     def _keep(self, at: int, sparse: BitMap) -> None:
         """Keep the bitmap of a sparse key, as long as there is room; what is kept counts once."""
-        size = _PER_KEY + _PER_POSITION * len(sparse)
+        containers = min(len(sparse), 1 + (self._rows >> 16))
+        size = _PER_KEY + _PER_CONTAINER * containers + _PER_POSITION * len(sparse)
         if at not in self._bitmaps and size <= self._left:
             self._left -= size
             self._bitmaps[at] = sparse
