@@ -9,6 +9,7 @@ part of very many keys not all of them are read: the postings of its row groups 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,12 +41,13 @@ def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap 
     Raises:
         CorruptIndexError: the segment is damaged.
     """
-    if not _may_be_many(ranges):
+    found = _found(segment, column, ranges)
+    if found is None:
         return None
     asked = segment.name, column, tuple(ranges)
-    if _is_narrow(segment, column, ranges):
+    if found.narrow:
         return UNIONS.get(asked, lambda: _sized(segment, union(segment.cover(column, ranges))))
-    spans = _many(segment, column, ranges)
+    spans = list(found.spans)
     if not spans:
         return None
     rows = _rows(segment.keys(column)[1], spans)
@@ -160,8 +162,9 @@ def _exactly(leaf: Leaf, segment: Segment) -> list[Span] | None:
     """Spans of the many keys that make a leaf TRUE; None where they are few, or short keys leave it open."""
     column = leaf.column.id
     ranges = key_ranges(leaf.true, key_type_of(leaf.column.type), segment.columns[column])
-    spans = _many(segment, column, ranges.sure)
-    if spans is None or (ranges.maybe and segment.select(column, ranges.maybe)[0]):
+    found = _found(segment, column, ranges.sure)
+    spans = list(found.spans) if found is not None else []
+    if not spans or (ranges.maybe and segment.select(column, ranges.maybe)[0]):
         return None
     return spans
 
@@ -171,38 +174,34 @@ def _are_points(leaf: Leaf) -> bool:
     return all(i.lo is not None and i.lo == i.hi for i in leaf.true.intervals)
 
 
-def _many(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> list[Span] | None:
-    """The spans of some ranges that hold many keys; None where they are few, or the ranges too many."""
-    if not _may_be_many(ranges) or _is_narrow(segment, column, ranges):
+class _Found(NamedTuple):
+    """The spans of some ranges, none where they hold few keys; or that they are not looked for."""
+
+    spans: tuple[Span, ...]
+    narrow: bool = False
+
+
+_SPANS: Cache[tuple[str, str, tuple[KeyRange, ...]], _Found] = Cache(4096)
+"""What was found of ranges in a segment, which never changes: a question looks for it more than once."""
+
+
+def _found(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> _Found | None:
+    """The spans of some ranges; None where they are points, or too many."""
+    points = all(low is not None and low == high for low, _, high, _ in ranges)
+    if points or len(ranges) > _MANY_RANGES:
         return None
     asked = segment.name, column, tuple(ranges)
-    return list(_SPANS.get(asked, lambda: (_long_spans(segment, column, ranges), 1))) or None
+    return _SPANS.get(asked, lambda: (_looked_for(segment, column, ranges), 1))
 
 
-def _may_be_many(ranges: Sequence[KeyRange]) -> bool:
-    """Whether these are ranges, and few of them, not points."""
-    points = all(low is not None and low == high for low, _, high, _ in ranges)
-    return 0 < len(ranges) <= _MANY_RANGES and not points
-
-
-def _is_narrow(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> bool:
-    """Whether to find the spans of some ranges would read many times the keys that they may have."""
-    keys = segment.weight(column)[0]
-    if keys <= _VERY_MANY or segment.holds_keys(column):
-        return False
-    return segment.weight(column, ranges)[0] * _NARROW < keys
-
-
-_SPANS: Cache[tuple[str, str, tuple[KeyRange, ...]], tuple[Span, ...]] = Cache(4096)
-"""What was found of ranges in a segment, which never changes: a question looks for it twice."""
-
-
-def _long_spans(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> tuple[Span, ...]:
-    """The spans of some ranges; none where they hold few keys."""
-    if segment.weight(column, ranges)[0] < MANY_KEYS:
-        return ()
+def _looked_for(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> _Found:
+    keys, some = segment.weight(column)[0], segment.weight(column, ranges)[0]
+    if keys > _VERY_MANY and some * _NARROW < keys and not segment.holds_keys(column):
+        return _Found((), narrow=True)
+    if some < MANY_KEYS:
+        return _Found(())
     spans = spans_of(segment.keys(column)[0], ranges)
-    return tuple(spans) if sum(high - low for low, high in spans) >= MANY_KEYS else ()
+    return _Found(tuple(spans) if sum(high - low for low, high in spans) >= MANY_KEYS else ())
 
 
 def _is_due(segment: Segment, column: str, spans: Sequence[Span]) -> bool:

@@ -5,7 +5,7 @@ another. The higher bytes of a key's gaps are much alike, so that they compress 
 about the entropy of the gaps. A column of bytes that no gap of a key reaches is null for that key; all are
 null for dense keys, as `bitmap` is for sparse ones.
 
-Eight rows by hand, a dense key and two sparse ones, {4 6 7 300} and {2}:
+Three keys by hand, a dense one and two sparse ones, {4 6 7 300} and {2}:
 
     cardinality   2 000    4           1
     bitmap        bytes    null        null
