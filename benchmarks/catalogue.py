@@ -131,8 +131,12 @@ BENCHMARKS = (
     Benchmark(
         "run_once",
         "A whole `run --once` beside the kernel",
-        (),
-        (Target("above start-up / kernel", most=4),),
+        ("columns",),
+        (
+            Target("above / kernel", most=4),
+            Target("nothing to do s", most=7),
+            Target("whole s", most=11, of={"columns": 8}),
+        ),
     ),
     Benchmark(
         "freshness",
