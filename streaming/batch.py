@@ -30,6 +30,7 @@ from tailbit.streaming.indexer import BatchOutcome, Indexer
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe
 from tailbit.streaming.settings import StreamSettings
+from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender, Tell, tell_nobody
 from tailbit.tables.model import Version
 from tailbit.tables.storage import NO_OPTIONS, StorageOptions
@@ -81,6 +82,7 @@ class Batch:
             self.error = error
             raise
         finally:
+            FREED.give_back()
             self.busy = False
 
     def latest(self) -> Progress | None:
@@ -179,3 +181,5 @@ def _result(task: bytes, options: StorageOptions) -> Any:
         return run_task(replace(pickle.loads(task), options=options))
     except TailbitError as error:
         return error
+    finally:
+        FREED.give_back()

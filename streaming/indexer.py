@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tailbit.checkpoints.ledger import Origin, next_ledger, uncounted_after
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_batch
-from tailbit.errors import CommitConflictError, CorruptIndexError, DataFileError, DeletionVectorError
+from tailbit.errors import CommitConflictError, CorruptIndexError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import FileRecord
 from tailbit.index.store.table import MetadataTable
-from tailbit.index.write.plan import TaskLimits, pack, plan_work, uncounted_record
-from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, TaskColumn, TaskResult
+from tailbit.index.write.plan import TaskLimits, plan_work
+from tailbit.index.write.work import BuildTask, TaskColumn, TaskResult
+from tailbit.streaming.building import Building, RunTasks
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version
 from tailbit.tables.schema import Schema
@@ -31,8 +32,6 @@ from tailbit.tables.table import Table
 
 ATTEMPTS = 5
 """Commits tried against another writer before giving up: each loser waits for nobody but the winner."""
-
-RunTasks = Callable[[Sequence[BuildTask]], list[TaskResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class Indexer:
         What of the index is found damaged on the way is taken out of it, and the batch tried again.
 
         Raises:
-            DataFileError: a live data file is missing or is not Parquet.
+            NotATableError: the table has vanished, and its files with it.
             CommitConflictError: other writers won every time.
         """
         for _ in range(ATTEMPTS - 1):
@@ -105,7 +104,8 @@ class Indexer:
             wanted, ids = self._wanted(changes, start, end), [c.column.id for c in template.columns]
             works = plan_work(wanted, self._index.state.recorded.get, ids, plan.lineage)
         fault_point(Fault.BATCH_PLANNED)
-        results, skipped = self._build(works, template)
+        building = Building(self._table, template, self._limits, self._run, self._mender.tell)
+        results, skipped = building.built(works)
         records = [record for result in results for record in result.records] + skipped
         if records or not self._recorded_as(end):
             self._commit(plan, end, log.fingerprint(end.stands_at), origin, records, results)
@@ -180,51 +180,6 @@ class Indexer:
         self._schema = replace(known, stat=self._table.fingerprint_stat(target))
         return self._schema.schema
 
-    def _build(
-        self, works: Sequence[FileWork], template: BuildTask
-    ) -> tuple[list[TaskResult], list[FileRecord]]:
-        """Run all tasks.
-
-        A file that is missing, and that the newest version no longer names, is left out and recorded as
-        unreadable; then the rest is tried again.
-
-        Raises:
-            DataFileError: a file that the head of the log still names is missing or is not Parquet.
-            DeletionVectorError: a deletion vector that the head of the log still names cannot be read.
-        """
-        skipped: dict[str, FileRecord] = {}
-        while True:
-            doable = [work for work in works if work.path not in skipped]
-            taken_back = [leave for work in works if work.path in skipped for leave in _taken_back(work)]
-            try:
-                tasks = pack([*doable, *taken_back], template, self._limits)
-                return self._run(tasks), list(skipped.values())
-            except (DataFileError, DeletionVectorError) as error:
-                target = self._culprit(error, doable)
-                skipped[target.path] = uncounted_record(target, template, str(error))
-
-    def _culprit(self, error: DataFileError | DeletionVectorError, works: Iterable[FileWork]) -> FileSlice:
-        """The wanted slice that failed, if its file or its deletion vector is gone for good reason.
-
-        Raises:
-            DataFileError, DeletionVectorError: the head of the log still names it.
-        """
-        targets = (work.target for work in works if not isinstance(work, Leave))
-        failed = next((target for target in targets if self._is_about(error, target)), None)
-        if failed is None:
-            raise error
-        now = self._table.snapshot(self._table.head()).files.get(failed.path)
-        if now is not None and _identity(now) == _identity(failed):
-            raise error
-        return failed
-
-    def _is_about(self, error: DataFileError | DeletionVectorError, target: FileSlice) -> bool:
-        named = str(error.fields.get("file", ""))
-        if isinstance(error, DeletionVectorError):
-            hidden, at = target.hidden, (named, error.fields.get("offset"))
-            return hidden is not None and at == hidden.place
-        return named in (target.path, self._table.storage.resolve(target.path))
-
     def _recorded_as(self, end: Offset) -> bool:
         """Whether the ledger already says what this batch would record: a part of a snapshot, done before."""
         ledger = self._index.state.ledger
@@ -268,14 +223,3 @@ class Indexer:
         )
         files = [file for result in results for file in result.files]
         self._index.commit(records, files, ledger)
-
-
-def _taken_back(work: FileWork) -> Iterator[FileWork]:
-    """The work that takes a skipped file's rows out of the value counts, where they are in them."""
-    if not isinstance(work, Enter) and work.record.counted:
-        yield Leave(work.record)
-
-
-def _identity(slice_: FileSlice) -> tuple[int, int, str]:
-    """The fields by which two states of one path differ."""
-    return slice_.size, slice_.mtime, slice_.hidden_id

@@ -23,7 +23,9 @@ from tailbit.streaming.query.caught_up import caught_up
 from tailbit.streaming.query.launch import Job, Path, Prepared, launch, prepare
 from tailbit.streaming.query.running import Running
 from tailbit.streaming.settings import DEFAULT_TRIGGER
+from tailbit.streaming.upkeep.memory import take_from_the_system
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+from tailbit.streaming.upkeep.unreadable import retry_now
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,6 +66,7 @@ def start(
     heartbeat = Heartbeat(prepared.index.storage)
     heartbeat.claim()
     try:
+        retry_now(prepared.table, prepared.index, tell_nobody)
         job = launch(spark, prepared, heartbeat, once)
     except BaseException:
         heartbeat.release()
@@ -108,18 +111,19 @@ def run(
 
     SIGTERM, SIGINT and SIGHUP, also to the whole process group, let the batch in flight finish; then, as
     after `once`, the exit status is 0. Where `once` finds nothing to do, Spark is not started.
-
     A trouble that passes is told and waited for, `patience.WAIT_S` at most.
 
     Raises:
         TailbitError: by name, whatever ended the query.
     """
     check_java()
+    take_from_the_system()
     with _signals() as stop:
         prepared = prepare(path, columns, index, checkpoint, trigger, storage_options)
         heartbeat = Heartbeat(prepared.index.storage)
         heartbeat.claim(stop)
         try:
+            retry_now(prepared.table, prepared.index, tell)
             if once and _told_caught_up(prepared, on_progress):
                 return 0
             # pyspark puts a SIGINT handler of its own in place of ours, so ours are put up again.

@@ -21,6 +21,7 @@ from tailbit.index.kinds.schemas import Kinds
 from tailbit.index.maintenance.due import MergePlan, merge_due
 from tailbit.index.maintenance.merge import run_merge
 from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 from tailbit.tables.table import Table
@@ -157,3 +158,5 @@ def try_merge(
         return run_merge(MetadataTable.open(path, kinds, options), plan)
     except TailbitError as error:
         return error
+    finally:
+        FREED.give_back()

@@ -111,8 +111,9 @@ def post(
     first = min(claim.base for claim in mine) // BLOCK * BLOCK
     slabs = laid_out(coded, first, extent)
     del coded
-    # What decoding and hashing held would stay with Arrow beside what comes now.
-    pa.default_memory_pool().release_unused()
+    if extent - first >= _ROWS_AT_ONCE:
+        # What decoding and hashing held would stay with Arrow beside what comes now.
+        pa.default_memory_pool().release_unused()
     for slab in slabs:
         part = slice(slab.first, slab.first + len(slab.cardinality))
         counts[part] += slab.cardinality.astype(np.int32)

@@ -27,12 +27,20 @@ def tell_nobody(line: str) -> None:
 
 
 class Mender:
-    """Mends one index, for the one thread that commits to it; `mended` counts what it has done."""
+    """Mends one index, for the one thread that commits to it; `mended` counts what it has done.
+
+    `tell`: takes the lines of notice.
+    """
 
     def __init__(self, table: Table, index: MetadataTable, tell: Tell = tell_nobody) -> None:
-        self._table, self._index, self._tell = table, index, tell
+        self._table, self._index, self.tell = table, index, tell
         self._noted: SimpleQueue[CorruptIndexError] = SimpleQueue()
         self.mended = 0
+
+    @property
+    def table(self) -> Table:
+        """The table that is indexed."""
+        return self._table
 
     @property
     def path(self) -> str:
@@ -46,7 +54,7 @@ class Mender:
 
     def of_another_thread(self, index: MetadataTable) -> Mender:
         """A mender of the same index, opened by another thread: whoever commits second starts again."""
-        return Mender(open_table(self._table.root, self._table.storage.options), index, self._tell)
+        return Mender(open_table(self._table.root, self._table.storage.options), index, self.tell)
 
     def note(self, error: CorruptIndexError) -> None:
         """Another thread has met damage; it is mended when `mend_noted` is called."""
@@ -89,13 +97,13 @@ class Mender:
             reason = f"index file {path}: {found}"
         done = mend(self._index, self._table, damage, reason)
         self.mended += 1
-        self._tell(f"mended: {reason}; {_what_follows(done.to_post, done.to_count)}")
+        self.tell(f"mended: {reason}; {_what_follows(done.to_post, done.to_count)}")
 
     def _start_over(self, error: CorruptIndexError) -> None:
         start_over(self._index.path, self._index.state.settings.columns, self.options, self._index.kinds)
         self._index.refresh()
         self.mended += 1
-        self._tell(f"mended: {error}; the index is built again")
+        self.tell(f"mended: {error}; the index is built again")
 
 
 def _what_follows(to_post: int, to_count: int) -> str:

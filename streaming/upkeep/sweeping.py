@@ -15,6 +15,7 @@ from tailbit.index.maintenance.sweep import KEPT_S, Sweeper
 from tailbit.index.repair.scrub import Scrubber
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.mending import Mender
+from tailbit.streaming.upkeep.unreadable import Retrier
 
 EVERY_S = 60.0
 """Seconds between two passes."""
@@ -74,9 +75,11 @@ class Upkeep:
         index = MetadataTable.open(self._mender.path, options=self._mender.options)
         sweeper, scrubber = Sweeper(index, self._kept_s), Scrubber(index)
         mine = self._mender.of_another_thread(index)
+        retrier = Retrier(mine.table, index)
 
         def work() -> None:
             sweeper.sweep()
+            retrier.look()
             for damage in scrubber.look():
                 if kind_of(damage.fields["file"]) == FILES.name:
                     self._mender.note(damage)

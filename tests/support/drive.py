@@ -13,7 +13,8 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
-from tailbit.streaming.indexer import BatchOutcome, Indexer, RunTasks
+from tailbit.streaming.building import RunTasks
+from tailbit.streaming.indexer import BatchOutcome, Indexer
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import Table, open_table

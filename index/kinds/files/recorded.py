@@ -134,6 +134,13 @@ class RecordedFiles:
         found = live["error"].drop_null().value_counts().to_pylist()
         return {entry["values"]: entry["counts"] for entry in found}
 
+    def unread(self) -> list[str]:
+        """Live files that could not be read when they came. Cost: one pass over all files."""
+        rows = self.table()
+        left, claimed = (pc.is_valid(self._base[name]) for name in ("left", "space"))
+        away = pc.or_(pc.or_(left, claimed), pc.or_(rows["counted"], pc.is_null(rows["error"])))
+        return list(rows.filter(pc.invert(away))["path"].to_pylist())
+
     def mostly_unreachable(self, earliest: int) -> set[str]:
         """Row spaces half of whose claimed rows, or more, are of files that have left by version `earliest`.
 

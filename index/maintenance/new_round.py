@@ -1,0 +1,17 @@
+"""A new round is asked for: the indexer then looks at every file, and posts those that are not posted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tailbit.index.store.table import MetadataTable
+
+
+def ask_for_round(index: MetadataTable) -> None:
+    """Commit settings of the same content under the next version, as for a column that comes.
+
+    Raises:
+        CommitConflictError: another writer was first; nothing is changed.
+    """
+    settings = index.state.settings
+    index.commit([], [], None, settings=replace(settings, version=settings.version + 1))

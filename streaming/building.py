@@ -1,0 +1,101 @@
+"""The tasks of a batch are run; a file that cannot be read is left out by name, and the rest goes on.
+
+What is left out is recorded as live, neither posted nor counted, with the reason: questions read it by
+themselves or fail by its name. `upkeep.unreadable` tries it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tailbit.errors import DataFileError, DeletionVectorError
+from tailbit.index.model import FileRecord
+from tailbit.index.write.plan import TaskLimits, pack, uncounted_record
+from tailbit.index.write.readable import why_unreadable
+from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, TaskResult
+from tailbit.streaming.upkeep.mending import Tell
+from tailbit.tables.model import FileSlice
+from tailbit.tables.table import Table
+
+RunTasks = Callable[[Sequence[BuildTask]], list[TaskResult]]
+
+ATTEMPTS = 3
+"""Runs of the same tasks where a file failed that could be read when it was looked at once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """Builds the works of one batch. `template`: its tasks, without any work in them."""
+
+    table: Table
+    template: BuildTask
+    limits: TaskLimits
+    run: RunTasks
+    tell: Tell
+
+    def built(self, works: Sequence[FileWork]) -> tuple[list[TaskResult], list[FileRecord]]:
+        """What the tasks give, and the records of the files that were left out.
+
+        Raises:
+            DataFileError, DeletionVectorError: no file that is wanted is to blame; or one fails again and
+                again although it can be read.
+            NotATableError: the table has vanished, and its files with it.
+        """
+        skipped: dict[str, FileRecord] = {}
+        attempts = 0
+        while True:
+            doable = [work for work in works if work.path not in skipped]
+            taken_back = [leave for work in works if work.path in skipped for leave in _taken_back(work)]
+            try:
+                tasks = pack([*doable, *taken_back], self.template, self.limits)
+                return self.run(tasks), list(skipped.values())
+            except (DataFileError, DeletionVectorError) as error:
+                found = self._unreadable(error, doable)
+                attempts += not found
+                if attempts == ATTEMPTS:
+                    raise
+                skipped |= {t.path: uncounted_record(t, self.template, why) for t, why in found}
+
+    def _unreadable(
+        self, error: DataFileError | DeletionVectorError, works: Sequence[FileWork]
+    ) -> list[tuple[FileSlice, str]]:
+        """The slice that an error is about, and all that cannot be opened either, with the reasons.
+
+        They are looked at once more: none, where a folder had vanished for a moment. One that is missing
+        because the head of the log does not name it any more is not told of.
+        """
+        targets = [work.target for work in works if not isinstance(work, Leave)]
+        failed = next((target for target in targets if self._is_about(error, target)), None)
+        if failed is None:
+            raise error
+        live = self.table.snapshot(self.table.head()).files
+        columns = [column.column for column in self.template.columns]
+        found = []
+        for target in targets:
+            why = why_unreadable(self.table.storage, target, columns if target is failed else ())
+            if why is None:
+                continue
+            found.append((target, why))
+            now = live.get(target.path)
+            if now is not None and _identity(now) == _identity(target):
+                self.tell(f"not indexed: {why}; questions read it, and it is tried again")
+        return found
+
+    def _is_about(self, error: DataFileError | DeletionVectorError, target: FileSlice) -> bool:
+        named = str(error.fields.get("file", ""))
+        if isinstance(error, DeletionVectorError):
+            hidden, at = target.hidden, (named, error.fields.get("offset"))
+            return hidden is not None and at == hidden.place
+        return named in (target.path, self.table.storage.resolve(target.path))
+
+
+def _taken_back(work: FileWork) -> Iterator[FileWork]:
+    """The work that takes a skipped file's rows out of the value counts, where they are in them."""
+    if not isinstance(work, Enter) and work.record.counted:
+        yield Leave(work.record)
+
+
+def _identity(slice_: FileSlice) -> tuple[int, int, str]:
+    """The fields by which two states of one path differ."""
+    return slice_.size, slice_.mtime, slice_.hidden_id

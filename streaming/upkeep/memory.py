@@ -1,0 +1,50 @@
+"""What a process of the indexer frees goes back to the system, so that its memory is what it holds.
+
+Arrow's own allocator and the C library keep what was freed for the next time, each thread for itself. A
+process that merges now and then kept what its largest merges took, several times.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pyarrow as pa
+
+EVERY_S = 2.0
+"""Seconds between two times that freed memory is given back: it takes some milliseconds."""
+
+_POOL = "ARROW_DEFAULT_MEMORY_POOL"
+"""The environment variable by which Arrow chooses its allocator."""
+
+
+def take_from_the_system() -> None:
+    """Let Arrow take memory from the C library, here and in the processes started from now on.
+
+    Where somebody has chosen another allocator, it is left to that.
+    """
+    if os.environ.setdefault(_POOL, "system") == "system":
+        pa.set_memory_pool(pa.system_memory_pool())
+
+
+class Freed:
+    """Gives back what this process has freed, after pieces of work."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def give_back(self) -> bool:
+        """Give back what is free, unless that was done a moment ago.
+
+        Arrow passes it on to its allocator: the C library, where `take_from_the_system` was called.
+        """
+        now = time.monotonic()
+        if now - self._last < EVERY_S:
+            return False
+        self._last = now
+        pa.default_memory_pool().release_unused()
+        return True
+
+
+FREED = Freed()
+"""That of this process."""

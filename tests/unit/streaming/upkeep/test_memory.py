@@ -1,0 +1,68 @@
+"""Freed memory goes back to the system."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tailbit.streaming.upkeep import memory
+from tailbit.streaming.upkeep.memory import EVERY_S, Freed
+
+POOL = "ARROW_DEFAULT_MEMORY_POOL"
+UNCHOSEN = {name: value for name, value in os.environ.items() if name != POOL}
+
+_CHILD = """
+import ctypes, psutil
+from tailbit.streaming.upkeep.memory import FREED, take_from_the_system
+take_from_the_system()
+keep, pieces = [], []
+for _ in range(2000):
+    pieces.append(ctypes.create_string_buffer(100_000))
+    keep.append(ctypes.create_string_buffer(100))
+held = psutil.Process().memory_info().rss
+del pieces
+assert FREED.give_back()
+print(held - psutil.Process().memory_info().rss)
+"""
+
+
+def run(code: str, environment: dict[str, str]) -> list[str]:
+    """What a process prints. It works elsewhere: the checkout has a folder of the package's name."""
+    command = [sys.executable, "-c", code]
+    return subprocess.check_output(
+        command, env=environment, text=True, cwd=Path(sys.executable).parent
+    ).split()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc alone has to be asked")
+def test_memory_freed_in_small_pieces_goes_back_to_the_system() -> None:
+    [freed] = run(_CHILD, UNCHOSEN)
+    assert int(freed) > 100_000_000
+
+
+def test_memory_is_given_back_at_most_every_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(memory.time, "monotonic", lambda: now[0])
+    freed = Freed()
+    assert freed.give_back()
+    assert not freed.give_back()
+    now[0] += EVERY_S
+    assert freed.give_back()
+
+
+@pytest.mark.parametrize(("chosen", "used"), [(None, "system"), ("mimalloc", "mimalloc")])
+def test_arrow_takes_memory_from_the_system_unless_somebody_has_chosen(chosen: str | None, used: str) -> None:
+    environment = UNCHOSEN | ({} if chosen is None else {POOL: chosen})
+    child = "import pyarrow as pa; print(pa.default_memory_pool().backend_name)"
+    code = (
+        "import subprocess, sys, pyarrow as pa\n"
+        "from tailbit.streaming.upkeep.memory import take_from_the_system\n"
+        "take_from_the_system()\n"
+        "print(pa.default_memory_pool().backend_name, flush=True)\n"
+        f"subprocess.run([sys.executable, '-c', {child!r}], check=True)"
+    )
+    assert run(code, environment) == [used, used]
