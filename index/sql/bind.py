@@ -30,13 +30,13 @@ from tailbit.index.predicate.tree import (
     negate,
 )
 from tailbit.index.predicate.walks import depth_of
-from tailbit.index.sql.comparisons import (
+from tailbit.index.sql.comparing.comparisons import (
     Incomparable,
     comparable_type,
     comparison,
     membership,
 )
-from tailbit.index.sql.constant_comparisons import compared_constants, constant_in
+from tailbit.index.sql.comparing.constant_comparisons import compared_constants, constant_in
 from tailbit.index.sql.expressions import COMPARISONS, ExpressionReader, chain, is_unknown
 from tailbit.index.sql.operands import Operand, OperandReader, Tree
 from tailbit.index.sql.refusals import refuse

@@ -68,7 +68,7 @@ def test_a_column_of_pyspark_selects_the_rows_that_spark_selects(judge: Judge) -
 
 
 _STRANGE = [0.0, -0.0, math.inf, -math.inf, math.nan]
-_TIME = datetime.datetime(2020, 2, 29, 12, 34, 56, 789012)
+_TIME = datetime.datetime.fromisoformat("2020-02-29T12:34:56.789012")
 _UTC = datetime.timezone.utc
 _EAST = datetime.datetime(2019, 12, 31, 18, 59, 59, 999999, datetime.timezone(datetime.timedelta(hours=-5)))
 CONSTANTS: dict[str, list[Any]] = {
@@ -82,7 +82,12 @@ CONSTANTS: dict[str, list[Any]] = {
     "q": [Decimal("999999999999.999999"), Decimal("0E-20"), 3.5, Decimal("1" * 38)],
     "s": ["", "abc", "line\nend", "a\\c", "𝄞x", "it's \"\\%", "İ"],
     "x": [b"", b"a", b"\xff\x00", bytearray(b"abc")],
-    "dt": [datetime.date(2020, 2, 29), datetime.date(1582, 10, 10), datetime.date(9999, 12, 31), "1970-01-01"],
+    "dt": [
+        datetime.date(2020, 2, 29),
+        datetime.date(1582, 10, 10),
+        datetime.date(9999, 12, 31),
+        "1970-01-01",
+    ],
     "ts": [_TIME, _TIME.replace(tzinfo=_UTC), _EAST, datetime.date(2021, 1, 1)],
     "nt": [_TIME, datetime.date(2021, 1, 1)],
     "bo": [True, np.bool_(False), "t"],
@@ -142,7 +147,7 @@ def test_a_local_time_is_one_where_spark_makes_it_one(judge: Judge, spark: Any) 
         constant = f.lit(_TIME)
     finally:
         spark.conf.unset("spark.sql.timestampType")
-    assert condition_text("sql", f.col("nt") == constant).endswith("TIMESTAMP_NTZ'2020-02-29 12:34:56.789012')")
+    assert "TIMESTAMP_NTZ'2020-02-29 12:34:56.789012'" in condition_text("sql", f.col("nt") == constant)
     judge([f.col("nt") == constant, f.col("ts") > constant, f.col("dt") < constant], "+05:30")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet
-from tailbit.index.sql.char_padding import where_compared, where_in
+from tailbit.index.sql.comparing.char_padding import where_compared, where_in
 from tailbit.index.values.casts import cast, round_half_up
 from tailbit.index.values.coercion import compared_type, is_rounded, membership_type, rounded
 from tailbit.index.values.datetimes import start_of_day

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tailbit.index.predicate.value_sets import Interval, ValueSet
-from tailbit.index.sql.comparisons import Incomparable, comparison
+from tailbit.index.sql.comparing.comparisons import Incomparable, comparison
 from tailbit.index.values.casts import cast
 from tailbit.index.values.coercion import MIRRORED, compared_type, is_rounded, membership_type
 from tailbit.index.values.literals import Literal
