@@ -198,5 +198,5 @@ def hexadecimal(raw: str) -> bytes:
     """
     digits = raw[2:-1]
     if raw[:1] not in "xX" or not re.fullmatch(r"[0-9a-fA-F]*", digits):
-        raise ValueError(f"{raw} is not a hexadecimal literal; write X'1F'")
+        raise ValueError(f"{raw} is not a hexadecimal literal (INVALID_TYPED_LITERAL in Spark); write X'1F'")
     return bytes.fromhex("0" * (len(digits) % 2) + digits)

@@ -80,7 +80,7 @@ def leaf(text: str) -> Leaf:
         ("(x = 1", "Expecting ) at character 6"),
         ("x = 1 y", "Unexpected token at character 7"),
         ("x = 1\nAND\nx !< 2", "at character 13"),
-        ("s = 'open", "cannot be read"),
+        ("s = 'open", "' is not closed (PARSE_SYNTAX_ERROR in Spark) at character 5"),
         ("s LIKE s", "LIKE takes a pattern that is a constant at character 1"),
         ("s LIKE 'a' ESCAPE 'ab'", "ESCAPE takes one character"),
         ("s LIKE 'a\\\\'", "ends in its escape (INVALID_FORMAT in Spark)"),
@@ -129,7 +129,7 @@ def leaf(text: str) -> Leaf:
         ("x = 1.5S", "S follows whole numbers only at character 5"),
         ("x = 128Y", "128Y is out of the range of byte"),
         ("x = 1e400", "1e400 is out of range"),
-        ("x = X'0G'", "cannot be read"),
+        ("x = X'0G'", "holds other than hexadecimal digits (INVALID_TYPED_LITERAL in Spark) at character 5"),
         ("x = 1" + "0" * 39, "more than 38 digits"),
         ("x", "a integer is not a condition"),
         ("'true'", "a string is not a condition"),
@@ -162,6 +162,32 @@ def test_a_refusal_shows_the_line_and_a_caret_below_its_place() -> None:
     *_, line, caret = str(refusal(long)).splitlines()
     assert len(line) < 130
     assert line[len(caret) - 1] in "!2"
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "error"),
+    [
+        ("s ILIKE 'i", "'i", "PARSE_SYNTAX_ERROR"),
+        ("s = 'a' 'b", "'b", "PARSE_SYNTAX_ERROR"),
+        ("s = 'it''", "'it''", "PARSE_SYNTAX_ERROR"),
+        ("s = 'it\\'", "'it", "PARSE_SYNTAX_ERROR"),
+        ("s = r'it\\' AND s = 'x", "'x", "PARSE_SYNTAX_ERROR"),
+        ("x = 1 -- it's\nAND s = \"it's", '"', "PARSE_SYNTAX_ERROR"),
+        ("`x = ' AND s = '", "`", "PARSE_SYNTAX_ERROR"),
+        ("x /* ' AND s = '", "/*", "UNCLOSED_BRACKETED_COMMENT"),
+        ("x = 1 /* a /* b */", "/* a", "UNCLOSED_BRACKETED_COMMENT"),
+        ("X'GG' = CAST(s AS BINARY)", "X'GG'", "INVALID_TYPED_LITERAL"),
+        ("CAST(s AS BINARY) IN (X'1F', x'-1')", "x'-1'", "INVALID_TYPED_LITERAL"),
+        ("s = X'1", "'1", "PARSE_SYNTAX_ERROR"),
+    ],
+)
+def test_a_text_without_tokens_is_refused_with_a_caret_below_its_place(
+    text: str, at: str, error: str
+) -> None:
+    *found, line, caret = str(refusal(text)).splitlines()
+    assert line[4:] == text.splitlines()[-1]
+    assert len(caret) - 1 == line.rindex(at)
+    assert error in "".join(found)
 
 
 def test_an_unknown_column_is_named_with_the_nearest() -> None:
