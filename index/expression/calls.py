@@ -6,7 +6,7 @@ import difflib
 import sys
 from collections.abc import Callable, Sequence
 
-from tailbit.index.expression.build import Builder, NotRead, asked_twice, call, is_null
+from tailbit.index.expression.build import Builder, NotRead, asked_twice, call, is_null, of_no_number
 from tailbit.index.functions.dates import FORMATS, UNITS
 from tailbit.index.functions.table import CAST_FUNCTIONS, FUNCTIONS, INTEGER, Function
 from tailbit.index.functions.tree import Expression
@@ -61,7 +61,8 @@ def _taken(b: Builder, name: str, kind: str, arg: Expression) -> Expression:
     if kind == "days":
         if arg.type.name in ("byte", "short", "integer", "void"):
             return b.cast(arg, INTEGER)
-        raise NotRead(f"{name} takes an integer number of days, not a {arg.type}", "CAST it AS INT.")
+        reason = f"{name} takes an integer number of days, not a {arg.type}"
+        raise NotRead(of_no_number(reason, arg), "CAST it AS INT.")
     if kind == "floating":
         return arg if arg.type.name in ("float", "double") else b.implicit(arg, DOUBLE, name)
     return b.implicit(arg, DataType(kind), name)
@@ -84,7 +85,7 @@ def names() -> list[str]:
 
 def _abs(b: Builder, args: Sequence[Expression]) -> Expression:
     if args[0].type.name not in NUMERIC:
-        raise NotRead(f"abs takes a number, not a {args[0].type}", "CAST it.")
+        raise NotRead(of_no_number(f"abs takes a number, not a {args[0].type}", args[0]), "CAST it.")
     return call("abs", args, args[0].type)
 
 
@@ -97,7 +98,8 @@ def _digits(arg: Expression) -> int:
 def _round(b: Builder, args: Sequence[Expression]) -> Expression:
     value, digits = args[0], _digits(args[1]) if len(args) > 1 else 0
     if value.type.name not in NUMERIC or abs(digits) > 300:
-        raise NotRead(f"round of a {value.type} is not read", "CAST it.")
+        reason = f"round of a {value.type} is not read"
+        raise NotRead(reason if value.type.name in NUMERIC else of_no_number(reason, value), "CAST it.")
     type_ = value.type
     if type_.name == "float":
         raise NotRead("round of a float is not read", "CAST it AS DOUBLE.")
@@ -112,7 +114,7 @@ def _rounding(name: str) -> Callable[[Builder, Sequence[Expression]], Expression
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         value = args[0]
         if value.type.name not in NUMERIC:
-            raise NotRead(f"{name} takes a number, not a {value.type}", "CAST it.")
+            raise NotRead(of_no_number(f"{name} takes a number, not a {value.type}", value), "CAST it.")
         if value.type.name == "decimal":
             precision = min(value.type.precision - value.type.scale + 1, 38)
             return call(name, [value], DataType("decimal", precision, 0), (0,))

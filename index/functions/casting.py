@@ -28,7 +28,7 @@ from tailbit.index.functions.vectors import (
 )
 from tailbit.index.values import casts
 from tailbit.index.values.literals import FLOATING, WHOLE, Literal
-from tailbit.index.values.refusals import Unsupported
+from tailbit.index.values.refusals import SparkRaises, Unsupported
 from tailbit.tables.date_text import DAY_US, date_texts
 from tailbit.tables.model import DataType
 from tailbit.tables.time_zones import fixed_offset
@@ -86,8 +86,8 @@ def _one(from_: DataType, to: DataType, zone: str) -> Any:
 def _error(wrong: Exception, from_: DataType, to: DataType) -> str:
     if isinstance(wrong, Unsupported):
         return NOT_READ
-    if to.name == "decimal" and str(wrong).endswith(f"is out of the range of {to}"):
-        return "NUMERIC_VALUE_OUT_OF_RANGE"
+    if isinstance(wrong, SparkRaises):
+        return wrong.error
     return "CAST_INVALID_INPUT" if from_.name == "string" else "CAST_OVERFLOW"
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from tailbit.index.expression.build import NotRead, asked_twice
 from tailbit.index.expression.build import is_null as null_of
+from tailbit.index.expression.evaluate import error_of
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
 from tailbit.index.predicate.leaves import leaf_of, leaf_of_like, leaf_of_null, leaf_of_truth
@@ -43,6 +44,7 @@ from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.text import FLATTEN, parse_predicate
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import Literal
+from tailbit.index.values.refusals import mismatch
 from tailbit.tables.model import Column
 from tailbit.tables.schema import Schema
 from tailbit.tables.time_zones import check_zone
@@ -88,7 +90,7 @@ def _bound(text: str, key: _Same, zone: str) -> Node:
         refuse(text, str(wrong))
     parsed = parse_predicate(text)
     try:
-        node = _Binder(OperandReader(parsed, key.schema, zone), zone).node(parsed.tree)
+        node = _Binder(OperandReader(parsed, key.schema, zone), zone).whole(parsed.tree)
         if parsed.fault is not None:
             refuse(text, "Spark does not parse it from here on, or reads it otherwise", parsed.fault)
         if depth_of(node) <= _DEEPEST:
@@ -116,6 +118,17 @@ class _Binder:
             **dict.fromkeys(("Like", "ILike", "RegexpLike", "Escape"), self.like),
         }
 
+    def whole(self, e: Tree) -> Node:
+        """The node of a whole predicate, which must be of type boolean: NULL is not."""
+        bare = _bare(e)
+        if type(bare).__name__ in self.kinds or type(bare).__name__ in COMPARISONS:
+            return self.node(bare)
+        found = self.expressions.read(bare)
+        if found.type.name != "boolean":
+            reason = mismatch(f"a {found.type} is not a condition", "FILTER_NOT_BOOLEAN")
+            self.operands.refuse(reason, bare, "Compare it with something.")
+        return self.condition(found, bare)
+
     def node(self, e: Tree) -> Node:
         """The node of a condition."""
         name = type(e).__name__
@@ -131,7 +144,9 @@ class _Binder:
         if isinstance(found, Literal) and found.type.name in ("boolean", "void"):
             return Constant(None if found.value is None else bool(found.value))
         if found.type.name != "boolean":
-            self.operands.refuse(f"a {found.type} is not a condition", e, "Compare it with something.")
+            reason = f"a {found.type} is not a condition"
+            reason = reason if found.type.name == "string" else mismatch(reason)
+            self.operands.refuse(reason, e, "Compare it with something.")
         if isinstance(found, Ref):
             return leaf_of_truth(found.column)
         if isinstance(found, Call) and found.depth > _DEEPEST:
@@ -139,7 +154,8 @@ class _Binder:
         for column in columns_in(found):
             self.operands.comparable(column)
         if not columns_in(found):
-            self.operands.refuse(f"{show(found)} raises for every row", e)
+            raised = error_of(found)
+            self.operands.refuse(f"{show(found)} raises for every row{raised and f' ({raised} in Spark)'}", e)
         return Computed(found, show(found))
 
     def compare(self, e: Tree, left: Expression, op: str, right: Expression, padded: bool = True) -> Node:

@@ -14,6 +14,7 @@ from tailbit.index.expression.calls import extracted, function
 from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.operands import OperandReader, Tree, function_of
 from tailbit.index.values.literals import BOOLEAN, STRING, VOID, Literal
+from tailbit.index.values.refusals import SparkRaises, mismatch
 
 COMPARISONS = {
     "EQ": "=",
@@ -107,7 +108,13 @@ class ExpressionReader:
         return self.operands.negative_number(e) or self.builder.negative(self._arg(e.this))
 
     def _cast(self, e: Tree) -> Expression:
-        return self.builder.cast(self._arg(e.this), self.operands.cast_to(e), bool(e.args.get("safe")))
+        to, tried = self.operands.cast_to(e), bool(e.args.get("safe"))
+        try:
+            return self.builder.cast(self._arg(e.this), to, tried)
+        except SparkRaises as wrong:
+            if type(e).__name__ != "Cast":  # else the type stands before the constant, as in DATE'2026-01-31'
+                raise
+            raise SparkRaises(wrong.reason, "INVALID_TYPED_LITERAL") from wrong
 
     def _function(self, e: Tree) -> Expression:
         called = function_of(e)
@@ -131,6 +138,9 @@ class ExpressionReader:
         pairs, subject = [], None if e.this is None else self._arg(e.this)
         for branch in e.args["ifs"]:
             condition = self._arg(branch.this)
+            if subject is None and condition.type == VOID:
+                reason = mismatch("NULL is not a condition of CASE", "UNEXPECTED_INPUT_TYPE")
+                self.operands.refuse(reason, branch.this, "Write CAST(NULL AS BOOLEAN).")
             if subject is not None:
                 condition = self._compare("=", subject, condition, branch.this)
             pairs.append((condition, self._arg(branch.args["true"])))
@@ -210,6 +220,8 @@ class ExpressionReader:
             escape, e = constant.text, e.this
         name, pattern = type(e).__name__, e.expression
         quantifier = type(pattern).__name__
+        if e.args.get("flag") is not None:
+            self.operands.refuse("rlike takes 2 arguments, not 3 (WRONG_NUM_ARGS in Spark)", e)
         if type(e.this).__name__ in _LOOSE or type(pattern).__name__ in (*_LOOSE, *COMPARISONS):
             self.operands.refuse(f"{e.key.upper()} beside another condition is not read", e, _PARENTHESES)
         patterns = [pattern]
