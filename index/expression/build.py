@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.expression.types import decimal_result
-from tailbit.index.functions.casting import is_castable
+from tailbit.index.functions.casting import is_castable, why_not_cast
 from tailbit.index.functions.patterns import Unread
 from tailbit.index.functions.texts import check_pattern
 from tailbit.index.functions.tree import Call, Expression, columns_in
@@ -99,7 +99,7 @@ class Builder:
         if isinstance(value, Literal):
             return self._cast_constant(value, to, tried)
         if not is_castable(value.type, to):
-            raise NotRead(f"a cast from {value.type} to {to} is not read")
+            raise NotRead(*why_not_cast(value.type, to))
         return call("try_cast" if tried else "cast", [value], to, (self.zone,))
 
     def _cast_constant(self, value: Literal, to: DataType, tried: bool) -> Literal:
@@ -277,7 +277,7 @@ class Builder:
             try:
                 check_pattern(name, pattern.value.decode(), escape)
             except Unread as wrong:
-                raise NotRead(str(wrong)) from wrong
+                raise NotRead(str(wrong), wrong.hint) from wrong
         return call(name, [value, pattern], BOOLEAN, (escape,))
 
 

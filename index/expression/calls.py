@@ -31,15 +31,27 @@ def function(b: Builder, name: str, args: Sequence[Expression]) -> Expression:
     Raises:
         NotRead: there is none of that name here; names the nearest.
     """
+    check_known(name)
     if name in FUNCTIONS:
         return _plain(b, name, FUNCTIONS[name], args)
-    if name in CAST_FUNCTIONS and len(args) == 1:
-        return b.cast(args[0], CAST_FUNCTIONS[name])
-    made = SHAPED.get(name)
-    if made is not None:
-        least, most, make = made
+    if name in SHAPED:
+        least, most, make = SHAPED[name]
         _count(name, args, least, most)
         return make(b, args)
+    _count(name, args, 1, 1)
+    return b.cast(args[0], CAST_FUNCTIONS[name])
+
+
+def check_known(name: str) -> None:
+    """Pass if there is a function of a name here.
+
+    Raises:
+        NotRead: there is none; says what to write instead, or names the nearest.
+    """
+    if name in FUNCTIONS or name in CAST_FUNCTIONS or name in SHAPED:
+        return
+    if name in _INSTEAD:
+        raise NotRead(f"the function {name} is not read", _INSTEAD[name])
     near = difflib.get_close_matches(name, names(), n=3)
     listed = f" Nearest: {', '.join(near)}." if near else ""
     raise NotRead(f"the function {name} is not read", f"docs/functions.md names those that are.{listed}")
@@ -191,6 +203,21 @@ def _part(b: Builder, args: Sequence[Expression]) -> Expression:
     return extracted(b, name, args[1])
 
 
+def _rlike(b: Builder, args: Sequence[Expression]) -> Expression:
+    return b.like(args[0], args[1], name="rlike")
+
+
+_SEARCHED = "Write contains, startswith or endswith; for a part at a place substr, or LIKE '_b%'."
+_NOW = "Write the time as a constant, such as DATE'2026-01-31' or TIMESTAMP'2026-01-31 12:00:00'."
+_INSTEAD = {
+    **dict.fromkeys(("position", "locate", "instr", "charindex", "find_in_set"), _SEARCHED),
+    **dict.fromkeys(("current_date", "curdate", "current_timestamp", "now", "localtimestamp"), _NOW),
+    "btrim": "trim(x) takes blanks away; for other characters write x RLIKE '^a*bca*$'.",
+    "concat_ws": "Write concat, or ||.",
+    "decode": "Compare bytes with X'6162' or 'ab', of which Spark makes bytes.",
+}
+"""What to write in place of functions that are not read."""
+
 _PARTS = {
     "year": "year", "years": "year", "y": "year", "yr": "year", "quarter": "quarter", "qtr": "quarter",
     "month": "month", "mon": "month", "months": "month", "week": "weekofyear", "weeks": "weekofyear",
@@ -229,7 +256,7 @@ SHAPED: dict[str, tuple[int, int, _Made]] = {
     "isnull": (1, 1, lambda b, args: is_null(args[0])),
     "isnotnull": (1, 1, lambda b, args: b.negate(is_null(args[0]))),
     "like": (2, 2, lambda b, args: b.like(args[0], args[1])),
-    "rlike": (2, 2, lambda b, args: b.like(args[0], args[1], name="rlike")),
+    **dict.fromkeys(("rlike", "regexp", "regexp_like"), (2, 2, _rlike)),
     "date_trunc": (2, 2, _date_trunc),
     "trunc": (2, 2, _trunc),
     "date_format": (2, 2, _date_format),

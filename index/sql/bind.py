@@ -209,7 +209,7 @@ class _Binder:
     def membership(self, e: Tree) -> Node:
         """IN a list, all of one type; what is no constant is compared value by value."""
         if not e.expressions:
-            self.operands.refuse("IN takes a list of constants, not a query", e)
+            self.expressions.refuse_in(e)
         subject = self.expressions.side(e.this)
         found = [self.expressions.side(item, right=True) for item in e.expressions]
         listed = [item for item in found if isinstance(item, Literal)]

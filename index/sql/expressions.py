@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from tailbit.index.expression.build import Builder, NotRead, asked_twice, is_null
-from tailbit.index.expression.calls import extracted, function
+from tailbit.index.expression.calls import check_known, extracted, function
 from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.operands import OperandReader, Tree, function_of
+from tailbit.index.sql.refusals import INSTEAD
 from tailbit.index.values.literals import BOOLEAN, STRING, VOID, Literal
 from tailbit.index.values.refusals import SparkRaises, mismatch
 
@@ -118,9 +119,11 @@ class ExpressionReader:
 
     def _function(self, e: Tree) -> Expression:
         called = function_of(e)
-        if called is None:
+        name = str(e.this).lower() if called is None else called[1].lower()
+        if called is None and name != "regexp":
             self.operands.unknown(e)
-        name, args = called[1].lower(), [self._arg(arg) for arg in e.expressions]
+        check_known(name)
+        args = [self._arg(arg) for arg in e.expressions]
         if name == "nullif" and len(args) == 2:
             self._check_padding(args[0], args[1], e)
         return function(self.builder, name, args)
@@ -163,12 +166,18 @@ class ExpressionReader:
 
     def _in(self, e: Tree) -> Expression:
         if not e.expressions:
-            self.operands.refuse("IN takes a list of values, not a query", e)
+            self.refuse_in(e)
         subject = self._arg(e.this)
         items = [self._arg(item) for item in e.expressions]
         for item in items:
             self._check_padding(subject, item, e)
         return self.builder.one_of(subject, items)
+
+    def refuse_in(self, e: Tree) -> NoReturn:
+        """Refuse an IN without a list."""
+        if e.args.get("query") is not None:
+            self.operands.refuse("IN takes a list of values, not a query", e, INSTEAD["Select"])
+        self.operands.refuse("IN takes a list of values in parentheses", e, "Write IN (1, 2).")
 
     def _between(self, e: Tree) -> Expression:
         value = asked_twice(self._arg(e.this))

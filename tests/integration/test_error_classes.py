@@ -41,7 +41,10 @@ coalesce(i, dt) = 1 | if(bo, i, dt) = 1 | CASE WHEN bo THEN i ELSE bo END = 1 | 
 CASE i WHEN bo THEN 1 END = 1 | year(i) = 1 | hour(bo) = 1 | datediff(1, dt) = 1 | last_day(x) = dt
 date_add(dt, 1L) = dt | date_add(dt, bo) = dt | date_sub(i, 1) = dt | substr(s, dt) = 'a' | left(s, bo) = 'a'
 abs(bo) = 1 | -bo = 1 | -dt = dt | round(dt) = 1 | floor(ts) = 1 | ceil(x) = 1 | isnan(bo)
-trunc(i, 'YEAR') = dt | date_trunc('YEAR', i) = ts | date_format(i, 'yyyy') = '' | rlike(s, 'a', 'i')
+trunc(i, 'YEAR') = dt | CAST(bo AS DATE) = dt | CAST(i AS DATE) = dt | CAST(dt AS INT) = 1
+CAST(d AS BINARY) = x | CAST(nt AS BIGINT) = 1
+CAST(ts AS BOOLEAN) | CAST(x AS INT) = 1 | CAST(bo AS TIMESTAMP) = ts | CAST(dt AS BOOLEAN)
+date_trunc('YEAR', i) = ts | date_format(i, 'yyyy') = '' | rlike(s, 'a', 'i')
 """
 
 

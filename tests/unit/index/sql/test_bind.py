@@ -110,7 +110,7 @@ def leaf(text: str) -> Leaf:
         ("CASE WHEN fixed = 'a' THEN 1 END = 1", "CHAR column fixed compared within an expression"),
         ("CASE WHEN x THEN 1 END = 1", "a integer is not a condition"),
         ("if(flag, x, date) = 1", "CASE has values of integer, date, which have no common type"),
-        ("x IN (SELECT 1)", "IN takes a list of constants"),
+        ("x IN (SELECT 1)", "IN takes a list of values, not a query"),
         ("EXISTS (SELECT 1)", "EXISTS is not read"),
         ("x = INTERVAL 1 DAY", "INTERVAL is not read"),
         ("tags[0] = 'a'", "BRACKET is not read"),
@@ -171,6 +171,40 @@ def test_a_refusal_shows_the_line_and_a_caret_below_its_place() -> None:
     *_, line, caret = str(refusal(long)).splitlines()
     assert len(line) < 130
     assert line[len(caret) - 1] in "!2"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "hint"),
+    [
+        ("position('b' IN s) = 2", "the function position is not read at character 1", "Write contains"),
+        ("instr(s, 'b') = 2", "the function instr is not read", "Write contains"),
+        ("date > date - INTERVAL '1' DAY", "INTERVAL is not read", "Write date_add(day, n)"),
+        ("ntz > ntz - INTERVAL 1 HOUR", "INTERVAL is not read", "times compare with TIMESTAMP"),
+        ("date > current_date()", "the function current_date is not read", "DATE'2026-01-31'"),
+        ("s RLIKE '(?i)a'", "(?i in the pattern", "Write lower(x) RLIKE"),
+        ("s RLIKE 'a++'", "++ in the pattern", "LIKE, contains, startswith"),
+        ("trim(BOTH 'a' FROM s) = 'b'", "TRIM is not read", "trim(x), ltrim(x) and rtrim(x)"),
+        ("btrim(s, 'a') = 'b'", "the function btrim is not read", "trim(x) takes blanks away"),
+        ("(x, s) IN ((1, 'a'))", "TUPLE is not read", "(a = 1 AND b = 2) OR"),
+        ("CAST(CAST(s AS BINARY) AS STRING) = 'a'", "from binary to string is not read", "X'6162'"),
+        ("CAST(CAST(x AS DOUBLE) AS STRING) = '1.0'", "from double to string", "Compare the number itself"),
+        ("x IN (SELECT 1)", "IN takes a list of values, not a query", "Ask the other table first"),
+        ("x IN s", "IN takes a list of values in parentheses", "Write IN (1, 2)"),
+        ("EXISTS (SELECT 1)", "EXISTS is not read", "Ask the other table first"),
+        ("tags[0] = 'a'", "BRACKET is not read", "a field of a struct is written a.b"),
+    ],
+)
+def test_a_refusal_names_the_nearest_that_is_read(text: str, reason: str, hint: str) -> None:
+    refused = refusal(text)
+    assert reason in str(refused)
+    assert hint.lower() in refused.hint.lower()
+
+
+def test_a_regular_expression_is_asked_for_by_any_of_its_names() -> None:
+    wanted = bind("s RLIKE '^a'", SCHEMA)
+    for name in ("rlike", "regexp", "REGEXP", "regexp_like"):
+        assert bind(f"{name}(s, '^a')", SCHEMA) == wanted
+        assert bind(f"NOT {name}(s, '^a') OR flag", SCHEMA) == bind("NOT s RLIKE '^a' OR flag", SCHEMA)
 
 
 @pytest.mark.parametrize(
