@@ -211,6 +211,7 @@ class Answer(Analysis):
         """The rows of `stream` to any library that takes Arrow streams: each call gives a new stream.
 
         So `polars.DataFrame(answer)`, `pyarrow.table(answer)` and `duckdb.sql("FROM answer")` read it.
+        `polars.from_arrow` makes a Series of structs of any stream but pyarrow's: `.struct.unnest()` it.
 
         >>> pa.table(flights.where("carrier = 'DL'")).to_pylist()
         [{'flight': 6, 'carrier': 'DL', 'dest': 'SFO', 'dep_delay': 12}]

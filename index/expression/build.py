@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.expression.types import decimal_result
-from tailbit.index.functions.casting import is_castable
+from tailbit.index.functions.casting import is_castable, why_not_cast
 from tailbit.index.functions.patterns import Unread
 from tailbit.index.functions.texts import check_pattern
 from tailbit.index.functions.tree import Call, Expression, columns_in
@@ -36,7 +36,7 @@ from tailbit.index.values.literals import (
     WHOLE,
     Literal,
 )
-from tailbit.index.values.refusals import Unsupported
+from tailbit.index.values.refusals import Unsupported, mismatch
 from tailbit.tables.model import DataType
 
 _TIMES = ("date", "timestamp", "timestamp_ntz")
@@ -99,7 +99,7 @@ class Builder:
         if isinstance(value, Literal):
             return self._cast_constant(value, to, tried)
         if not is_castable(value.type, to):
-            raise NotRead(f"a cast from {value.type} to {to} is not read")
+            raise NotRead(*why_not_cast(value.type, to))
         return call("try_cast" if tried else "cast", [value], to, (self.zone,))
 
     def _cast_constant(self, value: Literal, to: DataType, tried: bool) -> Literal:
@@ -123,7 +123,7 @@ class Builder:
         times = from_.name in _TIMES and name in _TIMES
         if from_.name in ("void", name, "string") or numeric or times or name == "string":
             return self.cast(value, to)
-        raise NotRead(f"{what} takes a {to}, not a {from_}", "CAST it.")
+        raise NotRead(mismatch(f"{what} takes a {to}, not a {from_}", "UNEXPECTED_INPUT_TYPE"), "CAST it.")
 
     def compare(self, op: str, left: Expression, right: Expression) -> Expression:
         """A comparison of two expressions, both brought to the type that Spark compares them in."""
@@ -138,7 +138,10 @@ class Builder:
             right = whole
         sides = [s if isinstance(s, Literal) else s.type for s in (left, right)]
         common = compared_type(sides[0], sides[1])
-        if common is None or common.name not in (*NUMERIC, *_TIMES, "boolean", "string", "binary"):
+        if common is None:
+            reason = f"{left.type} does not compare with {right.type}"
+            raise NotRead(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
+        if common.name not in (*NUMERIC, *_TIMES, "boolean", "string", "binary"):
             raise NotRead(f"{left.type} does not compare with {right.type}")
         _check_decimal(common)
         return call(op, [self.cast(left, common), self.cast(right, common)], BOOLEAN)
@@ -148,7 +151,8 @@ class Builder:
         common = membership_type([value.type, *(item.type for item in listed)])
         if common is None:
             kinds = ", ".join(dict.fromkeys(str(item.type) for item in listed))
-            raise NotRead(f"{value.type} does not compare with {kinds} in one list")
+            reason = f"{value.type} does not compare with {kinds} in one list"
+            raise NotRead(mismatch(reason, "DATA_DIFF_TYPES"))
         _check_decimal(common)
         value, items = self.cast(value, common), [self.cast(item, common) for item in listed]
         if all(isinstance(item, Literal) for item in items):
@@ -166,7 +170,9 @@ class Builder:
         if value.type.name == "void":
             return self.cast(value, BOOLEAN)
         if value.type != BOOLEAN:
-            raise NotRead(f"a {value.type} is not a condition", "Compare it with something.")
+            reason = f"a {value.type} is not a condition"
+            reason = reason if value.type.name == "string" else mismatch(reason)
+            raise NotRead(reason, "Compare it with something.")
         return value
 
     def connect(self, word: str, parts: Sequence[Expression]) -> Expression:
@@ -202,7 +208,10 @@ class Builder:
         if kind == "string" and other.type.name in NUMERIC:
             return self.cast(value, LONG if other.type.name in WHOLE else DOUBLE)
         if kind not in NUMERIC:
-            raise NotRead(f"{op} of {value.type} and {other.type} is not read", "CAST both to numbers.")
+            reason = f"{op} of {value.type} and {other.type} is not read"
+            kinds = {kind, other.type.name}
+            refused = kinds != {"void"} and not kinds & set(_TIMES)
+            raise NotRead(mismatch(reason) if refused else reason, "CAST both to numbers.")
         return value
 
     def _decimal(self, op: str, left: Expression, right: Expression) -> Expression:
@@ -216,7 +225,10 @@ class Builder:
     def _moved(self, op: str, day: Expression, more: Expression) -> Expression:
         if more.type.name not in ("byte", "short", "integer"):
             hint = "Write datediff(a, b) for the days between two dates."
-            raise NotRead(f"date {op} {more.type} is not read", hint if more.type.name == "date" else None)
+            reason = f"date {op} {more.type} is not read"
+            if more.type.name != "void" and (op == "+" or more.type.name not in (*_TIMES, "string")):
+                reason = mismatch(reason, "UNEXPECTED_INPUT_TYPE")
+            raise NotRead(reason, hint if more.type.name == "date" else None)
         return call("date_add" if op == "+" else "date_sub", [day, more], DATE)
 
     def negative(self, value: Expression) -> Expression:
@@ -224,7 +236,7 @@ class Builder:
         if value.type.name == "string":
             value = self.cast(value, DOUBLE)
         if value.type.name not in NUMERIC:
-            raise NotRead(f"a sign in front of a {value.type} is not read")
+            raise NotRead(of_no_number(f"a sign in front of a {value.type} is not read", value))
         return call("negative", [value], value.type)
 
     def case(self, pairs: Sequence[tuple[Expression, Expression]], other: Expression) -> Expression:
@@ -247,7 +259,8 @@ class Builder:
             common = None if common is None else common_type(common, value.type)
         if common is None:
             kinds = ", ".join(dict.fromkeys(str(value.type) for value in values))
-            raise NotRead(f"{what} has values of {kinds}, which have no common type")
+            reason = f"{what} has values of {kinds}, which have no common type"
+            raise NotRead(mismatch(reason, "DATA_DIFF_TYPES"))
         _check_decimal(common)
         return [self.cast(value, common) for value in values]
 
@@ -264,8 +277,14 @@ class Builder:
             try:
                 check_pattern(name, pattern.value.decode(), escape)
             except Unread as wrong:
-                raise NotRead(str(wrong)) from wrong
+                raise NotRead(str(wrong), wrong.hint) from wrong
         return call(name, [value, pattern], BOOLEAN, (escape,))
+
+
+def of_no_number(reason: str, value: Expression) -> str:
+    """Why a value is not taken where a number is: Spark takes a text and NULL."""
+    taken = value.type.name in ("string", "void")
+    return reason if taken else mismatch(reason, "UNEXPECTED_INPUT_TYPE")
 
 
 def _check_decimal(type_: DataType) -> None:

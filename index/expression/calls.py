@@ -6,7 +6,7 @@ import difflib
 import sys
 from collections.abc import Callable, Sequence
 
-from tailbit.index.expression.build import Builder, NotRead, asked_twice, call, is_null
+from tailbit.index.expression.build import Builder, NotRead, asked_twice, call, is_null, of_no_number
 from tailbit.index.functions.dates import FORMATS, UNITS
 from tailbit.index.functions.table import CAST_FUNCTIONS, FUNCTIONS, INTEGER, Function
 from tailbit.index.functions.tree import Expression
@@ -31,15 +31,27 @@ def function(b: Builder, name: str, args: Sequence[Expression]) -> Expression:
     Raises:
         NotRead: there is none of that name here; names the nearest.
     """
+    check_known(name)
     if name in FUNCTIONS:
         return _plain(b, name, FUNCTIONS[name], args)
-    if name in CAST_FUNCTIONS and len(args) == 1:
-        return b.cast(args[0], CAST_FUNCTIONS[name])
-    made = SHAPED.get(name)
-    if made is not None:
-        least, most, make = made
+    if name in SHAPED:
+        least, most, make = SHAPED[name]
         _count(name, args, least, most)
         return make(b, args)
+    _count(name, args, 1, 1)
+    return b.cast(args[0], CAST_FUNCTIONS[name])
+
+
+def check_known(name: str) -> None:
+    """Pass if there is a function of a name here.
+
+    Raises:
+        NotRead: there is none; says what to write instead, or names the nearest.
+    """
+    if name in FUNCTIONS or name in CAST_FUNCTIONS or name in SHAPED:
+        return
+    if name in _INSTEAD:
+        raise NotRead(f"the function {name} is not read", _INSTEAD[name])
     near = difflib.get_close_matches(name, names(), n=3)
     listed = f" Nearest: {', '.join(near)}." if near else ""
     raise NotRead(f"the function {name} is not read", f"docs/functions.md names those that are.{listed}")
@@ -61,7 +73,8 @@ def _taken(b: Builder, name: str, kind: str, arg: Expression) -> Expression:
     if kind == "days":
         if arg.type.name in ("byte", "short", "integer", "void"):
             return b.cast(arg, INTEGER)
-        raise NotRead(f"{name} takes an integer number of days, not a {arg.type}", "CAST it AS INT.")
+        reason = f"{name} takes an integer number of days, not a {arg.type}"
+        raise NotRead(of_no_number(reason, arg), "CAST it AS INT.")
     if kind == "floating":
         return arg if arg.type.name in ("float", "double") else b.implicit(arg, DOUBLE, name)
     return b.implicit(arg, DataType(kind), name)
@@ -84,7 +97,7 @@ def names() -> list[str]:
 
 def _abs(b: Builder, args: Sequence[Expression]) -> Expression:
     if args[0].type.name not in NUMERIC:
-        raise NotRead(f"abs takes a number, not a {args[0].type}", "CAST it.")
+        raise NotRead(of_no_number(f"abs takes a number, not a {args[0].type}", args[0]), "CAST it.")
     return call("abs", args, args[0].type)
 
 
@@ -97,7 +110,8 @@ def _digits(arg: Expression) -> int:
 def _round(b: Builder, args: Sequence[Expression]) -> Expression:
     value, digits = args[0], _digits(args[1]) if len(args) > 1 else 0
     if value.type.name not in NUMERIC or abs(digits) > 300:
-        raise NotRead(f"round of a {value.type} is not read", "CAST it.")
+        reason = f"round of a {value.type} is not read"
+        raise NotRead(reason if value.type.name in NUMERIC else of_no_number(reason, value), "CAST it.")
     type_ = value.type
     if type_.name == "float":
         raise NotRead("round of a float is not read", "CAST it AS DOUBLE.")
@@ -112,7 +126,7 @@ def _rounding(name: str) -> Callable[[Builder, Sequence[Expression]], Expression
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         value = args[0]
         if value.type.name not in NUMERIC:
-            raise NotRead(f"{name} takes a number, not a {value.type}", "CAST it.")
+            raise NotRead(of_no_number(f"{name} takes a number, not a {value.type}", value), "CAST it.")
         if value.type.name == "decimal":
             precision = min(value.type.precision - value.type.scale + 1, 38)
             return call(name, [value], DataType("decimal", precision, 0), (0,))
@@ -189,6 +203,21 @@ def _part(b: Builder, args: Sequence[Expression]) -> Expression:
     return extracted(b, name, args[1])
 
 
+def _rlike(b: Builder, args: Sequence[Expression]) -> Expression:
+    return b.like(args[0], args[1], name="rlike")
+
+
+_SEARCHED = "Write contains, startswith or endswith; for a part at a place substr, or LIKE '_b%'."
+_NOW = "Write the time as a constant, such as DATE'2026-01-31' or TIMESTAMP'2026-01-31 12:00:00'."
+_INSTEAD = {
+    **dict.fromkeys(("position", "locate", "instr", "charindex", "find_in_set"), _SEARCHED),
+    **dict.fromkeys(("current_date", "curdate", "current_timestamp", "now", "localtimestamp"), _NOW),
+    "btrim": "trim(x) takes blanks away; for other characters write x RLIKE '^a*bca*$'.",
+    "concat_ws": "Write concat, or ||.",
+    "decode": "Compare bytes with X'6162' or 'ab', of which Spark makes bytes.",
+}
+"""What to write in place of functions that are not read."""
+
 _PARTS = {
     "year": "year", "years": "year", "y": "year", "yr": "year", "quarter": "quarter", "qtr": "quarter",
     "month": "month", "mon": "month", "months": "month", "week": "weekofyear", "weeks": "weekofyear",
@@ -227,7 +256,7 @@ SHAPED: dict[str, tuple[int, int, _Made]] = {
     "isnull": (1, 1, lambda b, args: is_null(args[0])),
     "isnotnull": (1, 1, lambda b, args: b.negate(is_null(args[0]))),
     "like": (2, 2, lambda b, args: b.like(args[0], args[1])),
-    "rlike": (2, 2, lambda b, args: b.like(args[0], args[1], name="rlike")),
+    **dict.fromkeys(("rlike", "regexp", "regexp_like"), (2, 2, _rlike)),
     "date_trunc": (2, 2, _date_trunc),
     "trunc": (2, 2, _trunc),
     "date_format": (2, 2, _date_format),

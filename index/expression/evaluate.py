@@ -43,6 +43,13 @@ def evaluate(expression: Expression, columns: Mapping[str, pa.Array], rows: int)
     return _Rows(columns, rows, shared_calls(expression)).of(expression)
 
 
+def error_of(constant: Expression) -> str:
+    """The error class that an expression without columns raises in Spark; nothing where it is not known."""
+    raised = evaluate(constant, {}, 1).raised
+    error = "" if raised is None else ERRORS[raised[0]]
+    return "" if error == NOT_READ else error
+
+
 class _Rows:
     """The rows of some columns, and the values of the calls with several parents among them."""
 

@@ -28,7 +28,7 @@ from tailbit.index.functions.vectors import (
 )
 from tailbit.index.values import casts
 from tailbit.index.values.literals import FLOATING, WHOLE, Literal
-from tailbit.index.values.refusals import Unsupported
+from tailbit.index.values.refusals import SparkRaises, Unsupported, mismatch
 from tailbit.tables.date_text import DAY_US, date_texts
 from tailbit.tables.model import DataType
 from tailbit.tables.time_zones import fixed_offset
@@ -51,6 +51,20 @@ _FROM: dict[str, tuple[str, ...]] = {
 def is_castable(from_: DataType, to: DataType) -> bool:
     """Whether a cast is done here exactly."""
     return from_ == to or to.name in _FROM.get(from_.name, ())
+
+
+def why_not_cast(from_: DataType, to: DataType) -> tuple[str, str | None]:
+    """Why a cast is refused that is not done here, and what to write instead; Spark does few of them."""
+    reason, numeric = f"a cast from {from_} to {to} is not read", (*WHOLE, *FLOATING, "decimal")
+    if (from_.name, to.name) == ("binary", "string"):
+        return reason, "Compare bytes with X'6162' or 'ab', of which Spark makes bytes."
+    if from_.name in FLOATING and to.name in ("string", "decimal"):
+        return reason, "Compare the number itself."
+    if (from_.name == "timestamp" and to.name in numeric) or (
+        from_.name in numeric and to.name == "timestamp"
+    ):
+        return reason, "Compare a timestamp with a constant such as TIMESTAMP'2026-01-31 12:00:00'."
+    return mismatch(reason), None
 
 
 def cast(call: Call, args: list[pa.Array]) -> Vector:
@@ -86,8 +100,8 @@ def _one(from_: DataType, to: DataType, zone: str) -> Any:
 def _error(wrong: Exception, from_: DataType, to: DataType) -> str:
     if isinstance(wrong, Unsupported):
         return NOT_READ
-    if to.name == "decimal" and str(wrong).endswith(f"is out of the range of {to}"):
-        return "NUMERIC_VALUE_OUT_OF_RANGE"
+    if isinstance(wrong, SparkRaises):
+        return wrong.error
     return "CAST_INVALID_INPUT" if from_.name == "string" else "CAST_OVERFLOW"
 
 

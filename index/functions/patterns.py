@@ -28,7 +28,11 @@ _QUANTIFIER = re.compile(r"[*+?]|\{\d{1,3}(?:,\d{0,3})?\}", re.ASCII)
 
 
 class Unread(ValueError):
-    """A pattern that is wrong or is not read; says which part of it."""
+    """A pattern that is wrong or is not read; says which part of it, and what to write instead."""
+
+    def __init__(self, reason: str, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.hint = hint
 
 
 def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
@@ -112,7 +116,12 @@ class _Regex:
         return found
 
     def _refuse(self, what: str) -> None:
-        raise Unread(f"{what} in the pattern {self.pattern!r} is not read")
+        hint = (
+            "LIKE, contains, startswith and endswith take any text; docs/functions.md says what RLIKE takes."
+        )
+        if what.startswith("(?i"):
+            hint = "Write lower(x) RLIKE a pattern of small letters, or ILIKE."
+        raise Unread(f"{what} in the pattern {self.pattern!r} is not read", hint)
 
     def _step(self, repeatable: bool) -> bool:
         """One element of the pattern; whether a quantifier may follow it."""

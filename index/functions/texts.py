@@ -90,7 +90,15 @@ _PAIRED_LATE = frozenset("\u019b\u0264\ua7d3\ua7d5")
 
 def _is_new(char: str) -> bool:
     """Whether Java may know another case of a character than this Python, whose Unicode may be older."""
-    return char in _PAIRED_LATE or unicodedata.category(char) == "Cn"
+    return char in _PAIRED_LATE or (unicodedata.category(char) == "Cn" and not _is_never(ord(char)))
+
+
+def _is_never(code: int) -> bool:
+    """Whether a code point is a noncharacter: it has no case in any Unicode, and never will.
+
+    Source: The Unicode Standard, section 23.7.
+    """
+    return 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE
 
 
 def trimmed(call: Call, args: list[pa.Array]) -> Vector:

@@ -15,6 +15,7 @@ from typing import Any
 
 from tailbit.index.expression.build import NotRead, asked_twice
 from tailbit.index.expression.build import is_null as null_of
+from tailbit.index.expression.evaluate import error_of
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
 from tailbit.index.predicate.leaves import leaf_of, leaf_of_like, leaf_of_null, leaf_of_truth
@@ -30,19 +31,20 @@ from tailbit.index.predicate.tree import (
     negate,
 )
 from tailbit.index.predicate.walks import depth_of
-from tailbit.index.sql.comparisons import (
+from tailbit.index.sql.comparing.comparisons import (
     Incomparable,
     comparable_type,
     comparison,
     membership,
 )
-from tailbit.index.sql.constant_comparisons import compared_constants, constant_in
+from tailbit.index.sql.comparing.constant_comparisons import compared_constants, constant_in
 from tailbit.index.sql.expressions import COMPARISONS, ExpressionReader, chain, is_unknown
 from tailbit.index.sql.operands import Operand, OperandReader, Tree
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.text import FLATTEN, parse_predicate
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import Literal
+from tailbit.index.values.refusals import mismatch
 from tailbit.tables.model import Column
 from tailbit.tables.schema import Schema
 from tailbit.tables.time_zones import check_zone
@@ -88,7 +90,7 @@ def _bound(text: str, key: _Same, zone: str) -> Node:
         refuse(text, str(wrong))
     parsed = parse_predicate(text)
     try:
-        node = _Binder(OperandReader(parsed, key.schema, zone), zone).node(parsed.tree)
+        node = _Binder(OperandReader(parsed, key.schema, zone), zone).whole(parsed.tree)
         if parsed.fault is not None:
             refuse(text, "Spark does not parse it from here on, or reads it otherwise", parsed.fault)
         if depth_of(node) <= _DEEPEST:
@@ -116,6 +118,17 @@ class _Binder:
             **dict.fromkeys(("Like", "ILike", "RegexpLike", "Escape"), self.like),
         }
 
+    def whole(self, e: Tree) -> Node:
+        """The node of a whole predicate, which must be of type boolean: NULL is not."""
+        bare = _bare(e)
+        if type(bare).__name__ in self.kinds or type(bare).__name__ in COMPARISONS:
+            return self.node(bare)
+        found = self.expressions.read(bare)
+        if found.type.name != "boolean":
+            reason = mismatch(f"a {found.type} is not a condition", "FILTER_NOT_BOOLEAN")
+            self.operands.refuse(reason, bare, "Compare it with something.")
+        return self.condition(found, bare)
+
     def node(self, e: Tree) -> Node:
         """The node of a condition."""
         name = type(e).__name__
@@ -131,7 +144,9 @@ class _Binder:
         if isinstance(found, Literal) and found.type.name in ("boolean", "void"):
             return Constant(None if found.value is None else bool(found.value))
         if found.type.name != "boolean":
-            self.operands.refuse(f"a {found.type} is not a condition", e, "Compare it with something.")
+            reason = f"a {found.type} is not a condition"
+            reason = reason if found.type.name == "string" else mismatch(reason)
+            self.operands.refuse(reason, e, "Compare it with something.")
         if isinstance(found, Ref):
             return leaf_of_truth(found.column)
         if isinstance(found, Call) and found.depth > _DEEPEST:
@@ -139,7 +154,8 @@ class _Binder:
         for column in columns_in(found):
             self.operands.comparable(column)
         if not columns_in(found):
-            self.operands.refuse(f"{show(found)} raises for every row", e)
+            raised = error_of(found)
+            self.operands.refuse(f"{show(found)} raises for every row{raised and f' ({raised} in Spark)'}", e)
         return Computed(found, show(found))
 
     def compare(self, e: Tree, left: Expression, op: str, right: Expression, padded: bool = True) -> Node:
@@ -193,7 +209,7 @@ class _Binder:
     def membership(self, e: Tree) -> Node:
         """IN a list, all of one type; what is no constant is compared value by value."""
         if not e.expressions:
-            self.operands.refuse("IN takes a list of constants, not a query", e)
+            self.expressions.refuse_in(e)
         subject = self.expressions.side(e.this)
         found = [self.expressions.side(item, right=True) for item in e.expressions]
         listed = [item for item in found if isinstance(item, Literal)]

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from tailbit.index.expression.build import Builder, NotRead, asked_twice, is_null
-from tailbit.index.expression.calls import extracted, function
+from tailbit.index.expression.calls import check_known, extracted, function
 from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.operands import OperandReader, Tree, function_of
+from tailbit.index.sql.refusals import INSTEAD
 from tailbit.index.values.literals import BOOLEAN, STRING, VOID, Literal
+from tailbit.index.values.refusals import SparkRaises, mismatch
 
 COMPARISONS = {
     "EQ": "=",
@@ -107,13 +109,21 @@ class ExpressionReader:
         return self.operands.negative_number(e) or self.builder.negative(self._arg(e.this))
 
     def _cast(self, e: Tree) -> Expression:
-        return self.builder.cast(self._arg(e.this), self.operands.cast_to(e), bool(e.args.get("safe")))
+        to, tried = self.operands.cast_to(e), bool(e.args.get("safe"))
+        try:
+            return self.builder.cast(self._arg(e.this), to, tried)
+        except SparkRaises as wrong:
+            if type(e).__name__ != "Cast":  # else the type stands before the constant, as in DATE'2026-01-31'
+                raise
+            raise SparkRaises(wrong.reason, "INVALID_TYPED_LITERAL") from wrong
 
     def _function(self, e: Tree) -> Expression:
         called = function_of(e)
-        if called is None:
+        name = str(e.this).lower() if called is None else called[1].lower()
+        if called is None and name != "regexp":
             self.operands.unknown(e)
-        name, args = called[1].lower(), [self._arg(arg) for arg in e.expressions]
+        check_known(name)
+        args = [self._arg(arg) for arg in e.expressions]
         if name == "nullif" and len(args) == 2:
             self._check_padding(args[0], args[1], e)
         return function(self.builder, name, args)
@@ -131,6 +141,9 @@ class ExpressionReader:
         pairs, subject = [], None if e.this is None else self._arg(e.this)
         for branch in e.args["ifs"]:
             condition = self._arg(branch.this)
+            if subject is None and condition.type == VOID:
+                reason = mismatch("NULL is not a condition of CASE", "UNEXPECTED_INPUT_TYPE")
+                self.operands.refuse(reason, branch.this, "Write CAST(NULL AS BOOLEAN).")
             if subject is not None:
                 condition = self._compare("=", subject, condition, branch.this)
             pairs.append((condition, self._arg(branch.args["true"])))
@@ -153,12 +166,18 @@ class ExpressionReader:
 
     def _in(self, e: Tree) -> Expression:
         if not e.expressions:
-            self.operands.refuse("IN takes a list of values, not a query", e)
+            self.refuse_in(e)
         subject = self._arg(e.this)
         items = [self._arg(item) for item in e.expressions]
         for item in items:
             self._check_padding(subject, item, e)
         return self.builder.one_of(subject, items)
+
+    def refuse_in(self, e: Tree) -> NoReturn:
+        """Refuse an IN without a list."""
+        if e.args.get("query") is not None:
+            self.operands.refuse("IN takes a list of values, not a query", e, INSTEAD["Select"])
+        self.operands.refuse("IN takes a list of values in parentheses", e, "Write IN (1, 2).")
 
     def _between(self, e: Tree) -> Expression:
         value = asked_twice(self._arg(e.this))
@@ -210,6 +229,8 @@ class ExpressionReader:
             escape, e = constant.text, e.this
         name, pattern = type(e).__name__, e.expression
         quantifier = type(pattern).__name__
+        if e.args.get("flag") is not None:
+            self.operands.refuse("rlike takes 2 arguments, not 3 (WRONG_NUM_ARGS in Spark)", e)
         if type(e.this).__name__ in _LOOSE or type(pattern).__name__ in (*_LOOSE, *COMPARISONS):
             self.operands.refuse(f"{e.key.upper()} beside another condition is not read", e, _PARENTHESES)
         patterns = [pattern]

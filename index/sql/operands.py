@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from tailbit.index.model import key_type_of_column
-from tailbit.index.sql.refusals import refuse
+from tailbit.index.sql.refusals import INSTEAD, refuse
 from tailbit.index.sql.text import ParsedPredicate
 from tailbit.index.sql.tokens import FUNCTION, WrittenConstant
 from tailbit.index.sql.words import TYPED
@@ -100,7 +100,7 @@ class OperandReader:
 
     def unknown(self, node: Tree) -> NoReturn:
         """Refuse an expression by its name."""
-        self.refuse(f"{node.key.upper()} is not read", node)
+        self.refuse(f"{node.key.upper()} is not read", node, INSTEAD.get(type(node).__name__))
 
     def _parts(self, node: Tree) -> tuple[str, ...]:
         if type(node).__name__ == "Dot":

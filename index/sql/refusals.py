@@ -6,6 +6,21 @@ from typing import NoReturn
 
 from tailbit.errors import PredicateError
 
+_LIST = "Ask the other table first, and give its values as a list: IN (1, 2)."
+INSTEAD = {
+    "Interval": "Write date_add(day, n) or date_sub(day, n); times compare with TIMESTAMP'2026-01-31'.",
+    "Trim": "trim(x), ltrim(x) and rtrim(x) take blanks away; for other characters write x RLIKE '^a*bc$'.",
+    "Tuple": "Write the columns one by one: (a = 1 AND b = 2) OR (a = 3 AND b = 4).",
+    "Bracket": "A field of a struct is written a.b; elements of arrays and maps are not read.",
+    "Exists": _LIST,
+    "Select": _LIST,
+    "Collate": "Write lower(x) = 'a', or x ILIKE 'a'.",
+    "SimilarTo": "Write RLIKE.",
+    "Glob": "Write LIKE.",
+    "Any": "Write IN (1, 2), or LIKE ANY ('a%', 'b%').",
+}
+"""What to write in place of an expression that is not read, by its class in sqlglot's tree."""
+
 
 def refuse(text: str, reason: str, at: int | None = None, hint: str | None = None) -> NoReturn:
     """Raise a PredicateError with the place in the text (characters from 1) and what to write instead."""

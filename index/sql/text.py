@@ -14,6 +14,7 @@ from typing import Any
 
 from tailbit.index.sql.grammar import NEVER_AGAIN, fault_of
 from tailbit.index.sql.refusals import refuse
+from tailbit.index.sql.strays import refuse_stray
 from tailbit.index.sql.tokens import WORD, Token, TokenReader, WrittenConstant
 
 FLATTEN = "Flatten it: AND and OR take any number of conditions, IN any list."
@@ -59,8 +60,8 @@ def parse_predicate(text: str) -> ParsedPredicate:
         tokens = reader.read()
         trees = dialect.parser().parse_into(exp.Condition, tokens, text)
         fault = fault_of(tokens)
-    except TokenError as wrong:
-        refuse(text, f"it cannot be read ({_first_line(wrong)})")
+    except TokenError:
+        refuse_stray(text)
     except ParseError as wrong:
         refuse(text, *_described(text, wrong.errors), hint=_GRAMMAR)
     except (LookupError, AttributeError, TypeError):  # what sqlglot itself stumbles over, as in MAP(x)
@@ -99,7 +100,3 @@ def _described(text: str, errors: list[dict[str, Any]]) -> tuple[str, int | None
         return reason.rstrip("."), None
     before = text.splitlines(keepends=True)[: found["line"] - 1]
     return reason.rstrip("."), max(sum(map(len, before)) + found["col"] - 1, 0)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

@@ -20,7 +20,7 @@ from tailbit.index.values.datetimes import (
     trimmed,
 )
 from tailbit.index.values.literals import DOUBLE, FLOATING, NUMERIC, WHOLE, Literal, nearest_float32
-from tailbit.index.values.refusals import Unsupported, cut, malformed, refused, unread
+from tailbit.index.values.refusals import Unsupported, cut, malformed, out_of_range, refused, unread
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.time_zones import to_instant, to_local
@@ -97,10 +97,10 @@ def _to_whole(literal: Literal, to: DataType, zone: str) -> Value:
             raise malformed(text, to)
         digits = found.group(2).lstrip("0") or "0"
         if len(digits) > _MOST_DIGITS:
-            raise ValueError(f"{cut(text)} is out of the range of {to}")
+            raise out_of_range(cut(text), to, "CAST_INVALID_INPUT")
         value = int(found.group(1) + digits)
     elif isinstance(literal.value, float) and not math.isfinite(literal.value):
-        raise ValueError(f"{literal.value} is out of the range of {to}")
+        raise out_of_range(literal.value, to, "CAST_OVERFLOW")
     elif _is_number(literal) or literal.type.name == "boolean":
         value = math.trunc(literal.number)
     else:
@@ -109,7 +109,7 @@ def _to_whole(literal: Literal, to: DataType, zone: str) -> Value:
     if to.name == "long" and literal.value == 2.0**63 and literal.type.name in FLOATING:
         value = high  # Spark compares with the range as a double, whose upper end is one more
     if not low <= value <= high:
-        raise ValueError(f"{value} is out of the range of {to}")
+        raise out_of_range(value, to, "CAST_OVERFLOW" if text is None else "CAST_INVALID_INPUT")
     return value
 
 
@@ -173,7 +173,7 @@ def _to_decimal(literal: Literal, to: DataType, zone: str) -> Value:
     unscaled = round_half_up(exact * 10**to.scale)
     if abs(unscaled) >= 10**to.precision:
         shown = repr(_rounded(exact, DOUBLE)) if text is None else cut(text)
-        raise ValueError(f"{shown} is out of the range of {to}")
+        raise out_of_range(shown, to, "NUMERIC_VALUE_OUT_OF_RANGE")
     return unscaled
 
 

@@ -47,6 +47,8 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _MAX_FLOAT = float(np.finfo(np.float32).max)
 MAX_DIGITS = 38
+_RANGE = "INVALID_NUMERIC_LITERAL_RANGE in Spark"
+_PRECISION = "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION in Spark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +115,17 @@ def _integer(digits: str, negative: bool, name: str | None, text: str) -> Litera
 
 
 def _out_of_range(text: str, name: str) -> ValueError:
-    return ValueError(f"{text} is out of the range of {name}")
+    return ValueError(f"{text} is out of the range of {name} ({_RANGE})")
 
 
 def _too_long(text: str) -> ValueError:
-    return ValueError(f"{text} has more than {MAX_DIGITS} digits")
+    return ValueError(f"{text} has more than {MAX_DIGITS} digits ({_PRECISION})")
 
 
 def _check_range(exact: Decimal, limit: float, text: str) -> None:
     """Spark asks of the number as written, not of what it is rounded to, that it lies within its type."""
     if abs(exact) > Decimal(limit):
-        raise ValueError(f"{text} is out of range")
+        raise ValueError(f"{text} is out of range ({_RANGE})")
 
 
 def _decimal(exact: Decimal, text: str) -> Literal:
@@ -198,5 +200,5 @@ def hexadecimal(raw: str) -> bytes:
     """
     digits = raw[2:-1]
     if raw[:1] not in "xX" or not re.fullmatch(r"[0-9a-fA-F]*", digits):
-        raise ValueError(f"{raw} is not a hexadecimal literal; write X'1F'")
+        raise ValueError(f"{raw} is not a hexadecimal literal (INVALID_TYPED_LITERAL in Spark); write X'1F'")
     return bytes.fromhex("0" * (len(digits) % 2) + digits)

@@ -13,6 +13,19 @@ class Unsupported(ValueError):
     """What Spark may read and is not read here: it must pass neither for malformed nor, tried, for NULL."""
 
 
+class SparkRaises(ValueError):
+    """What Spark raises, too; carries its error class."""
+
+    def __init__(self, reason: str, error: str) -> None:
+        super().__init__(f"{reason} ({error} in Spark)")
+        self.reason, self.error = reason, error
+
+
+def mismatch(reason: str, kind: str = "") -> str:
+    """A reason with the error class that Spark has for types that do not fit; `kind`: which of them."""
+    return f"{reason} (DATATYPE_MISMATCH{'.' if kind else ''}{kind} in Spark)"
+
+
 def cut(text: str) -> str:
     """A text as an error shows it."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
@@ -28,6 +41,11 @@ def unread(text: str, to: DataType) -> Unsupported:
     return Unsupported(f"{cut(text)!r} as a {to} is not supported")
 
 
-def malformed(text: str, to: DataType) -> ValueError:
+def malformed(text: str, to: DataType) -> SparkRaises:
     """A text that Spark does not read."""
-    return ValueError(f"{cut(text)!r} is not a {to} (CAST_INVALID_INPUT in Spark)")
+    return SparkRaises(f"{cut(text)!r} is not a {to}", "CAST_INVALID_INPUT")
+
+
+def out_of_range(shown: object, to: DataType, error: str) -> SparkRaises:
+    """A value that a type cannot hold."""
+    return SparkRaises(f"{shown} is out of the range of {to}", error)

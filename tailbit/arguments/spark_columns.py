@@ -5,9 +5,14 @@ Spark's own text of an unresolved Column is no SQL: `>(i, 0)`.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import pyarrow as pa
+
+from tailbit.arguments.constants import constant_text
 from tailbit.errors import UsageError
+from tailbit.tables.date_text import date_texts
 
 _INFIX = {
     "=": "=", "==": "=", "!=": "<>", "<>": "<>", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
@@ -15,6 +20,14 @@ _INFIX = {
     "like": "LIKE", "ilike": "ILIKE", "rlike": "RLIKE", "div": "div",
 }  # fmt: skip
 _BEHIND = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
+_CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter$"
+_SUFFIXES = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L", "float": "F", "double": "D"}
+_MOMENTS = {
+    "date": ("DATE", pa.date32()),
+    "timestamp": ("TIMESTAMP", pa.timestamp("us", "UTC")),
+    "timestamp_ntz": ("TIMESTAMP_NTZ", pa.timestamp("us")),
+}
+"""By a type of Spark: the word before its constants, and the type of their numbers."""
 
 
 def is_spark_column(value: Any) -> bool:
@@ -40,7 +53,7 @@ def _text(node: Any) -> str:
     if kind == "Alias":
         return _text(node.child())
     if kind == "Literal":
-        return str(node.sql())
+        return _constant(node)
     if kind == "UnresolvedAttribute":
         return ".".join("`" + part.replace("`", "``") + "`" for part in _all(node.nameParts()))
     if kind == "Cast":
@@ -54,6 +67,31 @@ def _text(node: Any) -> str:
     if kind == "UnresolvedFunction":
         return _call(str(node.functionName()), [_text(arg) for arg in _all(node.arguments())])
     raise UsageError(reason=f"a Column that holds {kind} is not read", hint="Give the condition as SQL text.")
+
+
+def _constant(node: Any) -> str:
+    """A constant, of the type and value that Spark itself makes of it; its own text of a node tells no types.
+
+    Spark counts days and microseconds of UTC, whatever the session's time zone is.
+    """
+    converter = node.getClass().getClassLoader().loadClass(_CONVERTER).getField("MODULE$").get(None)
+    literal = converter.apply(node)
+    kind, value = str(literal.dataType().simpleString()), literal.value()
+    if value is None:
+        return "NULL" if kind == "void" else f"CAST(NULL AS {kind})"
+    if kind in _MOMENTS:
+        word, counted = _MOMENTS[kind]
+        return f"{word}'{date_texts(pa.array([value], counted))[0]}'"
+    if kind in _SUFFIXES:
+        return f"{value!r}{_SUFFIXES[kind]}" if math.isfinite(value) else f"CAST('{value}' AS {kind})"
+    if kind == "string":
+        return constant_text(str(value.toString()))
+    if kind.startswith("decimal"):
+        return constant_text(value.toJavaBigDecimal())
+    if kind in ("boolean", "binary"):
+        return constant_text(value)
+    hint = "Constants are numbers, texts, bytes, dates, timestamps, truth values and NULL."
+    raise UsageError(reason=f"a constant of Spark's type {kind} is not read", hint=hint)
 
 
 def _call(name: str, args: list[str]) -> str:

@@ -2,46 +2,167 @@
 
 from __future__ import annotations
 
+import datetime
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from support.function_cells import rows, schema
 from support.truth import matches
 from tailbit.arguments.conditions import condition_text
+from tailbit.errors import UsageError
 from tailbit.index.sql.bind import bind
 
+Judge = Callable[..., None]
 
-def test_a_column_of_pyspark_selects_the_rows_that_spark_selects(
-    spark: Any, tmp_path_factory: pytest.TempPathFactory
+
+@pytest.fixture(scope="module")
+def judge(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    """Compares the rows that Columns select here with those that Spark selects."""
+    path = str(tmp_path_factory.mktemp("columns") / "rows.parquet")
+    pq.write_table(rows(), path)
+
+    def compare(conditions: Sequence[Any], zone: str = "UTC") -> None:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        try:
+            asked = [condition.alias(f"c{n}") for n, condition in enumerate(conditions)]
+            theirs = spark.read.parquet(path).coalesce(1).select("row", *asked).orderBy("row").toArrow()
+            texts = [condition_text("sql", condition) for condition in conditions]
+        finally:
+            spark.conf.set("spark.sql.session.timeZone", "UTC")
+        for n, written in enumerate(texts):
+            found = matches(bind(written, schema(), zone), rows(), {})
+            assert found.tolist() == [value is True for value in theirs[f"c{n}"].to_pylist()], written
+
+    return compare
+
+
+def test_a_column_of_pyspark_selects_the_rows_that_spark_selects(judge: Judge) -> None:
+    from pyspark.sql import functions as f
+
+    c = f.col
+    judge(
+        [
+            c("i") > 0,
+            (c("i") == 1) | ~(c("s") == "abc"),
+            c("s").isin("a", "it's", "a\\c"),
+            c("s").like("a%"),
+            c("s").startswith("a") & c("s").contains("b"),
+            c("i").isNull() | c("i").between(1, 65),
+            c("d").eqNullSafe(0.5),
+            f.upper(c("s")) == "ABC",
+            f.length(c("s")) + 1 > f.lit(3),
+            f.year(c("dt")) == 2020,
+            f.when(c("i") > 0, "p").otherwise("n") == "p",
+            f.coalesce(c("i"), f.lit(0)) == 0,
+            f.substring(c("s"), 1, 1) == "a",
+            c("dt") >= f.lit("2020-01-01").cast("date"),
+            c("bo"),
+        ]
+    )
+
+
+_STRANGE = [0.0, -0.0, math.inf, -math.inf, math.nan]
+_TIME = datetime.datetime.fromisoformat("2020-02-29T12:34:56.789012")
+_UTC = datetime.timezone.utc
+_EAST = datetime.datetime(2019, 12, 31, 18, 59, 59, 999999, datetime.timezone(datetime.timedelta(hours=-5)))
+CONSTANTS: dict[str, list[Any]] = {
+    "b": [np.int8(5), -128, 0.1, Decimal("5")],
+    "sh": [np.int16(-32768), 300, 7.5],
+    "i": [1, -(2**31), np.int32(65), 0.1, Decimal("0.50"), Decimal("1E+3"), 2**40, None, "65"],
+    "l": [-(2**63), 2**53 + 1, 2.0**53, np.int64(7), Decimal(2**63), 3037000500.5],
+    "f": [1.5, 0.1, np.float32(3.4e38), np.float32(0.1), *_STRANGE],
+    "d": [0.5, 2.675, 1e300, 5e-324, 1e15 + 0.5, np.float64(0.1), *_STRANGE],
+    "p": [0.05, 1.5, Decimal("1.50"), Decimal("-1.5500"), Decimal("1E-10"), 0],
+    "q": [Decimal("999999999999.999999"), Decimal("0E-20"), 3.5, Decimal("1" * 38)],
+    "s": ["", "abc", "line\nend", "a\\c", "𝄞x", "it's \"\\%", "İ"],
+    "x": [b"", b"a", b"\xff\x00", bytearray(b"abc")],
+    "dt": [
+        datetime.date(2020, 2, 29),
+        datetime.date(1582, 10, 10),
+        datetime.date(9999, 12, 31),
+        "1970-01-01",
+    ],
+    "ts": [_TIME, _TIME.replace(tzinfo=_UTC), _EAST, datetime.date(2021, 1, 1)],
+    "nt": [_TIME, datetime.date(2021, 1, 1)],
+    "bo": [True, np.bool_(False), "t"],
+}
+"""By columns of the table, constants of every type that pyspark makes of values of Python."""
+
+
+@pytest.mark.parametrize("zone", ["UTC", "+05:30"])
+def test_a_constant_of_any_type_selects_the_rows_that_spark_selects(judge: Judge, zone: str) -> None:
+    from pyspark.sql import functions as f
+
+    asked: list[Any] = []
+    for name, constants in CONSTANTS.items():
+        column = f.col(name)
+        for constant in map(f.lit, constants):
+            asked += [column == constant, column < constant, ~(column <= constant), constant > column]
+            asked += [column.eqNullSafe(constant), column.isin(constant), column.between(constant, constant)]
+        asked.append(column.isin(*map(f.lit, constants)))
+    judge(asked, zone)
+
+
+def test_a_constant_is_computed_with_as_what_it_is_to_spark(judge: Judge) -> None:
+    from pyspark.sql import functions as f
+
+    c = f.col
+    judge(
+        [
+            c("i") * 0.1 == 0.1,
+            c("i") * 0.1 == 6.5,
+            c("i") / 3.0 == 0.3333333333333333,
+            c("b") * 0.1 < 0.30000000000000004,
+            c("sh") % 0.7 > 0.3,
+            1.1 + c("b") == 6.1,
+            c("d") - 0.1 == 0.4,
+            c("p") * 0.1 == 0.15000000000000002,
+            c("p") * Decimal("0.10") == Decimal("0.15"),
+            c("p") + Decimal("0.005") == 0.055,
+            c("l") * f.lit(1e10) > 3e19,
+            c("l") * Decimal("1E+3") > Decimal("1E+12"),
+            c("f") + f.lit(0.1).cast("float") == f.lit(1.6).cast("float"),
+            c("b") % f.lit(3).cast("byte") == 2,
+            (c("d") + math.inf) == math.inf,
+            c("d") * 0.5 == math.nan,
+            f.round(c("d") * 0.1, 2) == 0.05,
+            f.coalesce(c("dt"), f.lit(datetime.date(2020, 1, 1))) == datetime.date(2020, 1, 1),
+            f.coalesce(c("bo"), f.lit(None)) == f.lit(False),
+            f.when(c("i") > 0, 0.1).otherwise(Decimal("0.1")) == 0.1,
+        ]
+    )
+
+
+def test_a_local_time_is_one_where_spark_makes_it_one(judge: Judge, spark: Any) -> None:
+    from pyspark.sql import functions as f
+
+    spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    try:
+        constant = f.lit(_TIME)
+    finally:
+        spark.conf.unset("spark.sql.timestampType")
+    assert "TIMESTAMP_NTZ'2020-02-29 12:34:56.789012'" in condition_text("sql", f.col("nt") == constant)
+    judge([f.col("nt") == constant, f.col("ts") > constant, f.col("dt") < constant], "+05:30")
+
+
+@pytest.mark.parametrize(
+    ("constant", "type_"),
+    [
+        (datetime.timedelta(days=1, seconds=3), "interval day to second"),
+        (datetime.time(1, 2, 3), r"time\(6\)"),
+        (np.array([1.0]), "array<double>"),
+    ],
+)
+def test_a_constant_of_another_type_is_refused_by_the_name_of_its_type(
+    spark: Any, constant: Any, type_: str
 ) -> None:
     from pyspark.sql import functions as f
 
-    path = tmp_path_factory.mktemp("columns") / "rows.parquet"
-    pq.write_table(rows(), path)
-    c = f.col
-    conditions = [
-        c("i") > 0,
-        (c("i") == 1) | ~(c("s") == "abc"),
-        c("s").isin("a", "it's", "a\\c"),
-        c("s").like("a%"),
-        c("s").startswith("a") & c("s").contains("b"),
-        c("i").isNull() | c("i").between(1, 65),
-        c("d").eqNullSafe(0.5),
-        f.upper(c("s")) == "ABC",
-        f.length(c("s")) + 1 > f.lit(3),
-        f.year(c("dt")) == 2020,
-        f.when(c("i") > 0, "p").otherwise("n") == "p",
-        f.coalesce(c("i"), f.lit(0)) == 0,
-        f.substring(c("s"), 1, 1) == "a",
-        c("dt") >= f.lit("2020-01-01").cast("date"),
-        c("bo"),
-    ]
-    asked = [condition.alias(f"c{n}") for n, condition in enumerate(conditions)]
-    frame = spark.read.parquet(str(path)).coalesce(1)
-    theirs = frame.select("row", *asked).orderBy("row").toArrow()
-    for n, condition in enumerate(conditions):
-        written = condition_text("sql", condition)
-        found = matches(bind(written, schema()), rows(), {})
-        assert found.tolist() == [value is True for value in theirs[f"c{n}"].to_pylist()], written
+    with pytest.raises(UsageError, match=f"a constant of Spark's type {type_} is not read"):
+        condition_text("sql", f.col("i") == f.lit(constant))

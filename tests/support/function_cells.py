@@ -136,7 +136,7 @@ CELLS: dict[str, list[str]] = {
     "date_trunc": [f"date_trunc('{unit}', {c})" for unit in ("YEAR", "year", "QUARTER", "MONTH", "MON", "WEEK", "DAY", "DD", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND") for c in ("ts", "dt", "nt")],
     "trunc": [f"trunc({c}, '{unit}')" for unit in ("YEAR", "YYYY", "QUARTER", "MONTH", "MM", "WEEK") for c in ("dt", "ts")],
     "date_format": [f"date_format({c}, '{f}')" for f in ("yyyy-MM-dd", "yyyyMM", "HH:mm:ss", "dd.MM.yyyy HH", "MM/dd") for c in ("dt", "ts", "nt")],
-    "like": ["like(s, 'a%')"], "rlike": ["rlike(s, '^a')"],
+    "like": ["like(s, 'a%')"], "rlike": ["rlike(s, '^a')"], "regexp": ["regexp(s, 'a')", "regexp(n, '^[0-9]')"], "regexp_like": ["regexp_like(s, 'c$')"],
 }  # fmt: skip
 """By function, the expressions that are judged."""
 

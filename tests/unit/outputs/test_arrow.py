@@ -51,6 +51,15 @@ def test_polars_takes_an_answer_as_it_is(feature_table: str, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
+def test_from_arrow_of_polars_gives_the_frame_of_an_answer_as_structs(feature_table: str, case: str) -> None:
+    answer = tailbit.open(feature_table).where(CASES[case][0], version=CASES[case][1])
+    structs = pl.from_arrow(answer)
+    assert isinstance(structs, pl.Series)
+    assert str(structs.struct.unnest().rows()) == str(pl.DataFrame(answer).rows())
+    assert structs.struct.unnest().schema == pl.DataFrame(answer).schema
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_duckdb_takes_an_answer_as_it_is(feature_table: str, case: str) -> None:
     answer = tailbit.open(feature_table).where(CASES[case][0], version=CASES[case][1])
     rows = answer.read()

@@ -80,7 +80,7 @@ def leaf(text: str) -> Leaf:
         ("(x = 1", "Expecting ) at character 6"),
         ("x = 1 y", "Unexpected token at character 7"),
         ("x = 1\nAND\nx !< 2", "at character 13"),
-        ("s = 'open", "cannot be read"),
+        ("s = 'open", "' is not closed (PARSE_SYNTAX_ERROR in Spark) at character 5"),
         ("s LIKE s", "LIKE takes a pattern that is a constant at character 1"),
         ("s LIKE 'a' ESCAPE 'ab'", "ESCAPE takes one character"),
         ("s LIKE 'a\\\\'", "ends in its escape (INVALID_FORMAT in Spark)"),
@@ -90,7 +90,7 @@ def leaf(text: str) -> Leaf:
         ("s RLIKE '\\\\bword'", "\\b in the pattern"),
         ("s RLIKE '(a)\\\\1'", "\\1 in the pattern"),
         ("nullif(fixed, 'a') IS NULL", "CHAR column fixed compared within an expression is not read"),
-        ("flag + 1 = 2", "+ of boolean and integer is not read at character 1"),
+        ("flag + 1 = 2", "+ of boolean and integer is not read (DATATYPE_MISMATCH in Spark) at character 1"),
         ("date - date = 2", "date - date is not read"),
         ("p * p * p * p = 2", "has more than 38 digits"),
         ("x & 1 = 1", "BITWISEAND is not read"),
@@ -110,7 +110,7 @@ def leaf(text: str) -> Leaf:
         ("CASE WHEN fixed = 'a' THEN 1 END = 1", "CHAR column fixed compared within an expression"),
         ("CASE WHEN x THEN 1 END = 1", "a integer is not a condition"),
         ("if(flag, x, date) = 1", "CASE has values of integer, date, which have no common type"),
-        ("x IN (SELECT 1)", "IN takes a list of constants"),
+        ("x IN (SELECT 1)", "IN takes a list of values, not a query"),
         ("EXISTS (SELECT 1)", "EXISTS is not read"),
         ("x = INTERVAL 1 DAY", "INTERVAL is not read"),
         ("tags[0] = 'a'", "BRACKET is not read"),
@@ -127,9 +127,18 @@ def leaf(text: str) -> Leaf:
         ("x = INT '1'", "integer as a function or prefix is not read"),
         ("x = 'one'", "'one' is not a long (CAST_INVALID_INPUT in Spark)"),
         ("x = 1.5S", "S follows whole numbers only at character 5"),
-        ("x = 128Y", "128Y is out of the range of byte"),
-        ("x = 1e400", "1e400 is out of range"),
-        ("x = X'0G'", "cannot be read"),
+        ("x = 128Y", "128Y is out of the range of byte (INVALID_NUMERIC_LITERAL_RANGE in Spark)"),
+        ("x = 1e400", "1e400 is out of range (INVALID_NUMERIC_LITERAL_RANGE in Spark)"),
+        ("NULL", "a void is not a condition (DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN in Spark)"),
+        ("(NULL)", "a void is not a condition (DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN in Spark)"),
+        ("CASE WHEN NULL THEN 1 END = 1", "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE in Spark"),
+        ("date = DATE'2020-13-01'", "'2020-13-01' is not a date (INVALID_TYPED_LITERAL in Spark)"),
+        ("date = CAST('2020-13-01' AS DATE)", "is not a date (CAST_INVALID_INPUT in Spark)"),
+        ("date = 1", "(DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES in Spark)"),
+        ("date IN (1)", "(DATATYPE_MISMATCH.DATA_DIFF_TYPES in Spark)"),
+        ("1 / 0 = 1", "(DIVIDE_BY_ZERO in Spark)"),
+        ("rlike(s, 'a', 'i')", "rlike takes 2 arguments, not 3 (WRONG_NUM_ARGS in Spark)"),
+        ("x = X'0G'", "holds other than hexadecimal digits (INVALID_TYPED_LITERAL in Spark) at character 5"),
         ("x = 1" + "0" * 39, "more than 38 digits"),
         ("x", "a integer is not a condition"),
         ("'true'", "a string is not a condition"),
@@ -162,6 +171,66 @@ def test_a_refusal_shows_the_line_and_a_caret_below_its_place() -> None:
     *_, line, caret = str(refusal(long)).splitlines()
     assert len(line) < 130
     assert line[len(caret) - 1] in "!2"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "hint"),
+    [
+        ("position('b' IN s) = 2", "the function position is not read at character 1", "Write contains"),
+        ("instr(s, 'b') = 2", "the function instr is not read", "Write contains"),
+        ("date > date - INTERVAL '1' DAY", "INTERVAL is not read", "Write date_add(day, n)"),
+        ("ntz > ntz - INTERVAL 1 HOUR", "INTERVAL is not read", "times compare with TIMESTAMP"),
+        ("date > current_date()", "the function current_date is not read", "DATE'2026-01-31'"),
+        ("s RLIKE '(?i)a'", "(?i in the pattern", "Write lower(x) RLIKE"),
+        ("s RLIKE 'a++'", "++ in the pattern", "LIKE, contains, startswith"),
+        ("trim(BOTH 'a' FROM s) = 'b'", "TRIM is not read", "trim(x), ltrim(x) and rtrim(x)"),
+        ("btrim(s, 'a') = 'b'", "the function btrim is not read", "trim(x) takes blanks away"),
+        ("(x, s) IN ((1, 'a'))", "TUPLE is not read", "(a = 1 AND b = 2) OR"),
+        ("CAST(CAST(s AS BINARY) AS STRING) = 'a'", "from binary to string is not read", "X'6162'"),
+        ("CAST(CAST(x AS DOUBLE) AS STRING) = '1.0'", "from double to string", "Compare the number itself"),
+        ("x IN (SELECT 1)", "IN takes a list of values, not a query", "Ask the other table first"),
+        ("x IN s", "IN takes a list of values in parentheses", "Write IN (1, 2)"),
+        ("EXISTS (SELECT 1)", "EXISTS is not read", "Ask the other table first"),
+        ("tags[0] = 'a'", "BRACKET is not read", "a field of a struct is written a.b"),
+    ],
+)
+def test_a_refusal_names_the_nearest_that_is_read(text: str, reason: str, hint: str) -> None:
+    refused = refusal(text)
+    assert reason in str(refused)
+    assert hint.lower() in refused.hint.lower()
+
+
+def test_a_regular_expression_is_asked_for_by_any_of_its_names() -> None:
+    wanted = bind("s RLIKE '^a'", SCHEMA)
+    for name in ("rlike", "regexp", "REGEXP", "regexp_like"):
+        assert bind(f"{name}(s, '^a')", SCHEMA) == wanted
+        assert bind(f"NOT {name}(s, '^a') OR flag", SCHEMA) == bind("NOT s RLIKE '^a' OR flag", SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "error"),
+    [
+        ("s ILIKE 'i", "'i", "PARSE_SYNTAX_ERROR"),
+        ("s = 'a' 'b", "'b", "PARSE_SYNTAX_ERROR"),
+        ("s = 'it''", "'it''", "PARSE_SYNTAX_ERROR"),
+        ("s = 'it\\'", "'it", "PARSE_SYNTAX_ERROR"),
+        ("s = r'it\\' AND s = 'x", "'x", "PARSE_SYNTAX_ERROR"),
+        ("x = 1 -- it's\nAND s = \"it's", '"', "PARSE_SYNTAX_ERROR"),
+        ("`x = ' AND s = '", "`", "PARSE_SYNTAX_ERROR"),
+        ("x /* ' AND s = '", "/*", "UNCLOSED_BRACKETED_COMMENT"),
+        ("x = 1 /* a /* b */", "/* a", "UNCLOSED_BRACKETED_COMMENT"),
+        ("X'GG' = CAST(s AS BINARY)", "X'GG'", "INVALID_TYPED_LITERAL"),
+        ("CAST(s AS BINARY) IN (X'1F', x'-1')", "x'-1'", "INVALID_TYPED_LITERAL"),
+        ("s = X'1", "'1", "PARSE_SYNTAX_ERROR"),
+    ],
+)
+def test_a_text_without_tokens_is_refused_with_a_caret_below_its_place(
+    text: str, at: str, error: str
+) -> None:
+    *found, line, caret = str(refusal(text)).splitlines()
+    assert line[4:] == text.splitlines()[-1]
+    assert len(caret) - 1 == line.rindex(at)
+    assert error in "".join(found)
 
 
 def test_an_unknown_column_is_named_with_the_nearest() -> None:

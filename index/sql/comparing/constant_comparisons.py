@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tailbit.index.predicate.value_sets import Interval, ValueSet
-from tailbit.index.sql.comparisons import Incomparable, comparison
+from tailbit.index.sql.comparing.comparisons import Incomparable, comparison
 from tailbit.index.values.casts import cast
 from tailbit.index.values.coercion import MIRRORED, compared_type, is_rounded, membership_type
 from tailbit.index.values.literals import Literal
+from tailbit.index.values.refusals import mismatch
 
 
 def compared_constants(left: Literal, op: str, right: Literal, zone: str) -> bool | None:
@@ -24,7 +25,8 @@ def compared_constants(left: Literal, op: str, right: Literal, zone: str) -> boo
         return _by_sets(right, MIRRORED[op], left, zone)
     common = compared_type(left, right)
     if common is None:
-        raise Incomparable(f"{left.type} does not compare with {right.type}")
+        reason = f"{left.type} does not compare with {right.type}"
+        raise Incomparable(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
     a, b = cast(left, common, zone).value, cast(right, common, zone).value
     if a is None or b is None:
         return (a is None and b is None) if op == "<=>" else None
@@ -60,7 +62,8 @@ def constant_in(subject: Literal, listed: Sequence[Literal], zone: str) -> bool 
     common = membership_type([subject.type, *(literal.type for literal in listed)])
     if common is None:
         kinds = ", ".join(dict.fromkeys(str(literal.type) for literal in listed))
-        raise Incomparable(f"{subject.type} does not compare with {kinds} in one list")
+        reason = f"{subject.type} does not compare with {kinds} in one list"
+        raise Incomparable(mismatch(reason, "DATA_DIFF_TYPES"))
     value, *values = (cast(literal, common, zone).value for literal in (subject, *listed))
     if value is None:
         return None

@@ -14,11 +14,12 @@ from typing import Any
 from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet
-from tailbit.index.sql.char_padding import where_compared, where_in
+from tailbit.index.sql.comparing.char_padding import where_compared, where_in
 from tailbit.index.values.casts import cast, round_half_up
 from tailbit.index.values.coercion import compared_type, is_rounded, membership_type, rounded
 from tailbit.index.values.datetimes import start_of_day
 from tailbit.index.values.literals import WHOLE, Literal
+from tailbit.index.values.refusals import mismatch
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.time_zones import fixed_offset
@@ -46,7 +47,8 @@ def comparable_type(left: Column, right: Column) -> DataType:
     """
     common = compared_type(left.type, right.type)
     if common is None:
-        raise Incomparable(f"columns of types {left.type} and {right.type} do not compare")
+        reason = f"columns of types {left.type} and {right.type} do not compare"
+        raise Incomparable(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
     for side in (left, right):
         key_type, wanted = key_type_of(side.type), key_type_of(common)
         plain = (key_type, wanted) in (("integer", "double"), ("date", "timestamp_ntz"))
@@ -73,7 +75,8 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
         return (NOTHING.inverse(), NOTHING) if whole else (NOTHING, NOTHING.inverse())
     common = compared_type(type_, literal)
     if common is None:
-        raise Incomparable(f"a column of type {type_} does not compare with {literal.type}")
+        reason = f"a column of type {type_} does not compare with {literal.type}"
+        raise Incomparable(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
     domain = _Domain(type_, common, zone)
     if literal.value is None:
         return (NULL, VALUES) if op == "<=>" else NEVER
@@ -99,7 +102,8 @@ def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth
     common = membership_type([type_, *(literal.type for literal in listed)])
     if common is None:
         kinds = ", ".join(dict.fromkeys(str(literal.type) for literal in listed))
-        raise Incomparable(f"a column of type {type_} does not compare with {kinds} in one list")
+        reason = f"a column of type {type_} does not compare with {kinds} in one list"
+        raise Incomparable(mismatch(reason, "DATA_DIFF_TYPES"))
     known = [value for literal in listed if (value := cast(literal, common, zone).value) is not None]
     if type_.char_length and all(literal.type.name == "string" for literal in listed):
         true = _in_padded(type_.char_length, known, listed)

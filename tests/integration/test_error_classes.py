@@ -1,0 +1,103 @@
+"""A refusal of what Spark refuses, too, names the error class that Spark raises."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+
+from support.function_cells import COLUMNS, rows, schema
+from tailbit.errors import PredicateError
+from tailbit.index.sql.bind import bind
+
+LITERALS = """
+i = 300Y | 32768S = i | -129Y = b | i = 99999999999999999999L | i = 9223372036854775808L
+d = 1e400 | d = 1e400D | d = -1e400 | f = 1e39F | f = 3.5e38F
+i = 1234567890123456789012345678901234567890 | i = 1.2345678901234567890123456789012345678901
+p = 1e40BD | p = 1e400BD | p = 1e-40BD
+dt = DATE'x' | dt = DATE'' | dt = DATE'2020-13-01' | dt = DATE'99999999-01-01' | ts = TIMESTAMP'x'
+ts = TIMESTAMP_LTZ'x' | nt = TIMESTAMP_NTZ'x' | nt = TIMESTAMP_NTZ'12:34'
+DATE'x' IN (dt) | year(DATE'x') = 1
+x = X'GG' | x = X'1 2' | x = x'-1' | s = 'open | s = "open | `s = 1 | i = 1 /* open
+"""
+CONSTANTS = """
+i = 'x' | i = '' | dt = 'x' | bo = 'maybe' | d = 'x' | ts = 'x' | i IN (1, 'x') | CAST('x' AS INT) = i
+CAST('300' AS TINYINT) = b | CAST(300 AS TINYINT) = b | CAST(1e30 AS INT) = i | l = '99999999999999999999'
+CAST(CAST('NaN' AS DOUBLE) AS INT) = i | CAST(123456 AS DECIMAL(5,2)) = p | CAST('123456' AS DECIMAL(5,2)) = p
+1Y + 127Y = 1Y | 2147483647 + 1 = 1 | 9223372036854775807 * 2 = 1 | 1 / 0 = 1 | 1 % 0 = 1 | abs(-128Y) = 1
+"""
+CONDITIONS = """
+NULL | (NULL) | i | s | 1 | 'true' | dt | if(bo, NULL, NULL) | coalesce(NULL, NULL) | upper(s)
+NOT i | i AND bo | bo OR dt | i IS TRUE | d IS NOT FALSE | if(i, 1, 2) = 1 | CASE WHEN i THEN 1 END = 1
+CASE WHEN NULL THEN 1 END = 1 | NOT (i OR bo)
+"""
+FUNCTIONS = """
+bo + 1 = 2 | 2 * bo = 2 | x / 2 = 1 | bo - bo = 1 | s * s = 1 | dt + 1L = dt | dt - 1.5 = dt
+dt + dt = dt | dt + 'a' = dt
+coalesce(i, dt) = 1 | if(bo, i, dt) = 1 | CASE WHEN bo THEN i ELSE bo END = 1 | nullif(i, bo) = 1
+CASE i WHEN bo THEN 1 END = 1 | year(i) = 1 | hour(bo) = 1 | datediff(1, dt) = 1 | last_day(x) = dt
+date_add(dt, 1L) = dt | date_add(dt, bo) = dt | date_sub(i, 1) = dt | substr(s, dt) = 'a' | left(s, bo) = 'a'
+abs(bo) = 1 | -bo = 1 | -dt = dt | round(dt) = 1 | floor(ts) = 1 | ceil(x) = 1 | isnan(bo)
+trunc(i, 'YEAR') = dt | CAST(bo AS DATE) = dt | CAST(i AS DATE) = dt | CAST(dt AS INT) = 1
+CAST(d AS BINARY) = x | CAST(nt AS BIGINT) = 1
+CAST(ts AS BOOLEAN) | CAST(x AS INT) = 1 | CAST(bo AS TIMESTAMP) = ts | CAST(dt AS BOOLEAN)
+date_trunc('YEAR', i) = ts | date_format(i, 'yyyy') = '' | rlike(s, 'a', 'i')
+"""
+
+
+def refused(text: str) -> str | None:
+    """The error class that a refusal names."""
+    with pytest.raises(PredicateError) as wrong:
+        bind(text, schema())
+    named = re.findall(r"\(([A-Z_.]+) in Spark\)", str(wrong.value).splitlines()[0])
+    return str(named[-1]) if named else None
+
+
+def predicates(listed: str) -> list[str]:
+    return [text.strip() for line in listed.strip().splitlines() for text in line.split(" | ")]
+
+
+def comparisons() -> list[str]:
+    """Comparisons of columns and constants of each two types that Spark does not compare."""
+    shapes = ("{0} > {1}", "{0} IN ({1})", "i + 1 BETWEEN {0} AND {1}")
+    given = [*COLUMNS, "1", "1.5", "TRUE", "DATE'2020-01-01'", "X'1F'"]
+    found = []
+    for shape in shapes:
+        for a in given:
+            for b in given:
+                text = shape.format(a, b)
+                try:
+                    bind(text, schema())
+                except PredicateError as wrong:
+                    if "DIFF_TYPES" in str(wrong):
+                        found.append(text)
+    return found
+
+
+def _ask(frame: Any, text: str, whole: bool) -> None:
+    filtered = frame.where(text)
+    if whole:
+        filtered.collect()
+
+
+@pytest.mark.parametrize("listed", [LITERALS, CONSTANTS, CONDITIONS, FUNCTIONS, None])
+def test_a_refusal_names_the_error_class_that_spark_raises(
+    spark: Any, tmp_path_factory: pytest.TempPathFactory, listed: str | None
+) -> None:
+    path = tmp_path_factory.mktemp("classes") / "rows.parquet"
+    pq.write_table(rows(), path)
+    frame = spark.read.parquet(str(path))
+    asked = comparisons() if listed is None else predicates(listed)
+    assert listed is not None or len(asked) > 300
+    wrong = {}
+    for text in asked:
+        named = refused(text)
+        with pytest.raises(PySparkException) as raised:
+            _ask(frame, text, whole=listed == CONSTANTS)
+        condition = raised.value.getCondition()
+        if named is None or not f"{condition}.".startswith(f"{named}."):
+            wrong[text] = (named, condition)
+    assert wrong == {}
