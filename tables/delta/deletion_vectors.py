@@ -121,9 +121,8 @@ def _inline(vector: DeletionVector) -> bytes:
 
 def _stored(storage: Storage, vector: DeletionVector) -> bytes:
     """The payload of a stored vector, its frame checked: length before it, CRC behind it."""
-    path = storage.resolve(vector_path(vector))
+    path, found = storage.locate(vector_path(vector))
     offset = vector.offset or 0
-    found = storage.stat(path)
     if found is None:
         raise ValueError("the file is missing")
     if offset + vector.size + 8 > found.size:

@@ -78,9 +78,14 @@ class Storage(ABC):
         `path` is decoded, and relative or absolute.
 
         Raises:
-            UnsafePathError: a relative path that leaves the root, or a path with a NUL.
+            UnsafePathError: a path that leaves the root and is not allowed to; one with `..` or a NUL.
             StorageError: an absolute path in another store.
         """
+
+    def locate(self, path: str) -> tuple[str, Stat | None]:
+        """`resolve`, and `stat` of what it gives."""
+        name = self.resolve(path)
+        return name, self.stat(name)
 
     @abstractmethod
     def read(self, rel: str) -> bytes:

@@ -77,10 +77,11 @@ class ObjectStorage(Storage):
         """The name of a data file: below the root, or from another folder of the same bucket.
 
         Raises:
-            UnsafePathError: a path that leaves the root, or has a part that is empty or a NUL.
+            UnsafePathError: a path that leaves the root and is not allowed to, or has a part that is empty,
+                `.`, `..` or a NUL.
             StorageError: an absolute path in another store.
         """
-        return name_of(path, self._location, self.root)
+        return name_of(path, self._location, self.root, self.options)
 
     def read(self, rel: str) -> bytes:
         """All bytes of an object: one request."""
