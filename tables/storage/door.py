@@ -14,7 +14,21 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from tailbit.errors import OversizedFileError
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
+
+WHOLE, SMALL = 2 << 30, 1 << 20
+"""The most bytes of a file that is read as a whole: of a commit, and of what is written in a few lines."""
+
+
+def refuse_oversized(rel: str, size: int, limit: int) -> None:
+    """Pass a file of a size that may be read as a whole.
+
+    Raises:
+        OversizedFileError: it is larger.
+    """
+    if size > limit:
+        raise OversizedFileError(file=rel, size=size, limit=limit)
 
 
 class Entry(NamedTuple):
@@ -88,8 +102,12 @@ class Storage(ABC):
         return name, self.stat(name)
 
     @abstractmethod
-    def read(self, rel: str) -> bytes:
-        """All bytes of a file."""
+    def read(self, rel: str, limit: int = WHOLE) -> bytes:
+        """All bytes of a file.
+
+        Raises:
+            OversizedFileError: it has more than `limit`; none of them is read.
+        """
 
     @abstractmethod
     def read_range(self, rel: str, offset: int, length: int) -> bytes:

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from tailbit.errors import StorageError, UnusableStorageError
-from tailbit.tables.storage.door import Entry, Stat, Storage, Unfinished
+from tailbit.tables.storage.door import WHOLE, Entry, Stat, Storage, Unfinished, refuse_oversized
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
 from tailbit.tables.storage.outside import refuse_parts, stat_inside
 
@@ -72,10 +72,12 @@ class LocalStorage(Storage):
             raise _refusal(path, refused) from refused
         return target, None if found is None else Stat(found.st_size, found.st_mtime_ns, found.st_ino)
 
-    def read(self, rel: str) -> bytes:
-        """All bytes of a file."""
-        with _named(rel):
-            return Path(self.local_path(rel)).read_bytes()
+    def read(self, rel: str, limit: int = WHOLE) -> bytes:
+        """All bytes of a file, which are at most `limit`."""
+        with _named(rel), open(self.local_path(rel), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            refuse_oversized(rel, size, limit)
+            return file.read(size)
 
     def read_range(self, rel: str, offset: int, length: int) -> bytes:
         """At most `length` bytes from `offset`; fewer where the file ends before."""
