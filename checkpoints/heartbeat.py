@@ -18,7 +18,7 @@ from pathlib import Path
 
 import orjson
 
-from tailbit.errors import IndexerRunningError, OversizedFileError, StorageError
+from tailbit.errors import IndexerRunningError, MalformedLogError, StorageError
 from tailbit.tables.storage import SMALL, Stat, Storage
 
 NAME = "_heartbeat"
@@ -148,7 +148,7 @@ def read_heartbeat(storage: Storage) -> Beat | None:
         found = orjson.loads(storage.read(NAME, SMALL))
         # Another release may tell more, or less.
         return Beat(**{name: found[name] for name in Beat.__slots__ if name in found})
-    except (FileNotFoundError, OversizedFileError, orjson.JSONDecodeError, TypeError):
+    except (FileNotFoundError, MalformedLogError, orjson.JSONDecodeError, TypeError):
         return None
 
 

@@ -87,13 +87,6 @@ class MalformedLogError(SourceError):
     hint = "Restore the file from a backup, or RESTORE the table to a version before it."
 
 
-class OversizedFileError(MalformedLogError):
-    """A file that is read as a whole, such as a commit, and is larger than any of its kind."""
-
-    template = "file {file} has {size} bytes; of its kind at most {limit} are read into memory"
-    hint = "No writer makes it so large: see what it is, and restore it from a backup."
-
-
 class UnsupportedFeatureError(SourceError):
     """A table feature that is not understood; refused by name."""
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from tailbit.errors import OversizedFileError
+from tailbit.errors import MalformedLogError
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
 
 WHOLE, SMALL = 2 << 30, 1 << 20
@@ -25,10 +25,10 @@ def refuse_oversized(rel: str, size: int, limit: int) -> None:
     """Pass a file of a size that may be read as a whole.
 
     Raises:
-        OversizedFileError: it is larger.
+        MalformedLogError: it is larger.
     """
     if size > limit:
-        raise OversizedFileError(file=rel, size=size, limit=limit)
+        raise MalformedLogError(file=rel, reason=f"it has {size} bytes, and at most {limit} are read")
 
 
 class Entry(NamedTuple):
@@ -106,7 +106,7 @@ class Storage(ABC):
         """All bytes of a file.
 
         Raises:
-            OversizedFileError: it has more than `limit`; none of them is read.
+            MalformedLogError: it has more than `limit`; none of them is read.
         """
 
     @abstractmethod

@@ -90,7 +90,7 @@ def whole(found: Any, rel: str, limit: int) -> bytes:
     """All bytes, of obstore's answer to a request for an object; its size comes before them.
 
     Raises:
-        OversizedFileError: it has more than `limit`.
+        MalformedLogError: it has more than `limit`.
     """
     refuse_oversized(rel, int(found.meta["size"]), limit)
     return bytes(found.bytes())

@@ -15,7 +15,7 @@ import tailbit
 from support.delta_builder import DeltaBuilder
 from support.tables import index_of
 from tailbit.checkpoints.heartbeat import NAME, read_heartbeat
-from tailbit.errors import DataFileError, DeletionVectorError, OversizedFileError, TailbitError
+from tailbit.errors import DataFileError, DeletionVectorError, MalformedLogError, TailbitError
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.spark_checkpoint import why_unusable
 from tailbit.tables import open_table
@@ -56,8 +56,8 @@ def refused_without_memory(kind: type[TailbitError], match: str, ask: Callable[[
 def test_a_commit_of_six_gigabytes_is_refused_before_it_is_read(table: DeltaBuilder) -> None:
     sparse(Path(table.path, "_delta_log", f"{2:020d}.json"), 6_000_000_000)
     refused_without_memory(
-        OversizedFileError,
-        f"has 6000000000 bytes; of its kind at most {WHOLE}",
+        MalformedLogError,
+        f"it has 6000000000 bytes, and at most {WHOLE}",
         lambda: tailbit.open(table.path).where().count(),
     )
 
@@ -67,7 +67,7 @@ def test_a_manifest_of_a_log_checkpoint_is_refused_before_it_is_read(table: Delt
     sparse(log / f"{1:020d}.checkpoint.11111111-2222-3333-4444-555555555555.json", WHOLE + 1)
     (log / f"{0:020d}.json").unlink()
     refused_without_memory(
-        OversizedFileError, f"has {WHOLE + 1} bytes", lambda: open_table(table.path).snapshot()
+        MalformedLogError, f"has {WHOLE + 1} bytes", lambda: open_table(table.path).snapshot()
     )
 
 
@@ -99,7 +99,7 @@ def test_the_small_files_of_an_index_are_refused_or_passed_over_before_they_are_
     index = Path(table.path, "_tailbit")
     opened = MetadataTable.open(str(index))
     sparse(index / "_delta_log" / "_last_checkpoint", SMALL + 1)
-    refused_without_memory(OversizedFileError, "_last_checkpoint has", lambda: opened.commit([], [], None))
+    refused_without_memory(MalformedLogError, "_last_checkpoint: it has", lambda: opened.commit([], [], None))
     sparse(index / NAME, SMALL + 1)
     assert read_heartbeat(opened.storage) is None
 
