@@ -12,14 +12,17 @@ TARGETS ?=
 BENCH ?=
 QUICK ?=
 AZURITE := 3.35.0
+PIP_AUDIT := 2.10.1
+AUDIT_ARGS ?=
 PACKAGES := tables index checkpoints streaming
 
-.PHONY: help test lint demo support-page functions-page fuzz fuzz-histories fuzz-predicates fuzz-properties proof soak load bench time-zones constraints clean java
+.PHONY: help test lint audit demo support-page functions-page fuzz fuzz-histories fuzz-predicates fuzz-properties proof soak load bench time-zones constraints clean java
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
 	@echo "make test             everything the project promises: lint, types, layers, tests"
 	@echo "make lint             ruff, mypy and import-linter alone"
+	@echo "make audit            known vulnerabilities of the pinned packages; status 75 of its command where nobody can be asked"
 	@echo "make proof            Spark judges every version of every history: SEED=1; the result goes to docs/guarantees.md"
 	@echo "make soak             kills and other faults under a live writer: SECONDS=3600 SEED=1; to docs/guarantees.md"
 	@echo "make load             20 commits a second for ten minutes: lag, memory, recovery; to docs/guarantees.md"
@@ -48,6 +51,10 @@ lint: $(VENV)/.test-installed
 	@cp -Rp $(PACKAGES) build/tree/tailbit/
 	cd build/tree && $(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache tailbit ../../tests/support
 	cd build/tree && $(BIN)/lint-imports --config ../../pyproject.toml --cache-dir ../../.import_linter_cache
+
+# pip-audit has an environment of its own; CI goes on where it cannot be installed or cannot ask.
+audit: | $(BIN)/python
+	cd tests && $(BIN)/python -m support.audit --version $(PIP_AUDIT) --folder $(VENV)/audit $(AUDIT_ARGS)
 
 demo: $(VENV)/.demo-installed java
 	@rm -rf build/demo

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import orjson
 
-from tailbit.errors import IndexerRunningError, StorageError
-from tailbit.tables.storage import Stat, Storage
+from tailbit.errors import IndexerRunningError, MalformedLogError, StorageError
+from tailbit.tables.storage import SMALL, Stat, Storage
 
 NAME = "_heartbeat"
 INTERVAL_S = 5.0
@@ -145,10 +145,10 @@ class Heartbeat:
 def read_heartbeat(storage: Storage) -> Beat | None:
     """The last sign of life, None where there is none or it cannot be read."""
     try:
-        found = orjson.loads(storage.read(NAME))
+        found = orjson.loads(storage.read(NAME, SMALL))
         # Another release may tell more, or less.
         return Beat(**{name: found[name] for name in Beat.__slots__ if name in found})
-    except (FileNotFoundError, orjson.JSONDecodeError, TypeError):
+    except (FileNotFoundError, MalformedLogError, orjson.JSONDecodeError, TypeError):
         return None
 
 

@@ -227,7 +227,8 @@ class Answer(Analysis):
         """Write the rows as a Delta table that copies no data; its absolute path.
 
         The table names the same data files, and deletion vectors hide all other rows: Spark and deltalake
-        open it. Schema, nullability and partition columns are the table's. It stays readable until VACUUM of
+        open it; tailbit does where the storage option `allow_outside` is true, for they lie in another table.
+        Schema, nullability and partition columns are the table's. It stays readable until VACUUM of
         the table deletes data files of this version, which later versions no longer name.
 
         Raises:

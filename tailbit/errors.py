@@ -131,7 +131,7 @@ class UnsafePathError(SourceError):
     """A path in the log that leaves what the table may name."""
 
     template = "path {file} in the log of {path} is refused: {reason}"
-    hint = "Only files below the table's root or absolute paths on the same file system are read."
+    hint = "No reader needs such a path: see who writes the table's log."
 
 
 class StorageError(TailbitError):

@@ -58,7 +58,7 @@ def _vacuumed(answer: Dated, lost: DataFileError) -> VacuumedFileError | None:
     table, file = answer._table, str(lost.fields.get("file"))
     if table is None or isinstance(lost, VacuumedFileError):
         return None
-    if table.storage.stat(table.storage.resolve(file)) is not None:
+    if table.storage.locate(file)[1] is not None:
         return None
     head = table.snapshot()
     if head.files.get(file) is not None:

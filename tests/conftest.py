@@ -127,6 +127,12 @@ def s3_root(s3_server: Any) -> str:
 
 
 @pytest.fixture
+def outside_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of the test may name files outside of their roots, as shallow clones do."""
+    monkeypatch.setenv("TAILBIT_ALLOW_OUTSIDE", "true")
+
+
+@pytest.fixture
 def table_path(tmp_path: Path) -> str:
     """The path of a table that does not exist yet."""
     return str(tmp_path / "table")

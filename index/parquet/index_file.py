@@ -85,6 +85,8 @@ def open_index_file(storage: Storage, path: str) -> ParquetFile:
     Raises:
         CorruptIndexError: it is missing, truncated or altered.
     """
+    if ".." in path.split("/"):
+        raise CorruptIndexError(file=path, reason="its path leaves the index")
     try:
         wanted_length, wanted_hash = path.rsplit(".", 3)[1:3]
         source = storage.open(path)

@@ -17,7 +17,7 @@ from tailbit.errors import CommitConflictError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.model import IndexFile
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import SMALL, Storage
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -184,7 +184,7 @@ class LogWriter:
 
     def _last_checkpoint(self) -> int:
         try:
-            return int(json.loads(self._storage.read("_delta_log/_last_checkpoint"))["version"])
+            return int(json.loads(self._storage.read("_delta_log/_last_checkpoint", SMALL))["version"])
         except FileNotFoundError:
             return -1
 

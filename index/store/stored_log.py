@@ -24,7 +24,7 @@ from tailbit.index.kinds.rows import kind_of
 from tailbit.index.model import IndexFile
 from tailbit.index.store.log_writer import CONFIGURATION, app_transaction
 from tailbit.tables.parquet.file import ParquetFile
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import SMALL, Storage
 
 _LOG = "_delta_log"
 _HINT = f"{_LOG}/_last_checkpoint"
@@ -187,7 +187,7 @@ class StoredLog:
 
     def _last_checkpoint(self) -> int:
         try:
-            return int(orjson.loads(self._storage.read(_HINT))["version"])
+            return int(orjson.loads(self._storage.read(_HINT, SMALL))["version"])
         except FileNotFoundError:
             return -1
 

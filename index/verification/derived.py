@@ -55,7 +55,7 @@ def _check(
     space: SpaceView, order: int, column: Column, source: CheckedSource, report: Report
 ) -> Iterator[Problem]:
     slice_ = source.slices[int(space.files[order])]
-    if not source.at_head and source.storage.stat(source.storage.resolve(slice_.path)) is None:
+    if not source.at_head and source.storage.locate(slice_.path)[1] is None:
         return
     where = f"file {slice_.path}, column {column.id}"
     base, rows = int(space.bases[order]), int(space.rows[order])

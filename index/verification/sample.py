@@ -53,7 +53,7 @@ def _check_values(
 ) -> Iterator[Problem]:
     """Check values of one column of a file; a file that is gone from an older version is passed over."""
     slice_ = source.slices[int(space.files[order])]
-    if not source.at_head and source.storage.stat(source.storage.resolve(slice_.path)) is None:
+    if not source.at_head and source.storage.locate(slice_.path)[1] is None:
         return
     where = f"file {slice_.path}, column {column.id}, position "
     try:

@@ -17,7 +17,7 @@ import orjson
 from tailbit.checkpoints import heartbeat
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import StorageError
-from tailbit.tables.storage.local import local_name
+from tailbit.tables.storage import SMALL, local_name
 
 _PARTS = ("metadata", "offsets", "commits", "sources", "state")
 """What Spark keeps in a checkpoint; nothing else in the folder is touched."""
@@ -149,14 +149,14 @@ def _in_metadata(file: Path) -> str | None:
     if not file.exists():
         return "its metadata is missing"
     try:
-        return None if orjson.loads(file.read_bytes())["id"] else "its metadata names no query"
+        return None if orjson.loads(_bytes_of(file))["id"] else "its metadata names no query"
     except (ValueError, KeyError, TypeError):
         return "its metadata is torn"
 
 
 def _is_offset(file: Path) -> bool:
     """Whether a file says a version, what held for the batch, and where the batch ends."""
-    lines = file.read_bytes().split(b"\n")
+    lines = _bytes_of(file).split(b"\n")
     try:
         Offset.from_json(orjson.loads(lines[2]))
         return lines[0] == b"v1" and isinstance(orjson.loads(lines[1]), dict) and len(lines) == 3
@@ -165,8 +165,13 @@ def _is_offset(file: Path) -> bool:
 
 
 def _is_commit(file: Path) -> bool:
-    version, _, rest = file.read_bytes().partition(b"\n")
+    version, _, rest = _bytes_of(file).partition(b"\n")
     try:
         return version == b"v1" and isinstance(orjson.loads(rest), dict)
     except ValueError:
         return False
+
+
+def _bytes_of(file: Path) -> bytes:
+    """What a file of a few lines says; nothing where it is longer than any such file."""
+    return file.read_bytes() if file.stat().st_size <= SMALL else b""

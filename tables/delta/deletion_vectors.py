@@ -26,6 +26,8 @@ Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 _DIGIT = {c: i for i, c in enumerate(Z85)}
 _FORMAT_VERSION = 1
 _UUID_DIGITS = 20
+LARGEST = 1 << 30
+"""The most bytes of a stored vector that is read: twice what hides any choice of 2^32 rows as bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +123,10 @@ def _inline(vector: DeletionVector) -> bytes:
 
 def _stored(storage: Storage, vector: DeletionVector) -> bytes:
     """The payload of a stored vector, its frame checked: length before it, CRC behind it."""
-    path = storage.resolve(vector_path(vector))
+    if vector.size > LARGEST:
+        raise ValueError(f"it has {vector.size} bytes, and at most {LARGEST} are read")
+    path, found = storage.locate(vector_path(vector))
     offset = vector.offset or 0
-    found = storage.stat(path)
     if found is None:
         raise ValueError("the file is missing")
     if offset + vector.size + 8 > found.size:

@@ -54,9 +54,8 @@ def open_data_file(
         DataFileError: missing, of another size than expected, or not Parquet.
         UnsafePathError: the path leaves the table.
     """
-    path = storage.resolve(slice_path)
+    path, _ = _located(storage, slice_path, expect_size)
     with _named(slice_path):
-        _stat(storage, path, slice_path, expect_size)
         file, shape = open_shaped(storage.open(path), DataFile, coerce_int96_timestamp_unit="us")
         file.path, file.tree, file.head = slice_path, shape.tree, shape.head
         file = _coding(storage.open(path), file, coded) if coded else file
@@ -73,9 +72,8 @@ def open_layout(storage: Storage, slice_path: str, expect_size: int | None = Non
         DataFileError: as `open_data_file`.
         UnsafePathError: the path leaves the table.
     """
-    path = storage.resolve(slice_path)
+    path, stat = _located(storage, slice_path, expect_size)
     with _named(slice_path):
-        stat = _stat(storage, path, slice_path, expect_size)
         known = known_layout(storage, path, stat)
         if known is None:
             file = open_data_file(storage, slice_path, expect_size)
@@ -93,13 +91,14 @@ def _named(slice_path: str) -> Iterator[None]:
         raise DataFileError(file=slice_path, reason=f"it is not readable Parquet: {wrong}") from wrong
 
 
-def _stat(storage: Storage, path: str, slice_path: str, expect_size: int | None) -> Stat:
-    found = storage.stat(path)
+def _located(storage: Storage, slice_path: str, expect_size: int | None) -> tuple[str, Stat]:
+    """The name of a data file in its store, and its state."""
+    path, found = storage.locate(slice_path)
     if found is None:
         raise DataFileError(file=slice_path, reason="the file is missing")
     if expect_size is not None and found.size != expect_size:
         raise DataFileError(file=slice_path, reason=f"it has {found.size} bytes, the log says {expect_size}")
-    return found
+    return path, found
 
 
 def _coding(source: pa.NativeFile, file: DataFile, columns: Sequence[Column]) -> DataFile:

@@ -27,6 +27,9 @@ _TAIL = 8
 ENDS = len(MAGIC) + _TAIL
 """Bytes of a Parquet file around its data and its footer: `PAR1`, and at the end a length and `PAR1`."""
 
+LARGEST_FOOTER = 1 << 30
+"""The most bytes of a footer that is read: ten thousand columns in a thousand row groups take less."""
+
 _LEAST_LIMIT = 1000
 _TEXT, _LONG_LIST = 8, 15
 _ROW_GROUPS_FIELD = 4
@@ -162,13 +165,15 @@ def read_footer(source: pa.NativeFile) -> bytes:
     """The bytes of a file's footer.
 
     Raises:
-        ValueError: no Parquet file.
+        ValueError: no Parquet file, or a footer of more than `LARGEST_FOOTER`.
     """
     size = source.size()
     tail = source.read_at(_TAIL, max(size - _TAIL, 0))
     length = int.from_bytes(tail[:4], "little")
     if tail[4:] != MAGIC or length > size - ENDS:
         raise ValueError("it has no Parquet footer")
+    if length > LARGEST_FOOTER:
+        raise ValueError(f"its footer has {length} bytes, and at most {LARGEST_FOOTER} are read")
     return bytes(source.read_at(length, size - _TAIL - length))
 
 

@@ -4,7 +4,7 @@ What stands above reads, writes, lists and deletes through `Storage` alone. A st
 module beside `local` and a line in `stores`.
 """
 
-from tailbit.tables.storage.door import Entry, Stat, Storage, Unfinished
+from tailbit.tables.storage.door import SMALL, Entry, Stat, Storage, Unfinished
 from tailbit.tables.storage.local import LocalStorage, local_name
 from tailbit.tables.storage.looks import one_look
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
@@ -12,6 +12,7 @@ from tailbit.tables.storage.stores import open_storage
 
 __all__ = [
     "NO_OPTIONS",
+    "SMALL",
     "Entry",
     "LocalStorage",
     "Stat",

@@ -14,7 +14,21 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from tailbit.errors import MalformedLogError
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
+
+WHOLE, SMALL = 2 << 30, 1 << 20
+"""The most bytes of a file that is read as a whole: of a commit, and of what is written in a few lines."""
+
+
+def refuse_oversized(rel: str, size: int, limit: int) -> None:
+    """Pass a file of a size that may be read as a whole.
+
+    Raises:
+        MalformedLogError: it is larger.
+    """
+    if size > limit:
+        raise MalformedLogError(file=rel, reason=f"it has {size} bytes, and at most {limit} are read")
 
 
 class Entry(NamedTuple):
@@ -78,13 +92,22 @@ class Storage(ABC):
         `path` is decoded, and relative or absolute.
 
         Raises:
-            UnsafePathError: a relative path that leaves the root, or a path with a NUL.
+            UnsafePathError: a path that leaves the root and is not allowed to; one with `..` or a NUL.
             StorageError: an absolute path in another store.
         """
 
+    def locate(self, path: str) -> tuple[str, Stat | None]:
+        """`resolve`, and `stat` of what it gives."""
+        name = self.resolve(path)
+        return name, self.stat(name)
+
     @abstractmethod
-    def read(self, rel: str) -> bytes:
-        """All bytes of a file."""
+    def read(self, rel: str, limit: int = WHOLE) -> bytes:
+        """All bytes of a file.
+
+        Raises:
+            MalformedLogError: it has more than `limit`; none of them is read.
+        """
 
     @abstractmethod
     def read_range(self, rel: str, offset: int, length: int) -> bytes:

@@ -18,9 +18,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from tailbit.errors import StorageError, UnsafePathError, UnusableStorageError
-from tailbit.tables.storage.door import Entry, Stat, Storage, Unfinished
+from tailbit.errors import StorageError, UnusableStorageError
+from tailbit.tables.storage.door import WHOLE, Entry, Stat, Storage, Unfinished, refuse_oversized
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
+from tailbit.tables.storage.outside import refuse_parts, stat_inside
 
 _GONE, _A_FILE = "the folder is gone", "there is a file where a folder must be"
 
@@ -54,20 +55,29 @@ class LocalStorage(Storage):
         """The absolute local path of a data file as the log names it (decoded, relative or absolute).
 
         Raises:
-            UnsafePathError: a relative path that leaves the root, or a path with a NUL.
-            StorageError: an absolute path on another file system.
+            UnsafePathError: a path that leaves the root, also by a symbolic link, and is not allowed to; one
+                with `..` or a NUL.
+            StorageError: an absolute path in another store.
         """
-        name = local_name(path)
-        if "\0" in name or not name:
-            raise UnsafePathError(file=path, path=self.root, reason="it is empty or holds a NUL")
-        if not os.path.isabs(name) and ".." in name.split("/"):
-            raise UnsafePathError(file=path, path=self.root, reason="it leaves the table's folder")
-        return os.path.join(self.root, name)
+        return self.locate(path)[0]
 
-    def read(self, rel: str) -> bytes:
-        """All bytes of a file."""
-        with _named(rel):
-            return Path(self.local_path(rel)).read_bytes()
+    def locate(self, path: str) -> tuple[str, Stat | None]:
+        """`resolve` and `stat` in one call of the system."""
+        name = local_name(path) if ":" in path else path
+        refuse_parts(path, name, self.root)
+        target = os.path.join(self.root, name)
+        try:
+            found = stat_inside(path, target, self.root, self.options)
+        except OSError as refused:
+            raise _refusal(path, refused) from refused
+        return target, None if found is None else Stat(found.st_size, found.st_mtime_ns, found.st_ino)
+
+    def read(self, rel: str, limit: int = WHOLE) -> bytes:
+        """All bytes of a file, which are at most `limit`."""
+        with _named(rel), open(self.local_path(rel), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            refuse_oversized(rel, size, limit)
+            return file.read(size)
 
     def read_range(self, rel: str, offset: int, length: int) -> bytes:
         """At most `length` bytes from `offset`; fewer where the file ends before."""

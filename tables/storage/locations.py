@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tailbit.errors import EnvironmentError_, UnsafePathError, UnusableStorageError, UsageError
 from tailbit.tables.storage.options import StorageOptions
+from tailbit.tables.storage.outside import OPTION, refuse_outside, refuse_parts
 from tailbit.tables.storage.refusals import no_setup
 
 CLOUDS: Mapping[str, tuple[str, ...]] = {
@@ -58,11 +59,12 @@ def location_of(url: str) -> Location | None:
     return Location(kind, found[1].lower(), found[2], (found[3] or "").strip("/"))
 
 
-def name_of(path: str, mine: Location, root: str) -> str:
+def name_of(path: str, mine: Location, root: str, options: StorageOptions) -> str:
     """The name of a data file in the store of a root: below it, or with `/` before its key in the bucket.
 
     Raises:
-        UnsafePathError: a path that leaves the root, or has a part that is empty or a NUL.
+        UnsafePathError: a path that leaves the root and is not allowed to, or has a part that is empty,
+            `.`, `..` or a NUL.
         UnusableStorageError: an absolute path in another store.
     """
     there = location_of(path)
@@ -75,7 +77,10 @@ def name_of(path: str, mine: Location, root: str) -> str:
         hint = "Open a table whose files are in one bucket."
         raise UnusableStorageError(path=path, reason=f"it is in another bucket than {root}", hint=hint)
     key, below = one_key(there.key, path, root), f"{mine.key}/" if mine.key else ""
-    return key[len(below) :] if key.startswith(below) else f"/{key}"
+    if key.startswith(below):
+        return key[len(below) :]
+    refuse_outside(path, root, options)
+    return f"/{key}"
 
 
 def one_key(key: str, path: str, root: str) -> str:
@@ -84,8 +89,9 @@ def one_key(key: str, path: str, root: str) -> str:
     Raises:
         UnsafePathError: it does not.
     """
-    if "\0" in key or any(part in ("", ".", "..") for part in key.split("/")):
-        raise UnsafePathError(file=path, path=root, reason="it leaves the table's folder")
+    refuse_parts(path, key, root)
+    if any(part in ("", ".") for part in key.split("/")):
+        raise UnsafePathError(file=path, path=root, reason="it names no object")
     return key
 
 
@@ -133,7 +139,7 @@ def _split(options: StorageOptions, url: str) -> tuple[dict[str, str], dict[str,
     retries, limit = RETRIES, timedelta(seconds=RETRY_S)
     for name, value in options:
         bare = re.sub(f"^({'|'.join(CLOUDS[kind])})", "", name.upper()).lower()
-        if name.upper().startswith(foreign):
+        if name.upper().startswith(foreign) or bare == OPTION:
             continue
         if bare == "max_retries":
             retries = _count(name, value)

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from tailbit.errors import StorageError
 from tailbit.tables.storage.conditional_puts import check_conditional_puts, put_once
-from tailbit.tables.storage.door import Entry, Stat, Storage, Unfinished
+from tailbit.tables.storage.door import WHOLE, Entry, Stat, Storage, Unfinished
 from tailbit.tables.storage.locations import Location, connect, location_of, name_of, no_store, one_key
 from tailbit.tables.storage.looks import SEEN, forget
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
-from tailbit.tables.storage.ranges import TAIL, Ranges, end_of, tag_of
+from tailbit.tables.storage.ranges import TAIL, Ranges, end_of, tag_of, whole
 from tailbit.tables.storage.refusals import is_without_bucket, refusal, status_of
 from tailbit.tables.storage.spooled import Spooled
 
@@ -77,14 +77,15 @@ class ObjectStorage(Storage):
         """The name of a data file: below the root, or from another folder of the same bucket.
 
         Raises:
-            UnsafePathError: a path that leaves the root, or has a part that is empty or a NUL.
+            UnsafePathError: a path that leaves the root and is not allowed to, or has a part that is empty,
+                `.`, `..` or a NUL.
             StorageError: an absolute path in another store.
         """
-        return name_of(path, self._location, self.root)
+        return name_of(path, self._location, self.root, self.options)
 
-    def read(self, rel: str) -> bytes:
-        """All bytes of an object: one request."""
-        return self._asked(rel, lambda: bytes(_obstore().get(self._store, self._key(rel)).bytes()))
+    def read(self, rel: str, limit: int = WHOLE) -> bytes:
+        """All bytes of an object, which are at most `limit`: one request."""
+        return self._asked(rel, lambda: whole(_obstore().get(self._store, self._key(rel)), rel, limit))
 
     def read_range(self, rel: str, offset: int, length: int) -> bytes:
         """At most `length` bytes from `offset`: one request."""

@@ -10,6 +10,8 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+from tailbit.tables.storage.door import refuse_oversized
+
 TAIL = 64 << 10
 """Bytes of the end that come with the size. A smaller object is had in one request."""
 
@@ -82,6 +84,16 @@ class Ranges(io.RawIOBase):
 def end_of(found: Any) -> tuple[int, str, bytes]:
     """Size, tag and last bytes, of obstore's answer to a request for the end of an object."""
     return int(found.meta["size"]), tag_of(found.meta), bytes(found.bytes())
+
+
+def whole(found: Any, rel: str, limit: int) -> bytes:
+    """All bytes, of obstore's answer to a request for an object; its size comes before them.
+
+    Raises:
+        MalformedLogError: it has more than `limit`.
+    """
+    refuse_oversized(rel, int(found.meta["size"]), limit)
+    return bytes(found.bytes())
 
 
 def tag_of(found: Any) -> str:

@@ -44,7 +44,7 @@ def storage_option(function: F) -> F:
         multiple=True,
         expose_value=False,
         callback=_keep_storage_options,
-        help="An option of the object store, such as AWS_ENDPOINT_URL=...; may be repeated.",
+        help="An option of the store, such as AWS_ENDPOINT_URL=... or allow_outside=true; may be repeated.",
     )(function)
 
 

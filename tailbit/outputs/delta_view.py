@@ -52,7 +52,7 @@ def shown_files(selection: Selection) -> Iterator[ShownFile]:
     """
     for hit in selection.hits():
         slice_, storage = hit.slice_, selection.storage
-        if storage.stat(storage.resolve(slice_.path)) is None:
+        if storage.locate(slice_.path)[1] is None:
             raise DataFileError(file=slice_.path, reason="the file is missing")
         rows = slice_.rows
         if rows is None:

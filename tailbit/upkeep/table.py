@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from tailbit.index.advice.advise import Advice
     from tailbit.index.maintenance.alter import Altered
     from tailbit.index.model import Settings
+    from tailbit.index.store.state import IndexState
     from tailbit.index.store.table import MetadataTable
     from tailbit.index.verification.report import Report
     from tailbit.tables.schema import Schema
+    from tailbit.tables.snapshot import Snapshot
     from tailbit.upkeep.repairs import Repaired
 
 
@@ -52,13 +54,21 @@ class _Checks:
             names("columns", columns),
         )
 
-    def chosen(self, schema: Schema) -> Callable[[str, str], bool] | None:
+    def chosen(self, snapshot: Snapshot, index: IndexState) -> Callable[[str, str], bool] | None:
         """Whether a file, by its path, and a column, by its id, are among those named; None where none are.
 
         Raises:
             UnknownColumnError: the table has no such column.
+            UsageError: the version that the index speaks of has no such file, or a column is not indexed.
         """
-        ids = {schema.resolve(name).id for name in self.columns}
+        indexed = {c.id: c.label for c in index.settings.columns} if self.columns else {}
+        ids = {snapshot.schema.resolve(name).id: name for name in self.columns}
+        for name in (name for id_, name in ids.items() if id_ not in indexed):
+            hint = f"Indexed are {', '.join(indexed.values())}."
+            raise UsageError(reason=f"column {name} is not indexed", hint=hint)
+        for path in (path for path in self.files if snapshot.files.get(path) is None):
+            hint = "Write its path as the log has it, percent-decoded; `explain --json` shows such paths."
+            raise UsageError(reason=f"version {snapshot.version} has no data file {path}", hint=hint)
         if not self.files and not ids:
             return None
         return lambda path, column: (not self.files or path in self.files) and (not ids or column in ids)
@@ -84,7 +94,8 @@ class MaintainedTable(Handle):
 
         Raises:
             NoIndexError: there is no index.
-            UsageError: an argument is not of its type, or `samples` is below zero.
+            UsageError: an argument is not of its type, or `samples` is below zero; a file is not in the
+                table, or a column not in the index.
 
         >>> report = flights.verify()
         >>> report.sound, report.problems, report.postings
@@ -118,7 +129,7 @@ class MaintainedTable(Handle):
             samples=checks.samples,
             seed=checks.seed,
             derive=checks.derive,
-            wanted=checks.chosen(snapshot.schema),
+            wanted=checks.chosen(snapshot, index.state),
             progress=progress,
         )
 

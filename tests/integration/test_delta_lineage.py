@@ -100,9 +100,10 @@ def test_files_that_come_back_under_their_names_with_other_contents_are_read_ane
 
 
 @pytest.mark.supports(
-    "Histories", "shallow clone as source", "exact", note="absolute paths to another's files"
+    "Histories", "shallow clone as source", "exact", note="absolute paths to another's files: `allow_outside`"
 )
 @pytest.mark.supports("Table features", "deletionVectors, at absolute paths", "exact")
+@pytest.mark.usefixtures("outside_allowed")
 def test_a_shallow_clone_is_read_from_the_files_of_its_origin(spark: Any, table_path: str) -> None:
     origin, clone = JudgedTable(spark, f"{table_path} of %41", []), JudgedTable(spark, table_path, ["a", "b"])
     origin.sql(

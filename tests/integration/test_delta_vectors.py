@@ -15,6 +15,7 @@ from support.judged import JudgedTable
 @pytest.mark.supports("Table features", "deletionVectors, in files below the table", "exact")
 @pytest.mark.supports("Table features", "deletionVectors, at absolute paths", "exact")
 @pytest.mark.supports("Table features", "deletionVectors, several in one file", "exact")
+@pytest.mark.usefixtures("outside_allowed")
 def test_hidden_rows_are_found_in_every_place(spark: Any, table_path: str) -> None:
     schema = pa.schema([("a", pa.int32()), ("b", pa.string())])
     made = DeltaBuilder(table_path).create(schema, features=["deletionVectors"])

@@ -17,6 +17,8 @@ from support.profiles import chosen, seeds
 SEEDS = seeds(2)
 PREDICATES = 60
 
+pytestmark = pytest.mark.usefixtures("outside_allowed")
+
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_answered_of_any_history_is_what_spark_answers(spark: Any, tmp_path: Path, seed: int) -> None:

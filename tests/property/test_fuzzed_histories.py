@@ -23,6 +23,8 @@ from support.predicates import Predicate
 from support.profiles import seeds
 from support.tables import tamper
 
+pytestmark = pytest.mark.usefixtures("outside_allowed")
+
 NAMED = dict(OPERATIONS)
 PREPARED = ("hide rows", "folder copied to a backup", "log checkpoint", "append", "copy-on-write update")
 

@@ -15,6 +15,8 @@ from obstore.store import MemoryStore
 
 from tailbit.errors import StorageError, UnsafePathError
 from tailbit.tables.storage import NO_OPTIONS, Entry, Stat, Storage, StorageOptions, Unfinished
+from tailbit.tables.storage.door import WHOLE
+from tailbit.tables.storage.ranges import whole
 
 SCHEME = "memory"
 
@@ -42,9 +44,9 @@ class ObjectStorage(Storage):
             raise StorageError(path=path, reason="it is in another store")
         return path
 
-    def read(self, rel: str) -> bytes:
+    def read(self, rel: str, limit: int = WHOLE) -> bytes:
         """All bytes of an object."""
-        return bytes(obstore.get(self.store, self._key(rel)).bytes())
+        return whole(obstore.get(self.store, self._key(rel)), rel, limit)
 
     def read_range(self, rel: str, offset: int, length: int) -> bytes:
         """At most `length` bytes from `offset`."""

@@ -75,7 +75,8 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "wait_for", opened.wait_for, {"version": 0, "timeout": 0}
     yield "where", opened.where, where
     checked = {"samples": 1, "seed": 0, "progress": None}
-    yield "verify", opened.verify, {**checked, "derive": 1, "files": ["f"], "columns": ["v"]}
+    file = answer.files()[0]
+    yield "verify", opened.verify, {**checked, "derive": 1, "files": [file], "columns": ["v"]}
     yield "repair", opened.repair, checked
     yield "advise", opened.advise, {"queries": ["k = 1"], "seed": 0, "progress": None}
     yield "compact", opened.compact, {}

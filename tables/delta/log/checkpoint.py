@@ -123,7 +123,8 @@ def _read(storage: Storage, name: str, files: bool) -> _Part:
 def _read_sidecar(storage: Storage, path: str, manifest: str) -> _Part:
     name = decode_path(path, manifest)
     try:
-        return _read_parquet(storage, name if "/" in name else f"{LOG}/_sidecars/{name}", True)
+        found = storage.resolve(name if "/" in name else f"{LOG}/_sidecars/{name}")
+        return _read_parquet(storage, found, True)
     except FileNotFoundError as gone:
         raise MalformedLogError(file=manifest, reason=f"its sidecar {path!r} is missing") from gone
 

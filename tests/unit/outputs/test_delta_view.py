@@ -17,11 +17,13 @@ from support.delta_builder import DeltaBuilder, field_json
 from support.every_feature import CASES
 from support.listed_table import ListedTable
 from support.tables import EIGHT_FLIGHTS, eight_flights, with_vectors
-from tailbit.errors import DataFileError, UsageError, ViewExistsError
+from tailbit.errors import DataFileError, UnsafePathError, UsageError, ViewExistsError
 from tailbit.outputs.delta_view import FIRST_COMMIT
 from tailbit.tables.delta.deletion_vectors import DeletionVector, decode_z85, read_deletion_vector
 from tailbit.tables.delta.view import Vectors, encode_z85
 from tailbit.tables.storage import LocalStorage
+
+ALLOWED = {"allow_outside": "true"}
 
 
 def scanned(view: str) -> pa.Table:
@@ -50,9 +52,20 @@ def test_tailbit_reads_of_a_view_the_rows_of_the_answer(
     feature_table: str, tmp_path: Path, case: str
 ) -> None:
     answer = tailbit.open(feature_table).where(CASES[case][0], version=CASES[case][1])
-    view = tailbit.open(answer.to_delta(tmp_path / "view")).where()
+    view = tailbit.open(answer.to_delta(tmp_path / "view"), storage_options=ALLOWED).where()
     assert view.count() == answer.count()
     assert str(view.read().to_pylist()) == str(answer.read().to_pylist())
+
+
+def test_a_view_is_read_by_tailbit_where_files_of_another_table_are_allowed_and_the_error_says_so(
+    tmp_path: Path,
+) -> None:
+    eight_flights(str(tmp_path / "flights"))
+    view = tailbit.open(tmp_path / "flights").where("carrier = 'DL'").to_delta(tmp_path / "view")
+    with pytest.raises(UnsafePathError, match="it lies outside of the table's root") as refused:
+        tailbit.open(view).where().read()
+    assert "views of `to_delta`" in refused.value.hint
+    assert "--storage-option allow_outside=true" in refused.value.hint
 
 
 def test_schema_nullability_and_partition_columns_are_those_of_the_table(

@@ -17,7 +17,7 @@ from support.drive import Drive
 from support.tables import flipped_pages, gone, index_files, rewrite, tamper, truncated, with_vectors
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.cli.main import cli
-from tailbit.errors import CorruptIndexError
+from tailbit.errors import CorruptIndexError, UnknownColumnError, UsageError
 from tailbit.index.kinds.schemas import HIDDEN_ROWS, VALUE_COUNTS
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.storage import open_storage
@@ -108,6 +108,19 @@ def test_deriving_a_column_again_finds_one_value_that_is_posted_elsewhere(path: 
     assert "1 of 10 values are posted otherwise" in told
     first = tailbit.open(path).verify(samples=0, files=["f0.parquet"])
     assert (first.derived, [p for p in first.problems if "otherwise" in p.found]) == (1, [])
+
+
+def test_a_file_or_column_that_cannot_be_derived_again_is_refused_by_name(path: str) -> None:
+    with pytest.raises(UsageError, match=r"has no data file nosuch\.parquet"):
+        tailbit.open(path).verify(files=["f0.parquet", "nosuch.parquet"])
+    with pytest.raises(UnknownColumnError, match="nosuch"):
+        tailbit.open(path).verify(columns=["nosuch"])
+    with pytest.raises(UsageError, match="column k is not indexed") as told:
+        tailbit.open(path).verify(columns=["v", "k"])
+    assert told.value.hint == "Indexed are v."
+    for named in ("--file", "--column"):
+        with pytest.raises(UsageError, match="nosuch"):
+            cli(["verify", path, named, "nosuch"], standalone_mode=False)
 
 
 def test_checksums_are_read_of_every_file_of_every_kind(path: str) -> None:

@@ -21,7 +21,7 @@ from tailbit.tables.delta.deletion_vectors import (
     vector_path,
 )
 from tailbit.tables.delta.log.actions import parse_deletion_vector
-from tailbit.tables.storage import LocalStorage
+from tailbit.tables.storage import LocalStorage, StorageOptions
 
 ROWS = [0, 3, 4, 70_000, 2**31]
 
@@ -38,7 +38,8 @@ def parsed(descriptor: dict[str, Any]) -> DeletionVector:
 
 
 def read(builder: DeltaBuilder, descriptor: dict[str, Any]) -> list[int]:
-    return list(read_deletion_vector(LocalStorage(builder.path), parsed(descriptor)))
+    storage = LocalStorage(builder.path, StorageOptions.of({"allow_outside": "true"}))
+    return list(read_deletion_vector(storage, parsed(descriptor)))
 
 
 @pytest.mark.parametrize("payload", [portable, native])

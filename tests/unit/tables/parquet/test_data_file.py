@@ -321,12 +321,11 @@ def test_the_footer_hash_tells_contents_apart(tmp_path: Path) -> None:
 
 def test_paths_that_leave_the_table_are_refused(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path / "t"))
-    for path in ("../x.parquet", "a/../../x.parquet", "", "a\0b"):
+    for path in ("../x.parquet", "a/../../x.parquet", "", "a\0b", "/elsewhere/x.parquet"):
         with pytest.raises(UnsafePathError):
             storage.resolve(path)
     with pytest.raises(StorageError, match="scheme s3"):
         storage.resolve("s3://bucket/x.parquet")
-    assert storage.resolve("/elsewhere/x.parquet") == "/elsewhere/x.parquet"
     assert storage.resolve("p=1:2/x y%.parquet") == str(tmp_path / "t" / "p=1:2" / "x y%.parquet")
 
 

@@ -193,7 +193,6 @@ def test_a_store_that_knows_conditional_puts_passes_and_keeps_nothing(storage: S
         ("a/b", "a/b"),
         ("s3://bucket/t/a/b", "a/b"),
         ("s3a://bucket/t/a b", "a b"),
-        ("s3://bucket/other/a", "/other/a"),
     ],
 )
 def test_a_data_file_is_in_the_bucket_of_its_table(path: str, name: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tailbit.errors import StorageError, UnsafePathError
+from tailbit.errors import MalformedLogError, StorageError, UnsafePathError
 from tailbit.tables.storage import LocalStorage, Storage, StorageOptions, open_storage
 
 
@@ -193,6 +193,13 @@ def test_names_that_follow_a_name_are_listed(storage: Storage) -> None:
     assert [entry.name for entry in storage.list_after("d", "2")] == ["2x", "3"]
     assert storage.list_after("d", "3") == []
     assert storage.list_after("nowhere", "") == []
+
+
+def test_a_file_that_is_read_as_a_whole_has_at_most_as_many_bytes_as_its_kind(storage: Storage) -> None:
+    storage.put("x", b"12345")
+    assert storage.read("x", 5) == b"12345"
+    with pytest.raises(MalformedLogError, match="file x: it has 5 bytes, and at most 4 are read"):
+        storage.read("x", 4)
 
 
 @pytest.mark.parametrize("name", ["a b%20c/x y", "ünï/ö#?+&='\"<>", "v=1%3A2/f", "~*[]{}|^`"])
