@@ -248,7 +248,8 @@ class Answer(Analysis):
 
         Spark reads the table's own files, of which the index has named those that may match: nothing is
         written, so nothing is left to be cleaned up. The DataFrame stays at the answer's version. Its rows
-        come in Spark's order.
+        come in Spark's order. They are all that `count` counts, also where Spark's own filtered read loses
+        rows with NaN or -0.0.
 
         Raises:
             UsageError: `spark` is no session with a JVM (in Spark Connect, read format "tailbit" instead),

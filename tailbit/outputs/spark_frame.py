@@ -22,6 +22,7 @@ from tailbit.errors import UsageError
 from tailbit.index.query.candidates import candidates
 from tailbit.index.query.selection import Selection
 from tailbit.outputs.delta_view import shown_files
+from tailbit.outputs.spark_filter import filtered
 from tailbit.tables.delta.snapshot import DeltaSnapshot
 from tailbit.tables.delta.view import inline_add, plain_add
 
@@ -65,7 +66,7 @@ def data_frame(selection: Selection, predicate: str | None, zone: str, spark: Sp
         frame = reader.load(snapshot.root)
     else:
         frame = _of_files(snapshot, [plain_add(file, selection.storage) for file in files], spark)
-    return frame if predicate is None else frame.where(predicate)
+    return frame if predicate is None else filtered(frame, selection.node, predicate)
 
 
 def _bytes(snapshot: DeltaSnapshot) -> int:
