@@ -243,6 +243,7 @@ class Answer(Analysis):
 
         return write_view(self._selection, path_text("path", path))
 
+    @tells_vacuumed
     def dataframe(self, spark: SparkSession) -> DataFrame:
         """The rows as a DataFrame of a Spark session with Delta, in the table's schema and nullability.
 
@@ -254,6 +255,7 @@ class Answer(Analysis):
         Raises:
             UsageError: `spark` is no session with a JVM (in Spark Connect, read format "tailbit" instead),
                 or the table is of another format than Delta.
+            DataFileError: a data file that may match is gone.
 
         >>> flights.where("carrier = 'UA'").dataframe("local[2]")
         Traceback (most recent call last):
