@@ -245,16 +245,19 @@ class Answer(Analysis):
 
         return write_view(self._selection, path_text("path", path))
 
+    @tells_vacuumed
     def dataframe(self, spark: SparkSession) -> DataFrame:
         """The rows as a DataFrame of a Spark session with Delta, in the table's schema and nullability.
 
         Spark reads the table's own files, of which the index has named those that may match: nothing is
         written, so nothing is left to be cleaned up. The DataFrame stays at the answer's version. Its rows
-        come in Spark's order.
+        come in Spark's order. They are all that `count` counts, also where Spark's own filtered read loses
+        rows with NaN or -0.0.
 
         Raises:
             UsageError: `spark` is no session with a JVM (in Spark Connect, read format "tailbit" instead),
                 or the table is of another format than Delta.
+            DataFileError: a data file that may match is gone.
 
         >>> flights.where("carrier = 'UA'").dataframe("local[2]")
         Traceback (most recent call last):

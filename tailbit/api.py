@@ -27,6 +27,7 @@ from tailbit.index.sql.bind import bind
 from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
 from tailbit.upkeep.table import MaintainedTable
+from tailbit.vacuumed import vacuumed_told
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -141,16 +142,18 @@ class IndexedTable(MaintainedTable):
         Raises:
             UnknownColumnError: the later of the two versions has no such column.
             VersionNotFoundError: a version is gone or not yet there.
+            DataFileError: the index covers a version no more, and a data file of it is gone.
 
         >>> flights.transitions("carrier", 1, 2)
         {'UA': Transition(left=0, came=2), 'AA': Transition(left=0, came=1), 'DL': Transition(left=0, came=1)}
         """
         from tailbit.index.analytics.transitions import transitions
 
-        before = self.where(version=whole("from_version", from_version))._selection
-        after = self.where(version=whole("to_version", to_version))._selection
-        later = max(before, after, key=lambda selection: selection.version)
-        return transitions(before, after, later.schema.resolve(text("column", column)))
+        before = self.where(version=whole("from_version", from_version))
+        after = self.where(version=whole("to_version", to_version))
+        later = max(before, after, key=lambda answer: answer.version)._selection.schema
+        with vacuumed_told(before, after):
+            return transitions(before._selection, after._selection, later.resolve(text("column", column)))
 
     def _version(self, version: int | None, as_of: datetime.date | str | None, zone: str) -> int:
         if as_of is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from tailbit.errors import CommitGapError, DataFileError, VacuumedFileError
@@ -32,25 +33,31 @@ class Dated(Protocol):
 A = TypeVar("A", bound=Dated)
 
 
+@contextmanager
+def vacuumed_told(*answers: Dated) -> Iterator[None]:
+    """Here, a DataFileError is a VacuumedFileError where the file was of an answer and has left the table."""
+    try:
+        yield
+    except DataFileError as lost:
+        told = (_vacuumed(answer, lost) for answer in answers)
+        raise next(filter(None, told), lost) from lost.__cause__
+
+
 def tells_vacuumed(method: Callable[Concatenate[A, P], R]) -> Callable[Concatenate[A, P], R]:
     """A method whose DataFileError is a VacuumedFileError where the file has left the table since."""
 
     @functools.wraps(method)
     def told(answer: A, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
+        with vacuumed_told(answer):
             return method(answer, *args, **kwargs)
-        except DataFileError as lost:
-            raise _vacuumed(answer, lost) or lost from lost.__cause__
 
     return told
 
 
 def told_rows(answer: Dated, rows: Iterator[Any]) -> Iterator[Any]:
     """Rows as they come; an error on the way is told as `tells_vacuumed` does."""
-    try:
+    with vacuumed_told(answer):
         yield from rows
-    except DataFileError as lost:
-        raise _vacuumed(answer, lost) or lost from lost.__cause__
 
 
 def _vacuumed(answer: Dated, lost: DataFileError) -> VacuumedFileError | None:
@@ -61,7 +68,7 @@ def _vacuumed(answer: Dated, lost: DataFileError) -> VacuumedFileError | None:
     if table.storage.locate(file)[1] is not None:
         return None
     head = table.snapshot()
-    if head.files.get(file) is not None:
+    if head.files.get(file) is not None or table.snapshot(answer.version).files.get(file) is None:
         return None
     left = _left(table, file, answer.version, head.version)
     return VacuumedFileError(file=file, version=answer.version, left=left, head=head.version)

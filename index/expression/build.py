@@ -9,7 +9,12 @@ from collections.abc import Sequence
 
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.expression.types import decimal_result
+<<<<<<< HEAD
 from tailbit.index.functions.casting import is_castable, why_not_cast
+=======
+from tailbit.index.expression.uncast import uncast
+from tailbit.index.functions.casting import is_castable
+>>>>>>> h-frames
 from tailbit.index.functions.patterns import Unread
 from tailbit.index.functions.texts import check_pattern
 from tailbit.index.functions.tree import Call, Expression, columns_in
@@ -144,7 +149,17 @@ class Builder:
         if common.name not in (*NUMERIC, *_TIMES, "boolean", "string", "binary"):
             raise NotRead(f"{left.type} does not compare with {right.type}")
         _check_decimal(common)
-        return call(op, [self.cast(left, common), self.cast(right, common)], BOOLEAN)
+        return self._compared(op, self.cast(left, common), self.cast(right, common))
+
+    def _compared(self, op: str, left: Expression, right: Expression) -> Expression:
+        """A comparison of two expressions of one type; a time that is cast is compared as it is."""
+        turned = isinstance(left, Literal)
+        value, constant = (right, left) if turned else (left, right)
+        parts = uncast(MIRRORED[op] if turned else op, value, constant, self.zone)
+        if parts is None:
+            return call(op, [left, right], BOOLEAN)
+        found = [self._compared(*part) for part in parts]
+        return found[0] if len(found) == 1 else self.connect("and", found)
 
     def one_of(self, value: Expression, listed: Sequence[Expression]) -> Expression:
         """IN a list, all of it brought to one type."""
@@ -157,6 +172,8 @@ class Builder:
         value, items = self.cast(value, common), [self.cast(item, common) for item in listed]
         if all(isinstance(item, Literal) for item in items):
             known = [item for item in items if isinstance(item, Literal) and item.value is not None]
+            if common.name in _TIMES and len(known) == len(items) and len({k.value for k in known}) == 1:
+                return self._compared("=", value, known[0])
             if known:
                 return call("in", [value, *known], BOOLEAN, (len(known) < len(items),))
         return call("or", [call("=", [value, item], BOOLEAN) for item in items], BOOLEAN)

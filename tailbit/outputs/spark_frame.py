@@ -13,15 +13,17 @@ the rows are found here, and deletion vectors in the list of files hide the rest
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
 from tailbit.arguments.values import wrong_type
-from tailbit.errors import UsageError
+from tailbit.errors import DataFileError, UsageError
 from tailbit.index.query.candidates import candidates
 from tailbit.index.query.selection import Selection
 from tailbit.outputs.delta_view import shown_files
+from tailbit.outputs.spark_filter import filtered
 from tailbit.tables.delta.snapshot import DeltaSnapshot
 from tailbit.tables.delta.view import inline_add, plain_add
 
@@ -46,6 +48,7 @@ def data_frame(selection: Selection, predicate: str | None, zone: str, spark: Sp
 
     Raises:
         UsageError: the source is no Delta table, or `spark` is no session with a JVM beside this process.
+        DataFileError: a data file that may match is gone.
     """
     if not hasattr(spark, "_jsparkSession"):
         wanted = 'a SparkSession that has a JVM; in Spark Connect, read format("tailbit") instead'
@@ -60,12 +63,23 @@ def data_frame(selection: Selection, predicate: str | None, zone: str, spark: Sp
         adds = [inline_add(file, selection.schema, selection.storage) for file in shown_files(selection)]
         return _of_files(snapshot, adds, spark)
     files = candidates(selection)
-    if sum(file.size for file in files) > MOST_BYTES * _bytes(snapshot):
+    lost = _lost(selection, [file.path for file in files])
+    if lost is not None:
+        raise DataFileError(file=lost, reason="the file is missing")
+    most = sum(file.size for file in files) > MOST_BYTES * _bytes(snapshot)
+    # Spark may read files that cannot match: if one of these is gone, it is not told of them.
+    if most and _lost(selection, snapshot.files.core["path"].to_pylist()) is None:
         reader = spark.read.format("delta").option("versionAsOf", snapshot.version)
         frame = reader.load(snapshot.root)
     else:
         frame = _of_files(snapshot, [plain_add(file, selection.storage) for file in files], spark)
-    return frame if predicate is None else frame.where(predicate)
+    return frame if predicate is None else filtered(frame, selection.node, predicate)
+
+
+def _lost(selection: Selection, paths: Iterable[str]) -> str | None:
+    """The first of some data files that is gone."""
+    storage = selection.storage
+    return next((path for path in paths if storage.stat(storage.resolve(path)) is None), None)
 
 
 def _bytes(snapshot: DeltaSnapshot) -> int:

@@ -18,7 +18,7 @@ from support.every_feature import CASES
 from support.rows import canonical
 from support.tables import index_of
 from tailbit.answer import Answer
-from tailbit.errors import UsageError
+from tailbit.errors import UsageError, VacuumedFileError
 
 
 def spelled(rows: Any) -> list[str]:
@@ -98,6 +98,22 @@ def test_a_dataframe_stays_at_its_version_and_names_only_files_that_may_match(
     deltalake.write_deltalake(path, pa.table({"k": [99], "v": ["v10"]}), mode="append")
     assert [frame.count() for frame in (*frames, *loaded)] == [10, 25, 30, 20]
     assert tailbit.open(path).where("v = 'v10'").dataframe(spark).count() == 11
+
+
+def test_a_dataframe_of_a_vacuumed_version_is_refused_when_it_is_made(spark: Any, table_path: str) -> None:
+    for first in (0, 10, 20):
+        rows = pa.table({"k": range(first, first + 10), "v": [f"v{first}"] * 10})
+        deltalake.write_deltalake(table_path, rows, mode="append")
+    index_of(table_path, ["v"])
+    table = deltalake.DeltaTable(table_path)
+    table.delete("v = 'v10'")
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    opened = tailbit.open(table_path)
+    for lost in (None, "v = 'v10'", "k >= 5"):
+        with pytest.raises(VacuumedFileError, match="of version 2 is gone: from version 3 on"):
+            opened.where(lost, version=2).dataframe(spark)
+    kept = opened.where("v IN ('v0', 'v20')", version=2).dataframe(spark)
+    assert kept.count() == 20
 
 
 def test_a_partition_time_without_a_zone_is_the_instant_that_the_answer_says(

@@ -231,6 +231,9 @@ TYPES = {"ts": "timestamp", "ntz": "timestamp_ntz", "day": "date"}
 SCHEMA = Schema(tuple(Column((name,), (name,), DataType(TYPES[name])) for name in COLUMNS))
 
 
+EXCLUDED = "spark.sql.optimizer.excludedRules"
+
+
 def truth(text: str, rows: pa.Table, zone: str) -> list[bool | None] | None:
     """Our truth of each row; None where the predicate is refused."""
     try:
@@ -251,10 +254,18 @@ def in_zone(spark: Any, zone: str, rows: pa.Table, predicates: list[str]) -> Any
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.fixture
+def optimised(spark: Any) -> Iterator[Any]:
+    """Spark as it reads tables: rows that it holds itself would be judged before the optimiser is asked."""
+    spark.conf.set(EXCLUDED, "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation")
+    yield spark
+    spark.conf.unset(EXCLUDED)
+
+
 def test_random_predicates_in_random_zones_are_true_where_spark_says(
-    spark: Any, of_the_jvm: dict[str, ZoneRules]
+    optimised: Any, of_the_jvm: dict[str, ZoneRules]
 ) -> None:
-    rng = random.Random(SEED)
+    spark, rng = optimised, random.Random(SEED)
     ours, frames, refused = [], [], 0
     for zone in rng.sample(sorted(of_the_jvm), ZONES):
         rows = zoned_rows(rng, zone, 40)
@@ -270,5 +281,5 @@ def test_random_predicates_in_random_zones_are_true_where_spark_says(
         for text, mine, said in zip(texts, row, judged, strict=True)
         if mine != said
     ]
-    assert wrong == []
+    assert wrong[:20] == []
     assert refused < ZONES * ASKED // 2

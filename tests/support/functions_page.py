@@ -33,6 +33,12 @@ operators, `RLIKE` with look-around, back references, possessive quantifiers, `\
 point numbers; `date_trunc` in a time zone whose clocks change. `lower` and `upper` raise NOT_READ_EXACTLY for characters
 that are newer than the Unicode of this Python.
 
+Where clocks change, a comparison of a cast time with one constant asks what Spark asks: the constant is cast instead. So
+`ntz = TIMESTAMP'2021-03-28 03:30:00'` is FALSE for 02:30 of that day, which Berlin's clocks jumped over, but TRUE in a list
+of two constants, for which the column is cast; and `CAST(ts AS DATE) = d` asks for the instants from the beginning of d to
+that of the next day. Spark also does so with a cast in a branch of CASE or `if`, or beside nothing but NULL in `coalesce`:
+there the time is cast here.
+
 | operator or function | expressions | cells judged | results | example |
 |---|---|---|---|---|
 """

@@ -14,6 +14,19 @@ COLUMNS = {"ts": pa.timestamp("us", "UTC"), "ntz": pa.timestamp("us"), "day": pa
 SIGNS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 FAR = (-(10**17), -(10**15), 10**15, 3 * 10**15, 10**17)
 """Microseconds since 1970: some 3,000 and 30 years before it, and 30 to 3,000 years after it."""
+_CASTS = (
+    "CAST(ntz AS TIMESTAMP)",
+    "TRY_CAST(ntz AS TIMESTAMP)",
+    "CAST(ts AS DATE)",
+    "CAST(day AS TIMESTAMP)",
+)
+_SHAPES = (
+    "{c} BETWEEN {0} AND {1}",
+    "{c} NOT IN ({0}, {1})",
+    "{c} IN ({0})",
+    "{c} IN ({0}, {0})",
+    "{c} IN ({0}, NULL)",
+)
 YEARS = range(1, 10_000)
 """What a text in quotes can name with four digits."""
 
@@ -45,8 +58,10 @@ def zoned_predicates(rng: random.Random, zone: str, others: Sequence[str], count
 
 
 def _predicate(rng: random.Random, zone: str, others: Sequence[str]) -> str:
-    column = rng.choice(tuple(COLUMNS))
-    shape = rng.choice(("{c} {s} {0}", "{0} {s} {c}", "{c} BETWEEN {0} AND {1}", "{c} NOT IN ({0}, {1})"))
+    column: str = rng.choice((*COLUMNS, *_CASTS))
+    # What is computed is computed before BETWEEN is asked of it, except in a WHERE.
+    shapes = _SHAPES if column in COLUMNS else _SHAPES[1:]
+    shape: str = rng.choice((*shapes, "{c} {s} {0}", "{0} {s} {c}"))
     constants = [_constant(rng, rng.choice(_readable(zone)), others) for _ in range(2)]
     return shape.format(*constants, c=column, s=rng.choice(SIGNS))
 

@@ -53,6 +53,15 @@ def test_a_file_that_was_vacuumed_is_named_with_the_version_that_would_work(
     assert tailbit.open(vacuumed).where("k = 3", version=head).read().num_rows == 1
 
 
+def test_transitions_from_or_to_a_version_that_was_vacuumed_name_the_one_that_would_work(
+    vacuumed: str,
+) -> None:
+    for before, after in ((0, 2), (2, 0)):
+        with pytest.raises(VacuumedFileError, match="of version 0 is gone: from version 1 on"):
+            tailbit.open(vacuumed).transitions("k", before, after)
+    assert tailbit.open(vacuumed).transitions("k", 1, 2) == {4: (0, 1)}
+
+
 def test_the_index_counts_the_rows_of_a_version_whose_files_are_gone(vacuumed: str) -> None:
     assert tailbit.open(vacuumed).where("v = 'a'", version=0).count() == 1
 

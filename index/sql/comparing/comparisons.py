@@ -19,7 +19,11 @@ from tailbit.index.values.casts import cast, round_half_up
 from tailbit.index.values.coercion import compared_type, is_rounded, membership_type, rounded
 from tailbit.index.values.datetimes import start_of_day
 from tailbit.index.values.literals import WHOLE, Literal
+<<<<<<< HEAD:index/sql/comparing/comparisons.py
 from tailbit.index.values.refusals import mismatch
+=======
+from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given
+>>>>>>> h-frames:index/sql/comparisons.py
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.time_zones import fixed_offset
@@ -75,11 +79,20 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
         return (NOTHING.inverse(), NOTHING) if whole else (NOTHING, NOTHING.inverse())
     common = compared_type(type_, literal)
     if common is None:
+<<<<<<< HEAD:index/sql/comparing/comparisons.py
         reason = f"a column of type {type_} does not compare with {literal.type}"
         raise Incomparable(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
     domain = _Domain(type_, common, zone)
+=======
+        raise Incomparable(f"a column of type {type_} does not compare with {literal.type}")
+>>>>>>> h-frames:index/sql/comparisons.py
     if literal.value is None:
         return (NULL, VALUES) if op == "<=>" else NEVER
+    if type_.name in CAST_TO_INSTANTS and common.name == "timestamp":
+        given = as_given(literal, type_, zone)
+        if given is not None:
+            return comparison(type_, op, given, zone)
+    domain = _Domain(type_, common, zone)
     target = cast(literal, common, zone).value
     assert target is not None
     if type_.char_length and isinstance(target, bytes) and common.name == "string":
@@ -105,6 +118,8 @@ def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth
         reason = f"a column of type {type_} does not compare with {kinds} in one list"
         raise Incomparable(mismatch(reason, "DATA_DIFF_TYPES"))
     known = [value for literal in listed if (value := cast(literal, common, zone).value) is not None]
+    if common.name == "timestamp" and len(known) == len(listed) and len(set(known)) == 1:
+        return comparison(type_, "=", Literal(common, known[0]), zone)
     if type_.char_length and all(literal.type.name == "string" for literal in listed):
         true = _in_padded(type_.char_length, known, listed)
     else:

@@ -1,0 +1,24 @@
+"""Comparisons of cast times with constants are made of the times themselves where Spark does so."""
+
+from __future__ import annotations
+
+from tailbit.index.functions.tree import Call, Expression
+from tailbit.index.values.literals import Literal
+from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given, by_day
+
+
+def uncast(
+    op: str, value: Expression, constant: Expression, zone: str
+) -> list[tuple[str, Expression, Literal]] | None:
+    """Comparisons that must all be TRUE in place of `value op constant`; None where Spark does the cast."""
+    if not isinstance(constant, Literal) or not isinstance(value, Call):
+        return None
+    if value.name not in ("cast", "try_cast"):
+        return None
+    (inner,) = value.args
+    kinds = (inner.type.name, value.type.name)
+    if kinds[0] in CAST_TO_INSTANTS and kinds[1] == "timestamp":
+        given = as_given(constant, inner.type, zone)
+        return None if given is None else [(op, inner, given)]
+    days = by_day(op, constant, zone) if kinds == ("timestamp", "date") else None
+    return None if days is None else [(sign, inner, first) for sign, first in days]

@@ -1,0 +1,91 @@
+"""A predicate as a filter of Spark that loses no row whose FLOAT or DOUBLE is NaN or -0.0.
+
+Spark pushes comparisons of a column with constants down to Delta's data skipping and to Parquet's statistics,
+dictionaries and Bloom filters. To Spark NaN is the greatest value and -0.0 equals 0.0. Most writers leave NaN
+out of statistics, and Parquet's dictionaries tell -0.0 from 0.0: files and row groups with matching rows are
+skipped. So such a column is hidden in a function that gives its value, which is pushed nowhere. What holds of
+its rows for sure, whatever writers do with NaN, stands beside it and is pushed: bounds, moved outwards past
+zeros, where NaN does not match. Conditions on other columns are pushed as ever.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tailbit.index.predicate.tree import And, Leaf, Node
+from tailbit.index.predicate.value_sets import Interval, ValueSet
+from tailbit.index.predicate.walks import columns_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+_FLOATING = ("float", "double")
+_ALL = ValueSet.of([Interval(None, False, None, False)])
+
+
+def filtered(frame: DataFrame, node: Node, predicate: str) -> DataFrame:
+    """The rows of a frame where a predicate is TRUE; `node`: the same, bound to the frame's columns.
+
+    Columns, types, nullability and metadata are those of the frame.
+    """
+    from pyspark.sql.functions import col, expr, nanvl
+
+    floats = [c for c in columns_of(node) if c.type.name in _FLOATING and not c.partition]
+    if not floats:
+        return frame.where(predicate)
+    unused = "_" * (max(map(len, frame.columns)) + 1)
+    plain = {name: f"{unused}{n}" for n, name in enumerate(dict.fromkeys(c.name[0] for c in floats))}
+    hidden = {name: col(_quoted(name)) for name in plain}
+    for column in floats:
+        top, *inner = column.name
+        value = col(_quoted(*column.name))
+        same = nanvl(value, value)
+        hidden[top] = hidden[top].withField(_quoted(*inner), same) if inner else same
+    condition = expr(predicate)
+    for leaf in node.children if isinstance(node, And) else (node,):
+        if isinstance(leaf, Leaf) and leaf.column in floats:
+            top, *inner = leaf.column.name
+            for sure in _sure(leaf, col(_quoted(plain[top], *inner))):
+                condition &= sure
+    both = frame.withColumns(hidden | {other: col(_quoted(name)) for name, other in plain.items()})
+    shown = both.where(condition).withColumns({name: col(other) for name, other in plain.items()})
+    return shown.drop(*plain.values())
+
+
+def _quoted(*parts: str) -> str:
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def _sure(leaf: Leaf, value: SparkColumn) -> Iterator[SparkColumn]:
+    """What holds of a column wherever a condition on it is TRUE, and is right of statistics without NaN."""
+    from pyspark.sql.functions import lit
+
+    within = leaf.true.intersect(_ALL).intervals
+    if leaf.true.nulls:
+        if not within:
+            yield value.isNull()
+        return
+    yield value.isNotNull()
+    if not within or leaf.true.contains(math.nan):
+        return
+    type_ = leaf.column.type.name
+    low, high = _outwards(type_, within[0].lo, -math.inf), _outwards(type_, within[-1].hi, math.inf)
+    if low is not None:
+        yield value >= lit(low).cast(type_)
+    if high is not None:
+        yield value <= lit(high).cast(type_)
+
+
+def _outwards(type_: str, bound: object, end: float) -> float | None:
+    """The next number of a type from a bound towards an end; None where there is none."""
+    if not isinstance(bound, float) or not math.isfinite(bound):
+        return None
+    kind = np.float32 if type_ == "float" else np.float64
+    with np.errstate(over="ignore"):
+        found = float(np.nextafter(kind(bound), kind(end)))
+    return found if math.isfinite(found) else None
