@@ -117,10 +117,8 @@ def run(
     """
     check_java()
     with _signals() as stop:
-        try:
+        with _torn_log_may_be_whole_again():
             prepared = prepare(path, columns, index, checkpoint, trigger, storage_options)
-        except MalformedLogError as torn:
-            raise worth_a_restart(torn) from torn
         heartbeat = Heartbeat(prepared.index.storage)
         heartbeat.claim(stop)
         try:
@@ -134,6 +132,14 @@ def run(
         finally:
             heartbeat.release()
     return 0
+
+
+@contextmanager
+def _torn_log_may_be_whole_again() -> Iterator[None]:
+    try:
+        yield
+    except MalformedLogError as torn:
+        raise worth_a_restart(torn) from torn
 
 
 def _told_caught_up(prepared: Prepared, on_progress: OnProgress | None) -> bool:
