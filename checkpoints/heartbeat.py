@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -92,13 +93,14 @@ class Heartbeat:
         self._beat = replace(self._beat, batch=batch)
 
     def release(self) -> None:
-        """Stop beating, and remove the heartbeat if it is still ours."""
+        """Stop beating, and remove the heartbeat if it is still ours; one that cannot go grows old."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
-        current = read_heartbeat(self._storage)
-        if current is not None and current.run == self._beat.run:
-            self._storage.delete(NAME)
+        with suppress(StorageError):
+            current = read_heartbeat(self._storage)
+            if current is not None and current.run == self._beat.run:
+                self._storage.delete(NAME)
 
     def _judged(self, other: Beat, stop: threading.Event) -> Stat | None:
         """The state of the heartbeat in which it is dead; None where it has gone.

@@ -10,13 +10,13 @@ import signal
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from tailbit.arguments.values import flag, wrong_type
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import EnvironmentError_, TailbitError
+from tailbit.errors import EnvironmentError_, MalformedLogError, TailbitError
 from tailbit.streaming.java.session import build_session, check_java
 from tailbit.streaming.query.attend import Run, run_to_its_end
 from tailbit.streaming.query.caught_up import caught_up
@@ -25,6 +25,7 @@ from tailbit.streaming.query.running import Running
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 from tailbit.streaming.upkeep.memory import take_from_the_system
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+from tailbit.streaming.upkeep.patience import worth_a_restart
 from tailbit.streaming.upkeep.unreadable import retry_now
 
 if TYPE_CHECKING:
@@ -119,21 +120,30 @@ def run(
     check_java()
     take_from_the_system()
     with _signals() as stop:
-        prepared = prepare(path, columns, index, checkpoint, trigger, storage_options)
+        with _torn_log_may_be_whole_again():
+            prepared = prepare(path, columns, index, checkpoint, trigger, storage_options)
         heartbeat = Heartbeat(prepared.index.storage)
         heartbeat.claim(stop)
         try:
             retry_now(prepared.table, prepared.index, tell)
-            if once and _told_caught_up(prepared, on_progress):
+            if stop.is_set() or (once and _told_caught_up(prepared, on_progress)):
                 return 0
-            # pyspark puts a SIGINT handler of its own in place of ours, so ours are put up again.
-            with build_session(f"tailbit {prepared.name}", master, ui, short=once) as spark, _signals(stop):
-                if not once:
-                    _warm_up(spark)
+            with (
+                build_session(f"tailbit {prepared.name}", master, ui, short=once) as spark,
+                nullcontext() if once or stop.is_set() else _warmed_up(spark),
+            ):
                 run_to_its_end(Run(spark, prepared, heartbeat, once, stop, on_progress, tell))
         finally:
             heartbeat.release()
     return 0
+
+
+@contextmanager
+def _torn_log_may_be_whole_again() -> Iterator[None]:
+    try:
+        yield
+    except MalformedLogError as torn:
+        raise worth_a_restart(torn) from torn
 
 
 def _told_caught_up(prepared: Prepared, on_progress: OnProgress | None) -> bool:
@@ -143,20 +153,20 @@ def _told_caught_up(prepared: Prepared, on_progress: OnProgress | None) -> bool:
     return found is not None
 
 
-def _warm_up(spark: SparkSession) -> None:
-    """Start Spark's workers; what is needed for it imports pyspark."""
-    from tailbit.streaming.query.warming import warm_up
+def _warmed_up(spark: SparkSession) -> AbstractContextManager[None]:
+    """While it lasts Spark's workers are started; what is needed for it imports pyspark."""
+    from tailbit.streaming.query.warming import warming_up
 
-    warm_up(spark)
+    return warming_up(spark)
 
 
 @contextmanager
-def _signals(stop: threading.Event | None = None) -> Iterator[threading.Event]:
+def _signals() -> Iterator[threading.Event]:
     """An event that SIGTERM, SIGINT and SIGHUP set while the block lasts; the main thread alone catches them.
 
     A SIGHUP that is ignored, as under nohup, stays so.
     """
-    asked = stop or threading.Event()
+    asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked
         return

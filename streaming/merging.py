@@ -123,6 +123,7 @@ class Merger:
     def _on_a_worker(self, plan: MergePlan) -> None:
         """One Spark task; where the session goes away beneath, nothing is visible: the next run merges."""
         from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
 
         group = plan.groups[0]
         try:
@@ -130,7 +131,7 @@ class Merger:
             frame = self._spark.range(1, numPartitions=1)
             task = _merge_task(self._index.path, self._index.kinds, plan, self._index.storage.options)
             row = frame.mapInArrow(task, "result binary").collect()[0]
-        except (Py4JError, OSError):
+        except (Py4JError, PySparkException, OSError):
             return
         result = pickle.loads(row.result)
         if isinstance(result, TailbitError) and not result.retryable:

@@ -16,15 +16,16 @@ class TailbitError(Exception):
     """The base of every named error.
 
     Subclasses declare `template`, a format string over their keyword fields, and `hint`, what to do.
-    Both are formatted with the fields; a field may override `hint` for one occasion.
+    Both are formatted with the fields; a field may override `hint` or `retryable` for one occasion.
     """
 
     template: ClassVar[str] = "{reason}"
     hint: str = "Report this with its message."
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
 
     def __init__(self, **fields: Any) -> None:
         self.fields = fields
+        self.retryable = bool(fields.get("retryable", type(self).retryable))
         if "hint" in fields:
             self.hint = str(fields["hint"])
         else:

@@ -9,12 +9,8 @@ from collections.abc import Sequence
 
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.expression.types import decimal_result
-<<<<<<< HEAD
-from tailbit.index.functions.casting import is_castable, why_not_cast
-=======
 from tailbit.index.expression.uncast import uncast
-from tailbit.index.functions.casting import is_castable
->>>>>>> h-frames
+from tailbit.index.functions.casting import is_castable, why_not_cast
 from tailbit.index.functions.patterns import Unread
 from tailbit.index.functions.texts import check_pattern
 from tailbit.index.functions.tree import Call, Expression, columns_in

@@ -10,16 +10,19 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailbit.errors import EnvironmentError_
 from tailbit.streaming.java.gateway import QUICK_COMPILER, JavaErrors, launch_java, quick_java
+from tailbit.streaming.java.quiet import hush_accumulators, hush_python
 from tailbit.streaming.java.workers import choose_python
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 JAVA_VERSION = 17
@@ -135,6 +138,7 @@ def build_session(
     choose_python(on_one_machine(master))
     settings = session_settings(master, ui, extra, short) | {"spark.app.name": app_name}
     if _SUBMITTED in os.environ or SparkContext._gateway is not None:
+        _in_another_thread(lambda: SparkContext.getOrCreate(SparkConf().setAll(list(settings.items()))))
         return Session(SparkSession.builder.config(map=settings).getOrCreate())
     settings["spark.master"] = master
     if settings.get("spark.driver.host"):
@@ -143,10 +147,20 @@ def build_session(
         logging.write(_LOGGING)
         logging.flush()
         settings["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile=file:{logging.name}"
+        hush_python()
         gateway, errors = launch_java(settings)
     conf = SparkConf(_jvm=gateway.jvm).setAll(list(settings.items()))
-    SparkContext(conf=conf, gateway=gateway)
+    hush_accumulators(_in_another_thread(lambda: SparkContext(conf=conf, gateway=gateway)))
     return Session(SparkSession.builder.getOrCreate(), errors)
+
+
+def _in_another_thread(make: Callable[[], SparkContext]) -> SparkContext:
+    """A Spark context, made in a thread that ends.
+
+    In the main thread it takes SIGINT for itself: it then cancels all jobs and raises KeyboardInterrupt.
+    """
+    with ThreadPoolExecutor(1, "tailbit-spark") as thread:
+        return thread.submit(make).result()
 
 
 def check_java() -> None:

@@ -17,10 +17,10 @@ from tailbit.errors import (
     TailbitError,
 )
 from tailbit.streaming.metrics import IdleWatch
-from tailbit.streaming.query.launch import Job, Prepared, launch, refuse_vanished
+from tailbit.streaming.query.launch import Job, Prepared, launch, refuse_vanished, spark_failed
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell
-from tailbit.streaming.upkeep.patience import WAIT_S, Patience
+from tailbit.streaming.upkeep.patience import WAIT_S, Patience, worth_a_restart
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,13 +68,12 @@ def _ended_well(run: Run, patience: Patience) -> bool:
         job = _launched(run)
         return not attend(job, run.prepared, run.stop, run.on_progress)
     except TailbitError as met:
-        failed = as_vanished(run.prepared, met)
         if job is not None and job.batch.latest() is not None:
             patience.worked()
-        cached = isinstance(failed, StreamError) and _reset_checkpoint(run, failed)
+        failed, cached = _after_reset(run, as_vanished(run.prepared, met))
         pause = patience.pause(failed, cached)
         if pause is None:
-            raise failed from met
+            raise worth_a_restart(failed, patience.limit_s) from met
         if not cached:
             run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
         run.stop.wait(pause)
@@ -106,24 +105,36 @@ def _launched(run: Run) -> Job:
     try:
         return launch(run.spark, run.prepared, run.heartbeat, run.once, run.on_progress, run.tell)
     except Py4JJavaError as failed:
-        reason = str(failed.java_exception).partition("\n")[0]
-        raise StreamError(reason=reason, checkpoint=run.prepared.checkpoint) from failed
+        raise spark_failed(str(failed.java_exception), run.prepared) from failed
     except (ConnectionError, Py4JError) as gone:
         raise _java_is_gone(run.prepared, gone) from gone
 
 
 def _java_is_gone(prepared: Prepared, gone: Exception) -> StreamError:
-    reason = f"Spark's Java process is gone ({type(gone).__name__})"
-    return StreamError(reason=reason, checkpoint=prepared.checkpoint)
+    return StreamError(
+        reason=f"its Java process is gone ({type(gone).__name__})",
+        checkpoint=prepared.checkpoint,
+        hint="Start it again: it goes on where the index was. If nobody ended Java, the kernel's log may say"
+        " why: it kills processes where memory runs out.",
+    )
 
 
-def _reset_checkpoint(run: Run, failed: StreamError) -> bool:
-    """Reset a Spark checkpoint that ended a query, as one that was deleted or damaged while it ran does."""
+def _after_reset(run: Run, failed: TailbitError) -> tuple[TailbitError, bool]:
+    """Reset a Spark checkpoint that ended a query, as one that was deleted or damaged while it ran does.
+
+    What is wrong after that, and whether the checkpoint was reset.
+    """
+    if not isinstance(failed, StreamError):
+        return failed, False
     checkpoint = run.prepared.checkpoint
     unusable = spark_checkpoint.why_unusable(checkpoint)
     if unusable is None and not spark_checkpoint.blames_checkpoint(str(failed)):
-        return False
-    return spark_checkpoint.reset(checkpoint, unusable or str(failed.fields.get("reason")), run.tell)
+        return failed, False
+    reason = unusable or str(failed.fields.get("reason"))
+    try:
+        return failed, spark_checkpoint.reset(checkpoint, reason, run.tell)
+    except StorageError as refused:
+        return refused, False
 
 
 def attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnProgress | None) -> bool:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Union
 
 from tailbit.arguments.values import names, path_text, text, texts_by_name
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import NoIndexError, NotATableError, StorageError, StreamError, TailbitError
+from tailbit.errors import NoIndexError, NotATableError, StreamError, TailbitError
 from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.table import MetadataTable, index_path, is_made
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
-from tailbit.streaming.upkeep.patience import lost_worker
+from tailbit.streaming.upkeep.patience import lost_worker, refused_write
 from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from tailbit.streaming.batch import Batch, OnProgress
 
 Path = Union[str, "os.PathLike[str]"]
-
-_FULL = re.compile("No space left on device|Disk quota exceeded")
-"""How Spark's Java says that a disk is full."""
 
 CHECKPOINT_FOLDER = "_checkpoint"
 CONTINUOUS_MS = 1000
@@ -90,10 +87,7 @@ class Job:
         ended = self.query.exception()
         if named is not None or ended is None:
             return named
-        if _FULL.search(str(ended)):
-            return StorageError(path=self.prepared.checkpoint, reason="the disk is full")
-        lost = " (a Python process was lost)" if lost_worker(str(ended)) else ""
-        return StreamError(reason=_in_short(str(ended)) + lost, checkpoint=self.prepared.checkpoint)
+        return spark_failed(str(ended), self.prepared)
 
 
 def prepare(
@@ -202,6 +196,15 @@ def refuse_vanished(prepared: Prepared) -> None:
     except (NotATableError, NoIndexError):
         spark_checkpoint.make_way(prepared.checkpoint, prepared.index.path, prepared.table.root)
         raise
+
+
+def spark_failed(text: str, prepared: Prepared) -> TailbitError:
+    """Why Spark could not start a query, or ended it, by all that it says of that."""
+    refused = refused_write(text, prepared.checkpoint)
+    if refused is not None:
+        return refused
+    lost = " (a Python process was lost)" if lost_worker(text) else ""
+    return StreamError(reason=_in_short(text) + lost, checkpoint=prepared.checkpoint)
 
 
 def _in_short(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,25 +24,50 @@ if TYPE_CHECKING:
 LOADED = (merge, run, source)
 """What a Python worker has imported as soon as it runs anything of this module."""
 
+_GROUP = "tailbit-warm-up"
+_ENDS_S = 5.0
 _ROUNDS = 6
 _TOGETHER_S = 0.3
 
 
-def warm_up(spark: SparkSession, workers: int = 2) -> None:
-    """Start `workers` Python workers and have the path of a batch compiled, in a thread of its own."""
-    threading.Thread(target=_warm, args=(spark, workers), name="tailbit-warm-up", daemon=True).start()
+@contextmanager
+def warming_up(spark: SparkSession, workers: int = 2) -> Iterator[None]:
+    """Start `workers` Python workers and have the path of a batch compiled, in a thread beside the block.
+
+    What of it runs when the block ends is cut off, before Spark is stopped beneath it.
+    """
+    ended = threading.Event()
+    thread = threading.Thread(target=_warm, args=(spark, workers, ended), name="tailbit-warm-up", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if thread.is_alive():
+            _cut_off(spark)
+            thread.join(_ENDS_S)
 
 
-def _warm(spark: SparkSession, workers: int) -> None:
-    """The first round keeps all workers busy at once, so that each is one of its own."""
+def _cut_off(spark: SparkSession) -> None:
     from py4j.protocol import Py4JError
 
+    with suppress(OSError, Py4JError):
+        spark.sparkContext.cancelJobGroup(_GROUP)
+
+
+def _warm(spark: SparkSession, workers: int, ended: threading.Event) -> None:
+    """The first round keeps all workers busy at once, so that each is one of its own."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     try:
-        spark.sparkContext.setJobDescription("warm-up")
+        spark.sparkContext.setJobGroup(_GROUP, "warm-up")
         for number in range(_ROUNDS):
+            if ended.is_set():
+                return
             frame = spark.range(workers, numPartitions=workers)
             frame.mapInArrow(_wait if number == 0 else _pass_on, "id bigint").collect()
-    except (OSError, Py4JError):
+    except (OSError, Py4JError, PySparkException):
         return
 
 

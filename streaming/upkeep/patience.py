@@ -47,6 +47,33 @@ def passes(error: TailbitError) -> bool:
     return isinstance(error, (StorageError, NoIndexError, NotATableError, MalformedLogError))
 
 
+_REFUSED = re.compile(
+    r"(No space left on device|Disk quota exceeded)|(Read-only file system)|\((Permission denied)\)"
+)
+"""How Spark's Java says that the operating system did not let it write."""
+
+
+def refused_write(text: str, path: str) -> StorageError | None:
+    """What Spark says, with all its causes, as a refusal of the storage at `path`; None where it is none."""
+    found = _REFUSED.search(text)
+    if found is None:
+        return None
+    full, *others = found.groups()
+    return StorageError(path=path, reason="the disk is full" if full else next(filter(None, others)))
+
+
+def worth_a_restart(error: TailbitError, waited_s: float = 0.0) -> TailbitError:
+    """The error, marked so that a supervisor starts again, where what it says may yet pass.
+
+    So a table that vanished while a run worked is no wrong use of the command.
+    """
+    if not isinstance(error, (NoIndexError, NotATableError, MalformedLogError)):
+        return error
+    again = "Started again, the command goes on where the index was"
+    waited = f"It was waited for {waited_s:.0f} s. {again}, once this is mended." if waited_s else error.hint
+    return type(error)(**error.fields | {"retryable": True, "hint": waited})
+
+
 @dataclass
 class Patience:
     """The pauses of one run: doubled while nothing works, short again once something did."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -55,11 +56,18 @@ def why_unusable(checkpoint: str) -> str | None:
 
 
 def reset(checkpoint: str, reason: str, tell: Callable[[str], None]) -> bool:
-    """Take away what Spark keeps in a checkpoint, with one line of notice; False where it is out of reach."""
+    """Take away what Spark keeps in a checkpoint, with one line of notice; False where it is out of reach.
+
+    Raises:
+        StorageError: the operating system does not let it go, as on a read-only disk.
+    """
     folder = _local(checkpoint)
     if folder is None:
         return False
-    _take_away(folder)
+    try:
+        _take_away(folder)
+    except OSError as refused:
+        raise StorageError(path=checkpoint, reason=refused.strerror or str(refused)) from refused
     tell(f"the Spark checkpoint {checkpoint} is reset: {reason}; the index itself says where to go on")
     return True
 
@@ -73,7 +81,8 @@ def make_way(checkpoint: str, *roots: str) -> None:
     folder = _local(checkpoint)
     if folder is None:
         return
-    _take_away(folder)
+    with suppress(OSError):
+        _take_away(folder)
     above = {root for root in map(_local, roots) if root is not None}.intersection(folder.parents)
     outermost = min(above, key=lambda root: len(root.parts), default=folder)
     made = False
@@ -107,7 +116,8 @@ def _beats(folder: Path) -> list[Path]:
 
 def _take_away(folder: Path) -> None:
     for name in _PARTS:
-        shutil.rmtree(folder / name, ignore_errors=True)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            shutil.rmtree(folder / name)
         for file in (folder / name, folder / f".{name}.crc"):
             if not file.is_dir():
                 file.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 """`python -m tailbit.cli` is the command `tailbit`."""
 
-from tailbit.cli.main import main
+from tailbit.cli.entry import main
 
 if __name__ == "__main__":
     main()

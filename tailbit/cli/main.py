@@ -49,9 +49,9 @@ def main() -> None:
 
 def _status(error: TailbitError) -> int:
     """What a supervisor needs to know: whether to start again by itself, as after a trouble that passes."""
-    if isinstance(error, UsageError):
-        return WRONG_USE
-    return AGAIN if error.retryable else PROBLEM
+    if error.retryable:
+        return AGAIN
+    return WRONG_USE if isinstance(error, UsageError) else PROBLEM
 
 
 def _leave_quietly() -> None:

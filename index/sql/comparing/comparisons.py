@@ -19,11 +19,8 @@ from tailbit.index.values.casts import cast, round_half_up
 from tailbit.index.values.coercion import compared_type, is_rounded, membership_type, rounded
 from tailbit.index.values.datetimes import start_of_day
 from tailbit.index.values.literals import WHOLE, Literal
-<<<<<<< HEAD:index/sql/comparing/comparisons.py
 from tailbit.index.values.refusals import mismatch
-=======
 from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given
->>>>>>> h-frames:index/sql/comparisons.py
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.time_zones import fixed_offset
@@ -79,13 +76,8 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
         return (NOTHING.inverse(), NOTHING) if whole else (NOTHING, NOTHING.inverse())
     common = compared_type(type_, literal)
     if common is None:
-<<<<<<< HEAD:index/sql/comparing/comparisons.py
         reason = f"a column of type {type_} does not compare with {literal.type}"
         raise Incomparable(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
-    domain = _Domain(type_, common, zone)
-=======
-        raise Incomparable(f"a column of type {type_} does not compare with {literal.type}")
->>>>>>> h-frames:index/sql/comparisons.py
     if literal.value is None:
         return (NULL, VALUES) if op == "<=>" else NEVER
     if type_.name in CAST_TO_INSTANTS and common.name == "timestamp":

@@ -29,7 +29,7 @@ from tailbit.checkpoints.heartbeat import (
     start_of,
     this_machine,
 )
-from tailbit.errors import IndexerRunningError
+from tailbit.errors import IndexerRunningError, StorageError
 from tailbit.tables.storage import LocalStorage, Storage
 
 
@@ -54,6 +54,18 @@ def taken(storage: Storage) -> bool:
         return False
     mine.release()
     return True
+
+
+class ReadOnly(LocalStorage):
+    def delete(self, rel: str) -> None:
+        raise StorageError(path=rel, reason="Read-only file system")
+
+
+def test_a_heartbeat_that_cannot_be_removed_does_not_hide_why_the_run_ended(tmp_path: Path) -> None:
+    mine = Heartbeat(ReadOnly(str(tmp_path)))
+    mine.claim()
+    mine.release()
+    assert read_heartbeat(LocalStorage(str(tmp_path))) is not None
 
 
 ELSEWHERE = Beat("run", "another-host", "another machine", 1, 0, 3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from tailbit.errors import (
@@ -15,7 +17,7 @@ from tailbit.errors import (
     TailbitError,
     UnsupportedFeatureError,
 )
-from tailbit.streaming.upkeep.patience import WAIT_S, Patience
+from tailbit.streaming.upkeep.patience import WAIT_S, Patience, passes, refused_write, worth_a_restart
 
 PASSING: tuple[TailbitError, ...] = (
     StorageError(path="i", reason="the disk is full"),
@@ -59,6 +61,40 @@ def test_a_trouble_that_passes_is_waited_for_with_back_off_up_to_a_stated_time(e
 @pytest.mark.parametrize("error", LASTING, ids=lambda e: str(e)[:20])
 def test_a_trouble_that_does_not_pass_ends_the_run_at_once(error: TailbitError) -> None:
     assert Patience().pause(error) is None
+
+
+@pytest.mark.parametrize("error", PASSING, ids=lambda e: type(e).__name__)
+def test_a_trouble_that_outlasts_all_patience_is_worth_a_restart(error: TailbitError) -> None:
+    assert passes(error)
+    ended = worth_a_restart(error, 600.0)
+    assert (type(ended), str(ended), ended.retryable) == (type(error), str(error), True)
+    assert pickle.loads(pickle.dumps(ended)).retryable
+
+
+def test_a_trouble_that_lasts_is_not_worth_a_restart_and_a_torn_log_at_the_start_is() -> None:
+    for lasting in LASTING[:3]:
+        assert worth_a_restart(lasting, 600.0) is lasting
+        assert not lasting.retryable
+    torn = worth_a_restart(PASSING[3])
+    assert (torn.retryable, torn.hint) == (True, MalformedLogError.hint)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("java.io.IOException: No space left on device", "the disk is full"),
+        ("java.io.FileNotFoundException: /i/_checkpoint/offsets/.4.tmp (Read-only file system)", None),
+        ("java.io.FileNotFoundException: /i/_checkpoint/offsets/.4.tmp (Permission denied)", None),
+    ],
+)
+def test_a_disk_that_does_not_let_spark_write_is_waited_for_by_its_true_cause(
+    said: str, reason: str | None
+) -> None:
+    found = refused_write(f"[STREAM_FAILED] Query terminated: {said}", "i/_checkpoint")
+    assert found is not None
+    assert passes(found)
+    assert found.fields["reason"] == reason or f"({found.fields['reason']})" in said
+    assert refused_write("Python worker exited unexpectedly", "c") is None
 
 
 def test_once_something_worked_the_next_trouble_has_all_the_time_again() -> None:

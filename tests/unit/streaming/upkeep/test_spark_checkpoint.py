@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import tailbit
 from support.drive import Drive
 from tailbit.checkpoints.heartbeat import NAME
 from tailbit.checkpoints.offset import Offset
+from tailbit.errors import StorageError
 from tailbit.streaming.upkeep.spark_checkpoint import blames_checkpoint, make_way, reset, why_unusable
 
 CONF = {"batchWatermarkMs": 0, "conf": {"spark.sql.shuffle.partitions": "2"}}
@@ -35,6 +38,22 @@ def write(folder: Path, ends: list[Offset], committed: int) -> Path:
 @pytest.fixture
 def whole(tmp_path: Path) -> Path:
     return write(tmp_path / "whole", [Offset(1, n, None, "95d1183bcc14cc1d") for n in range(1, 4)], 3)
+
+
+def test_a_checkpoint_that_cannot_be_taken_away_is_named_and_told_as_reset_by_nobody(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(shutil, "rmtree", refuse)
+    monkeypatch.setattr(Path, "unlink", lambda path, missing_ok: refuse(path))
+    told: list[str] = []
+    with pytest.raises(StorageError, match="Read-only file system"):
+        reset(str(whole), "its metadata is torn", told.append)
+    assert told == []
+    make_way(str(whole), str(whole.parent))
+    assert whole.is_dir()
 
 
 def test_what_spark_made_in_the_place_of_a_folder_that_vanished_makes_way_for_it(tmp_path: Path) -> None:

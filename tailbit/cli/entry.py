@@ -1,0 +1,41 @@
+"""Where the command begins: signals are obeyed before anything heavy is imported."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+_RUN = "run"
+_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def main() -> None:
+    """Run the command line; a `run` that has begun nothing yet ends with 0 on a signal.
+
+    Later `run` itself obeys signals, and once its status is decided none changes it. A signal that is
+    ignored, as under nohup, stays so.
+    """
+    running = sys.argv[1:2] == [_RUN]
+    if running:
+        _obey(_end)
+    from tailbit.cli.main import main as command
+
+    try:
+        command()
+    finally:
+        if running:
+            _obey(signal.SIG_IGN)
+
+
+def _obey(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    for number in _STOPPING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """End at once: an exception could be caught, or told, by whatever is being imported."""
+    os._exit(0)
