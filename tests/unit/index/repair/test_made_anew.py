@@ -16,6 +16,7 @@ import tailbit
 from support.contents import contents_of
 from support.drive import Drive
 from support.tables import flipped_pages, gone, index_files, index_of, rows, three_commits
+from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.cli.main import cli
 from tailbit.errors import (
     CorruptIndexError,
@@ -27,7 +28,7 @@ from tailbit.index.kinds.settings import FORMAT
 from tailbit.index.maintenance.start_over import start_over
 from tailbit.index.model import IndexFile
 from tailbit.index.store.table import MetadataTable
-from tailbit.tables.storage import NO_OPTIONS
+from tailbit.tables.storage import NO_OPTIONS, open_storage
 
 FORMAT_2 = Path(__file__).parents[3] / "support" / "index_of_format_2.tar.gz"
 """Three commits of ten rows, and their index of column v as the last release of format 2 wrote it."""
@@ -115,6 +116,21 @@ def test_a_damaged_log_of_an_index_is_named_with_the_command_that_mends_it(path:
         Drive(path, f"{path}/_tailbit")
     assert "tailbit repair" in told.value.hint
     assert "new round" not in told.value.describe()
+
+
+def test_a_running_indexer_goes_on_in_an_index_that_repair_made_anew_beside_it(
+    path: str, tmp_path: Path
+) -> None:
+    drive = Drive(path, f"{path}/_tailbit")
+    heartbeat = Heartbeat(open_storage(drive.index.path))
+    heartbeat.claim()
+    cut(commits(path)[-1])
+    done = tailbit.open(path).repair()
+    assert (done.anew, done.indexer is None) == (("v",), False)
+    deltalake.write_deltalake(path, rows(50), mode="append")
+    drive.drain()
+    heartbeat.release()
+    is_whole(path, tmp_path / "whole")
 
 
 def test_an_index_made_anew_has_the_columns_of_the_newest_settings_that_can_be_read(path: str) -> None:
