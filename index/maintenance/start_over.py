@@ -14,6 +14,7 @@ from dataclasses import replace
 from tailbit.errors import (
     CommitGapError,
     CorruptIndexError,
+    ForeignIndexError,
     MalformedLogError,
     SettingsError,
     VersionNotFoundError,
@@ -46,12 +47,15 @@ def start_over(
         CorruptIndexError: the settings cannot be read, and no columns are given.
         SettingsError: the settings have other columns than those given.
         IndexFormatError: a newer release wrote it.
+        ForeignIndexError: nothing there tells that it is an index.
         CommitConflictError: another process committed at this moment.
         StorageError: the store refused.
     """
     storage = open_storage(path, options)
     live = _live(path, options)
     found = _found(path, storage, live)
+    if live is None and found is None:
+        _refuse_foreign(path, storage, kinds)
     if found is not None and columns is not None:
         check_columns(path, found.columns, columns)
     elif found is None and columns is None:
@@ -108,6 +112,15 @@ def _live(path: str, options: StorageOptions) -> list[IndexFile] | None:
         return [IndexFile(slice_.path, slice_.size, slice_.rows or 0) for slice_ in files]
     except (MalformedLogError, CommitGapError, VersionNotFoundError):
         return None
+
+
+def _refuse_foreign(path: str, storage: Storage, kinds: Kinds) -> None:
+    """Pass if a place without a log or settings that can be read holds the records of an index alone."""
+    mine = {f"kind={kind.name}" for kind in kinds}
+    held = {name for name in storage.contents() or () if not name.startswith(("_", "."))}
+    if not held or held - mine:
+        what = min(held - mine, default="no record of an index")
+        raise ForeignIndexError(path=path, reason=f"its log cannot be read, and it holds {what}")
 
 
 def _found(path: str, storage: Storage, live: Sequence[IndexFile] | None) -> Settings | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import deltalake
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -20,6 +22,7 @@ from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.cli.main import cli
 from tailbit.errors import (
     CorruptIndexError,
+    ForeignIndexError,
     IndexFormatError,
     IndexLogError,
     SettingsError,
@@ -194,6 +197,24 @@ def test_an_index_of_a_newer_format_is_refused_by_name_and_left_alone(path: str)
             ask()
         assert "repair" not in told.value.hint
     assert commits(path) == before
+
+
+@pytest.mark.parametrize("partition_by", [None, ["kind"]])
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_is_not_an_index_is_never_made_anew_though_its_log_cannot_be_read(
+    path: str, tmp_path: Path, partition_by: list[str] | None, lost: bool
+) -> None:
+    other = tmp_path / "other"
+    deltalake.write_deltalake(other, pa.table({"v": ["a"], "kind": ["x"]}), partition_by=partition_by)
+    if lost:
+        for file in list(other.rglob("*.parquet")):
+            shutil.rmtree(file.parent) if partition_by else file.unlink()
+    (commit,) = (other / "_delta_log").glob("*.json")
+    cut(commit)
+    before = sorted(other.rglob("*"))
+    with pytest.raises(ForeignIndexError, match="other"):
+        tailbit.open(path, index=str(other)).repair(columns=["v"])
+    assert sorted(other.rglob("*")) == before
 
 
 def test_what_is_missing_of_an_index_that_is_made_anew_is_not_named_by_its_log(path: str) -> None:
