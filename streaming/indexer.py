@@ -83,6 +83,7 @@ class Indexer:
             NotATableError: the table has vanished, and its files with it.
             CommitConflictError: other writers won every time.
         """
+        fault_point(Fault.OFFSET_LOGGED)
         for _ in range(ATTEMPTS - 1):
             try:
                 return self._attempt(start, end, origin)

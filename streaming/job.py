@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from tailbit.streaming.query.running import Running
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 from tailbit.streaming.upkeep.memory import take_from_the_system
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+from tailbit.streaming.upkeep.own_log import in_time
 from tailbit.streaming.upkeep.patience import worth_a_restart
 from tailbit.streaming.upkeep.unreadable import retry_now
 
@@ -110,18 +112,19 @@ def run(
 ) -> int:
     """Keep the index of the table at `path` until a signal, or until all is indexed with `once`.
 
-    SIGTERM, SIGINT and SIGHUP, also to the whole process group, let the batch in flight finish; then, as
-    after `once`, the exit status is 0. Where `once` finds nothing to do, Spark is not started.
-    A trouble that passes is told and waited for, `patience.WAIT_S` at most.
+    SIGTERM, SIGINT and SIGHUP, also to the whole process group, let the batch in flight finish: status 0.
+    `once` that finds nothing to do starts no Spark. What passes is waited for, `patience.WAIT_S` at most.
 
     Raises:
         TailbitError: by name, whatever ended the query.
     """
-    check_java()
-    take_from_the_system()
+    make = partial(prepare, path, columns, index, checkpoint, trigger, storage_options)
+    _ready()
     with _signals() as stop:
         with _torn_log_may_be_whole_again():
-            prepared = prepare(path, columns, index, checkpoint, trigger, storage_options)
+            prepared = in_time(make, storage_options, stop, tell)
+        if prepared is None:
+            return 0
         heartbeat = Heartbeat(prepared.index.storage)
         heartbeat.claim(stop)
         try:
@@ -144,6 +147,12 @@ def _torn_log_may_be_whole_again() -> Iterator[None]:
         yield
     except MalformedLogError as torn:
         raise worth_a_restart(torn) from torn
+
+
+def _ready() -> None:
+    """This process is ready for an indexer: there is Java, and freed memory goes back to the system."""
+    check_java()
+    take_from_the_system()
 
 
 def _told_caught_up(prepared: Prepared, on_progress: OnProgress | None) -> bool:

@@ -153,10 +153,7 @@ class NoConditionalPutError(StorageError):
     """An object store in which of two writers neither would know that the other was first."""
 
     template = "storage at {path}: the store takes no notice of conditional puts (If-None-Match: *)"
-    hint = (
-        "Two indexers could overwrite each other's commits there, so no index is made. Give another store by"
-        " --index, or a release of this one that knows conditional puts."
-    )
+    hint = "Two indexers could overwrite each other there: give another store by --index, or a newer release."
     retryable = False
 
 
@@ -239,14 +236,21 @@ class IndexFormatError(IndexStateError):
     """An index written by another format."""
 
     template = "index {path} has format {found}; this tailbit reads {supported}"
-    hint = "Use the tailbit release that wrote it, or delete the index and build it again."
+    hint = "Use a tailbit release that reads it, or delete the index and build it again."
 
 
 class CorruptIndexError(IndexStateError):
     """A file of the index is truncated, altered, or was written broken."""
 
     template = "index file {file}: {reason}"
-    hint = "Queries scan the data files instead. Delete the index and run again to rebuild it."
+    hint = "Questions scan the data files instead. Build it again: tailbit repair TABLE."
+
+
+class IndexLogError(CorruptIndexError):
+    """The index's own log is damaged: what the index holds is not known."""
+
+    template = "the log of the index {file} cannot be read: {reason}"
+    hint = "Questions scan the data files instead. Make it anew, with its columns: tailbit repair TABLE."
 
 
 class BrokenBitmapError(IndexStateError):
@@ -255,10 +259,7 @@ class BrokenBitmapError(IndexStateError):
     template = (
         "bitmap {number} of column {column}, row space {space}, is broken before it is written: {reason}"
     )
-    hint = (
-        "Nothing was committed, and answers stay right. This is a defect of tailbit: report it with this"
-        " message. `tailbit alter TABLE --drop` of the column lets the others go on."
-    )
+    hint = "Answers stay right. Report this; `tailbit alter TABLE --drop` of the column lets others go on."
 
 
 class SettingsError(IndexStateError, UsageError):

@@ -16,20 +16,27 @@ import time
 class Fault(enum.Enum):
     """Every step between two durable effects has a name."""
 
+    OFFSET_LOGGED = "offset_logged"
     BATCH_PLANNED = "batch_planned"
     SEGMENT_HALF_WRITTEN = "segment_half_written"
     SEGMENT_WRITTEN = "segment_written"
     BEFORE_COMMIT = "before_commit"
+    COMMIT_REPLY_LOST = "commit_reply_lost"
     AFTER_COMMIT = "after_commit"
     BEFORE_SPARK_COMMIT = "before_spark_commit"
     MERGE_WRITTEN = "merge_written"
     MERGE_COMMITTED = "merge_committed"
     VACUUM_HALF_DONE = "vacuum_half_done"
+    REPAIR_HALF_DONE = "repair_half_done"
     LOG_CHECKPOINT_HALF_WRITTEN = "log_checkpoint_half_written"
 
 
 class InjectedFaultError(Exception):
     """Raised by the action `raise`."""
+
+
+class LostReplyError(InjectedFaultError, OSError):
+    """Raised in place of a store's reply, as its client does when a connection breaks."""
 
 
 _passes: dict[str, int] = {}
@@ -52,4 +59,4 @@ def fault_point(fault: Fault) -> None:
     elif action == "hang":
         time.sleep(3600)
     else:
-        raise InjectedFaultError(name)
+        raise LostReplyError(name) if fault is Fault.COMMIT_REPLY_LOST else InjectedFaultError(name)

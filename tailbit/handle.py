@@ -12,7 +12,7 @@ from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
 from tailbit.errors import (
     CommitGapError,
     CorruptIndexError,
-    MalformedLogError,
+    IndexFormatError,
     NoIndexError,
     VersionNotFoundError,
 )
@@ -121,7 +121,7 @@ class Handle:
 
         Raises:
             ForeignIndexError: the index path holds something else.
-            IndexFormatError: another release wrote the index.
+            IndexFormatError: a newer release wrote the index.
         """
         with self._lock, one_look():
             self._look()
@@ -138,9 +138,12 @@ class Handle:
             self._index, self._stale = None, True
         except CorruptIndexError as damage:
             self._index, self._stale, self.damage = None, True, damage
-        except (MalformedLogError, CommitGapError, VersionNotFoundError) as damage:
+        except IndexFormatError as other:
+            if other.fields["found"] > other.fields["supported"]:
+                raise
             self._index, self._stale = None, True
-            self.damage = CorruptIndexError(file=self.index_path, reason=str(damage))
+            reason = f"it has format {other.fields['found']}, which an older release wrote"
+            self.damage = CorruptIndexError(file=self.index_path, reason=reason, hint=other.hint)
 
     def _trusted(self) -> bool:
         """Whether the commit that the ledger vouches for is still in the source log as it was.

@@ -17,6 +17,9 @@ from tailbit.index.model import IndexedColumn, Settings
 FORMAT = 3
 """The number of this layout. Kind `settings` has the column `format` in every format, past and to come."""
 
+OLDEST_FORMAT = 1
+"""Settings are laid out alike since this format: an index of it is made anew with its columns."""
+
 _INDEXED = pa.struct([(name, pa.string()) for name in ("label", "id", "key_type", "type")])
 
 
@@ -64,15 +67,19 @@ def settings_to_arrow(settings: Settings, seq: int) -> pa.Table:
     return pa.Table.from_pylist([row], schema=SETTINGS.schema)
 
 
-def settings_from_arrow(table: pa.Table, path: str) -> tuple[Settings, int]:
-    """The newest settings record and its seq.
+_ANEW = "Make it anew, with its columns: tailbit repair TABLE. Questions scan the data files meanwhile."
+
+
+def settings_from_arrow(table: pa.Table, path: str, oldest: int = FORMAT) -> tuple[Settings, int]:
+    """The newest settings record and its seq; of formats from `oldest` on, as theirs are laid out as ours.
 
     Raises:
-        IndexFormatError: the record is of a format that this release does not read.
+        IndexFormatError: the record is of another format.
     """
     row = max(table.to_pylist(), key=lambda r: int(r["seq"] or 0))
-    if row["format"] != FORMAT:
-        raise IndexFormatError(path=path, found=row["format"], supported=FORMAT)
+    if not oldest <= row["format"] <= FORMAT:
+        hint = {"hint": _ANEW} if OLDEST_FORMAT <= row["format"] < FORMAT else {}
+        raise IndexFormatError(path=path, found=row["format"], supported=FORMAT, **hint)
     settings = Settings(
         version=row["settings_version"],
         index_id=row["index_id"],

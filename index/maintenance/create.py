@@ -8,26 +8,30 @@ from collections.abc import Sequence
 from tailbit.errors import (
     CommitConflictError,
     CorruptIndexError,
+    IndexLogError,
     NoIndexError,
-    SettingsError,
     UsageError,
 )
 from tailbit.index.kinds.settings import FORMAT
-from tailbit.index.maintenance.start_over import start_over
+from tailbit.index.maintenance.start_over import check_columns, start_over
 from tailbit.index.model import IndexedColumn, Settings
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
 
 
-def prepare_index(table: Table, path: str, columns: Sequence[str] | None) -> MetadataTable:
+def prepare_index(
+    table: Table, path: str, columns: Sequence[str] | None, *, anew: bool = False
+) -> MetadataTable:
     """The index at `path`, made if it is not there, with the columns asked for or those remembered.
 
-    Its store is opened with the options of the table's. One whose records cannot be read is emptied, to be
-    built again.
+    Its store is opened with the options of the table's. One whose records cannot be read is made anew, to be
+    built again; with `anew` also one whose own log cannot be.
 
     Raises:
         CorruptIndexError: its settings cannot be read, and no columns are asked for.
+        IndexLogError: its own log cannot be read.
+        IndexFormatError: another release wrote it.
         UsageError: no index is there and no columns are given.
         SettingsError: the index remembers other columns.
         UnknownColumnError, ColumnTypeError: a column that is not there or cannot be indexed.
@@ -36,7 +40,10 @@ def prepare_index(table: Table, path: str, columns: Sequence[str] | None) -> Met
     options = table.storage.options
     try:
         index = _open(path, options)
-    except CorruptIndexError:
+    except CorruptIndexError as damage:
+        if isinstance(damage, IndexLogError) and not anew:
+            # A writer may be in the middle of its newest commit.
+            raise
         start_over(path, asked, options)
         index = _open(path, options)
     if index is None and asked is None:
@@ -47,7 +54,7 @@ def prepare_index(table: Table, path: str, columns: Sequence[str] | None) -> Met
         index = _create(path, asked, options)
     assert index is not None
     if asked is not None:
-        _check_columns(path, index.state.settings.columns, asked)
+        check_columns(path, index.state.settings.columns, asked)
     return index
 
 
@@ -79,10 +86,3 @@ def _indexed(table: Table, columns: Sequence[str]) -> tuple[IndexedColumn, ...]:
     if not found:
         raise UsageError(reason="no columns are given", hint="Give --columns a,b,c.")
     return tuple(map(IndexedColumn.of, found))
-
-
-def _check_columns(path: str, remembered: Sequence[IndexedColumn], asked: Sequence[IndexedColumn]) -> None:
-    if {c.id for c in remembered} != {c.id for c in asked}:
-        raise SettingsError(
-            path=path, found=", ".join(c.label for c in remembered), asked=", ".join(c.label for c in asked)
-        )

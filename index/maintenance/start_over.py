@@ -1,62 +1,151 @@
-"""An index whose records cannot be read is emptied in place, in one commit, and built again by the indexer.
+"""An index that cannot be read is made anew in place, with its columns, and built again by the indexer.
 
-It becomes another index at the same place: a new identity, of which nothing is recorded. Whoever has the old
-one open sees the identity change and forgets what was recorded.
+Its records are damaged, or its own log is, or an older release wrote it. It becomes another index at the same
+place: a new identity, of which nothing is recorded. Whoever has the old one open sees the identity change and
+forgets what was recorded.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tailbit.errors import CorruptIndexError
+from tailbit.errors import (
+    CommitGapError,
+    CorruptIndexError,
+    ForeignIndexError,
+    MalformedLogError,
+    SettingsError,
+    VersionNotFoundError,
+)
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.schemas import KINDS, Kinds
-from tailbit.index.kinds.settings import FORMAT, SETTINGS, settings_from_arrow, settings_to_arrow
+from tailbit.index.kinds.settings import (
+    FORMAT,
+    OLDEST_FORMAT,
+    SETTINGS,
+    settings_from_arrow,
+    settings_to_arrow,
+)
 from tailbit.index.model import IndexedColumn, IndexFile, Settings
-from tailbit.index.store.commit_log import commit_log
+from tailbit.index.store.stored_log import StoredLog
 from tailbit.tables import open_table
 from tailbit.tables.storage import Storage, StorageOptions, open_storage
+
+_FOLDER = f"kind={SETTINGS.name}"
 
 
 def start_over(
     path: str, columns: Sequence[IndexedColumn] | None, options: StorageOptions, kinds: Kinds = KINDS
 ) -> Settings:
-    """Empty the index at `path`; it keeps its settings, or gets `columns` where these cannot be read.
+    """Make the index at `path` anew; it keeps its settings, or gets `columns` where these cannot be read.
 
-    Its files stay on disk until they are swept.
+    Its files stay on disk until they are swept; what was its log goes. Cost: lists its folders.
 
     Raises:
         CorruptIndexError: the settings cannot be read, and no columns are given.
+        SettingsError: the settings have other columns than those given.
+        IndexFormatError: a newer release wrote it.
+        ForeignIndexError: nothing there tells that it is an index.
         CommitConflictError: another process committed at this moment.
-        StorageError: the store refused; the index is as it was.
+        StorageError: the store refused.
     """
-    log, storage = open_table(path, options), open_storage(path, options)
-    snapshot = log.snapshot()
-    files = [IndexFile(slice_.path, slice_.size, slice_.rows or 0) for slice_ in snapshot.files]
-    settings = _settings(path, storage, files, columns)
+    storage = open_storage(path, options)
+    live = _live(path, options)
+    found = _found(path, storage, live)
+    if live is None and found is None:
+        _refuse_foreign(path, storage, kinds)
+    if found is not None and columns is not None:
+        check_columns(path, found.columns, columns)
+    elif found is None and columns is None:
+        raise CorruptIndexError(
+            file=f"{path}/{_FOLDER}",
+            reason="the settings cannot be read, so the columns to index are not known",
+            hint="Name them: tailbit repair TABLE --columns a,b,c. Questions scan the data meanwhile.",
+        )
+    settings = _renewed(found, columns or ())
+    gone = list({file.path: file for file in [*_files(storage), *(live or ())]}.values())
     written = SETTINGS.write(storage, settings_to_arrow(settings, 1))
-    writer = commit_log(storage, path, kinds.table_schema())
-    writer.commit(snapshot.version, settings.index_id, 1, [written], files, data_change=True)
+    StoredLog(storage, path, kinds.table_schema()).make_anew(settings.index_id, [written], gone)
     return settings
 
 
-def _settings(
-    path: str, storage: Storage, files: Sequence[IndexFile], columns: Sequence[IndexedColumn] | None
+def start_over_with(
+    path: str, known: Sequence[IndexedColumn], options: StorageOptions, kinds: Kinds
 ) -> Settings:
-    """The settings that the index had, or fresh ones for some columns; with a new identity."""
-    identity = uuid.uuid4().hex
-    mine = [file.path for file in files if kind_of(file.path) == SETTINGS.name]
+    """Make the index at `path` anew, with its settings; where these are lost, with the columns `known`.
+
+    Raises:
+        TailbitError: as `start_over`.
+    """
     try:
-        (rows,) = (SETTINGS.read(storage, name) for name in mine)
-        return replace(settings_from_arrow(rows, path)[0], index_id=identity, dropped=())
-    except (CorruptIndexError, ValueError) as damage:
-        if columns is None:
-            file = mine[0] if mine else f"kind={SETTINGS.name}"
-            raise CorruptIndexError(
-                file=file,
-                reason="the settings cannot be read, so the columns to index are not known",
-                hint="Give --columns a,b,c: the index is built again. Questions scan the data meanwhile.",
-            ) from damage
+        return start_over(path, None, options, kinds)
+    except CorruptIndexError:
+        return start_over(path, known, options, kinds)
+
+
+def check_columns(path: str, remembered: Sequence[IndexedColumn], asked: Sequence[IndexedColumn]) -> None:
+    """Pass if the columns asked for are those that an index remembers.
+
+    Raises:
+        SettingsError: they are others.
+    """
+    if {c.id for c in remembered} != {c.id for c in asked}:
+        raise SettingsError(
+            path=path, found=", ".join(c.label for c in remembered), asked=", ".join(c.label for c in asked)
+        )
+
+
+def _renewed(found: Settings | None, columns: Sequence[IndexedColumn]) -> Settings:
+    """The settings of a new index, as they were where they are known."""
+    identity = uuid.uuid4().hex
+    if found is None:
         return Settings(version=1, index_id=identity, format=FORMAT, columns=tuple(columns))
+    return replace(found, index_id=identity, format=FORMAT, dropped=())
+
+
+def _live(path: str, options: StorageOptions) -> list[IndexFile] | None:
+    """The files that the index's log names; None where it cannot be read."""
+    try:
+        files = open_table(path, options).snapshot().files
+        return [IndexFile(slice_.path, slice_.size, slice_.rows or 0) for slice_ in files]
+    except (MalformedLogError, CommitGapError, VersionNotFoundError):
+        return None
+
+
+def _refuse_foreign(path: str, storage: Storage, kinds: Kinds) -> None:
+    """Pass if a place without a log or settings that can be read holds the records of an index alone."""
+    mine = {f"kind={kind.name}" for kind in kinds}
+    held = {name for name in storage.contents() or () if not name.startswith(("_", "."))}
+    if not held or held - mine:
+        what = min(held - mine, default="no record of an index")
+        raise ForeignIndexError(path=path, reason=f"its log cannot be read, and it holds {what}")
+
+
+def _found(path: str, storage: Storage, live: Sequence[IndexFile] | None) -> Settings | None:
+    """The settings that the index had: those that its log names, else the newest of its folder.
+
+    Raises:
+        IndexFormatError: they are of a newer format.
+    """
+    if live is None:
+        newest = sorted(storage.list(_FOLDER), key=lambda entry: entry.mtime_ms, reverse=True)
+        names = [f"{_FOLDER}/{entry.name}" for entry in newest]
+    else:
+        names = [file.path for file in live if kind_of(file.path) == SETTINGS.name]
+    for name in names:
+        try:
+            return settings_from_arrow(SETTINGS.read(storage, name), path, OLDEST_FORMAT)[0]
+        except (CorruptIndexError, ValueError):
+            continue
+    return None
+
+
+def _files(storage: Storage) -> Iterator[IndexFile]:
+    """All that lies in the folders of the kinds, whether or not a log names it."""
+    for folder in storage.contents() or ():
+        if folder.startswith("kind="):
+            for entry in storage.list(folder):
+                if entry.name.endswith(".parquet") and not entry.name.startswith(("_", ".")):
+                    yield IndexFile(f"{folder}/{entry.name}", entry.size, 0)

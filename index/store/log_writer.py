@@ -129,12 +129,11 @@ class LogWriter:
                 commit_properties=_properties(index_id, seq),
                 post_commithook_properties=_no_hooks(),
             )
+            fault_point(Fault.COMMIT_REPLY_LOST)
         except (DeltaError, OSError) as wrong:
             self._handle = None
             raise self._failure(based_on + 1, wrong) from wrong
-        if self._last_checkpoint() > based_on + 1:
-            # This process slept so long that the commit which took this version has been cleaned up.
-            raise self._conflict(based_on + 1)
+        self._refuse_cleaned_up(based_on + 1)
         fault_point(Fault.AFTER_COMMIT)
 
     def checkpoint(self) -> None:
@@ -181,6 +180,14 @@ class LogWriter:
         except (DeltaError, OSError) as wrong:
             raise StorageError(path=self._path, reason=str(wrong)) from wrong
         return self._handle
+
+    def _refuse_cleaned_up(self, version: int) -> None:
+        """Pass if a commit just written is the one of its version.
+
+        It is not where this process slept so long that the one which took it has been cleaned up.
+        """
+        if self._last_checkpoint() > version:
+            raise self._conflict(version)
 
     def _last_checkpoint(self) -> int:
         try:

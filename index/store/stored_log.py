@@ -28,6 +28,7 @@ from tailbit.tables.storage import SMALL, Storage
 
 _LOG = "_delta_log"
 _HINT = f"{_LOG}/_last_checkpoint"
+_OF_A_VERSION = re.compile(r"\d{20}\.")
 _MILLIS = {"second": 1_000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 
 _MAP = pa.map_(pa.string(), pa.string())
@@ -69,6 +70,32 @@ class StoredLog:
         Raises:
             CommitConflictError: there is a table already.
         """
+        self._put(0, index_id, 0, [*self._heads(), *_adds(files, True)])
+
+    def make_anew(self, index_id: str, files: Sequence[IndexFile], gone: Sequence[IndexFile]) -> None:
+        """Make the table anew above whatever its log says, by a commit and a log checkpoint.
+
+        Nothing below the commit is read, and all of it goes once the log checkpoint is there. `gone`: files
+        that it may have named. Killed at any moment this leaves what was, or what is made, or a log that can
+        be read no more than before.
+
+        Raises:
+            CommitConflictError: another writer was first.
+            StorageError: the storage refused.
+        """
+        names = [entry.name for entry in self._storage.list(_LOG)]
+        version = max((int(name[:20]) for name in names if _OF_A_VERSION.match(name)), default=-1) + 1
+        state = [*self._heads(), *_adds(files, True), *_removes(gone, True)]
+        self._put(version, index_id, 1, state)
+        fault_point(Fault.REPAIR_HALF_DONE)
+        mark = {"appId": app_transaction(index_id), "version": 1, "lastUpdated": _now()}
+        self._put_checkpoint(version, [{"txn": mark}, *map(_storable, state)])
+        # Newest first: what is left of them, where this is cut short, is not read as what leads to the head.
+        for name in sorted(filter(_OF_A_VERSION.match, names), reverse=True):
+            self._storage.delete(f"{_LOG}/{name}")
+
+    def _heads(self) -> list[Action]:
+        """Protocol and metadata of a new table."""
         from deltalake import Schema
 
         made = {
@@ -81,7 +108,7 @@ class StoredLog:
             "createdTime": _now(),
         }
         protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
-        self._put(0, index_id, 0, [{"protocol": protocol}, {"metaData": made}, *_adds(files, True)])
+        return [{"protocol": protocol}, {"metaData": made}]
 
     def commit(
         self,
@@ -125,15 +152,18 @@ class StoredLog:
         properties = dict(state["metaData", ""]["metaData"]["configuration"])
         kept = _now() - _interval(properties["delta.deletedFileRetentionDuration"])
         rows = [a for a in state.values() if "remove" not in a or a["remove"]["deletionTimestamp"] > kept]
-        out = pa.BufferOutputStream()
-        pq.write_table(pa.Table.from_pylist(rows, schema=_CHECKPOINT), out)
-        self._storage.put(_checkpoint_name(version), out.getvalue().to_pybytes())
-        self._storage.put(_HINT, orjson.dumps({"version": version, "size": len(rows)}))
+        self._put_checkpoint(version, rows)
         fault_point(Fault.LOG_CHECKPOINT_HALF_WRITTEN)
         oldest = self._storage.clock_ms() - _interval(properties["delta.logRetentionDuration"])
         for number, mtime_ms in list(self._commits()):
             if number < version and mtime_ms <= oldest:
                 self._storage.delete(_commit_name(number))
+
+    def _put_checkpoint(self, version: int, rows: Sequence[Action]) -> None:
+        out = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_pylist(rows, schema=_CHECKPOINT), out)
+        self._storage.put(_checkpoint_name(version), out.getvalue().to_pybytes())
+        self._storage.put(_HINT, orjson.dumps({"version": version, "size": len(rows)}))
 
     def _reconciled(self, since: int, version: int) -> dict[tuple[str, str], Action]:
         """What the log says at a version: per protocol, metadata, transaction and file the newest action."""
@@ -164,6 +194,7 @@ class StoredLog:
         lines = [orjson.dumps(action) for action in ({"commitInfo": info}, {"txn": mark}, *actions)]
         try:
             self._storage.put_if_absent(_commit_name(version), b"\n".join(lines))
+            fault_point(Fault.COMMIT_REPLY_LOST)
         except FileExistsError:
             raise self._conflict(version) from None
 

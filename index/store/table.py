@@ -18,10 +18,12 @@ from tailbit.errors import (
     CommitConflictError,
     CommitGapError,
     ForeignIndexError,
+    IndexLogError,
     MalformedLogError,
     NoIndexError,
     NotATableError,
     UnsupportedFeatureError,
+    VersionNotFoundError,
 )
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.files.rows import files_to_arrow, stamped, stamped_rows
@@ -112,7 +114,7 @@ class MetadataTable:
             NoIndexError: there is nothing at the path.
             ForeignIndexError: the path holds something else.
             IndexFormatError: another release wrote it.
-            MalformedLogError: its log is damaged; the hint says what to do with an index.
+            IndexLogError: its log is damaged, or a writer is in the middle of a commit.
         """
         storage = open_storage(path, options)
         with _its_own_log(path):
@@ -125,7 +127,7 @@ class MetadataTable:
 
         Raises:
             NoIndexError: the index has been deleted.
-            MalformedLogError: its log is damaged; the hint says what to do with an index.
+            IndexLogError: its log is damaged, or a writer is in the middle of a commit.
         """
         with self.lock, _its_own_log(self.path):
             return self._refresh()
@@ -141,7 +143,8 @@ class MetadataTable:
             return False
         try:
             changes = now.log.changes(now.version + 1, head)
-        except CommitGapError:
+        except (CommitGapError, MalformedLogError):
+            # Cleaned up; or damaged, which says nothing where a log checkpoint has been written after it.
             self._load(now.log)
             return True
         added = [_index_file(c.new) for c in changes.slices if c.new is not None]
@@ -273,12 +276,11 @@ def _opened(path: str, storage: Storage) -> Table:
 
 @contextmanager
 def _its_own_log(path: str) -> Iterator[None]:
-    """What is damaged is the log of the index: nothing of the table need be restored."""
+    """What is damaged is the log of the index, and not that of the table."""
     try:
         yield
-    except MalformedLogError as damage:
-        hint = f"It is the index's own log: delete {path} and run again with --columns."
-        raise type(damage)(**damage.fields | {"hint": hint}) from damage
+    except (MalformedLogError, CommitGapError, VersionNotFoundError) as damage:
+        raise IndexLogError(file=path, reason=str(damage)) from damage
 
 
 def _index_file(slice_: FileSlice) -> IndexFile:

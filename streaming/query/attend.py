@@ -20,6 +20,7 @@ from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.query.launch import Job, Prepared, launch, refuse_vanished, spark_failed
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell
+from tailbit.streaming.upkeep.own_log import mended_log
 from tailbit.streaming.upkeep.patience import WAIT_S, Patience, worth_a_restart
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def _ended_well(run: Run, patience: Patience) -> bool:
         if not cached:
             run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
         run.stop.wait(pause)
+        mended_log(run.prepared.index, failed, patience, run.tell)
         return False
 
 

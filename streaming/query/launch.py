@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Union
 
-from tailbit.arguments.values import names, path_text, text, texts_by_name
+from tailbit.arguments.values import flag, names, path_text, text, texts_by_name
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import NoIndexError, NotATableError, StreamError, TailbitError
 from tailbit.index.maintenance.create import prepare_index
@@ -97,11 +97,15 @@ def prepare(
     checkpoint: Path | None,
     trigger: str,
     storage_options: Mapping[str, str] | None = None,
+    anew: bool = False,
 ) -> Prepared:
     """The table and its index, the index made where it is not there yet.
 
+    `anew`: also where its own log cannot be read.
+
     Raises:
         UsageError: the table, a column, the index or the trigger is not what it must be, or not of its type.
+        IndexLogError: the index's own log cannot be read.
     """
     trigger_ms = milliseconds(text("trigger", trigger))
     columns = None if columns is None else names("columns", columns)
@@ -111,7 +115,7 @@ def prepare(
     )
     options = StorageOptions.of(texts_by_name("storage_options", storage_options))
     table = open_table(path_text("path", path), options)
-    found = prepare_index(table, index_path(table.root, index or None), columns)
+    found = prepare_index(table, index_path(table.root, index or None), columns, anew=flag("anew", anew))
     settings = StreamSettings(
         wait_ms=trigger_ms if trigger_ms <= CONTINUOUS_MS else 0,
         poll_ms=REMOTE_POLL_MS if table.storage.remote else StreamSettings().poll_ms,

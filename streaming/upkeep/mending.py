@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from tailbit.errors import CorruptIndexError
-from tailbit.index.maintenance.start_over import start_over
+from tailbit.errors import CorruptIndexError, IndexLogError
+from tailbit.index.maintenance.start_over import start_over_with
 from tailbit.index.repair.damage import damage_named, why_damaged
 from tailbit.index.repair.mend import mend
 from tailbit.index.store.table import MetadataTable
@@ -76,11 +76,14 @@ class Mender:
 
         Raises:
             StorageError: the store refuses for a reason that says nothing of the file.
-            TailbitError: the index cannot be mended: its log cannot be read or written.
+            IndexLogError: the index's own log cannot be read: a writer may be in the middle of a commit.
+            TailbitError: the index cannot be mended: its log cannot be written.
         """
         try:
             self._index.refresh()
             self._mend(error)
+        except IndexLogError:
+            raise
         except CorruptIndexError as records:
             # The records themselves: neither this process nor the index holds them whole.
             self._start_over(records)
@@ -100,7 +103,8 @@ class Mender:
         self.tell(f"mended: {reason}; {_what_follows(done.to_post, done.to_count)}")
 
     def _start_over(self, error: CorruptIndexError) -> None:
-        start_over(self._index.path, self._index.state.settings.columns, self.options, self._index.kinds)
+        known = self._index.state.settings.columns
+        start_over_with(self._index.path, known, self.options, self._index.kinds)
         self._index.refresh()
         self.mended += 1
         self.tell(f"mended: {error}; the index is built again")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tailbit.errors import (
+    IndexLogError,
     MalformedLogError,
     NoIndexError,
     NotATableError,
@@ -25,6 +26,8 @@ WAIT_S = 600.0
 
 FIRST_S, LONGEST_S = 0.5, 30.0
 """The first pause, doubled each time, and the longest."""
+
+_PASSING = (StorageError, NoIndexError, NotATableError, MalformedLogError, IndexLogError)
 
 _LOST_WORKER = re.compile(
     r"Broken pipe|Python worker (?:exited|failed)|Connection reset|EOFException|crashed|Socket closed"
@@ -44,7 +47,7 @@ def passes(error: TailbitError) -> bool:
     """Whether what an error says may be gone in a moment, with nobody's help."""
     if isinstance(error, StreamError):
         return lost_worker(str(error))
-    return isinstance(error, (StorageError, NoIndexError, NotATableError, MalformedLogError))
+    return isinstance(error, _PASSING)
 
 
 _REFUSED = re.compile(
@@ -86,6 +89,10 @@ class Patience:
     def worked(self) -> None:
         """Something was recorded since the last trouble."""
         self._since, self._pause = None, FIRST_S
+
+    def waited(self) -> float:
+        """Seconds since the first of the troubles that have not gone."""
+        return 0.0 if self._since is None else self.clock() - self._since
 
     def pause(self, error: TailbitError, mended: bool = False) -> float | None:
         """Seconds to wait before it is tried again; None where the error does not pass, or has not in time.

@@ -61,12 +61,14 @@ def columns_of_run(
     Raises:
         UsageError: none is worth an index.
     """
-    from tailbit.errors import CorruptIndexError, NoIndexError, UsageError
+    from tailbit.errors import CorruptIndexError, IndexLogError, NoIndexError, UsageError
 
     if columns is None or columns.strip() != AUTO:
         return split_columns(columns)
     try:
         open_for_question(table, index).indexed()
+    except IndexLogError:
+        return None
     except (NoIndexError, CorruptIndexError):
         found = advice_of(table, queries, hidden=as_json)
     else:

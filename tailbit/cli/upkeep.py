@@ -21,6 +21,7 @@ from tailbit.cli.options import (
 if TYPE_CHECKING:
     from tailbit.index.kinds.kind import Problem
     from tailbit.index.verification.report import Report
+    from tailbit.upkeep.repairs import Repaired
 
 
 @click.command()
@@ -131,15 +132,18 @@ def _told(problems: Sequence[Problem]) -> list[dict[str, str]]:
 @click.argument("table")
 @click.option("--samples", type=click.IntRange(min=0), default=200, show_default=True, help="As of verify.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
+@click.option("--columns", metavar="A,B", help="Columns to index, where those of the index are lost.")
 @index_option
 @json_option
-def repair(table: str, samples: int, seed: int, index: str | None, as_json: bool) -> int:
+def repair(table: str, samples: int, seed: int, columns: str | None, index: str | None, as_json: bool) -> int:
     r"""Build again what `tailbit verify` finds wrong in the index of TABLE, and nothing else.
 
-    An indexer may run: then it builds again what was taken out. Questions are right all the while.
+    An indexer may run: then it builds again what was taken out. Questions are right all the while. An
+    index that cannot be read, or that an older release wrote, is made anew with its columns.
 
     \b
     tailbit repair flights
+    tailbit repair flights --columns carrier,dest       # where these are lost
 
     Exit status 1 when something is left that is not the index's, such as a data file that cannot be read.
     """
@@ -147,7 +151,7 @@ def repair(table: str, samples: int, seed: int, index: str | None, as_json: bool
 
     opened = open_for_question(table, index)
     with progress_bar("verify", hidden=as_json) as advance:
-        done = opened.repair(samples=samples, seed=seed, progress=advance)
+        done = opened.repair(samples=samples, seed=seed, progress=advance, columns=split_columns(columns))
     if as_json:
         emit(
             {
@@ -156,19 +160,25 @@ def repair(table: str, samples: int, seed: int, index: str | None, as_json: bool
                 "files_removed": list(done.mended.removed),
                 "files_to_post": done.mended.to_post,
                 "files_to_count": done.mended.to_count,
+                "made_anew": list(done.anew),
                 "indexer": done.indexer,
             }
         )
         return PROBLEM if done.left else 0
     for problem in done.problems:
         click.echo(f"{'LEFT' if problem in done.left else 'WRONG'} {problem.where}: {problem.found}")
-    if not done.problems:
-        click.echo("nothing to repair")
-    elif done.indexer is not None:
-        click.echo(f"taken out; the running indexer ({done.indexer}) builds it again")
-    else:
-        click.echo("built again")
+    click.echo(_what_was_done(done))
     return PROBLEM if done.left else 0
+
+
+def _what_was_done(done: Repaired) -> str:
+    """What a repair did, and who builds again what went."""
+    if not done.problems:
+        return "nothing to repair"
+    anew = f"made anew, with columns {', '.join(done.anew)}"
+    if done.indexer is not None:
+        return f"{anew if done.anew else 'taken out'}; the running indexer ({done.indexer}) builds it again"
+    return f"{anew}, and built again" if done.anew else "built again"
 
 
 @click.command()

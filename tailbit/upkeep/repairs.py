@@ -7,20 +7,15 @@ from dataclasses import dataclass
 
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.ledger import Origin
-from tailbit.errors import (
-    CommitGapError,
-    CorruptIndexError,
-    IndexerRunningError,
-    MalformedLogError,
-    VersionNotFoundError,
-)
+from tailbit.errors import CorruptIndexError, IndexerRunningError
+from tailbit.faults import Fault, fault_point
 from tailbit.index.kinds.kind import Problem
-from tailbit.index.maintenance.create import prepare_index
+from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.maintenance.start_over import start_over
+from tailbit.index.model import IndexedColumn
 from tailbit.index.repair.from_report import damage_of
 from tailbit.index.repair.mend import Mended, mend
 from tailbit.index.store.table import MetadataTable
-from tailbit.index.verification.report import Report
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
 from tailbit.tables.table import Table
@@ -32,12 +27,14 @@ class Repaired:
 
     `left`: problems that are not the index's to mend, such as a data file that cannot be read. `indexer`: the
     running indexer that builds again what went; None where that has been done when the repair returns.
+    `anew`: its columns, where the index was made anew as a whole.
     """
 
     problems: tuple[Problem, ...]
     left: tuple[Problem, ...]
     mended: Mended
     indexer: str | None = None
+    anew: tuple[str, ...] = ()
 
 
 def repair(table: Table, index: MetadataTable, problems: Sequence[Problem]) -> Repaired:
@@ -55,24 +52,30 @@ def repair(table: Table, index: MetadataTable, problems: Sequence[Problem]) -> R
         done = mend(index, table, damage, f"repair: {problems[0].where}")
     except CorruptIndexError:
         # The records themselves: without them nothing tells what the rest is about.
-        start_over(index.path, index.state.settings.columns, index.storage.options, index.kinds)
-        index.refresh()
-        done = Mended((), 0, 0)
+        return made_anew(table, index.path, index.state.settings.columns, problems, index.kinds)
+    fault_point(Fault.REPAIR_HALF_DONE)
     return Repaired(tuple(problems), left, done, build_again(table, index))
 
 
-def started_over(table: Table, path: str, damage: CorruptIndexError | None, report: Report) -> Repaired:
-    """What a repair did where the records themselves were damaged: the index at `path` was emptied.
+def made_anew(
+    table: Table,
+    path: str,
+    columns: Sequence[IndexedColumn] | None,
+    problems: Sequence[Problem],
+    kinds: Kinds = KINDS,
+) -> Repaired:
+    """What a repair did where nothing can be kept: the index at `path` is made anew, and built again.
+
+    `columns`: those to index where the settings are lost.
 
     Raises:
-        CorruptIndexError: `damage`, of the index's own log; or its settings are lost.
+        TailbitError: as `start_over`.
     """
-    try:
-        index = prepare_index(table, path, None)
-    except (MalformedLogError, CommitGapError, VersionNotFoundError) as log:
-        # Such an error advises on the log of a source; here nothing but the index is at fault.
-        raise damage or log from log
-    return Repaired(tuple(report.problems), (), Mended((), 0, 0), build_again(table, index))
+    options = table.storage.options
+    settings = start_over(path, columns, options, kinds)
+    index = MetadataTable.open(path, kinds, options)
+    anew = tuple(column.label for column in settings.columns)
+    return Repaired(tuple(problems), (), Mended((), 0, 0), build_again(table, index), anew)
 
 
 def build_again(table: Table, index: MetadataTable) -> str | None:

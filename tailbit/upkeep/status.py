@@ -16,7 +16,7 @@ from tailbit.index.model import Standing
 from tailbit.index.store.statistics import statistics_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Version
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, open_storage
 from tailbit.tables.table import Table
 from tailbit.upkeep.table import MaintainedTable
 
@@ -37,33 +37,45 @@ def status_of(
     the head, their files and bytes as far as their commits are in the log, and seconds since the oldest.
     `encodings`: per column whether its postings are `roaring`, `sparse` or `mixed` (None where there are
     none), keys, of them sparse ones, bytes and bytes a row, by the footers of the segments;
-    `damaged_segments` are left out of them.
+    `damaged_segments` are left out of them. `damage`: what keeps the index, or what is recorded of files,
+    from being read, and `remedy` what mends it; what cannot be said then is left out.
 
     Raises:
         NoIndexError: there is no index.
-        CorruptIndexError: it cannot be read.
     """
     table = opened(MaintainedTable, path, index, storage_options)
     found = table._index
+    told: dict[str, Any] = {"table": table.path, "index": table.index_path}
+    storage = open_storage(table.index_path, table._table.storage.options)
     if found is None:
-        raise table.damage or NoIndexError(path=table.index_path)
+        if table.damage is None:
+            raise NoIndexError(path=table.index_path)
+        told |= {"state": table.state, "head": table._table.head(), **_damaged(table.damage)}
+        return {**told, "indexer": running_indexer(storage)}
     names = table.indexed()
     return {
-        "table": table.path,
-        "index": table.index_path,
-        **_columns(found, names),
+        **told,
+        "columns": list(names.values()),
+        **_recorded(found, names),
         **_progress(table, found),
         **_sizes(found, names),
-        "indexer": running_indexer(found.storage),
+        "indexer": running_indexer(storage),
     }
 
 
-def _columns(index: MetadataTable, names: Mapping[str, str]) -> dict[str, Any]:
-    """The indexed columns by their names, and the files that are scanned all the same."""
-    recorded = index.state.recorded
-    unposted = recorded.unposted(names)
+def _damaged(damage: CorruptIndexError) -> dict[str, Any]:
+    """What is damaged, and what mends it."""
+    return {"damage": str(damage), "remedy": damage.hint}
+
+
+def _recorded(index: MetadataTable, names: Mapping[str, str]) -> dict[str, Any]:
+    """The files that are scanned all the same; or what keeps that from being read."""
+    try:
+        recorded = index.state.recorded
+        unposted = recorded.unposted(names)
+    except CorruptIndexError as damage:
+        return _damaged(damage)
     return {
-        "columns": list(names.values()),
         "files_to_post": {names[column]: n for column, n in unposted.items() if n},
         "not_covered": recorded.errors(),
     }

@@ -134,29 +134,38 @@ class MaintainedTable(Handle):
         )
 
     def repair(
-        self, samples: int = 200, seed: int = 0, progress: Callable[[int, int], None] | None = None
+        self,
+        samples: int = 200,
+        seed: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+        columns: Iterable[str] | None = None,
     ) -> Repaired:
         """Verify the index and build again only what is wrong, while an indexer may run.
 
         What is wrong goes in one commit. A running indexer builds it again; where none runs, this does. Every
-        question is answered rightly all the while.
+        question is answered rightly all the while. An index whose records or own log cannot be read, or of an
+        older format, is made anew with its columns; `columns` are taken where these are lost.
 
         Raises:
             NoIndexError: there is no index.
-            CorruptIndexError: the settings of the index are lost: start an indexer with its columns; or its
-                log is damaged: delete the index and start one.
+            CorruptIndexError: the settings of the index are lost, and no columns are given.
+            SettingsError: the index has other columns than those given.
             CommitConflictError: an indexer committed at the same moments; try again.
 
         >>> flights.repair().problems
         ()
         """
-        from tailbit.upkeep.repairs import repair, started_over
+        from tailbit.index.maintenance.start_over import check_columns
+        from tailbit.upkeep.repairs import made_anew, repair
 
+        asked = None if columns is None else self._columns(columns)
         report = self.verify(samples=samples, seed=seed, progress=progress)
         seen = self._apart()
         seen._refresh()
         if seen._index is None:
-            return started_over(self._table, self.index_path, seen.damage, report)
+            return made_anew(self._table, self.index_path, asked, report.problems)
+        if asked is not None:
+            check_columns(self.index_path, seen._index.state.settings.columns, asked)
         return repair(self._table, seen._index, report.problems)
 
     def advise(
@@ -260,6 +269,10 @@ class MaintainedTable(Handle):
         if not hours >= 0:
             raise UsageError(reason=f"{older_than_hours} hours is no age", hint="Give 0 or more.")
         return vacuum(self._apart()._needed(), older_than_hours=hours, dry_run=dry_run)
+
+    def _columns(self, given: Iterable[str]) -> list[IndexedColumn]:
+        """The columns of some names, as an index remembers them."""
+        return list(map(IndexedColumn.of, self._table.snapshot().schema.resolve_all(names("columns", given))))
 
     def _apart(self) -> MaintainedTable:
         """The same table with an index of its own, for what takes long or commits."""

@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -27,14 +30,22 @@ from support.predicates import INDEXED, Predicate, random_predicates
 from support.profiles import seeds, variants
 from support.waiting import wait_until
 from tailbit.faults import Fault
+from tailbit.index.kinds.schemas import BITMAP_INDEX
+from tailbit.index.kinds.settings import FORMAT
+from tailbit.index.store.table import MetadataTable
 
 TESTS = Path(__file__).parents[1]
 
 OF_SPARK = {Fault.BEFORE_SPARK_COMMIT}
 """Points that only a real stream passes."""
 
+OF_REPAIR = {Fault.REPAIR_HALF_DONE}
+"""Points that only `tailbit repair` passes."""
 
-LATER = (Fault.BATCH_PLANNED, Fault.SEGMENT_HALF_WRITTEN, Fault.BEFORE_COMMIT, Fault.AFTER_COMMIT)
+LATER = (
+    *(Fault.OFFSET_LOGGED, Fault.BATCH_PLANNED, Fault.SEGMENT_HALF_WRITTEN),
+    *(Fault.BEFORE_COMMIT, Fault.COMMIT_REPLY_LOST, Fault.AFTER_COMMIT),
+)
 """Points that every batch passes; they are tried in a later batch as well."""
 
 
@@ -78,9 +89,14 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
 
 def run_indexer(table: str, index: str, fault: str = "") -> subprocess.Popen[str]:
     """Drive the stream in a process of its own until it is done or dies."""
+    return run_module(fault, "support.drive_process", table, index, ",".join(INDEXED))
+
+
+def run_module(fault: str, *arguments: str) -> subprocess.Popen[str]:
+    """A module in a process of its own, which may die at a named point."""
     paths = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
-        [sys.executable, "-m", "support.drive_process", table, index, ",".join(INDEXED)],
+        [sys.executable, "-m", *arguments],
         env={**os.environ, "TAILBIT_FAULT": fault, "PYTHONPATH": paths},
         stderr=subprocess.PIPE,
         text=True,
@@ -90,7 +106,8 @@ def run_indexer(table: str, index: str, fault: str = "") -> subprocess.Popen[str
 
 @pytest.mark.parametrize(
     ("fault", "passes"),
-    [(fault, 1) for fault in Fault if fault not in OF_SPARK] + [(fault, 4) for fault in variants(LATER, 2)],
+    [(fault, 1) for fault in Fault if fault not in OF_SPARK | OF_REPAIR]
+    + [(fault, 4) for fault in variants(LATER, 2)],
     ids=lambda at: at.value if isinstance(at, Fault) else str(at),
 )
 def test_once_and_only_once_an_index_killed_at_a_named_point_equals_one_built_without_the_fault(
@@ -101,6 +118,47 @@ def test_once_and_only_once_an_index_killed_at_a_named_point_equals_one_built_wi
     _, error = died.communicate()
     assert died.returncode == -signal.SIGKILL, error
     case.finish(index)
+
+
+def lose_segment(index: Path) -> None:
+    segments = MetadataTable.open(str(index)).state.files_of(BITMAP_INDEX)
+    (index / segments[0].path).unlink()
+
+
+def make_older(index: Path) -> None:
+    """An older release wrote it, by what its settings say."""
+    table = MetadataTable.open(str(index))
+    table.commit([], [], None, settings=replace(table.state.settings, format=FORMAT - 1))
+
+
+def lose_records(index: Path) -> None:
+    for file in index.glob("kind=files/*.parquet"):
+        file.unlink()
+
+
+def cut_log(index: Path) -> None:
+    """Every log checkpoint and the newest commit are cut: nothing tells what the index holds."""
+    log = index / "_delta_log"
+    for file in (*log.glob("*.checkpoint.parquet"), max(log.glob("*.json"))):
+        file.write_bytes(file.read_bytes()[:200])
+
+
+@pytest.mark.parametrize("lose", [lose_segment, lose_records, cut_log, make_older])
+def test_an_index_whose_repair_is_killed_half_done_equals_one_built_without_the_fault(
+    case: Case, tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    index = tmp_path / "index"
+    shutil.copytree(case.sound, index)
+    lose(index)
+    repair = ("tailbit.cli", "repair", case.path, "--index", str(index))
+    died = run_module(f"{Fault.REPAIR_HALF_DONE.value}=kill", *repair)
+    _, error = died.communicate()
+    assert died.returncode == -signal.SIGKILL, error
+    case.ask(str(index))
+    again = run_module("", *repair)
+    _, error = again.communicate()
+    assert again.returncode == 0, error
+    case.finish(str(index))
 
 
 def worked(process: subprocess.Popen[str]) -> float:

@@ -77,7 +77,7 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     checked = {"samples": 1, "seed": 0, "progress": None}
     file = answer.files()[0]
     yield "verify", opened.verify, {**checked, "derive": 1, "files": [file], "columns": ["v"]}
-    yield "repair", opened.repair, checked
+    yield "repair", opened.repair, {**checked, "columns": ["v"]}
     yield "advise", opened.advise, {"queries": ["k = 1"], "seed": 0, "progress": None}
     yield "compact", opened.compact, {}
     yield "alter", opened.alter, {"add": ["v"], "drop": ()}
@@ -118,6 +118,7 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
             "checkpoint": None,
             "trigger": "1s",
             "storage_options": None,
+            "anew": False,
         },
     )
 

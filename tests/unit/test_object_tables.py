@@ -333,3 +333,19 @@ def test_a_warm_question_is_four_requests(
     seen = {request.rpartition("/")[0] for request in names_of(s3.since(mark))}
     assert seen == {"HEAD _delta_log", "HEAD _tailbit/_delta_log"}
     assert len(s3.since(mark)) == 4
+
+
+def test_an_index_in_a_store_whose_own_log_is_damaged_is_made_anew_there(
+    drive: Drive, table: str, written: DeltaBuilder, s3_options: dict[str, str]
+) -> None:
+    storage = drive.index.storage
+    first, *_, newest = [entry.name for entry in storage.list("_delta_log") if entry.name.endswith(".json")]
+    storage.put(f"_delta_log/{newest}", b"")
+    storage.delete(f"_delta_log/{first}")
+    assert checked(table, written.path, s3_options).state == "damaged"
+    assert tailbit.open(table, storage_options=s3_options).repair().anew == ("k", "v")
+    assert checked(table, written.path, s3_options).state == "complete"
+    assert drive.index.refresh()
+    drive.index.checkpoint_log()
+    assert vacuum(drive.index, older_than_hours=0) == []
+    assert DeltaRs(f"{table}/_tailbit", storage_options=s3_options).version() == drive.index.version

@@ -397,7 +397,7 @@ def test_compacting_broken_bitmaps_ends_by_name_and_says_what_to_do(tmp_path: Pa
     break_bitmaps(path)
     done = subprocess.run([TOOL, "compact", path], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (1, "", False)
-    assert re.match(r"CorruptIndexError: .* a bitmap is damaged.*\n  .*rebuild it", done.stderr)
+    assert re.match(r"CorruptIndexError: .* a bitmap is damaged.*\n  .*tailbit repair", done.stderr)
 
 
 def test_compact_and_vacuum_say_what_they_did(tmp_path: Path) -> None:

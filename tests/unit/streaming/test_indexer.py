@@ -25,6 +25,7 @@ from tailbit.errors import (
     UnknownColumnError,
     UsageError,
 )
+from tailbit.faults import Fault
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.settings import StreamSettings
 
@@ -61,6 +62,17 @@ def test_a_fresh_index_reads_the_snapshot_and_then_the_log(table: str, index: st
     write_deltalake(table, rows(30), mode="append")
     DeltaTable(table).delete("k = 5")
     assert [(o.first, o.target) for o in drive.drain()] == [(3, 4)]
+    checked(table, index)
+
+
+def test_a_commit_whose_reply_is_lost_is_found_to_be_there_and_is_not_made_again(
+    table: str, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive = Drive(table, index, ["k", "v"])
+    monkeypatch.setenv("TAILBIT_FAULT", f"{Fault.COMMIT_REPLY_LOST.value}=raise")
+    version = drive.index.version
+    drive.drain()
+    assert drive.index.version == version + 1
     checked(table, index)
 
 

@@ -363,7 +363,7 @@ def test_a_broken_bitmap_stops_the_merge_by_name_and_says_what_to_do(tmp_path: P
     before, files = index.version, set(index.state.files)
     with pytest.raises(CorruptIndexError, match="a bitmap is damaged") as damage:
         merge_all(index)
-    assert (damage.value.fields["file"], "rebuild it" in damage.value.hint) == (path, True)
+    assert (damage.value.fields["file"], "tailbit repair" in damage.value.hint) == (path, True)
     reloaded = MetadataTable.open(str(tmp_path))
     assert (reloaded.version, set(reloaded.state.files)) == (before, files)
 

@@ -14,10 +14,10 @@ from pyroaring import BitMap
 import tailbit
 from support.contents import contents_of
 from support.drive import Drive
-from support.tables import flipped_pages, gone, index_files, rewrite, tamper, truncated, with_vectors
+from support.tables import flipped_pages, gone, index_files, rewrite, tamper, with_vectors
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.cli.main import cli
-from tailbit.errors import CorruptIndexError, UnknownColumnError, UsageError
+from tailbit.errors import UnknownColumnError, UsageError
 from tailbit.index.kinds.schemas import HIDDEN_ROWS, VALUE_COUNTS
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.storage import open_storage
@@ -66,14 +66,6 @@ def test_repair_builds_again_what_verify_finds_wrong(path: str, tmp_path: Path, 
     assert contents_of(f"{path}/_tailbit") == contents_of(str(tmp_path / "whole"))
     answer = tailbit.open(path).where("v = 'v1'")
     assert (answer.count(), answer.files_scanned) == (6, 0)
-
-
-def test_repair_of_an_index_whose_own_log_is_damaged_names_the_index_and_not_the_table(path: str) -> None:
-    truncated(Path(path, "_tailbit/_delta_log/00000000000000000001.json"))
-    with pytest.raises(CorruptIndexError, match="_tailbit") as told:
-        tailbit.open(path).repair()
-    assert "Delete the index" in told.value.hint
-    assert tailbit.open(path).where("v = 'v1'").count() == 6
 
 
 def test_repair_of_a_sound_index_commits_nothing(path: str) -> None:

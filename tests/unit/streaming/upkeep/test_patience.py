@@ -9,6 +9,7 @@ import pytest
 from tailbit.errors import (
     CorruptIndexError,
     DataFileError,
+    IndexLogError,
     MalformedLogError,
     NoIndexError,
     NotATableError,
@@ -24,6 +25,7 @@ PASSING: tuple[TailbitError, ...] = (
     NoIndexError(path="i"),
     NotATableError(path="t", reason="there is nothing"),
     MalformedLogError(file="00.json", reason="it ends in the middle of a line"),
+    IndexLogError(file="i", reason="a commit ends in the middle of a line"),
     StreamError(
         reason="Job aborted: org.apache.spark.SparkException: Python worker exited unexpectedly",
         checkpoint="c",
