@@ -149,7 +149,8 @@ def test_a_predicate_without_columns_reads_nothing(path: str) -> None:
     for file in Path(path).glob("*.parquet"):
         file.unlink()
     opened = tailbit.open(path)
-    assert [opened.where(p).count() for p in (None, "TRUE", "FALSE", "NULL", "1 = 1")] == [30, 30, 0, 0, 30]
+    asked = (None, "TRUE", "FALSE", "NULL = 1", "1 = 1")
+    assert [opened.where(text).count() for text in asked] == [30, 30, 0, 0, 30]
 
 
 def test_files_without_a_row_count_in_the_log_are_asked_for_it(table_path: str) -> None:
