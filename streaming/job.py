@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from types import FrameType
@@ -121,15 +121,13 @@ def run(
     make = partial(prepare, path, columns, index, checkpoint, trigger, storage_options)
     _ready()
     with _signals() as stop:
-        with _torn_log_may_be_whole_again():
-            prepared = in_time(make, storage_options, stop, tell)
+        prepared = _in_time(make, storage_options, stop, tell)
         if prepared is None:
             return 0
         heartbeat = Heartbeat(prepared.index.storage)
         heartbeat.claim(stop)
         try:
-            retry_now(prepared.table, prepared.index, tell)
-            if stop.is_set() or (once and _told_caught_up(prepared, on_progress)):
+            if _nothing_to_do(prepared, once, on_progress, tell) or stop.is_set():
                 return 0
             with (
                 build_session(f"tailbit {prepared.name}", master, ui, short=once) as spark,
@@ -141,10 +139,15 @@ def run(
     return 0
 
 
-@contextmanager
-def _torn_log_may_be_whole_again() -> Iterator[None]:
+def _in_time(
+    make: Callable[[bool], Prepared],
+    storage_options: Mapping[str, str] | None,
+    stop: threading.Event,
+    tell: Tell,
+) -> Prepared | None:
+    """As `in_time`; where a log is torn, the error says that it may be whole again."""
     try:
-        yield
+        return in_time(make, storage_options, stop, tell)
     except MalformedLogError as torn:
         raise worth_a_restart(torn) from torn
 
@@ -155,8 +158,10 @@ def _ready() -> None:
     take_from_the_system()
 
 
-def _told_caught_up(prepared: Prepared, on_progress: OnProgress | None) -> bool:
-    found = caught_up(prepared)
+def _nothing_to_do(prepared: Prepared, once: bool, on_progress: OnProgress | None, tell: Tell) -> bool:
+    """Whether a run that ends by itself is at its end; files that could not be read are tried before."""
+    retry_now(prepared.table, prepared.index, tell)
+    found = caught_up(prepared) if once else None
     if found is not None and on_progress is not None:
         on_progress(found)
     return found is not None

@@ -6,7 +6,8 @@ import difflib
 import sys
 from collections.abc import Callable, Sequence
 
-from tailbit.index.expression.build import Builder, NotRead, asked_twice, call, is_null, of_no_number
+from tailbit.index.expression.build import Builder
+from tailbit.index.expression.folded import NotRead, asked_twice, call, is_null, of_no_number
 from tailbit.index.functions.dates import FORMATS, UNITS
 from tailbit.index.functions.table import CAST_FUNCTIONS, FUNCTIONS, INTEGER, Function
 from tailbit.index.functions.tree import Expression

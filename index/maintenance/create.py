@@ -36,7 +36,7 @@ def prepare_index(
         SettingsError: the index remembers other columns.
         UnknownColumnError, ColumnTypeError: a column that is not there or cannot be indexed.
     """
-    asked = None if columns is None else _indexed(table, columns)
+    asked = None if columns is None else indexed_columns(table, columns)
     options = table.storage.options
     try:
         index = _open(path, options)
@@ -81,7 +81,13 @@ def _create(path: str, columns: tuple[IndexedColumn, ...], options: StorageOptio
         return MetadataTable.open(path, options=options)
 
 
-def _indexed(table: Table, columns: Sequence[str]) -> tuple[IndexedColumn, ...]:
+def indexed_columns(table: Table, columns: Sequence[str]) -> tuple[IndexedColumn, ...]:
+    """The columns of some names, as an index remembers them.
+
+    Raises:
+        UsageError: no columns are given.
+        UnknownColumnError, ColumnTypeError: a column that is not there or cannot be indexed.
+    """
     found = table.snapshot().schema.resolve_all(columns)
     if not found:
         raise UsageError(reason="no columns are given", hint="Give --columns a,b,c.")

@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from tailbit.index.expression.build import NotRead, asked_twice
-from tailbit.index.expression.build import is_null as null_of
 from tailbit.index.expression.evaluate import error_of
+from tailbit.index.expression.folded import NotRead, asked_twice
+from tailbit.index.expression.folded import is_null as null_of
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
 from tailbit.index.predicate.leaves import leaf_of, leaf_of_like, leaf_of_null, leaf_of_truth

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from tailbit.index.expression.build import Builder, NotRead, asked_twice, is_null
+from tailbit.index.expression.build import Builder
 from tailbit.index.expression.calls import check_known, extracted, function
+from tailbit.index.expression.folded import NotRead, asked_twice, is_null
 from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.operands import OperandReader, Tree, function_of
 from tailbit.index.sql.refusals import INSTEAD

@@ -70,7 +70,7 @@ def worth_a_restart(error: TailbitError, waited_s: float = 0.0) -> TailbitError:
 
     So a table that vanished while a run worked is no wrong use of the command.
     """
-    if not isinstance(error, (NoIndexError, NotATableError, MalformedLogError)):
+    if not isinstance(error, (NoIndexError, NotATableError, MalformedLogError, IndexLogError)):
         return error
     again = "Started again, the command goes on where the index was"
     waited = f"It was waited for {waited_s:.0f} s. {again}, once this is mended." if waited_s else error.hint

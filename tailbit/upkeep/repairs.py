@@ -11,7 +11,7 @@ from tailbit.errors import CorruptIndexError, IndexerRunningError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.kinds.kind import Problem
 from tailbit.index.kinds.schemas import KINDS, Kinds
-from tailbit.index.maintenance.start_over import start_over
+from tailbit.index.maintenance.start_over import check_columns, start_over
 from tailbit.index.model import IndexedColumn
 from tailbit.index.repair.from_report import damage_of
 from tailbit.index.repair.mend import Mended, mend
@@ -37,13 +37,23 @@ class Repaired:
     anew: tuple[str, ...] = ()
 
 
-def repair(table: Table, index: MetadataTable, problems: Sequence[Problem]) -> Repaired:
+def repair(
+    table: Table,
+    index: MetadataTable,
+    problems: Sequence[Problem],
+    columns: Sequence[IndexedColumn] | None = None,
+) -> Repaired:
     """Take what is wrong out of an index in one commit, and build it again where no indexer does.
 
+    `columns`: those that it must have.
+
     Raises:
+        SettingsError: it has others.
         CommitConflictError: an indexer committed again and again at the same moments; try again.
         DataFileError: a live data file cannot be read, so that it cannot be posted again.
     """
+    if columns is not None:
+        check_columns(index.path, index.state.settings.columns, columns)
     left = tuple(problem for problem in problems if not damage_of([problem]))
     damage = damage_of(problems)
     if not damage:

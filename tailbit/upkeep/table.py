@@ -142,9 +142,9 @@ class MaintainedTable(Handle):
     ) -> Repaired:
         """Verify the index and build again only what is wrong, while an indexer may run.
 
-        What is wrong goes in one commit. A running indexer builds it again; where none runs, this does. Every
-        question is answered rightly all the while. An index whose records or own log cannot be read, or of an
-        older format, is made anew with its columns; `columns` are taken where these are lost.
+        What is wrong goes in one commit. A running indexer builds it again; where none runs, this does. An
+        index whose records or own log cannot be read, or of an older format, is made anew with its columns;
+        `columns` are taken where these are lost. Every question is answered rightly all the while.
 
         Raises:
             NoIndexError: there is no index.
@@ -155,18 +155,16 @@ class MaintainedTable(Handle):
         >>> flights.repair().problems
         ()
         """
-        from tailbit.index.maintenance.start_over import check_columns
+        from tailbit.index.maintenance.create import indexed_columns
         from tailbit.upkeep.repairs import made_anew, repair
 
-        asked = None if columns is None else self._columns(columns)
+        asked = None if columns is None else indexed_columns(self._table, names("columns", columns))
         report = self.verify(samples=samples, seed=seed, progress=progress)
         seen = self._apart()
         seen._refresh()
         if seen._index is None:
             return made_anew(self._table, self.index_path, asked, report.problems)
-        if asked is not None:
-            check_columns(self.index_path, seen._index.state.settings.columns, asked)
-        return repair(self._table, seen._index, report.problems)
+        return repair(self._table, seen._index, report.problems, asked)
 
     def advise(
         self,
@@ -269,10 +267,6 @@ class MaintainedTable(Handle):
         if not hours >= 0:
             raise UsageError(reason=f"{older_than_hours} hours is no age", hint="Give 0 or more.")
         return vacuum(self._apart()._needed(), older_than_hours=hours, dry_run=dry_run)
-
-    def _columns(self, given: Iterable[str]) -> list[IndexedColumn]:
-        """The columns of some names, as an index remembers them."""
-        return list(map(IndexedColumn.of, self._table.snapshot().schema.resolve_all(names("columns", given))))
 
     def _apart(self) -> MaintainedTable:
         """The same table with an index of its own, for what takes long or commits."""

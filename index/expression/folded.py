@@ -1,0 +1,63 @@
+"""Calls, folded where they are constant, and what is refused where they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tailbit.index.expression.evaluate import evaluate
+from tailbit.index.functions.tree import Call, Expression, columns_in
+from tailbit.index.functions.vectors import canonical
+from tailbit.index.values.datetimes import special_word
+from tailbit.index.values.literals import BOOLEAN, Literal
+from tailbit.index.values.refusals import Unsupported, mismatch
+from tailbit.tables.model import DataType
+
+
+class NotRead(Exception):
+    """An expression that Spark refuses, or that is not done here; carries why and what to write instead."""
+
+    def __init__(self, reason: str, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.hint = hint
+
+
+def call(
+    name: str, args: Sequence[Expression], type_: DataType, setting: tuple[str | int, ...] = ()
+) -> Expression:
+    """A call; the constant that it is where all arguments are constants and it does not raise."""
+    made = Call(name, tuple(args), type_, setting)
+    if columns_in(made):
+        return made
+    found = evaluate(made, {}, 1)
+    if found.failed[0]:
+        return made
+    return Literal(type_, canonical(found.values, type_)[0])
+
+
+def referred(value: Expression) -> Expression:
+    """An expression that Spark does not see as written: a constant has lost what it was as a literal."""
+    return Literal(value.type, value.value) if isinstance(value, Literal) else value
+
+
+def asked_twice(value: Expression) -> Expression:
+    """The subject of BETWEEN and of nullif, which Spark refers to by a name.
+
+    Raises:
+        Unsupported: a word such as 'epoch', which Spark reads as a time in plain constants alone.
+    """
+    if isinstance(value, Literal) and isinstance(value.value, bytes) and value.type.name == "string":
+        word = special_word(value.value.decode())
+        if word is not None:
+            raise Unsupported(f"{word!r} is not read where it is compared twice")
+    return referred(value)
+
+
+def is_null(value: Expression) -> Expression:
+    """IS NULL of an expression."""
+    return call("is null", [value], BOOLEAN)
+
+
+def of_no_number(reason: str, value: Expression) -> str:
+    """Why a value is not taken where a number is: Spark takes a text and NULL."""
+    taken = value.type.name in ("string", "void")
+    return reason if taken else mismatch(reason, "UNEXPECTED_INPUT_TYPE")
