@@ -259,7 +259,7 @@ class BrokenBitmapError(IndexStateError):
     template = (
         "bitmap {number} of column {column}, row space {space}, is broken before it is written: {reason}"
     )
-    hint = "Answers stay right. Report this; `tailbit alter TABLE --drop` of the column lets others go on."
+    hint = "Nothing was committed. Report this; `tailbit alter TABLE --drop` of the column lets others go on."
 
 
 class SettingsError(IndexStateError, UsageError):
