@@ -1,7 +1,7 @@
 """What a process of the indexer frees goes back to the system, so that its memory is what it holds.
 
-Arrow's own allocator and the C library keep what was freed for the next time, each thread for itself. A
-process that merges now and then kept what its largest merges took, several times.
+Arrow's own allocator, that of delta-rs (jemalloc) and the C library keep what was freed for the next time,
+each thread for itself. A process that merges now and then kept what its largest merges took, several times.
 """
 
 from __future__ import annotations
@@ -17,12 +17,19 @@ EVERY_S = 2.0
 _POOL = "ARROW_DEFAULT_MEMORY_POOL"
 """The environment variable by which Arrow chooses its allocator."""
 
+_OF_DELTA_RS = "_RJEM_MALLOC_CONF"
+"""The environment variable by which jemalloc, as Rust has it, is configured."""
+
+_KEEPS_NOTHING = "narenas:1,dirty_decay_ms:0,muzzy_decay_ms:0"
+"""One arena for all threads, and no page kept that is free."""
+
 
 def take_from_the_system() -> None:
-    """Let Arrow take memory from the C library, here and in the processes started from now on.
+    """Let Arrow take memory from the C library and delta-rs keep none, here and in processes started later.
 
-    Where somebody has chosen another allocator, it is left to that.
+    Where somebody has chosen otherwise, it is left at that. delta-rs looks when it is first imported.
     """
+    os.environ.setdefault(_OF_DELTA_RS, _KEEPS_NOTHING)
     if os.environ.setdefault(_POOL, "system") == "system":
         pa.set_memory_pool(pa.system_memory_pool())
 

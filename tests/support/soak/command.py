@@ -40,7 +40,7 @@ def main() -> int:
             rng, told = random.Random(asked.seed), 0
             try:
                 while (passed := time.monotonic() - began) < asked.seconds:
-                    fault = rng.choice(faults.all())
+                    fault = rng.choice([*faults.all(), *faults.kills()])
                     console.print(
                         f"{passed:5.0f} s  {fault.__name__:32}{soak.tally}", highlight=False, soft_wrap=True
                     )

@@ -39,11 +39,7 @@ class Faults:
     def all(self) -> list[Callable[[], None]]:
         """Every fault."""
         return [
-            self.kill_of_the_whole_group,
-            self.kill_of_the_command_alone,
-            self.kill_of_java_alone,
-            self.kill_of_the_workers,
-            self.kill_at_a_fault_point,
+            *self.kills(),
             self.sigterm,
             self.checkpoint_deleted_at_work,
             self.checkpoint_torn,
@@ -52,6 +48,16 @@ class Faults:
             *([self.clock_jumps] if self.shipped.jumping else []),
             self.backup_put_back,
             self.second_indexer,
+        ]
+
+    def kills(self) -> list[Callable[[], None]]:
+        """Those that kill and damage nothing."""
+        return [
+            self.kill_of_the_whole_group,
+            self.kill_of_the_command_alone,
+            self.kill_of_java_alone,
+            self.kill_of_the_workers,
+            self.kill_at_a_fault_point,
         ]
 
     def kill_of_the_whole_group(self) -> None:
@@ -81,8 +87,9 @@ class Faults:
         self.shipped.wait_covered(self.head() + 1)
 
     def kill_at_a_fault_point(self) -> None:
-        """A command that dies at a named point; at one that is not passed in time, it is killed."""
-        self.shipped.terminate()
+        """Killed, and again at a named point; at one that is not passed in time, at a random moment."""
+        self.shipped.kill_group()
+        self._count("kill of the whole group", killed=True)
         point = self.rng.choice(list(Fault))
         self.shipped.start(fault=f"{point.value}=kill@{self.rng.randint(1, 3)}")
         until = self.head() + 5

@@ -26,7 +26,7 @@ from tailbit.errors import TailbitError
 
 FIRST_COMMITS = 5
 
-COMMIT_S, QUESTION_S, UPKEEP_S = 0.3, 0.05, 1.0
+COMMIT_S, QUESTION_S, UPKEEP_S = 0.3, 0.5, 2.0
 """Pauses of the writer, of readers and of upkeep: how hard the table is worked, not a wait for something."""
 
 ALL_DERIVED = 10**6

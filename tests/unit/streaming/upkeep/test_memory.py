@@ -66,3 +66,32 @@ def test_arrow_takes_memory_from_the_system_unless_somebody_has_chosen(chosen: s
         f"subprocess.run([sys.executable, '-c', {child!r}], check=True)"
     )
     assert run(code, environment) == [used, used]
+
+
+def test_delta_rs_is_told_to_keep_no_free_memory_before_it_is_imported() -> None:
+    code = (
+        "import os, sys\n"
+        "import tailbit.streaming.job\n"
+        "from tailbit.streaming.upkeep.memory import take_from_the_system\n"
+        "take_from_the_system()\n"
+        "print('deltalake' in sys.modules, os.environ['_RJEM_MALLOC_CONF'])"
+    )
+    imported, told = run(code, UNCHOSEN)
+    assert imported == "False"
+    options = [option.partition(":") for option in told.split(",")]
+    assert all(known_to_delta_rs(name, value) for name, _, value in options)
+    assert not known_to_delta_rs("no_such_option", "1")
+
+
+def known_to_delta_rs(option: str, value: str) -> bool:
+    """Whether the allocator of delta-rs takes an option; it complains of what it does not know."""
+    asked = UNCHOSEN | {"_RJEM_MALLOC_CONF": f"{option}:{value}"}
+    ended = subprocess.run(
+        [sys.executable, "-c", "import deltalake"],
+        env=asked,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(sys.executable).parent,
+    )
+    return "jemalloc" not in ended.stderr
