@@ -74,6 +74,7 @@ BENCHMARKS = (
         ("distinct", "clustered"),
         (
             Target("index / entropy", most=1.3, of={"clustered": False}, quick=4),
+            Target("index / apart", most=1.2, of={"clustered": False}, quick=4),
             Target("index / parquet", most=1, of={"clustered": False}, quick=3),
         ),
         quick=("300000", "3", "2526"),

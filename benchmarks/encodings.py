@@ -1,8 +1,9 @@
 """How many bytes a row does an index of a column take, and what do few and many keys cost, by cardinality?
 
 A column has `distinct` distinct integers, uniform or clustered (sorted). It is set beside the entropy, the
-same column in Parquet, and DuckDB on that file. The index is built by a task in this process; a merge is
-not part of it.
+same column in Parquet, and DuckDB on that file. `apart`: the entropy of the positions of each key by
+themselves, summed: no index takes less of which the posting of one key is read without those of others. The
+index is built by a task in this process; a merge is not part of it.
 
 Usage: python benchmarks/encodings.py [rows] [distinct ...]; `all` is one a row. A line a column.
 """
@@ -62,16 +63,18 @@ def _measured(folder: pathlib.Path, rows: int, distinct: int, clustered: bool) -
     index_without_spark(table, ["v"])
     build = time.process_time() - begun
     kept = {kind: sum(f.stat().st_size for f in table.glob(f"_tailbit/kind={kind}/*")) for kind in _KINDS}
-    entropy = _entropy(values)
+    entropy, apart = _entropy(values), _entropy_apart(values)
     return {
         "distinct": distinct,
         "clustered": clustered,
         "entropy": round(entropy, 2),
+        "apart": round(apart, 2),
         "parquet": round(source / rows, 2),
         **{kind: round(size / rows, 2) for kind, size in kept.items()},
         "build / decode": round(build / decode, 1),
         "build ns a row": round(build / rows * 1e9),
         "index / entropy": round(kept["bitmap_index"] / rows / entropy, 2) if not clustered else None,
+        "index / apart": round(kept["bitmap_index"] / rows / apart, 2) if not clustered else None,
         "index / parquet": round(kept["bitmap_index"] / source, 2),
         **{
             f"{keys:,} {'key' if keys == 1 else 'keys'}, {name} ms": took
@@ -96,6 +99,14 @@ def _entropy(values: np.ndarray) -> float:
     counts = np.bincount(values)
     counts = counts[counts > 0]
     return float(-(counts / len(values) * np.log2(counts / len(values))).sum() / 8)
+
+
+def _entropy_apart(values: np.ndarray) -> float:
+    """Bytes a row that the positions of each key need, were they drawn independently and read alone."""
+    shares = np.bincount(values) / len(values)
+    shares = shares[shares > 0]
+    others = 1 - shares
+    return float(-(shares * np.log2(shares) + others * np.log2(others)).sum() / 8)
 
 
 def _asked(table: str, distinct: int, keys: int) -> dict[str, float]:

@@ -17,6 +17,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -35,6 +36,7 @@ from timing import same, tell
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 
 from support.delta_builder import DeltaBuilder
+from support.load.writer import Appender
 
 SIZES = {
     "files": (100, 1_000, 10_000, 100_000),
@@ -48,6 +50,8 @@ SMALL = {"files": 1, "rows": 1_000, "indexed columns": 200, "commits of the inde
 ASKED = pathlib.Path(__file__).with_name("asked.py")
 APPENDS, APPENDED = 5, 100
 PER_COMMIT = 10_000
+LINKS = 10_000
+"""Names of one file: file systems allow some 65,000."""
 FIGURES = ("first count ms", "count ms", "peak MB", "one commit ms")
 
 Made = tuple[Upkeep, str, int]
@@ -102,7 +106,7 @@ def _indexed(path: pathlib.Path, columns: list[str], where: str, rows: int) -> M
 
 
 def _files(path: pathlib.Path, size: int) -> Made:
-    """`size` files of 100 rows; the data of all is one file, linked under many names."""
+    """`size` files of 100 rows; the data of all is one file, linked under many names, copied now and then."""
     small = pa.table({"id": np.arange(100), "kind": np.arange(100) % 7})
     path.mkdir()
     pq.write_table(small, path / "0.parquet")
@@ -111,7 +115,9 @@ def _files(path: pathlib.Path, size: int) -> Made:
     builder = DeltaBuilder(str(path)).create(small.schema)
     add = {"partitionValues": {}, "size": (path / "0.parquet").stat().st_size, "dataChange": True}
     for number in range(1, size):
-        os.link(path / "0.parquet", path / f"{number}.parquet")
+        first = path / f"{number - number % LINKS}.parquet"
+        name = path / f"{number}.parquet"
+        os.link(first, name) if number % LINKS else shutil.copy(path / "0.parquet", name)
     for start in range(0, size, PER_COMMIT):
         numbers = range(start, min(start + PER_COMMIT, size))
         own = {"modificationTime": 1_700_000_000_000, "stats": json.dumps(stats)}
@@ -149,15 +155,15 @@ def _columns(path: pathlib.Path, size: int) -> Made:
 
 
 def _commits(path: pathlib.Path, size: int) -> Made:
-    """`size` commits of 100 rows, each indexed by one of its own; what is due is merged and vacuumed."""
+    """`size` commits of 100 rows, each indexed by one of its own; what is due is merged."""
     numbers = np.arange(APPENDED)
     rows = pa.table({"id": numbers, "kind": numbers % 7})
     deltalake.write_deltalake(str(path), rows)
     upkeep = Upkeep(path, ["kind"])
     upkeep.catch_up()
-    table = deltalake.DeltaTable(str(path))
+    writer = Appender(str(path))
     for _ in range(size - 1):
-        deltalake.write_deltalake(table, rows, mode="append")
+        writer.append(rows)
         upkeep.catch_up()
         upkeep.merge()
     return upkeep, "kind = 3", size * int(np.count_nonzero(numbers % 7 == 3))

@@ -25,7 +25,7 @@ from timing import least, same, tell
 
 import tailbit
 
-INDEXED = ("l_orderkey", "l_suppkey", "l_shipdate", "l_quantity")
+INDEXED = ("l_orderkey", "l_suppkey", "l_shipdate", "l_quantity", "l_shipmode")
 COLUMNS: dict[str, list[str] | None] = {
     "1": ["l_extendedprice"],
     "3": ["l_orderkey", "l_shipdate", "l_comment"],
@@ -33,6 +33,7 @@ COLUMNS: dict[str, list[str] | None] = {
 }
 QUESTIONS = {
     "1e-6": "l_orderkey = 7",
+    "day, mode, quantity": "l_shipdate = DATE'1995-03-03' AND l_shipmode = 'AIR' AND l_quantity = 7",
     "1e-4": "l_suppkey = 77",
     "4e-4": "l_shipdate = DATE'1995-03-03'",
     "1e-2": "l_suppkey BETWEEN 1000 AND 1099",
