@@ -22,7 +22,7 @@ import time
 from typing import Any
 
 from catalogue import BENCHMARKS, Benchmark
-from report import load, verdicts, write
+from report import load, verdicts, write, write_growth
 
 HERE = pathlib.Path(__file__).parent
 RESULTS = HERE / "results"
@@ -45,7 +45,9 @@ def main() -> int:
                 failed += asked.quick
                 _say(f"  missed: {verdict.case} {verdict.figure} {verdict.measured:g}, not {verdict.bound}")
         if not asked.quick and result.pop("status") == 0:
-            write(RESULTS, load(RESULTS) | {benchmark.script: result})
+            results = load(RESULTS) | {benchmark.script: result}
+            write(RESULTS, results)
+            write_growth(HERE.parent / "README.md", results)
     _say(f"{failed} of {len(chosen)} benchmarks failed" if failed else "done")
     return 1 if failed else 0
 

@@ -118,7 +118,12 @@ BENCHMARKS = (
             Target("first count ms", most=1000, of={"dimension": "files", "size": 100_000}),
             Target("count ms", most=20, of={"dimension": "files", "size": 100_000}),
             Target("peak MB", most=700, of={"dimension": "files", "size": 100_000}),
-            Target("one commit ms, exponent", most=0.1, of={"size": "fitted"}),
+            *(
+                Target("one commit ms, exponent", most=most, of={"dimension": dimension, "size": "fitted"})
+                for dimension, most in (("files", 0.1), ("rows", 0.1), ("commits of the index", 0.1))
+            ),
+            # Each column is posted.
+            Target("one commit ms, exponent", most=1, of={"dimension": "indexed columns", "size": "fitted"}),
             Target("first count ms, exponent", most=1, of={"size": "fitted"}, quick=2),
         ),
         quick=("files", "100", "2000"),

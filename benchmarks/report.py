@@ -9,11 +9,16 @@ from __future__ import annotations
 import json
 import math
 import pathlib
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from catalogue import BENCHMARKS, Benchmark, Target
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
+
+from support.marks import write_between
 
 Line = Mapping[str, Any]
 Results = dict[str, dict[str, Any]]
@@ -24,6 +29,9 @@ Series = Mapping[str, Sequence[tuple[float, float]]]
 
 NAME = "results.json"
 CURVES = ("first count ms", "count ms", "one commit ms", "peak MB")
+
+BEGIN, END = "<!-- growth: begin -->", "<!-- growth: end -->"
+"""Marks of a page, between which stands how all grows."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,25 @@ def write(folder: pathlib.Path, results: Results) -> None:
     (folder / NAME).write_text(json.dumps(results, indent=1) + "\n")
     plots = curves(folder, results)
     (folder / "README.md").write_text("\n".join(_page(results, plots)) + "\n")
+
+
+def write_growth(page: pathlib.Path, results: Results) -> None:
+    """Put how all grows between the marks of a page, if that was measured."""
+    if "growth" in results:
+        write_between(page, BEGIN, END, "\n".join(growth_table(results["growth"]["lines"])) + "\n")
+
+
+def growth_table(lines: Sequence[Line]) -> Iterator[str]:
+    """Per dimension the figures of its smallest and largest size, and the fitted exponent."""
+    yield f"| grown | from, to | {' | '.join(CURVES)} |\n|{'---|' * (2 + len(CURVES))}"
+    for dimension in dict.fromkeys(line["dimension"] for line in lines):
+        of = [line for line in lines if line["dimension"] == dimension]
+        fitted = next((line for line in of if line["size"] == "fitted"), None)
+        if fitted is not None:
+            least, *_, most = (line for line in of if line is not fitted)
+            sizes = f"{least['size']:,}, {most['size']:,}"
+            cells = [f"{least[c]:,}, {most[c]:,} ({fitted[f'{c}, exponent']})" for c in CURVES]
+            yield f"| {dimension} | {sizes} | {' | '.join(cells)} |"
 
 
 def _page(results: Results, plots: Sequence[str]) -> Iterator[str]:

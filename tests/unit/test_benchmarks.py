@@ -56,3 +56,14 @@ def test_the_page_shows_every_line_and_names_what_is_missed(tmp_path: Path) -> N
     assert "| narrow | 300 |" in page
     assert "**Missed**: peak MB of wide is 1500, to be ≤ 1000." in page
     assert report.load(tmp_path) == {"memory": result}
+
+
+def test_the_readme_shows_how_all_grows_as_it_was_measured(tmp_path: Path) -> None:
+    import report
+
+    readme = BENCHMARKS.parent / "README.md"
+    page = tmp_path / "README.md"
+    page.write_bytes(readme.read_bytes())
+    report.write_growth(page, report.load(BENCHMARKS / "results"))
+    assert page.read_text() == readme.read_text()
+    assert "commits of the index | 1, 10,000" in page.read_text()
