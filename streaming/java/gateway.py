@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tailbit.errors import EnvironmentError_
+from tailbit.streaming.java.class_archive import OPTIONS_OF_JAVA
 
 _NOISE = ("WARNING: Using incubator modules",)
 _TRACEBACK = "Traceback (most recent call last):"
@@ -34,7 +35,6 @@ thousands of batches: see docs/decisions.md.
 """
 
 _COLLECTED = re.compile(r"-XX:\+Use\w+GC\b")
-_OPTIONS_OF_JAVA = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
 
 def quick_java() -> str:
@@ -42,7 +42,7 @@ def quick_java() -> str:
 
     Where the environment has chosen another collector, it is left to that: Java takes no two.
     """
-    chosen = any(_COLLECTED.search(os.environ.get(name, "")) for name in _OPTIONS_OF_JAVA)
+    chosen = any(_COLLECTED.search(os.environ.get(name, "")) for name in OPTIONS_OF_JAVA)
     return QUICK_COMPILER if chosen else f"{QUICK_COMPILER} -XX:+UseSerialGC"
 
 

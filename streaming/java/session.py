@@ -12,11 +12,13 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tailbit.errors import EnvironmentError_
+from tailbit.streaming.java.class_archive import use_archive
 from tailbit.streaming.java.gateway import QUICK_COMPILER, JavaErrors, launch_java, quick_java
 from tailbit.streaming.java.quiet import hush_accumulators, hush_python
 from tailbit.streaming.java.workers import choose_python
@@ -141,6 +143,7 @@ def build_session(
         _in_another_thread(lambda: SparkContext.getOrCreate(SparkConf().setAll(list(settings.items()))))
         return Session(SparkSession.builder.config(map=settings).getOrCreate())
     settings["spark.master"] = master
+    archive = use_archive(java_binary(), settings["spark.driver.extraJavaOptions"], os.environ)
     if settings.get("spark.driver.host"):
         os.environ.setdefault("SPARK_LOCAL_IP", settings["spark.driver.host"])
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as logging:
@@ -148,10 +151,19 @@ def build_session(
         logging.flush()
         settings["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile=file:{logging.name}"
         hush_python()
-        gateway, errors = launch_java(settings)
+        gateway, errors = _launched(settings, archive)
     conf = SparkConf(_jvm=gateway.jvm).setAll(list(settings.items()))
     hush_accumulators(_in_another_thread(lambda: SparkContext(conf=conf, gateway=gateway)))
     return Session(SparkSession.builder.getOrCreate(), errors)
+
+
+def _launched(settings: dict[str, str], archive: str) -> tuple[Any, JavaErrors]:
+    """Java with the archive of classes, and where it does not start so, without."""
+    options = settings["spark.driver.extraJavaOptions"]
+    if archive:
+        with suppress(EnvironmentError_):
+            return launch_java(settings | {"spark.driver.extraJavaOptions": f"{options} {archive}"})
+    return launch_java(settings)
 
 
 def _in_another_thread(make: Callable[[], SparkContext]) -> SparkContext:
@@ -179,13 +191,19 @@ def check_java() -> None:
         raise EnvironmentError_(reason=f"Java {found} is too old; Spark needs {JAVA_VERSION}", remedy=remedy)
 
 
-def _java_version() -> int | None:
-    """The major version of the Java that Spark would start; from its release file, without starting it."""
+def java_binary() -> Path | None:
+    """The Java that Spark would start, all links followed; None where there is none."""
     home = os.environ.get("JAVA_HOME")
     binary = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    if not binary or not os.path.exists(binary):
+    return Path(os.path.realpath(binary)) if binary and os.path.exists(binary) else None
+
+
+def _java_version() -> int | None:
+    """The major version of the Java that Spark would start; from its release file, without starting it."""
+    binary = java_binary()
+    if binary is None:
         return None
-    release = Path(os.path.realpath(binary)).parent.parent / "release"
+    release = binary.parent.parent / "release"
     text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else _ask_java(binary)
     found = re.search(r'(?:JAVA_VERSION="|version ")(\d+)(?:\.(\d+))?', text)
     if not found:
@@ -193,6 +211,6 @@ def _java_version() -> int | None:
     return int(found[2]) if found[1] == "1" and found[2] else int(found[1])
 
 
-def _ask_java(binary: str) -> str:
+def _ask_java(binary: Path) -> str:
     done = subprocess.run([binary, "-version"], capture_output=True, text=True, check=False)
     return done.stderr + done.stdout

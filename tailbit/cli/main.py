@@ -18,13 +18,13 @@ from tailbit.cli.advice import advise
 from tailbit.cli.analytics import histogram, summary, transitions
 from tailbit.cli.options import AGAIN, INTERRUPTED, PROBLEM, WRONG_USE, NoPandas
 from tailbit.cli.questions import count, explain, facets, positions, read
-from tailbit.cli.running import demo, run
+from tailbit.cli.running import archive_classes, demo, run
 from tailbit.cli.upkeep import alter, compact, repair, status, vacuum, verify
 from tailbit.errors import TailbitError, UsageError
 
 COMMANDS = (
     *(count, facets, summary, histogram, transitions, read, positions, explain),
-    *(status, advise, verify, repair, alter, compact, vacuum, run, demo),
+    *(status, advise, verify, repair, alter, compact, vacuum, run, archive_classes, demo),
 )
 
 

@@ -12,21 +12,21 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-ARCHIVE = Path(__file__).parents[2] / "build" / f"spark-{version('pyspark')}.jsa"
+from tailbit.streaming.java.class_archive import SILENT
 
-QUIET = "-Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
+ARCHIVE = Path(__file__).parents[2] / "build" / f"spark-{version('pyspark')}.jsa"
 
 
 def use_archive() -> str:
     """The options of a JVM that uses the archive; none where it is not there yet."""
-    return f"{QUIET} -XX:SharedArchiveFile={ARCHIVE}" if ARCHIVE.exists() else ""
+    return f"{SILENT} -XX:SharedArchiveFile={ARCHIVE}" if ARCHIVE.exists() else ""
 
 
 def make_archive() -> None:
     """Start Spark, make and change a table, and write down which classes that took."""
     with tempfile.TemporaryDirectory(dir=ARCHIVE.parent) as folder:
         made = Path(folder, ARCHIVE.name)
-        os.environ["SPARK_SUBMIT_OPTS"] = f"{QUIET} -XX:ArchiveClassesAtExit={made}"
+        os.environ["SPARK_SUBMIT_OPTS"] = f"{SILENT} -XX:ArchiveClassesAtExit={made}"
         from pyspark import SparkContext
 
         from support.spark_session import start_spark

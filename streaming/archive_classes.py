@@ -1,0 +1,81 @@
+"""A run of its own makes the archive of classes with which later runs start sooner: `java.class_archive`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tailbit.errors import EnvironmentError_
+from tailbit.streaming.java.class_archive import (
+    OPTIONS_OF_JAVA,
+    SETTING,
+    SILENT,
+    archive_stem,
+    archives,
+    keep,
+)
+from tailbit.streaming.java.session import check_java, java_binary
+from tailbit.streaming.job import run
+from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+
+_REMEDY = f"Name a folder that can be written to, for runs as well: {SETTING}=FOLDER."
+
+
+def archive_classes(again: bool = False, tell: Tell = tell_nobody) -> tuple[Path, bool]:
+    """Make the archive if there is none, or `again`; where it is, and whether it was made now.
+
+    A small table is indexed by a Spark of its own, and Java writes down which classes that took. This process
+    can start no Spark afterwards. Other processes see the whole file or the one before.
+
+    Raises:
+        EnvironmentError_: Java or pyspark is missing, the folder cannot be written to, runs are told to use
+            no archive, or this Java writes none.
+    """
+    check_java()
+    java = java_binary()
+    stem = None if java is None else archive_stem(java, os.environ)
+    if java is None or stem is None:
+        raise EnvironmentError_(
+            reason=f"runs use no archive: {SETTING} is off, or its folder has a blank or quote in its name",
+            remedy=_REMEDY,
+        )
+    there = archives(java, os.environ)
+    if there and not again:
+        return there[0], False
+    try:
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=stem.parent) as folder:
+            made = Path(folder, "made")
+            tell("starting Spark once, and writing down its classes")
+            _write(Path(folder), made)
+            return keep(made, stem), True
+    except OSError as refused:
+        raise EnvironmentError_(
+            reason=f"the archive of classes cannot be written: {refused}", remedy=_REMEDY
+        ) from refused
+
+
+def _write(folder: Path, made: Path) -> None:
+    """A whole run, after which Java ends and writes."""
+    import deltalake
+    import pyarrow as pa
+    from pyspark import SparkContext
+
+    table = str(folder / "table")
+    deltalake.write_deltalake(table, pa.table({"k": [1, 2], "v": ["a", "b"]}))
+    chosen = os.environ.get(OPTIONS_OF_JAVA[0], "")
+    os.environ[OPTIONS_OF_JAVA[0]] = f"{chosen} {SILENT} -XX:ArchiveClassesAtExit={made}"
+    run(table, ["k", "v"], once=True)
+    gateway: Any = SparkContext._gateway
+    gateway.shutdown()
+    with suppress(OSError):
+        gateway.proc.stdin.close()
+    gateway.proc.wait()
+    if not made.exists():
+        raise EnvironmentError_(
+            reason="this Java writes no archive of classes",
+            remedy="Runs work without one. OpenJDK 17 and newer write them.",
+        )
