@@ -177,7 +177,7 @@ def read_columns(
                 continue
             stored = _picked(table, file.tree, steps, set(leaves))
             if column.id in file.coded and stored.type == pa.dictionary(pa.int32(), type_):
-                arrays.append(stored)
+                arrays.append(_checked(stored))
                 continue
             decode = Decoder(file.metadata, file.path, column.label)
             chunks = [decode.array(chunk, column, steps[-1]) for chunk in stored.chunks]
@@ -185,6 +185,20 @@ def read_columns(
     except (pa.ArrowException, OSError, ValueError) as wrong:
         raise DataFileError(file=file.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
     return pa.table(dict(zip([c.id for c in columns], arrays, strict=True)))
+
+
+def _checked(coded: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Dictionary codes, each of which its dictionary has: pyarrow looks only where it decodes them.
+
+    Raises:
+        ValueError: a damaged page has others.
+    """
+    for chunk in coded.chunks:
+        bounds = pc.min_max(chunk.indices)
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        if low is not None and not 0 <= low <= high < len(chunk.dictionary):
+            raise ValueError("Index not in dictionary bounds")
+    return coded
 
 
 def _rows(file: pq.ParquetFile, row_groups: Sequence[int] | None) -> int:
