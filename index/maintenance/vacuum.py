@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from tailbit.errors import StorageError
 from tailbit.faults import Fault, fault_point
+from tailbit.index.store.log_writer import log_checkpoints, read_log_checkpoint
 from tailbit.index.store.table import MetadataTable
-from tailbit.tables.parquet.file import ParquetFile
 
 _MILLIS_PER_HOUR = 3_600_000
 
@@ -76,11 +76,10 @@ def referenced(index: MetadataTable) -> set[str]:
 
 
 def _tombstones(index: MetadataTable) -> set[str]:
-    names = [e.name for e in index.storage.list("_delta_log") if e.name.endswith(".checkpoint.parquet")]
-    if not names:
+    versions = log_checkpoints(index.storage)
+    if not versions:
         return set()
-    with ParquetFile(index.storage.open(f"_delta_log/{max(names)}")) as file:
-        removed = file.read(columns=["remove.path"])["remove"].to_pylist()
+    removed = read_log_checkpoint(index.storage, max(versions), ["remove.path"])["remove"].to_pylist()
     return {row["path"] for row in removed if row is not None}
 
 
