@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from tailbit.errors import StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.store.log_writer import log_checkpoints, read_log_checkpoint
+from tailbit.index.store.own_files import is_own
 from tailbit.index.store.table import MetadataTable
 
 _MILLIS_PER_HOUR = 3_600_000
@@ -66,13 +67,14 @@ def referenced(index: MetadataTable) -> set[str]:
     """Files that the index refers to, or did at a version or by a tombstone that its log still holds.
 
     A removal is in the newest log checkpoint for as long as tombstones are kept, or in a commit after it.
+    What a log names elsewhere is no file of an index, and nobody deletes it.
     """
     first = index.log.earliest()
     paths = {slice_.path for slice_ in index.log.snapshot(first).files} | set(index.state.files)
     for version in range(first + 1, index.log.head() + 1):
         # Commit by commit: over a range, a file that came and went would not be named.
         paths |= {c.path for c in index.log.changes(version, version).slices}
-    return paths | _tombstones(index)
+    return set(filter(is_own, paths | _tombstones(index)))
 
 
 def _tombstones(index: MetadataTable) -> set[str]:

@@ -18,7 +18,7 @@ from tailbit.errors import CommitConflictError, IndexLogError, MalformedLogError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.model import IndexFile
-from tailbit.tables.parquet.file import open_parquet
+from tailbit.tables.parquet.file import ParquetFile, open_parquet
 from tailbit.tables.storage import SMALL, Storage
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def read_log_checkpoint(storage: Storage, version: int, columns: Sequence[str] |
     """
     name = f"_delta_log/{version:020}.checkpoint.parquet"
     try:
-        with open_parquet(storage.open(name)) as file:
+        with open_parquet(storage.open(name), ParquetFile) as file:
             return file.read(columns=columns)
     except FileNotFoundError:
         raise
