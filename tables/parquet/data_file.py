@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tailbit.errors import DataFileError
+from tailbit.errors import DataFileError, StorageError
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.decode import Decoder, field_id, find_field
 from tailbit.tables.parquet.file import ParquetFile, open_shaped, read_footer, read_leaves
@@ -54,8 +54,8 @@ def open_data_file(
         DataFileError: missing, of another size than expected, or not Parquet.
         UnsafePathError: the path leaves the table.
     """
-    path, _ = _located(storage, slice_path, expect_size)
     with _named(slice_path):
+        path, _ = _located(storage, slice_path, expect_size)
         file, shape = open_shaped(storage.open(path), DataFile, coerce_int96_timestamp_unit="us")
         file.path, file.tree, file.head = slice_path, shape.tree, shape.head
         file = _coding(storage.open(path), file, coded) if coded else file
@@ -84,11 +84,24 @@ def open_layout(storage: Storage, slice_path: str, expect_size: int | None = Non
 @contextmanager
 def _named(slice_path: str) -> Iterator[None]:
     try:
-        yield
+        with _permitted(slice_path):
+            yield
     except FileNotFoundError as gone:
         raise DataFileError(file=slice_path, reason="the file is missing") from gone
     except (pa.ArrowException, OSError, ValueError) as wrong:
         raise DataFileError(file=slice_path, reason=f"it is not readable Parquet: {wrong}") from wrong
+
+
+@contextmanager
+def _permitted(slice_path: str) -> Iterator[None]:
+    """A file that this user may not read is named; all else that a store refuses passes on."""
+    try:
+        yield
+    except StorageError as refused:
+        if isinstance(refused.__cause__, PermissionError):
+            reason = f"it may not be read: {refused.fields.get('reason')}"
+            raise DataFileError(file=slice_path, reason=reason) from refused
+        raise
 
 
 def _located(storage: Storage, slice_path: str, expect_size: int | None) -> tuple[str, Stat]:
@@ -137,7 +150,7 @@ def footer_hash(storage: Storage, slice_path: str) -> str:
         DataFileError: missing, or without a Parquet footer.
     """
     try:
-        with storage.open(storage.resolve(slice_path)) as source:
+        with _permitted(slice_path), storage.open(storage.resolve(slice_path)) as source:
             footer = read_footer(source)
     except FileNotFoundError as gone:
         raise DataFileError(file=slice_path, reason="the file is missing") from gone
