@@ -7,9 +7,10 @@ themselves or fail by its name. `upkeep.unreadable` tries it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from tailbit.errors import DataFileError, DeletionVectorError
+from tailbit.errors import DataFileError, DeletionVectorError, StorageError
 from tailbit.index.model import FileRecord
 from tailbit.index.write.plan import TaskLimits, pack, uncounted_record
 from tailbit.index.write.readable import why_unreadable
@@ -89,7 +90,9 @@ class Building:
         if isinstance(error, DeletionVectorError):
             hidden, at = target.hidden, (named, error.fields.get("offset"))
             return hidden is not None and at == hidden.place
-        return named in (target.path, self.table.storage.resolve(target.path))
+        with suppress(StorageError):
+            return named in (target.path, self.table.storage.resolve(target.path))
+        return named == target.path
 
 
 def _taken_back(work: FileWork) -> Iterator[FileWork]:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
-from tailbit.errors import DeletionVectorError, MalformedLogError
+from tailbit.errors import DeletionVectorError, MalformedLogError, StorageError
 from tailbit.tables.delta.paths import decode_path
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, is_of_one_file
 
 PORTABLE_MAGIC = 1681511377
 NATIVE_MAGIC = 1681511376
@@ -73,6 +73,10 @@ def read_deletion_vector(storage: Storage, vector: DeletionVector) -> BitMap:
         rows = _decode(payload)
     except (ValueError, struct.error, EOFError, IndexError, MalformedLogError) as wrong:
         raise _error(vector, str(wrong)) from wrong
+    except StorageError as refused:
+        if is_of_one_file(refused):
+            raise _error(vector, f"it cannot be read: {refused.fields.get('reason')}") from refused
+        raise
     if len(rows) != vector.cardinality:
         raise _error(vector, f"it hides {len(rows)} rows, the log says {vector.cardinality}")
     return rows

@@ -26,7 +26,7 @@ from tailbit.tables.parquet.int96 import check_int96, int96_leaves
 from tailbit.tables.parquet.layout import Layout, keep_layout, known_layout
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.schema import arrow_type
-from tailbit.tables.storage import Stat, Storage
+from tailbit.tables.storage import Stat, Storage, is_of_one_file
 
 _CODED = ("string", "binary")
 _CODABLE = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
@@ -98,8 +98,8 @@ def _permitted(slice_path: str) -> Iterator[None]:
     try:
         yield
     except StorageError as refused:
-        if isinstance(refused.__cause__, PermissionError):
-            reason = f"it may not be read: {refused.fields.get('reason')}"
+        if is_of_one_file(refused):
+            reason = f"it cannot be read: {refused.fields.get('reason')}"
             raise DataFileError(file=slice_path, reason=reason) from refused
         raise
 

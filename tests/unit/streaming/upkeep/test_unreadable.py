@@ -17,11 +17,12 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 from support.drive import Drive, run_tasks
 from support.tables import index_of, rows, three_commits, with_vectors
-from tailbit.errors import DataFileError
+from tailbit.errors import DataFileError, MalformedLogError
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.upkeep import unreadable
 from tailbit.streaming.upkeep.unreadable import FIRST_S, Retrier
+from tailbit.tables.delta.log.actions import parse_deletion_vector
 from tailbit.upkeep.status import status_of
 
 
@@ -215,4 +216,27 @@ def test_a_file_that_this_user_may_not_read_is_left_out_by_name_and_the_rest_goe
     drive.drain()
     assert drive.index.state.recorded.unread() == [poison.name]
     [reason] = drive.index.state.recorded.errors()
-    assert f"data file {poison.name}: it may not be read: Permission denied" in reason
+    assert f"data file {poison.name}: it cannot be read: Permission denied" in reason
+
+
+@pytest.mark.parametrize("field", ["sizeInBytes", "offset"])
+def test_a_deletion_vector_of_a_size_or_place_that_none_can_have_is_refused_by_name(field: str) -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "0" * 20, "offset": 1, "sizeInBytes": 5, "cardinality": 1}
+    assert parse_deletion_vector(vector, "f") is not None
+    with pytest.raises(MalformedLogError, match="deletion vector"):
+        parse_deletion_vector(vector | {field: 2**31}, "f")
+
+
+@pytest.mark.parametrize("name", ["y" * 300, "_delta_log"])
+def test_a_path_that_no_file_can_have_leaves_its_file_or_deletion_vector_out_by_name(
+    tmp_path: Path, name: str
+) -> None:
+    builder = with_vectors(str(tmp_path / "t"), files=3)
+    vector = builder.inline_vector([0, 4])
+    builder.commit(
+        builder.hide("f1.parquet", vector | {"storageType": "p", "pathOrInlineDv": f"{builder.path}/{name}"})
+    )
+    added = builder.data_file(rows(50), "g.parquet")["add"]
+    builder.commit([{"add": added | {"path": name}}])
+    drive = index_of(builder.path)
+    assert sorted(drive.index.state.recorded.unread()) == sorted(["f1.parquet", name])
