@@ -29,6 +29,12 @@ LIMIT_S = 30.0
 
 _LOOK_EVERY_S = 0.5
 
+_NEEDS_A_PLACE = (
+    "An indexer writes into the index: free space there, make it writable for this user, or give another"
+    " place by --index, then start again. Nothing is lost, and questions go on meanwhile."
+)
+_PIDS = 2**31
+
 
 @dataclass(frozen=True, slots=True)
 class Beat:
@@ -71,7 +77,19 @@ class Heartbeat:
 
         Raises:
             IndexerRunningError: another indexer has a fresh heartbeat here.
+            StorageError: nothing can be written here.
         """
+        try:
+            self._take(stop)
+        except StorageError as refused:
+            if refused.fields.get("path") != NAME:
+                raise
+            reason = f"nothing can be written there: {refused.fields.get('reason')}"
+            raise StorageError(path=self._storage.root, reason=reason, hint=_NEEDS_A_PLACE) from refused
+        self._thread = threading.Thread(target=self._keep, name="tailbit-heartbeat", daemon=True)
+        self._thread.start()
+
+    def _take(self, stop: threading.Event | None) -> None:
         current = read_heartbeat(self._storage)
         if current is not None:
             judged = self._judged(current, stop or threading.Event())
@@ -85,8 +103,6 @@ class Heartbeat:
             winner = read_heartbeat(self._storage)
             if winner is not None:
                 raise self._running(winner, 0.0) from None
-        self._thread = threading.Thread(target=self._keep, name="tailbit-heartbeat", daemon=True)
-        self._thread.start()
 
     def note(self, batch: int) -> None:
         """Remember the batch at work; shown with the next beat."""
@@ -149,8 +165,9 @@ def read_heartbeat(storage: Storage) -> Beat | None:
     try:
         found = orjson.loads(storage.read(NAME, SMALL))
         # Another release may tell more, or less.
-        return Beat(**{name: found[name] for name in Beat.__slots__ if name in found})
-    except (FileNotFoundError, MalformedLogError, orjson.JSONDecodeError, TypeError):
+        beat = Beat(**{name: found[name] for name in Beat.__slots__ if name in found})
+        return beat if isinstance(beat.pid, int) and 0 <= beat.pid < _PIDS else None
+    except (FileNotFoundError, MalformedLogError, ValueError, TypeError):
         return None
 
 

@@ -150,7 +150,8 @@ class Ledger:
     `round` counts fresh starts, `lineage` those where the source is another table than before. `version`:
     target of the last batch. `state`: `BUILDING` while a round's first snapshot is indexed, then `COMPLETE`.
     `covered`: the version of which everything is recorded, None before the first. `fingerprint`: of
-    the commit `version`. `uncounted`: live files whose rows are in no value count.
+    the commit `version`. `uncounted`: live files whose rows are in no value count. `held`: what tells the
+    files of the index then, empty where an older release wrote it (`store.own_files`).
     """
 
     round: int
@@ -165,6 +166,7 @@ class Ledger:
     batch_id: int
     committed_at: int
     seq: int = 0
+    held: str = ""
 
 
 @dataclass(frozen=True, slots=True)

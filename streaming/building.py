@@ -7,9 +7,10 @@ themselves or fail by its name. `upkeep.unreadable` tries it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from tailbit.errors import DataFileError, DeletionVectorError
+from tailbit.errors import DataFileError, DeletionVectorError, StorageError
 from tailbit.index.model import FileRecord
 from tailbit.index.write.plan import TaskLimits, pack, uncounted_record
 from tailbit.index.write.readable import why_unreadable
@@ -51,19 +52,20 @@ class Building:
                 tasks = pack([*doable, *taken_back], self.template, self.limits)
                 return self.run(tasks), list(skipped.values())
             except (DataFileError, DeletionVectorError) as error:
-                found = self._unreadable(error, doable)
+                found = self._unreadable(error, doable, again=bool(skipped))
                 attempts += not found
                 if attempts == ATTEMPTS:
                     raise
                 skipped |= {t.path: uncounted_record(t, self.template, why) for t, why in found}
 
     def _unreadable(
-        self, error: DataFileError | DeletionVectorError, works: Sequence[FileWork]
+        self, error: DataFileError | DeletionVectorError, works: Sequence[FileWork], *, again: bool
     ) -> list[tuple[FileSlice, str]]:
         """The slice that an error is about, and all that cannot be opened either, with the reasons.
 
-        They are looked at once more: none, where a folder had vanished for a moment. One that is missing
-        because the head of the log does not name it any more is not told of.
+        They are looked at once more: none, where a folder had vanished for a moment. Where files were left
+        out before (`again`), the columns of all are read: each attempt builds the whole batch. One that is
+        missing because the head of the log does not name it any more is not told of.
         """
         targets = [work.target for work in works if not isinstance(work, Leave)]
         failed = next((target for target in targets if self._is_about(error, target)), None)
@@ -73,7 +75,8 @@ class Building:
         columns = [column.column for column in self.template.columns]
         found = []
         for target in targets:
-            why = why_unreadable(self.table.storage, target, columns if target is failed else ())
+            looked_at = columns if again or target is failed else ()
+            why = why_unreadable(self.table.storage, target, looked_at)
             if why is None:
                 continue
             found.append((target, why))
@@ -87,7 +90,9 @@ class Building:
         if isinstance(error, DeletionVectorError):
             hidden, at = target.hidden, (named, error.fields.get("offset"))
             return hidden is not None and at == hidden.place
-        return named in (target.path, self.table.storage.resolve(target.path))
+        with suppress(StorageError):
+            return named in (target.path, self.table.storage.resolve(target.path))
+        return named == target.path
 
 
 def _taken_back(work: FileWork) -> Iterator[FileWork]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from tailbit.checkpoints.ledger import Origin, next_ledger, uncounted_after
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_batch
-from tailbit.errors import CommitConflictError, CorruptIndexError
+from tailbit.errors import CommitConflictError, CorruptIndexError, IndexLogError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import FileRecord
 from tailbit.index.store.table import MetadataTable
@@ -89,6 +89,9 @@ class Indexer:
                 return self._attempt(start, end, origin)
             except CommitConflictError:
                 continue
+            except IndexLogError:
+                # A writer in the middle of a commit, or damage that `own_log` sees to.
+                raise
             except CorruptIndexError as damage:
                 self._mender.mend(damage)
         return self._attempt(start, end, origin)

@@ -37,6 +37,7 @@ class LedgerKind(Kind["Ledger | None"]):
             ("query_id", pa.string()),
             ("batch_id", pa.int64()),
             ("committed_at", pa.int64()),
+            ("held", pa.string()),
         ]
     )
 
@@ -72,7 +73,8 @@ def ledger_from_arrow(table: pa.Table) -> Ledger | None:
     row = max(table.to_pylist(), key=lambda r: int(r["seq"]))
     version, sha256, table_id = (row.pop(f"fingerprint_{n}") for n in ("version", "sha256", "table"))
     proof = None if version is None else Fingerprint(version, sha256, table_id)
-    return Ledger(**row | {"state": _state(row["state"])}, fingerprint=proof)
+    said = {"state": _state(row["state"]), "held": row["held"] or ""}
+    return Ledger(**row | said, fingerprint=proof)
 
 
 def _state(word: str) -> LedgerState:

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 
 from tailbit.errors import StorageError
 from tailbit.faults import Fault, fault_point
+from tailbit.index.store.log_writer import log_checkpoints, read_log_checkpoint
+from tailbit.index.store.own_files import is_own
 from tailbit.index.store.table import MetadataTable
-from tailbit.tables.parquet.file import ParquetFile
 
 _MILLIS_PER_HOUR = 3_600_000
 
@@ -66,21 +67,21 @@ def referenced(index: MetadataTable) -> set[str]:
     """Files that the index refers to, or did at a version or by a tombstone that its log still holds.
 
     A removal is in the newest log checkpoint for as long as tombstones are kept, or in a commit after it.
+    What a log names elsewhere is no file of an index, and nobody deletes it.
     """
     first = index.log.earliest()
     paths = {slice_.path for slice_ in index.log.snapshot(first).files} | set(index.state.files)
     for version in range(first + 1, index.log.head() + 1):
         # Commit by commit: over a range, a file that came and went would not be named.
         paths |= {c.path for c in index.log.changes(version, version).slices}
-    return paths | _tombstones(index)
+    return set(filter(is_own, paths | _tombstones(index)))
 
 
 def _tombstones(index: MetadataTable) -> set[str]:
-    names = [e.name for e in index.storage.list("_delta_log") if e.name.endswith(".checkpoint.parquet")]
-    if not names:
+    versions = log_checkpoints(index.storage)
+    if not versions:
         return set()
-    with ParquetFile(index.storage.open(f"_delta_log/{max(names)}")) as file:
-        removed = file.read(columns=["remove.path"])["remove"].to_pylist()
+    removed = read_log_checkpoint(index.storage, max(versions), ["remove.path"])["remove"].to_pylist()
     return {row["path"] for row in removed if row is not None}
 
 

@@ -7,20 +7,24 @@ written: a query never pays for it.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tailbit.errors import CommitConflictError, StorageError
+from tailbit.errors import CommitConflictError, IndexLogError, MalformedLogError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.model import IndexFile
+from tailbit.tables.parquet.file import ParquetFile, open_parquet
 from tailbit.tables.storage import SMALL, Storage
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
 LOG_CHECKPOINT_EVERY = 20
 """Commits between two log checkpoints.
@@ -57,6 +61,42 @@ CONFIGURATION = {
 def app_transaction(index_id: str) -> str:
     """The one app transaction of an index; its version is the ledger's seq and only grows."""
     return f"tailbit:{index_id}"
+
+
+def last_checkpoint(storage: Storage) -> int:
+    """The version of the newest log checkpoint of an index; -1 where there is none.
+
+    Cost: one small read. Where that file, a hint, is damaged, the log is listed.
+    """
+    try:
+        return int(json.loads(storage.read("_delta_log/_last_checkpoint", SMALL))["version"])
+    except FileNotFoundError:
+        return -1
+    except (ValueError, KeyError, TypeError):
+        return max(log_checkpoints(storage), default=-1)
+
+
+def log_checkpoints(storage: Storage) -> list[int]:
+    """The versions of an index's log checkpoints, as the listing of its log has them."""
+    found = (_CHECKPOINT.fullmatch(entry.name) for entry in storage.list("_delta_log"))
+    return [int(name[1]) for name in found if name]
+
+
+def read_log_checkpoint(storage: Storage, version: int, columns: Sequence[str] | None = None) -> pa.Table:
+    """The rows of a log checkpoint of an index, or some of their columns.
+
+    Raises:
+        MalformedLogError: it cannot be read.
+        FileNotFoundError: it has been cleaned up.
+    """
+    name = f"_delta_log/{version:020}.checkpoint.parquet"
+    try:
+        with open_parquet(storage.open(name), ParquetFile) as file:
+            return file.read(columns=columns)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as damage:
+        raise MalformedLogError(file=name, reason=f"the log checkpoint cannot be read: {damage}") from damage
 
 
 class LogWriter:
@@ -178,22 +218,30 @@ class LogWriter:
         try:
             self._handle = DeltaTable(self._storage.uri)
         except (DeltaError, OSError) as wrong:
+            self._refuse_damaged()
             raise StorageError(path=self._path, reason=str(wrong)) from wrong
         return self._handle
+
+    def _refuse_damaged(self) -> None:
+        """Pass if the newest log checkpoint can be read, or there is none.
+
+        Raises:
+            IndexLogError: it cannot. Where the commits below it are left, who only reads goes on by these.
+        """
+        try:
+            newest = max(last_checkpoint(self._storage), *log_checkpoints(self._storage), -1)
+            if newest >= 0:
+                read_log_checkpoint(self._storage, newest)
+        except (MalformedLogError, FileNotFoundError) as damage:
+            raise IndexLogError(file=self._path, reason=str(damage)) from damage
 
     def _refuse_cleaned_up(self, version: int) -> None:
         """Pass if a commit just written is the one of its version.
 
         It is not where this process slept so long that the one which took it has been cleaned up.
         """
-        if self._last_checkpoint() > version:
+        if last_checkpoint(self._storage) > version:
             raise self._conflict(version)
-
-    def _last_checkpoint(self) -> int:
-        try:
-            return int(json.loads(self._storage.read("_delta_log/_last_checkpoint", SMALL))["version"])
-        except FileNotFoundError:
-            return -1
 
     def _failure(self, version: int, wrong: Exception) -> CommitConflictError | StorageError:
         if self._storage.exists(f"_delta_log/{version:020}.json"):

@@ -12,6 +12,7 @@ from tailbit.index.kinds.kind import Kind
 from tailbit.index.kinds.ledger import LEDGER
 from tailbit.index.kinds.settings import SETTINGS
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
+from tailbit.index.store.own_files import check_files
 from tailbit.index.store.state import IndexState
 
 
@@ -30,6 +31,7 @@ class MovingState(IndexState):
                 self._readers.clear()
         if self.paths_of(LEDGER) != before[LEDGER]:
             self._read_ledger()
+        check_files((file.path for file in added), self.ledger, self._number)
         self._renew(self._readers, added, removed)
 
     def note(

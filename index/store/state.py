@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from pyroaring import BitMap
@@ -25,6 +25,7 @@ from tailbit.index.kinds.schemas import Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_from_arrow
 from tailbit.index.kinds.value_counts import VALUE_COUNTS, Counts, stored_counts
 from tailbit.index.model import IndexFile, Ledger, Settings
+from tailbit.index.store.own_files import check_files, held, number_of
 from tailbit.tables.storage import Storage
 
 _NO_SETTINGS = "it is a Delta table without the settings of an index"
@@ -40,6 +41,7 @@ class IndexState:
     Raises:
         ForeignIndexError: there are no settings among the files: the table is not an index.
         IndexFormatError: the settings are of another format.
+        MalformedLogError: the files are others than those that were committed, or lie elsewhere.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class IndexState:
         self.lock = lock
         self.files: dict[str, IndexFile] = {}
         self._of_kind: defaultdict[str, dict[str, IndexFile]] = defaultdict(dict)
+        self._number = 0
         self._swap(files, ())
         self._readers: dict[Kind[Any], Any] = {}
         self.settings: Settings
@@ -58,6 +61,7 @@ class IndexState:
         self.seq: int
         self._read_settings()
         self._read_ledger()
+        check_files(self.files, self.ledger, self._number)
 
     def files_of(self, kind: Kind[Any]) -> list[IndexFile]:
         """The live files of one kind. Cost: theirs alone, as each commit asks for those of several kinds."""
@@ -107,11 +111,18 @@ class IndexState:
         """Per key type in which a column has been counted, its keys and visible rows as they are stored."""
         return stored_counts(self.storage, self.paths_of(VALUE_COUNTS), column)
 
+    def held_after(self, added: Sequence[IndexFile], removed: Iterable[str]) -> str:
+        """What the ledger says of the files that are live when these have come and gone."""
+        return held(self._number ^ number_of({file.path for file in added}) ^ number_of(set(removed)))
+
     def _swap(self, added: Iterable[IndexFile], removed: Iterable[str]) -> None:
         for path in removed:
-            self.files.pop(path, None)
+            if self.files.pop(path, None) is not None:
+                self._number ^= number_of([path])
             self._of_kind[kind_of(path)].pop(path, None)
         for file in added:
+            if file.path not in self.files:
+                self._number ^= number_of([file.path])
             self.files[file.path] = self._of_kind[kind_of(file.path)][file.path] = file
 
     def _read_settings(self) -> None:

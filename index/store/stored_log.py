@@ -18,13 +18,18 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tailbit.errors import CommitConflictError, StorageError
+from tailbit.errors import CommitConflictError, IndexLogError, MalformedLogError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.model import IndexFile
-from tailbit.index.store.log_writer import CONFIGURATION, app_transaction
-from tailbit.tables.parquet.file import ParquetFile
-from tailbit.tables.storage import SMALL, Storage
+from tailbit.index.store.log_writer import (
+    CONFIGURATION,
+    app_transaction,
+    last_checkpoint,
+    log_checkpoints,
+    read_log_checkpoint,
+)
+from tailbit.tables.storage import Storage
 
 _LOG = "_delta_log"
 _HINT = f"{_LOG}/_last_checkpoint"
@@ -135,7 +140,7 @@ class StoredLog:
         fault_point(Fault.BEFORE_COMMIT)
         gone = _removes(removes, data_change)
         self._put(based_on + 1, index_id, seq, [*_adds(adds, data_change), *gone])
-        if self._last_checkpoint() > based_on + 1:
+        if last_checkpoint(self._storage) > based_on + 1:
             # This process slept so long that the commit which took this version has been cleaned up.
             raise self._conflict(based_on + 1)
         fault_point(Fault.AFTER_COMMIT)
@@ -146,7 +151,7 @@ class StoredLog:
         Raises:
             StorageError: the storage refused; the commits themselves are unharmed.
         """
-        since = self._last_checkpoint()
+        since = max(log_checkpoints(self._storage), default=-1)
         version = max(number for number, _ in self._commits())
         state = self._reconciled(since, version)
         properties = dict(state["metaData", ""]["metaData"]["configuration"])
@@ -182,8 +187,10 @@ class StoredLog:
             raise StorageError(path=self._path, reason=reason) from gone
 
     def _checkpoint_rows(self, version: int) -> list[Action]:
-        with ParquetFile(self._storage.open(_checkpoint_name(version))) as file:
-            rows = file.read().to_pylist()
+        try:
+            rows = read_log_checkpoint(self._storage, version).to_pylist()
+        except MalformedLogError as damage:
+            raise IndexLogError(file=self._path, reason=str(damage)) from damage
         return [{name: value for name, value in row.items() if value is not None} for row in rows]
 
     def _put(self, version: int, index_id: str, seq: int, actions: Sequence[Action]) -> None:
@@ -215,12 +222,6 @@ class StoredLog:
         for entry in self._storage.list(_LOG):
             if found := re.fullmatch(r"(\d{20})\.json", entry.name):
                 yield int(found[1]), entry.mtime_ms
-
-    def _last_checkpoint(self) -> int:
-        try:
-            return int(orjson.loads(self._storage.read(_HINT, SMALL))["version"])
-        except FileNotFoundError:
-            return -1
 
     def _conflict(self, version: int) -> CommitConflictError:
         return CommitConflictError(version=version, path=self._path)

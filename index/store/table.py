@@ -195,13 +195,14 @@ class MetadataTable:
             raise CommitConflictError(version=self.version + 1, path=self.path)
         seq = state.seq + 1
         ledger = ledger or state.ledger
-        ledger = None if ledger is None else replace(ledger, seq=seq)
         if ledger is None and settings is None:
             settings = state.settings
         mine: Sequence[FileRecord] | pa.Table
         mine = stamped_rows(records, seq) if isinstance(records, pa.Table) else stamped(records, seq)
+        written = [*files, *self._write_files(mine)]
+        ledger = None if ledger is None else replace(ledger, seq=seq, held=state.held_after(written, removes))
         heads, replaced = self._write_heads(ledger, settings, seq)
-        added, gone = [*files, *self._write_files(mine), *heads], [*removes, *replaced]
+        added, gone = [*written, *heads], [*removes, *replaced]
         removed = [state.files[path] for path in gone]
         self._writer.commit(self.version, state.index_id, seq, added, removed, data_change=data_change)
         state.note(added, gone, mine, ledger, settings or state.settings, seq)
@@ -220,8 +221,7 @@ class MetadataTable:
     def _load(self, log: Table) -> None:
         """Know the newest version of a log, by a new state and with a writer that has seen nothing yet."""
         log, snapshot = self._newest(log)
-        files = map(_index_file, snapshot.files)
-        state = MovingState(self.storage, self.path, files, self.kinds, self.lock)
+        state = MovingState(self.storage, self.path, map(_index_file, snapshot.files), self.kinds, self.lock)
         self._writer = commit_log(self.storage, self.path, self.kinds.table_schema())
         self._now = _Known.at(snapshot.version, log, state)
 

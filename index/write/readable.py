@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tailbit.errors import SourceError
+from tailbit.errors import DeletionVectorError, SourceError
 from tailbit.index.write.posting import DataFiles
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.storage import Storage
@@ -23,6 +23,8 @@ def why_unreadable(storage: Storage, slice_: FileSlice, columns: Sequence[Column
                 pass
         if slice_.hidden is not None:
             slice_.hidden.read(storage)
+    except DeletionVectorError as error:
+        return f"data file {slice_.path}: {error}"
     except SourceError as error:
         return str(error)
     return None

@@ -81,7 +81,9 @@ class Mender:
         """
         try:
             self._index.refresh()
-            self._mend(error)
+            if not isinstance(error, IndexLogError):
+                # Of the log there is nothing to take out: it can be read by now.
+                self._mend(error)
         except IndexLogError:
             raise
         except CorruptIndexError as records:

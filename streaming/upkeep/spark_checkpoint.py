@@ -17,7 +17,7 @@ import orjson
 
 from tailbit.checkpoints import heartbeat
 from tailbit.checkpoints.offset import Offset
-from tailbit.errors import StorageError
+from tailbit.errors import StorageError, UsageError
 from tailbit.tables.storage import SMALL, local_name
 
 _PARTS = ("metadata", "offsets", "commits", "sources", "state")
@@ -37,6 +37,9 @@ _HEARTBEAT = re.compile(rf"{heartbeat.NAME}|\.{heartbeat.NAME}\.[0-9a-f]+\.tmp")
 """The names of a heartbeat: written, and half written."""
 
 _TRIES = 3
+
+_METADATA_BYTES = 4096
+"""More than Spark writes into the metadata of a checkpoint: the id of a query."""
 
 
 def blames_checkpoint(message: str) -> bool:
@@ -59,6 +62,7 @@ def reset(checkpoint: str, reason: str, tell: Callable[[str], None]) -> bool:
     """Take away what Spark keeps in a checkpoint, with one line of notice; False where it is out of reach.
 
     Raises:
+        UsageError: it is not tailbit's; nothing of it is touched.
         StorageError: the operating system does not let it go, as on a read-only disk.
     """
     folder = _local(checkpoint)
@@ -81,7 +85,7 @@ def make_way(checkpoint: str, *roots: str) -> None:
     folder = _local(checkpoint)
     if folder is None:
         return
-    with suppress(OSError):
+    with suppress(OSError, UsageError):
         _take_away(folder)
     above = {root for root in map(_local, roots) if root is not None}.intersection(folder.parents)
     outermost = min(above, key=lambda root: len(root.parts), default=folder)
@@ -115,12 +119,44 @@ def _beats(folder: Path) -> list[Path]:
 
 
 def _take_away(folder: Path) -> None:
+    foreign = _foreign(folder)
+    if foreign is not None:
+        reason = f"{folder} is no Spark checkpoint of tailbit: {foreign}"
+        raise UsageError(reason=reason, hint="Give another --checkpoint. Nothing there was touched.")
     for name in _PARTS:
         with suppress(FileNotFoundError, NotADirectoryError):
             shutil.rmtree(folder / name)
         for file in (folder / name, folder / f".{name}.crc"):
             if not file.is_dir():
                 file.unlink(missing_ok=True)
+
+
+def _foreign(folder: Path) -> str | None:
+    """What would go with a checkpoint, and is of no query of ours, which keep no state; None for nothing."""
+    metadata = folder / "metadata"
+    if metadata.is_dir() or (metadata.exists() and metadata.stat().st_size > _METADATA_BYTES):
+        return "its metadata is not Spark's"
+    for name in ("sources", "state"):
+        if any(not path.is_dir() for path in (folder / name).rglob("*")):
+            return f"it holds files in {name}"
+    for name in ("offsets", "commits"):
+        files = (folder / name).iterdir() if (folder / name).is_dir() else ()
+        if any(not file.name.startswith(".") and not file.name.isdecimal() for file in files):
+            return f"it holds other files than Spark's in {name}"
+    offsets = _batches(folder / "offsets")
+    newest = offsets.get(max(offsets, default=-1))
+    return "its offsets are of another source" if newest and _is_of_another_source(newest) else None
+
+
+def _is_of_another_source(offset: Path) -> bool:
+    """Whether an offset is whole, and says other things than ours."""
+    lines = _bytes_of(offset).split(b"\n")
+    try:
+        held, *ends = [orjson.loads(line) for line in lines[1:]]
+    except ValueError:
+        return False
+    whole = lines[0] == b"v1" and isinstance(held, dict) and bool(ends)
+    return whole and not (isinstance(ends[0], dict) and {"round", "version"} <= ends[0].keys())
 
 
 def _local(checkpoint: str) -> Path | None:

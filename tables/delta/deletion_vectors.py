@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
-from tailbit.errors import DeletionVectorError
+from tailbit.errors import DeletionVectorError, MalformedLogError, StorageError
 from tailbit.tables.delta.paths import decode_path
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, is_of_one_file
 
 PORTABLE_MAGIC = 1681511377
 NATIVE_MAGIC = 1681511376
@@ -52,7 +52,7 @@ class DeletionVector:
     @property
     def place(self) -> tuple[str, int]:
         """The file and the offset in it, as errors name them."""
-        return self.path_or_inline, self.offset or 0
+        return ("inline" if self.storage_type == "i" else self.path_or_inline), self.offset or 0
 
     def read(self, storage: Storage) -> BitMap:
         """The 0-based physical row numbers that it hides. See `read_deletion_vector`."""
@@ -71,8 +71,12 @@ def read_deletion_vector(storage: Storage, vector: DeletionVector) -> BitMap:
     try:
         payload = _inline(vector) if vector.storage_type == "i" else _stored(storage, vector)
         rows = _decode(payload)
-    except (ValueError, struct.error, EOFError, IndexError) as wrong:
+    except (ValueError, struct.error, EOFError, IndexError, MalformedLogError) as wrong:
         raise _error(vector, str(wrong)) from wrong
+    except StorageError as refused:
+        if is_of_one_file(refused):
+            raise _error(vector, f"it cannot be read: {refused.fields.get('reason')}") from refused
+        raise
     if len(rows) != vector.cardinality:
         raise _error(vector, f"it hides {len(rows)} rows, the log says {vector.cardinality}")
     return rows
@@ -179,5 +183,5 @@ def _native(payload: bytes) -> BitMap:
 
 
 def _error(vector: DeletionVector, reason: str) -> DeletionVectorError:
-    where = "inline" if vector.storage_type == "i" else vector.path_or_inline
-    return DeletionVectorError(file=where, offset=vector.offset or 0, reason=reason)
+    file, offset = vector.place
+    return DeletionVectorError(file=file, offset=offset, reason=reason)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tailbit.errors import DataFileError
+from tailbit.errors import DataFileError, StorageError
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.decode import Decoder, field_id, find_field
 from tailbit.tables.parquet.file import ParquetFile, open_shaped, read_footer, read_leaves
@@ -26,7 +26,7 @@ from tailbit.tables.parquet.int96 import check_int96, int96_leaves
 from tailbit.tables.parquet.layout import Layout, keep_layout, known_layout
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.schema import arrow_type
-from tailbit.tables.storage import Stat, Storage
+from tailbit.tables.storage import Stat, Storage, is_of_one_file
 
 _CODED = ("string", "binary")
 _CODABLE = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
@@ -54,8 +54,8 @@ def open_data_file(
         DataFileError: missing, of another size than expected, or not Parquet.
         UnsafePathError: the path leaves the table.
     """
-    path, _ = _located(storage, slice_path, expect_size)
     with _named(slice_path):
+        path, _ = _located(storage, slice_path, expect_size)
         file, shape = open_shaped(storage.open(path), DataFile, coerce_int96_timestamp_unit="us")
         file.path, file.tree, file.head = slice_path, shape.tree, shape.head
         file = _coding(storage.open(path), file, coded) if coded else file
@@ -84,11 +84,24 @@ def open_layout(storage: Storage, slice_path: str, expect_size: int | None = Non
 @contextmanager
 def _named(slice_path: str) -> Iterator[None]:
     try:
-        yield
+        with _permitted(slice_path):
+            yield
     except FileNotFoundError as gone:
         raise DataFileError(file=slice_path, reason="the file is missing") from gone
     except (pa.ArrowException, OSError, ValueError) as wrong:
         raise DataFileError(file=slice_path, reason=f"it is not readable Parquet: {wrong}") from wrong
+
+
+@contextmanager
+def _permitted(slice_path: str) -> Iterator[None]:
+    """A file that this user may not read is named; all else that a store refuses passes on."""
+    try:
+        yield
+    except StorageError as refused:
+        if is_of_one_file(refused):
+            reason = f"it cannot be read: {refused.fields.get('reason')}"
+            raise DataFileError(file=slice_path, reason=reason) from refused
+        raise
 
 
 def _located(storage: Storage, slice_path: str, expect_size: int | None) -> tuple[str, Stat]:
@@ -137,7 +150,7 @@ def footer_hash(storage: Storage, slice_path: str) -> str:
         DataFileError: missing, or without a Parquet footer.
     """
     try:
-        with storage.open(storage.resolve(slice_path)) as source:
+        with _permitted(slice_path), storage.open(storage.resolve(slice_path)) as source:
             footer = read_footer(source)
     except FileNotFoundError as gone:
         raise DataFileError(file=slice_path, reason="the file is missing") from gone
@@ -177,7 +190,7 @@ def read_columns(
                 continue
             stored = _picked(table, file.tree, steps, set(leaves))
             if column.id in file.coded and stored.type == pa.dictionary(pa.int32(), type_):
-                arrays.append(stored)
+                arrays.append(_checked(stored))
                 continue
             decode = Decoder(file.metadata, file.path, column.label)
             chunks = [decode.array(chunk, column, steps[-1]) for chunk in stored.chunks]
@@ -185,6 +198,20 @@ def read_columns(
     except (pa.ArrowException, OSError, ValueError) as wrong:
         raise DataFileError(file=file.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
     return pa.table(dict(zip([c.id for c in columns], arrays, strict=True)))
+
+
+def _checked(coded: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Dictionary codes, each of which its dictionary has: pyarrow looks only where it decodes them.
+
+    Raises:
+        ValueError: a damaged page has others.
+    """
+    for chunk in coded.chunks:
+        bounds = pc.min_max(chunk.indices)
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        if low is not None and not 0 <= low <= high < len(chunk.dictionary):
+            raise ValueError("Index not in dictionary bounds")
+    return coded
 
 
 def _rows(file: pq.ParquetFile, row_groups: Sequence[int] | None) -> int:

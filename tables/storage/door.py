@@ -7,6 +7,7 @@ of the store is a StorageError that says what to do.
 
 from __future__ import annotations
 
+import errno
 import time
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from tailbit.errors import MalformedLogError
+from tailbit.errors import MalformedLogError, StorageError
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
 
 WHOLE, SMALL = 2 << 30, 1 << 20
@@ -29,6 +30,15 @@ def refuse_oversized(rel: str, size: int, limit: int) -> None:
     """
     if size > limit:
         raise MalformedLogError(file=rel, reason=f"it has {size} bytes, and at most {limit} are read")
+
+
+_OF_ONE_FILE = frozenset((errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP))
+
+
+def is_of_one_file(refused: StorageError) -> bool:
+    """Whether what was refused is one file: no rights to it, a folder in its place, a name that cannot be."""
+    cause = refused.__cause__
+    return isinstance(cause, OSError) and cause.errno in _OF_ONE_FILE
 
 
 class Entry(NamedTuple):

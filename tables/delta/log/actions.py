@@ -20,6 +20,9 @@ from tailbit.tables.delta.paths import decode_path
 from tailbit.tables.delta.statistics import DeltaStatistics, num_records
 from tailbit.tables.model import FileSlice
 
+_INTEGERS = 2**31
+"""Offset and size of a deletion vector are below this: Delta's type of both is integer."""
+
 NO_COLUMNS = '{"type":"struct","fields":[]}'
 """The schema of a table whose metadata sets none."""
 
@@ -194,13 +197,16 @@ def parse_deletion_vector(found: Any, file: str) -> DeletionVector | None:
     offset = found.get("offset")
     if kind not in ("u", "p", "i"):
         raise MalformedLogError(file=file, reason=f"deletion vector storage type {kind!r} is unknown")
-    if offset is not None and (not isinstance(offset, int) or isinstance(offset, bool) or offset < 0):
+    if offset is not None and not (type(offset) is int and 0 <= offset < _INTEGERS):
         raise MalformedLogError(file=file, reason=f"deletion vector offset {offset!r} is not a position")
+    size = _number(found, "sizeInBytes", file)
+    if size >= _INTEGERS:
+        raise MalformedLogError(file=file, reason=f"a deletion vector of {size} bytes is none")
     return DeletionVector(
         storage_type=kind,
         path_or_inline=_text(found, "pathOrInlineDv", file),
         offset=offset,
-        size=_number(found, "sizeInBytes", file),
+        size=size,
         cardinality=_number(found, "cardinality", file),
     )
 

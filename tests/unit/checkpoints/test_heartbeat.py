@@ -221,3 +221,31 @@ def test_release_leaves_the_heartbeat_of_whoever_took_over(storage: Storage) -> 
     write(storage, ELSEWHERE)
     first.release()
     assert read_heartbeat(storage) == ELSEWHERE
+
+
+@pytest.mark.parametrize("left_behind", [True, False])
+def test_a_place_that_cannot_be_written_is_named_as_the_index_with_what_to_do(
+    storage: Storage, left_behind: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if left_behind:
+        storage.put(NAME, orjson.dumps(asdict(Beat(machine=this_machine(), pid=2**22 + 1))))
+
+    def refuse(*_: object) -> None:
+        raise StorageError(path=NAME, reason="Read-only file system")
+
+    for method in ("put_if_absent", "delete"):
+        monkeypatch.setattr(LocalStorage, method, refuse)
+    with pytest.raises(StorageError, match="nothing can be written there: Read-only") as met:
+        Heartbeat(storage).claim()
+    assert storage.root in str(met.value)
+    assert "--index" in met.value.hint
+    assert met.value.retryable
+
+
+@pytest.mark.parametrize("pid", ["x", -1, 2**63 - 1, None, [1], 5.0])
+def test_a_heartbeat_that_names_no_process_is_nobodys(storage: Storage, pid: object) -> None:
+    storage.put(NAME, orjson.dumps({"pid": pid, "machine": this_machine()}))
+    assert running(storage) is None
+    beat = Heartbeat(storage)
+    beat.claim()
+    beat.release()

@@ -9,7 +9,12 @@ import pyarrow as pa
 import pytest
 
 import tailbit
-from support.tables import index_of
+from support.tables import index_of, three_commits, truncated
+from tailbit.errors import IndexLogError, MalformedLogError
+from tailbit.index.maintenance.vacuum import referenced
+from tailbit.index.store.log_writer import LOG_CHECKPOINT_EVERY, last_checkpoint
+from tailbit.index.store.table import MetadataTable
+from tailbit.tables.storage import LocalStorage
 
 
 @pytest.mark.parametrize("name", ["a%20b", "50%", "é%41 %2F", "%", "%zz #?"])
@@ -24,3 +29,47 @@ def test_a_folder_whose_name_looks_encoded_holds_a_table_and_its_index(tmp_path:
     assert opened.where().covered_version == 1
     assert opened.verify().sound
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def young(folder: Path) -> MetadataTable:
+    """An index of a table, with a log checkpoint."""
+    index = index_of(three_commits(str(folder)), ["v"]).index
+    while index.version <= LOG_CHECKPOINT_EVERY:
+        index.commit([], [], None)
+    return index
+
+
+@pytest.mark.parametrize("hint", [b"", b'{"version":', b"[]", b"{}", b'{"version":"x"}', b"\xff"])
+@pytest.mark.parametrize("delta_rs", [True, False])
+def test_a_damaged_hint_of_the_newest_log_checkpoint_changes_nothing(
+    tmp_path: Path, hint: bytes, delta_rs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = young(tmp_path / "t")
+    if not delta_rs:
+        monkeypatch.setattr(LocalStorage, "uri", None)
+    Path(index.path, "_delta_log/_last_checkpoint").write_bytes(hint)
+    index = MetadataTable.open(index.path)
+    index.commit([], [], None)
+    index.checkpoint_log()
+    assert last_checkpoint(index.storage) == index.version == LOG_CHECKPOINT_EVERY + 2
+
+
+def test_a_log_checkpoint_of_the_index_that_is_gone_is_named_by_who_writes(tmp_path: Path) -> None:
+    index = young(tmp_path / "t")
+    max(Path(index.path, "_delta_log").glob("*.checkpoint.parquet")).unlink()
+    with pytest.raises(IndexLogError, match=r"checkpoint\.parquet"):
+        MetadataTable.open(index.path).commit([], [], None)
+
+
+@pytest.mark.parametrize("delta_rs", [True, False])
+def test_a_log_checkpoint_of_the_index_that_cannot_be_read_is_named_by_who_writes(
+    tmp_path: Path, delta_rs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = young(tmp_path / "t")
+    if not delta_rs:
+        monkeypatch.setattr(LocalStorage, "uri", None)
+    truncated(max(Path(index.path, "_delta_log").glob("*.checkpoint.parquet")))
+    with pytest.raises(IndexLogError, match=r"checkpoint\.parquet: the log checkpoint cannot be read"):
+        MetadataTable.open(index.path).checkpoint_log()
+    with pytest.raises(MalformedLogError, match="the log checkpoint cannot be read"):
+        referenced(MetadataTable.open(index.path))

@@ -28,7 +28,7 @@ from support.tables import (
     rows,
     truncated,
 )
-from tailbit.errors import CorruptIndexError, StorageError
+from tailbit.errors import CorruptIndexError, IndexLogError, StorageError
 from tailbit.index.repair.damage import why_damaged
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.merging import Merger
@@ -230,3 +230,13 @@ def test_an_index_whose_settings_are_lost_asks_for_the_columns_by_name(builder: 
     with pytest.raises(CorruptIndexError, match="settings cannot be read") as told:
         Drive(builder.path, f"{builder.path}/_tailbit")
     assert "--columns" in told.value.hint
+
+
+def test_a_log_of_the_index_that_could_not_be_read_for_a_moment_costs_no_count(builder: DeltaBuilder) -> None:
+    drive = index_of(builder.path)
+    torn = IndexLogError(file=drive.index.path, reason="a writer is in the middle of a commit")
+    before = drive.index.version
+    mender = Mender(drive.table, drive.index)
+    mender.note(torn)
+    mender.mend_noted()
+    assert (drive.index.version, mender.mended) == (before, 0)

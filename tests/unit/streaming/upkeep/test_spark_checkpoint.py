@@ -16,7 +16,7 @@ import tailbit
 from support.drive import Drive
 from tailbit.checkpoints.heartbeat import NAME
 from tailbit.checkpoints.offset import Offset
-from tailbit.errors import StorageError
+from tailbit.errors import StorageError, UsageError
 from tailbit.streaming.upkeep.spark_checkpoint import blames_checkpoint, make_way, reset, why_unusable
 
 CONF = {"batchWatermarkMs": 0, "conf": {"spark.sql.shuffle.partitions": "2"}}
@@ -167,3 +167,25 @@ def test_a_whole_checkpoint_of_another_table_or_of_yesterday_loses_nothing(tmp_p
         answer = opened.where("v = 'new'")
         assert (answer.count(), answer.files_scanned) == (number + 1, 0)
         assert opened.verify().problems == []
+
+
+def test_a_folder_that_is_no_checkpoint_of_ours_is_refused_by_name_and_nothing_of_it_is_deleted(
+    tmp_path: Path,
+) -> None:
+    kept = b"precious"
+    (tmp_path / "mine" / "metadata").mkdir(parents=True)
+    stateful = write(tmp_path / "stateful", [Offset(1, 1, None, "")], 0)
+    other = write(tmp_path / "other", [Offset(1, 1, None, "")], 0)
+    precious = [tmp_path / "mine/metadata/x.json", stateful / "state" / "0", other / "metadata"]
+    (stateful / "state").mkdir()
+    (stateful / "offsets" / "0").write_bytes(b"")
+    (other / "offsets" / "0").write_bytes(b'v1\n{"batchWatermarkMs":0}\n{"sourceVersion":1,"index":5}')
+    for file in precious:
+        file.write_bytes(kept)
+    for folder in (tmp_path / "mine", stateful, other):
+        told: list[str] = []
+        with pytest.raises(UsageError, match=f"{folder.name} is no Spark checkpoint of tailbit"):
+            reset(str(folder), str(why_unusable(str(folder))), told.append)
+        make_way(str(folder), str(folder))
+        assert told == []
+    assert [file.read_bytes() for file in precious] == [kept] * 3

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -14,12 +16,13 @@ from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 from support.drive import Drive, run_tasks
-from support.tables import rows, three_commits
-from tailbit.errors import DataFileError
+from support.tables import index_of, rows, three_commits, with_vectors
+from tailbit.errors import DataFileError, MalformedLogError
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.upkeep import unreadable
 from tailbit.streaming.upkeep.unreadable import FIRST_S, Retrier
+from tailbit.tables.delta.log.actions import parse_deletion_vector
 from tailbit.upkeep.status import status_of
 
 
@@ -160,3 +163,80 @@ def test_a_file_that_was_away_for_a_moment_is_not_left_out(table: str, index: st
     assert not failing
     assert drive.index.state.recorded.unread() == []
     checked(table, index)
+
+
+def test_files_whose_pages_cannot_be_read_are_found_in_two_looks_however_many_they_are(
+    table: str, index: str
+) -> None:
+    Drive(table, index, ["v"]).drain()
+    before = set(DeltaTable(table).file_uris())
+    for first in range(30, 100, 10):
+        write_deltalake(table, rows(first), mode="append")
+    for uri in set(DeltaTable(table).file_uris()) - before:
+        poison = Path(uri.removeprefix("file://"))
+        data = poison.read_bytes()
+        column = pq.read_metadata(poison).row_group(0).column(1)
+        start = column.dictionary_page_offset or column.data_page_offset
+        poison.write_bytes(data[:start] + b"\xff" * 60 + data[start + 60 :])
+    runs: list[int] = []
+
+    def run(tasks: Sequence[BuildTask]) -> list[TaskResult]:
+        runs.append(len(tasks))
+        return run_tasks(tasks)
+
+    drive = Drive(table, index, run=run)
+    drive.drain()
+    assert (len(drive.index.state.recorded.unread()), len(runs)) == (7, 3)
+
+
+def test_a_broken_deletion_vector_in_the_log_itself_leaves_its_file_out_by_name(tmp_path: Path) -> None:
+    builder = with_vectors(str(tmp_path / "t"), files=3)
+    vector = builder.inline_vector([0, 4])
+    vector["pathOrInlineDv"] = "0" * len(vector["pathOrInlineDv"])
+    builder.commit(builder.hide("f1.parquet", vector))
+    drive = index_of(builder.path)
+    assert drive.index.state.recorded.unread() == ["f1.parquet"]
+    [reason] = status_of(builder.path)["not_covered"]
+    assert "data file f1.parquet: deletion vector inline" in reason
+
+
+def test_a_file_that_this_user_may_not_read_is_left_out_by_name_and_the_rest_goes_on(
+    poisoned: tuple[Drive, Path, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive, poison, good = poisoned
+    poison.write_bytes(good)
+
+    def opened(path: str, mode: str = "rb") -> pa.NativeFile:
+        if path == str(poison):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return file_of(path, mode)
+
+    file_of = pa.OSFile
+    monkeypatch.setattr(pa, "OSFile", opened)
+    drive.drain()
+    assert drive.index.state.recorded.unread() == [poison.name]
+    [reason] = drive.index.state.recorded.errors()
+    assert f"data file {poison.name}: it cannot be read: Permission denied" in reason
+
+
+@pytest.mark.parametrize("field", ["sizeInBytes", "offset"])
+def test_a_deletion_vector_of_a_size_or_place_that_none_can_have_is_refused_by_name(field: str) -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "0" * 20, "offset": 1, "sizeInBytes": 5, "cardinality": 1}
+    assert parse_deletion_vector(vector, "f") is not None
+    with pytest.raises(MalformedLogError, match="deletion vector"):
+        parse_deletion_vector(vector | {field: 2**31}, "f")
+
+
+@pytest.mark.parametrize("name", ["y" * 300, "_delta_log"])
+def test_a_path_that_no_file_can_have_leaves_its_file_or_deletion_vector_out_by_name(
+    tmp_path: Path, name: str
+) -> None:
+    builder = with_vectors(str(tmp_path / "t"), files=3)
+    vector = builder.inline_vector([0, 4])
+    builder.commit(
+        builder.hide("f1.parquet", vector | {"storageType": "p", "pathOrInlineDv": f"{builder.path}/{name}"})
+    )
+    added = builder.data_file(rows(50), "g.parquet")["add"]
+    builder.commit([{"add": added | {"path": name}}])
+    drive = index_of(builder.path)
+    assert sorted(drive.index.state.recorded.unread()) == sorted(["f1.parquet", name])

@@ -310,6 +310,22 @@ def test_damaged_pages_are_named(tmp_path: Path) -> None:
         read_column(file, schema_of({"a": "string"}).resolve("a"))
 
 
+@pytest.mark.parametrize("codes", [b"\xfa", b"\xff"])
+def test_codes_that_a_dictionary_does_not_have_are_named(tmp_path: Path, codes: bytes) -> None:
+    rows = pa.table({"a": [f"value {n % 170}" for n in range(400)]})
+    pq.write_table(rows, tmp_path / "x.parquet", compression="none")
+    chunk = pq.read_metadata(tmp_path / "x.parquet").row_group(0).column(0)
+    data = bytearray((tmp_path / "x.parquet").read_bytes())
+    end = chunk.dictionary_page_offset + chunk.total_compressed_size
+    data[end - 20 : end] = codes * 20
+    (tmp_path / "x.parquet").write_bytes(data)
+    column = Column(("a",), ("a",), DataType("string"))
+    for coded in ([column], []):
+        with open_data_file(LocalStorage(str(tmp_path)), "x.parquet", coded=coded) as file:
+            with pytest.raises(DataFileError, match="Index not in dictionary bounds"):
+                read_columns(file, [column])
+
+
 def test_the_footer_hash_tells_contents_apart(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
     written(tmp_path, pa.table({"a": [1]}))
