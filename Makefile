@@ -16,7 +16,7 @@ PIP_AUDIT := 2.10.1
 AUDIT_ARGS ?=
 PACKAGES := tables index checkpoints streaming
 
-.PHONY: help test lint audit demo support-page functions-page fuzz fuzz-histories fuzz-predicates fuzz-properties proof soak load bench time-zones constraints clean java
+.PHONY: help test lint audit demo support-page functions-page fuzz fuzz-analytics fuzz-histories fuzz-predicates fuzz-properties proof soak load bench time-zones constraints clean java
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench            every benchmark, an hour or so: QUICK=1 for two minutes, BENCH='count rows' for some"
 	@echo "make fuzz             the parsers under a coverage-guided fuzzer: SECONDS=60 each, TARGETS=all"
 	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
+	@echo "make fuzz-analytics   random histories, and random groups, sums, histograms and transitions: CHECKS=20000 SEED=1"
 	@echo "make fuzz-predicates  random conditions of every type and function, judged by Spark: CONDITIONS=20000 SEED=1"
 	@echo "make fuzz-properties  the property and differential tests with many more examples"
 	@echo "make support-page     write docs/delta-support.md from the marks on the tests"
@@ -92,6 +93,10 @@ fuzz: $(VENV)/.fuzz-installed
 
 fuzz-histories: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.fuzzer --seed $(SEED) --checks $(CHECKS) --record ../docs/guarantees.md
+
+fuzz-analytics: CHECKS = 20000
+fuzz-analytics: $(VENV)/.test-installed
+	cd tests && $(BIN)/python -m support.fuzzer --analytics --seed $(SEED) --checks $(CHECKS) --record ../docs/guarantees.md
 
 support-page: $(VENV)/.test-installed
 	$(BIN)/pytest -q --collect-only tests --support-page docs/delta-support.md >/dev/null

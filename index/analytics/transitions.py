@@ -2,7 +2,8 @@
 
 From state to state, by record position: a row that is rewritten to another file leaves and comes, and one
 that was deleted and restored in between has done neither. Files that both versions show alike are not looked
-at.
+at; where the log gives one another value of a partition column, its rows have left that value and come to
+the other.
 
 Six rows by hand; version 2 hides row 1 of a.parquet and has c.parquet instead of b.parquet:
 
@@ -15,6 +16,7 @@ Six rows by hand; version 2 hides row 1 of a.parquet and has c.parquet instead o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
+from tailbit.errors import ColumnTypeError
 from tailbit.index.evaluation.row_space import SpaceView, claims
 from tailbit.index.grouping.counting import count_keys
 from tailbit.index.grouping.dictionary import united
@@ -31,7 +34,9 @@ from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.coverage import Coverage, hidden_ids
 from tailbit.index.query.scan import scan
 from tailbit.index.query.selection import Selection
-from tailbit.tables.model import Column
+from tailbit.index.values.literals import DIGITS
+from tailbit.tables.model import Column, DataType
+from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
 from tailbit.tables.snapshot import Snapshot
 
@@ -49,19 +54,22 @@ def transitions(before: Selection, after: Selection, column: Column) -> dict[Any
     Args:
         before: every row of the one version.
         after: every row of the other.
-        column: of the later of the two versions; rows older than the column have NULL.
+        column: of the later of the two versions; rows older than the column have NULL. Values are of the
+            wider of the types that it has in both.
 
     Cost: a join of the two lists of files; then that of counting the rows that differ.
 
     Raises:
-        ColumnTypeError: the column's type has no keys (struct, array, map ...).
+        ColumnTypeError: the column's type has no keys (struct, array, map ...), or neither of its two types
+            is the wider one.
     """
-    left = count_keys(_only_in(before, after), column)
-    came = count_keys(_only_in(after, before), column)
+    old, new = _columns_of(before, after, column)
+    left = count_keys(_only_in(before, after, old, new), old)
+    came = count_keys(_only_in(after, before, new, old), new)
     made = united([left.keys, came.keys])
     moved = np.zeros((2, len(made.keys)), dtype=np.int64)
     moved[0, made.places[0]], moved[1, made.places[1]] = left.counts, came.counts
-    values = made.values(column, left.key_type)
+    values = made.values(old, left.key_type)
     out: dict[Any, Transition] = {}
     for place in np.argsort(-moved.sum(axis=0), kind="stable").tolist():
         known = out.get(values[place], Transition(0, 0))
@@ -70,9 +78,45 @@ def transitions(before: Selection, after: Selection, column: Column) -> dict[Any
     return out
 
 
-def _only_in(mine: Selection, other: Selection) -> Rows:
-    """The rows that one version shows and the other does not."""
+def _columns_of(before: Selection, after: Selection, column: Column) -> list[Column]:
+    """The column as either version has it, in the wider of both types."""
+    known = [next((c for c in s.schema.leaves() if c.id == column.id), column) for s in (before, after)]
+    types = [found.type for found in known]
+    wide = next((t for t in (column.type, *types) if all(_widens(type_, t) for type_ in types)), None)
+    if wide is None:
+        reason = f"it is {types[0]} at version {before.version} and {types[1]} at version {after.version}"
+        hint = "Ask about two versions in which one type is the wider one."
+        raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason, hint=hint)
+    return [replace(found, type=wide) for found in known]
+
+
+_WIDER = {
+    "byte": ("short", "integer", "long", "double"),
+    "short": ("integer", "long", "double"),
+    "integer": ("long", "double"),
+    "float": ("double",),
+    "date": ("timestamp_ntz",),
+}
+
+
+def _widens(narrow: DataType, wide: DataType) -> bool:
+    """Whether all values of one type are values of another, as Delta widens types."""
+    if narrow.name == wide.name != "decimal":
+        return True
+    if wide.name != "decimal":
+        return wide.name in _WIDER.get(narrow.name, ())
+    digits = narrow.precision - narrow.scale if narrow.name == "decimal" else DIGITS.get(narrow.name)
+    return digits is not None and narrow.scale <= wide.scale and digits <= wide.precision - wide.scale
+
+
+def _only_in(mine: Selection, other: Selection, column: Column, theirs: Column) -> Rows:
+    """The rows that one version shows and the other does not, or with another partition value.
+
+    `column`: as `mine` has it; `theirs`: as `other` has it.
+    """
     difference = _Difference(mine.coverage, other.coverage)
+    if column.partition and theirs.partition:
+        difference.tell_apart(column)
     spaces = [(space, difference.in_space(space)) for space in mine.coverage.spaces]
     loose = list(difference.uncovered(mine))
     return Rows(mine.snapshot, mine.storage, [(s, bits) for s, bits in spaces if bits], loose, mine.damages)
@@ -98,6 +142,20 @@ class _Difference:
         same = np.zeros(len(alike), dtype=bool)
         same[alike] = hidden_ids(mine.snapshot)[alike] == hidden_ids(other.snapshot)[self.theirs[alike]]
         self.partly: Mask = alike & ~same
+
+    def tell_apart(self, column: Column) -> None:
+        """Files whose partition value is another one are wholly in one version and wholly in the other."""
+        own, others = (
+            snapshot.files.partition_texts(column.physical[0]).to_pylist()
+            for snapshot in (self.mine.snapshot, self.other.snapshot)
+        )
+        for number in np.flatnonzero(~self.whole).tolist():
+            texts = own[number], others[int(self.theirs[number])]
+            if texts[0] != texts[1]:
+                # Two texts may be one value.
+                one, other = (partition_array(column, text, 1) for text in texts)
+                self.whole[number] = not one.equals(other)
+        self.partly &= ~self.whole
 
     def in_space(self, space: SpaceView) -> BitMap:
         """Positions of a row space that only `mine` shows."""

@@ -193,13 +193,13 @@ class _Grouping:
         found = [codes_of(segment, column.id) for segment in serving[column.id]]
         types = [segment.columns[column.id] for segment in serving[column.id]]
         if len(found) == 1:
-            return Lookup(widen_keys(found[0].keys, types[0], key_type), found[0].codes.take)
+            return Lookup(widen_keys(found[0].keys, types[0], key_type), found[0].take)
         made = united([widen_keys(f.keys, t, key_type) for f, t in zip(found, types, strict=True)])
         tables = [np.concatenate([[0], places + 1]) for places in made.places]
 
         def codes(positions: BitPositions) -> Longs:
             # A position has its key in one segment at most: elsewhere its code is 0.
-            parts = [table[f.codes.take(positions)] for f, table in zip(found, tables, strict=True)]
+            parts = [table[f.take(positions)] for f, table in zip(found, tables, strict=True)]
             found_here: Longs = np.sum(parts, axis=0, dtype=np.int64)
             return found_here
 

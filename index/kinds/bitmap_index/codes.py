@@ -47,11 +47,23 @@ class SegmentCodes:
     keys: pa.BinaryArray
     codes: npt.NDArray[Any]
 
+    def take(self, positions: BitPositions) -> npt.NDArray[Any]:
+        """The codes at ascending positions; 0 beyond the rows that the segment is about.
+
+        A row space may have grown since, or a file beyond may have its postings in a segment of its own.
+        """
+        if not len(positions) or int(positions[-1]) < len(self.codes):
+            return self.codes.take(positions)
+        inside = int(np.searchsorted(positions, len(self.codes)))
+        out = np.zeros(len(positions), dtype=self.codes.dtype)
+        out[:inside] = self.codes.take(positions[:inside])
+        return out
+
     def counts(self, positions: BitPositions) -> Longs:
         """Rows per code among some positions, the code 0 included. Cost: one look-up a position."""
         out = np.zeros(len(self.keys) + 1, dtype=np.int64)
         for start in range(0, len(positions), _CHUNK):
-            found = self.codes.take(positions[start : start + _CHUNK])
+            found = self.take(positions[start : start + _CHUNK])
             out += np.bincount(found, minlength=len(out))
         return out
 
@@ -66,7 +78,7 @@ class SegmentCodes:
         """How many of some positions have a code in one of disjoint spans."""
         found = 0
         for start in range(0, len(positions), _CHUNK):
-            codes = self.codes.take(positions[start : start + _CHUNK])
+            codes = self.take(positions[start : start + _CHUNK])
             found += sum(int(np.count_nonzero((codes >= low) & (codes < high))) for low, high in spans)
         return found
 

@@ -1,5 +1,6 @@
 """The history fuzzer as a command: `python -m support.fuzzer --seed 1 --checks 200000`, in the folder tests.
 
+With `--analytics` groups, extremes, sums, histograms and transitions are asked for, not predicates alone.
 Histories are made by several processes. Ctrl-C stops after those that are being made, and still says what was
 found. Exit status 1 where anything was.
 """
@@ -20,7 +21,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from support.fuzzer.record import Record, record
+from support.analytics.run import run_analytics
+from support.fuzzer.record import ANALYTICS, HISTORIES, Record, record
 from support.fuzzer.run import CHECKS_A_HISTORY, WRITERS, Report, history_seeds, run_history
 
 
@@ -35,10 +37,12 @@ def main() -> int:
     began, total = time.monotonic(), Report()
     whole = _all(seeds, asked, total, console)
     seconds = time.monotonic() - began
-    found = Record(asked.seed, asked.writer, total.histories, total.checks, len(total.findings), seconds)
+    writer = "varied" if asked.analytics else asked.writer
+    found = Record(asked.seed, writer, total.histories, total.checks, len(total.findings), seconds)
     console.print(f"{found}{'' if whole else ' (stopped early)'}", highlight=False)
     if whole and asked.record is not None and asked.history is None:
-        record(asked.record, found, datetime.datetime.now(datetime.timezone.utc).date())
+        marks = ANALYTICS if asked.analytics else HISTORIES
+        record(asked.record, found, datetime.datetime.now(datetime.timezone.utc).date(), marks)
     return 1 if total.findings else 0
 
 
@@ -51,6 +55,9 @@ def _arguments() -> argparse.Namespace:
         "--history", type=int, help="make the history of this seed alone, as a finding names it"
     )
     parser.add_argument("--writer", choices=sorted(WRITERS), default="built")
+    parser.add_argument(
+        "--analytics", action="store_true", help="ask for groups, sums, histograms and the like"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a whole run there")
     return parser.parse_args()
@@ -80,7 +87,10 @@ def _reports(seeds: range, asked: argparse.Namespace) -> Generator[Report, None,
     # A forked child of a process that has used deltalake may hang, so each starts afresh.
     with ProcessPoolExecutor(workers, get_context("spawn"), _ignore_interrupts) as pool:
         made: list[Future[Report]] = [
-            pool.submit(run_history, seed, asked.each, asked.writer) for seed in seeds
+            pool.submit(run_analytics, seed, asked.each)
+            if asked.analytics
+            else pool.submit(run_history, seed, asked.each, asked.writer)
+            for seed in seeds
         ]
         try:
             for one in as_completed(made):

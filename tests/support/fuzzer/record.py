@@ -8,7 +8,9 @@ from pathlib import Path
 
 from support.marks import write_row
 
-BEGIN, END = "<!-- history fuzzer: begin -->", "<!-- history fuzzer: end -->"
+HISTORIES = "<!-- history fuzzer: begin -->", "<!-- history fuzzer: end -->"
+ANALYTICS = "<!-- analytics fuzzer: begin -->", "<!-- analytics fuzzer: end -->"
+"""Where the last run of predicates and that of analytics stand."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,8 @@ class Record:
         )
 
 
-def record(page: Path, found: Record, day: datetime.date) -> None:
+def record(page: Path, found: Record, day: datetime.date, marks: tuple[str, str] = HISTORIES) -> None:
     """Put a result between the marks of a page, in place of the one that is there."""
     cells: dict[str, object] = {"date": day, "seed": found.seed, "histories": f"{found.histories:,}"}
     cells |= {"checks": f"{found.checks:,}", "mismatches": found.mismatches}
-    write_row(page, BEGIN, END, cells | {"minutes": f"{found.seconds / 60:.0f}"})
+    write_row(page, *marks, cells | {"minutes": f"{found.seconds / 60:.0f}"})

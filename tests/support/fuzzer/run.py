@@ -17,7 +17,8 @@ from support.fuzzer.asks import Ask, Version, ask, new_predicate
 from support.fuzzer.built import BuiltHistory
 from support.fuzzer.follower import Follower
 from support.fuzzer.foreign import ForeignHistory
-from support.fuzzer.judge import Mismatch, Verdict, by_duckdb, judge
+from support.fuzzer.judge import Verdict, by_duckdb, judge
+from support.fuzzer.varied import VariedHistory
 from support.predicates import Predicate
 
 CHECKS_A_HISTORY = 500
@@ -45,6 +46,7 @@ class History(Protocol):
 
 WRITERS: dict[str, Callable[[str, random.Random], History]] = {
     "built": BuiltHistory,
+    "varied": VariedHistory,
     "deltalake": ForeignHistory,
 }
 
@@ -76,6 +78,11 @@ class Run:
         self.follower = Follower(self.history.path, self.rng, self.indexable)
         self.asks: list[Ask] = []
         self.wrong: list[str] = []
+
+    @property
+    def count(self) -> int:
+        """Questions asked so far."""
+        return len(self.asks)
 
     def indexable(self) -> list[str]:
         """The columns that an index could have now."""
@@ -126,7 +133,7 @@ class Run:
 
     def ask(self, moment: str, versions: Sequence[Version], until: int) -> None:
         """Ask about one version after the other until `until` questions have been asked."""
-        opened, count = self.follower.opened(), until - len(self.asks)
+        opened, count = self.follower.opened(), until - self.count
         for number in range(count):
             version = versions[-1 - number * len(versions) // count]
             self.asks.append(ask(opened, version, self._predicate(version), moment, self.rng))
@@ -138,7 +145,11 @@ class Run:
             return self.rng.choice(before)
         return new_predicate(self.rng, version)
 
-    def findings(self, mismatches: Sequence[Mismatch]) -> Iterator[str]:
+    def judged(self, verdict: Verdict = by_duckdb) -> Sequence[object]:
+        """The answers that are not the judge's."""
+        return judge(self.asks, verdict)
+
+    def findings(self, mismatches: Sequence[object]) -> Iterator[str]:
         """What was wrong, each with the seed and the operations."""
         for problem in (*self.wrong, *map(str, mismatches)):
             yield f"history {self.seed}: {problem}\n  after {', '.join(self.history.done)}"
@@ -148,18 +159,23 @@ def run_history(
     seed: int, checks: int = CHECKS_A_HISTORY, writer: str = "built", verdict: Verdict = by_duckdb
 ) -> Report:
     """Make one history, ask `checks` questions, and judge the answers; nothing raised is lost."""
+    return reported(seed, lambda folder: Run(seed, checks, folder, writer), verdict)
+
+
+def reported(seed: int, made: Callable[[str], Run], verdict: Verdict = by_duckdb) -> Report:
+    """What comes of a run in a folder of its own; an error is a finding."""
     with tempfile.TemporaryDirectory() as folder:
         run = None
         try:
-            run = Run(seed, checks, folder, writer)
+            run = made(folder)
             run.go()
-            findings = list(run.findings(judge(run.asks, verdict)))
+            findings = list(run.findings(run.judged(verdict)))
         except Exception:  # A history that stops is a finding, and the next ones must still be made.
             done = "" if run is None else f"\n  after {', '.join(run.history.done)}"
             findings = [f"history {seed}: stopped{done}\n{traceback.format_exc()}"]
         if run is None:
             return Report(0, 1, findings)
-        return Report(len(run.asks), 1, findings, Counter(run.history.done))
+        return Report(run.count, 1, findings, Counter(run.history.done))
 
 
 def fuzz(

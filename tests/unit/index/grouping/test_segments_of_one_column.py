@@ -1,0 +1,57 @@
+"""A column of one row space in two segments, the first of which is about fewer rows than there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tailbit
+from support.delta_builder import DeltaBuilder
+from support.tables import index_of
+from tailbit.index.analytics.facets import as_facets
+from tailbit.index.grouping.choice import CountingWay
+from tailbit.index.grouping.counting import count_keys
+from tailbit.index.grouping.groups import count_groups
+from tailbit.index.grouping.rows import Rows
+from tailbit.index.kinds.bitmap_index.codes import codes_of
+from tailbit.tables.positions import positions_in
+
+VALUES = [n % 3 for n in range(15)]
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> tailbit.IndexedTable:
+    """Column v came to the index while the second of two files was not live; RESTORE has put it back."""
+    path = str(tmp_path / "t")
+    builder = DeltaBuilder(path).create(pa.schema([("k", pa.int64()), ("v", pa.int64())]))
+    rows = pa.table({"k": list(range(15)), "v": VALUES})
+    builder.commit([builder.data_file(rows[:10], "a.parquet"), builder.data_file(rows[10:], "b.parquet")])
+    index_of(path, ["k"])
+    kept = builder.live["b.parquet"]
+    builder.commit([builder.remove("b.parquet")])
+    index_of(path, ["k"])
+    tailbit.open(path).alter(add=["v"])
+    drive = index_of(path, ["k", "v"])
+    builder.commit([{"add": kept}])
+    drive.drain()
+    return tailbit.open(path)
+
+
+def test_rows_beyond_those_of_a_segment_are_counted_by_another(grown: tailbit.IndexedTable) -> None:
+    selection = grown.where("k <> 3")._selection
+    v, k = (selection.schema.resolve(name) for name in ("v", "k"))
+    (space,) = selection.coverage.spaces
+    assert [s.rows for s in space.serving(v)] == [10, 15]
+    expected = dict(Counter(VALUES[:3] + VALUES[4:]))
+    assert as_facets(count_keys(Rows.of(selection), v, CountingWay.CODES)) == expected
+    assert count_groups(Rows.of(selection), [v, k], CountingWay.CODES).counts.tolist() == [1] * 14
+
+
+def test_rows_beyond_those_of_a_segment_are_within_no_span_of_its_codes(grown: tailbit.IndexedTable) -> None:
+    (space,) = grown.where()._selection.coverage.spaces
+    v = grown.where()._selection.schema.resolve("v")
+    every = positions_in(space.visible)
+    assert [codes_of(s, v.id).count_within([(1, 4)], every) for s in space.serving(v)] == [10, 5]
