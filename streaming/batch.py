@@ -25,11 +25,11 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, weight
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
-from tailbit.streaming.descriptors import Happening
 from tailbit.streaming.indexer import BatchOutcome, Indexer
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe
 from tailbit.streaming.settings import StreamSettings
+from tailbit.streaming.source.descriptors import Happening
 from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender, Tell, tell_nobody
 from tailbit.tables.model import Version

@@ -7,8 +7,8 @@ from dataclasses import replace
 from tailbit.errors import TailbitError
 from tailbit.index.model import LedgerState
 from tailbit.streaming.metrics import Progress
-from tailbit.streaming.planner import Planner
 from tailbit.streaming.query.launch import Prepared
+from tailbit.streaming.source.planner import Planner
 
 
 def caught_up(prepared: Prepared) -> Progress | None:

@@ -172,7 +172,7 @@ def launch(
 
 def _commits(spark: SparkSession, prepared: Prepared, control: Control) -> DataFrame:
     """The commit log as a stream."""
-    from tailbit.streaming.source import FORMAT, source_with
+    from tailbit.streaming.source.log_source import FORMAT, source_with
 
     spark.dataSource.register(source_with(prepared.table.storage.options))
     options = prepared.settings.options() | {

@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from tailbit.index.maintenance import merge
 from tailbit.index.write import run
-from tailbit.streaming import source
+from tailbit.streaming.source import log_source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOADED = (merge, run, source)
+LOADED = (merge, run, log_source)
 """What a Python worker has imported as soon as it runs anything of this module."""
 
 _GROUP = "tailbit-warm-up"

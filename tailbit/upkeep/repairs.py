@@ -91,8 +91,8 @@ def made_anew(
 def build_again(table: Table, index: MetadataTable) -> str | None:
     """Bring an index up to its table in this process; the indexer that runs does it where there is one."""
     from tailbit.streaming.indexer import Indexer
-    from tailbit.streaming.planner import Planner
     from tailbit.streaming.settings import StreamSettings
+    from tailbit.streaming.source.planner import Planner
 
     heartbeat = Heartbeat(index.storage)
     try:

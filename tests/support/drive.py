@@ -15,8 +15,8 @@ from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.building import RunTasks
 from tailbit.streaming.indexer import BatchOutcome, Indexer
-from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
+from tailbit.streaming.source.planner import Planner
 from tailbit.tables import Table, open_table
 from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 

@@ -35,8 +35,8 @@ from tailbit.errors import (
 )
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.planner import CHECK_EVERY, Planner
 from tailbit.streaming.settings import StreamSettings
+from tailbit.streaming.source.planner import CHECK_EVERY, Planner
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions, open_storage
 from tailbit.upkeep.status import status_of

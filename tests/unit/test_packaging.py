@@ -113,8 +113,9 @@ def test_the_installed_wheel_answers_help(installed: Path) -> None:
 def test_an_installed_wheel_goes_on_where_spark_workers_find_a_checkout_first(installed: Path) -> None:
     # Spark's workers are started with -m: the folder they are started in comes first.
     (installed / "worker.py").write_text(
-        "import pickle, sys, tailbit.streaming.source as source, tailbit.tables.delta, tailbit.errors\n"
-        "print(pickle.loads(pickle.dumps(source.LogSource)).__module__, source.__file__)\n"
+        "import pickle, sys, tailbit.tables.delta, tailbit.errors\n"
+        "import tailbit.streaming.source.log_source as its\n"
+        "print(pickle.loads(pickle.dumps(its.LogSource)).__module__, its.__file__)\n"
     )
     done = subprocess.run(
         [sys.executable, "-S", "-m", "worker"],
@@ -124,9 +125,8 @@ def test_an_installed_wheel_goes_on_where_spark_workers_find_a_checkout_first(in
         text=True,
         check=False,
     )
-    assert done.stdout.split() == ["tailbit.streaming.source", str(ROOT / "streaming" / "source.py")], (
-        done.stderr
-    )
+    there = str(ROOT / "streaming" / "source" / "log_source.py")
+    assert done.stdout.split() == ["tailbit.streaming.source.log_source", there], done.stderr
 
 
 def test_the_installed_wheel_knows_the_time_zones(installed: Path) -> None:

@@ -20,9 +20,9 @@ from tailbit.checkpoints.offset import Offset
 from tailbit.errors import TailbitError
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
-from tailbit.streaming.descriptors import DESCRIPTOR_SCHEMA, Descriptor
-from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
+from tailbit.streaming.source.descriptors import DESCRIPTOR_SCHEMA, Descriptor
+from tailbit.streaming.source.planner import Planner
 from tailbit.tables import open_table
 from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 

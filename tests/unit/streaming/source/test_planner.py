@@ -13,9 +13,9 @@ from support.drive import Drive
 from tailbit.checkpoints.offset import Offset
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
-from tailbit.streaming.descriptors import DESCRIPTOR_SCHEMA, Happening
-from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
+from tailbit.streaming.source.descriptors import DESCRIPTOR_SCHEMA, Happening
+from tailbit.streaming.source.planner import Planner
 from tailbit.tables import open_table
 
 

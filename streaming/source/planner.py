@@ -19,8 +19,8 @@ from tailbit.checkpoints.recovery import LogState, Resume, decide
 from tailbit.errors import CommitGapError, CorruptIndexError, VersionNotFoundError
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
-from tailbit.streaming.descriptors import Descriptor, Happening
 from tailbit.streaming.settings import StreamSettings
+from tailbit.streaming.source.descriptors import Descriptor, Happening
 from tailbit.tables.model import FileSlice, SliceChange, Version
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import one_look
