@@ -177,7 +177,11 @@ class _Claims:
         """A path claims a range of a row space by now, or of none."""
         before = self._space_of.pop(path, None)
         if before is not None:
-            self.by_space[before].discard(path)
+            claiming = self.by_space[before]
+            claiming.discard(path)
+            if not claiming:
+                # Each small commit makes a row space, and merges leave it behind.
+                del self.by_space[before]
         if space is not None:
             self._space_of[path] = space
             self.by_space.setdefault(space, set()).add(path)

@@ -34,3 +34,11 @@ def test_claims_follow_the_records_whether_folded_or_not() -> None:
         files.table()
     files.extend_rows(files_to_arrow([record(f"x{i}", space="t", base=10 + i, seq=2) for i in range(300)]))
     assert len(files.claims("t")) == 301
+
+
+def test_a_row_space_that_no_file_claims_any_more_is_forgotten() -> None:
+    files = RecordedFiles(files_to_arrow([record("a", space="s", base=0)]))
+    assert set(files.by_space) == {"s"}
+    files.extend([record("a", space="t", base=0, seq=1)])
+    assert set(files.by_space) == {"t"}
+    assert files.claims("s") == []
