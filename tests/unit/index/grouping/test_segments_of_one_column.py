@@ -44,7 +44,7 @@ def test_rows_beyond_those_of_a_segment_are_counted_by_another(grown: tailbit.In
     selection = grown.where("k <> 3")._selection
     v, k = (selection.schema.resolve(name) for name in ("v", "k"))
     (space,) = selection.coverage.spaces
-    assert [s.rows for s in space.serving(v)] == [10, 15]
+    assert sorted(s.rows for s in space.serving(v)) == [10, 15]
     expected = dict(Counter(VALUES[:3] + VALUES[4:]))
     assert as_facets(count_keys(Rows.of(selection), v, CountingWay.CODES)) == expected
     assert count_groups(Rows.of(selection), [v, k], CountingWay.CODES).counts.tolist() == [1] * 14
@@ -54,4 +54,5 @@ def test_rows_beyond_those_of_a_segment_are_within_no_span_of_its_codes(grown: t
     (space,) = grown.where()._selection.coverage.spaces
     v = grown.where()._selection.schema.resolve("v")
     every = positions_in(space.visible)
-    assert [codes_of(s, v.id).count_within([(1, 4)], every) for s in space.serving(v)] == [10, 5]
+    within = {s.rows: codes_of(s, v.id).count_within([(1, 4)], every) for s in space.serving(v)}
+    assert within == {10: 10, 15: 5}
