@@ -25,6 +25,9 @@ from tailbit.index.store.table import MetadataTable
 AWAY_S = 2.0
 """How long a table is away: the length of the fault, not a wait for something."""
 
+STARTED_S = 12.0
+"""A start is over, and its first batch done, in about this time: a kill comes within it."""
+
 
 @dataclass
 class Faults:
@@ -58,6 +61,7 @@ class Faults:
             self.kill_of_java_alone,
             self.kill_of_the_workers,
             self.kill_at_a_fault_point,
+            self.kills_in_a_row,
         ]
 
     def kill_of_the_whole_group(self) -> None:
@@ -98,6 +102,19 @@ class Faults:
         name = f"kill at {point.value}" if self.shipped.death() is not None else "kill of the whole group"
         self.shipped.kill_group()
         self._count(name, killed=True)
+        self.restarted()
+
+    def kills_in_a_row(self) -> None:
+        """Killed, and each start killed at a random moment, be it in Spark's start or in a batch."""
+        self.shipped.kill_group()
+        self._count("kill of the whole group", killed=True)
+        for _ in range(self.rng.randint(1, 3)):
+            self.shipped.start()
+            time.sleep(self.rng.uniform(0, STARTED_S))
+            death = self.shipped.death()
+            assert death is None, f"it ended before it was killed: {death}"
+            self.shipped.kill_group()
+            self._count("kill of a start, or soon after it", killed=True)
         self.restarted()
 
     def sigterm(self) -> None:
