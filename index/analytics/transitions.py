@@ -145,16 +145,21 @@ class _Difference:
 
     def tell_apart(self, column: Column) -> None:
         """Files whose partition value is another one are wholly in one version and wholly in the other."""
+        alike = np.flatnonzero(~self.whole)
         own, others = (
-            snapshot.files.partition_texts(column.physical[0]).to_pylist()
-            for snapshot in (self.mine.snapshot, self.other.snapshot)
+            snapshot.files.partition_texts(column.physical[0]).take(pa.array(numbers))
+            for snapshot, numbers in (
+                (self.mine.snapshot, alike),
+                (self.other.snapshot, self.theirs[alike]),
+            )
         )
-        for number in np.flatnonzero(~self.whole).tolist():
-            texts = own[number], others[int(self.theirs[number])]
-            if texts[0] != texts[1]:
-                # Two texts may be one value.
-                one, other = (partition_array(column, text, 1) for text in texts)
-                self.whole[number] = not one.equals(other)
+        null = pc.and_(pc.is_null(own), pc.is_null(others))
+        same = np.asarray(pc.or_(pc.fill_null(pc.equal(own, others), False), null), dtype=bool)
+        texts = zip(*(found.filter(pa.array(~same)).to_pylist() for found in (own, others)), strict=True)
+        for number, both in zip(alike[~same].tolist(), texts, strict=True):
+            # Two texts may be one value.
+            one, other = (partition_array(column, text, 1) for text in both)
+            self.whole[number] = not one.equals(other)
         self.partly &= ~self.whole
 
     def in_space(self, space: SpaceView) -> BitMap:
