@@ -160,4 +160,4 @@ def try_merge(
     except TailbitError as error:
         return error
     finally:
-        FREED.give_back()
+        FREED.give_back(at_once=True)

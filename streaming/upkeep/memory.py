@@ -7,9 +7,8 @@ each thread for itself. A process that merges now and then kept what its largest
 from __future__ import annotations
 
 import os
+import sys
 import time
-
-import pyarrow as pa
 
 EVERY_S = 2.0
 """Seconds between two times that freed memory is given back: it takes some milliseconds."""
@@ -27,10 +26,13 @@ _KEEPS_NOTHING = "narenas:1,dirty_decay_ms:0,muzzy_decay_ms:0"
 def take_from_the_system() -> None:
     """Let Arrow take memory from the C library and delta-rs keep none, here and in processes started later.
 
-    Where somebody has chosen otherwise, it is left at that. delta-rs looks when it is first imported.
+    Where somebody has chosen otherwise, it is left at that. Both look when they are first imported; of an
+    Arrow that is there already, what it takes for Python alone can be moved.
     """
     os.environ.setdefault(_OF_DELTA_RS, _KEEPS_NOTHING)
-    if os.environ.setdefault(_POOL, "system") == "system":
+    if os.environ.setdefault(_POOL, "system") == "system" and "pyarrow" in sys.modules:
+        import pyarrow as pa
+
         pa.set_memory_pool(pa.system_memory_pool())
 
 
@@ -40,13 +42,15 @@ class Freed:
     def __init__(self) -> None:
         self._last = 0.0
 
-    def give_back(self) -> bool:
-        """Give back what is free, unless that was done a moment ago.
+    def give_back(self, at_once: bool = False) -> bool:
+        """Give back what is free, unless that was done a moment ago; `at_once`: even then.
 
         Arrow passes it on to its allocator: the C library, where `take_from_the_system` was called.
         """
+        import pyarrow as pa
+
         now = time.monotonic()
-        if now - self._last < EVERY_S:
+        if now - self._last < EVERY_S and not at_once:
             return False
         self._last = now
         pa.default_memory_pool().release_unused()

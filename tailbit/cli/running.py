@@ -61,6 +61,9 @@ def run(
     tailbit run flights --columns auto                         # the columns that are worth it
     tailbit run flights --once                                 # catch up and stop
     """
+    from tailbit.streaming.upkeep.memory import take_from_the_system
+
+    take_from_the_system()
     from tailbit.cli.render import notice_lines, progress_lines
     from tailbit.streaming.job import run as run_job
 
