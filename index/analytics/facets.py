@@ -45,8 +45,13 @@ def group_facets(selection: Selection, columns: Sequence[Column]) -> dict[tuple[
         [values[code] for code in codes[order].tolist()]
         for values, codes in zip(found.values(), found.codes, strict=True)
     ]
-    out: dict[tuple[Any, ...], int] = {}
-    for values, n in zip(zip(*listed, strict=True), found.counts[order].tolist(), strict=True):
+    counts = found.counts[order].tolist()
+    out: dict[tuple[Any, ...], int] = dict(zip(zip(*listed, strict=True), counts, strict=True))
+    if len(out) == len(counts):
+        return out
+    # Two keys may be one text.
+    out = {}
+    for values, n in zip(zip(*listed, strict=True), counts, strict=True):
         out[values] = out.get(values, 0) + n
     return out
 

@@ -259,14 +259,18 @@ def _chunk(
     positions: BitPositions,
 ) -> tuple[Longs, Mask | None]:
     """The codes of some positions folded into a number each; which have no shortened key (None: all)."""
-    folded, keep = np.zeros(len(positions), dtype=np.int64), None
-    for column, short, size in zip(columns, shorts, sizes, strict=True):
+    folded: Longs = np.zeros(0, dtype=np.int64)
+    keep: Mask | None = None
+    for number, (column, short, size) in enumerate(zip(columns, shorts, sizes, strict=True)):
         codes = column.codes(positions)
         if short is not None:
             mine = ~np.append(False, short)[codes]
             keep = mine if keep is None else keep & mine
-        folded *= size
-        folded += codes
+        if number:
+            folded *= size
+            folded += codes
+        else:
+            folded = codes.astype(np.int64)
     return folded, keep
 
 

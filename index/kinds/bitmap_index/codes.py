@@ -52,8 +52,12 @@ class SegmentCodes:
 
         A row space may have grown since, or a file beyond may have its postings in a segment of its own.
         """
-        if not len(positions) or int(positions[-1]) < len(self.codes):
-            return self.codes.take(positions)
+        if not len(positions):
+            return self.codes[:0]
+        first, last = int(positions[0]), int(positions[-1])
+        if last < len(self.codes):
+            gapless = last - first + 1 == len(positions)
+            return self.codes[first : last + 1] if gapless else self.codes.take(positions)
         inside = int(np.searchsorted(positions, len(self.codes)))
         out = np.zeros(len(positions), dtype=self.codes.dtype)
         out[:inside] = self.codes.take(positions[:inside])
