@@ -245,7 +245,7 @@ def test_size_classes_grow_by_eight() -> None:
 
 def test_many_small_commits_leave_few_files(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
-    for i in range(200):
+    for i in range(100):
         claims = [record(f"f{i}", 2, space=space(i), base=0, columns=("c",))]
         files = [
             segment(index, space(i), {"c": [b"x", b"%d" % i]}),
@@ -255,8 +255,8 @@ def test_many_small_commits_leave_few_files(tmp_path: Path) -> None:
         merge_all(index)
     fresh = MetadataTable.open(str(tmp_path))
     assert len(fresh.state.files) < 40
-    assert len(said(fresh)) == 400
-    assert sum(fresh.state.value_counts("c")[1].tolist()) == 400
+    assert len(said(fresh)) == 200
+    assert sum(fresh.state.value_counts("c")[1].tolist()) == 200
 
 
 def test_a_merge_whose_inputs_another_has_merged_does_nothing(tmp_path: Path) -> None:
