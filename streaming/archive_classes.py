@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tailbit.errors import EnvironmentError_
+from tailbit.errors import EnvironmentError_, NoIndexError
+from tailbit.index.store.table import MetadataTable, index_path
 from tailbit.streaming.java.class_archive import (
     OPTIONS_OF_JAVA,
     SETTING,
@@ -70,6 +71,11 @@ def _write(folder: Path, made: Path) -> None:
     os.environ[OPTIONS_OF_JAVA[0]] = f"{chosen} {SILENT} -XX:ArchiveClassesAtExit={made}"
     run(table, ["k", "v"], once=True)
     gateway: Any = SparkContext._gateway
+    # A signal ends a run early, and in good order.
+    if gateway is None or not _is_indexed(table):
+        raise EnvironmentError_(
+            reason="it was stopped before the classes were known", remedy="Nothing was kept. Run it again."
+        )
     gateway.shutdown()
     with suppress(OSError):
         gateway.proc.stdin.close()
@@ -79,3 +85,10 @@ def _write(folder: Path, made: Path) -> None:
             reason="this Java writes no archive of classes",
             remedy="Runs work without one. OpenJDK 17 and newer write them.",
         )
+
+
+def _is_indexed(table: str) -> bool:
+    try:
+        return MetadataTable.open(index_path(table)).state.ledger is not None
+    except NoIndexError:
+        return False

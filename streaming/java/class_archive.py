@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
+
+from tailbit.streaming.user_cache import user_cache
 
 SETTING = "TAILBIT_CLASS_ARCHIVE"
 """The environment variable that names the folder of the files; `off`: none is used."""
@@ -23,9 +27,12 @@ OPTIONS_OF_JAVA = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS",
 """Environment variables by which Java gets options, besides Spark's settings."""
 
 _CHOSEN = re.compile(r"-XX:(SharedArchiveFile|ArchiveClassesAtExit)|-Xshare")
-_UNSAFE = re.compile(r"[\s\"'\\,]")
+_UNSAFE = re.compile(r"[\s\"'\\,:]")
 SILENT = "-Xlog:disable -Xlog:all=error:stderr"
-"""What Java thinks of a file that does not fit is for nobody to read, least of all in standard output."""
+"""What Java thinks of a file that does not fit is for nobody to read, unless the user has it log."""
+
+_UNREAD_S = 30 * 86_400.0
+"""Seconds after which a file that no Java has read is that of one that has gone."""
 
 
 def use_archive(java: Path | None, options: str, environment: Mapping[str, str]) -> str:
@@ -38,7 +45,10 @@ def use_archive(java: Path | None, options: str, environment: Mapping[str, str])
     path = None
     if java is not None and not any(map(_CHOSEN.search, given)):
         path = next(iter(archives(java, environment)), None)
-    return "" if path is None else f"{SILENT} -XX:SharedArchiveFile={path} -XX:+VerifySharedSpaces"
+    if path is None:
+        return ""
+    silent = "" if any("-Xlog" in text for text in given) else f"{SILENT} "
+    return f"{silent}-XX:SharedArchiveFile={path} -XX:+VerifySharedSpaces"
 
 
 def archives(java: Path, environment: Mapping[str, str]) -> list[Path]:
@@ -50,16 +60,25 @@ def archives(java: Path, environment: Mapping[str, str]) -> list[Path]:
     stem = archive_stem(java, environment)
     if stem is None:
         return []
-    found = stem.parent.glob(f"{stem.name}-*{SUFFIX}")
-    return [file for file in found if file.name == with_size(stem, file.stat().st_size).name]
+    found = []
+    for file in stem.parent.glob(f"{stem.name}-*{SUFFIX}"):
+        with suppress(FileNotFoundError):
+            if file.name == with_size(stem, file.stat().st_size).name:
+                found.append(file)
+    return found
 
 
 def keep(made: Path, stem: Path) -> Path:
-    """Put a file that was made in place of the one before, whole; where it is now."""
+    """Put a file that was made in place of the one before, whole; where it is now.
+
+    Files of another Java or Spark go where nobody has read them for a month.
+    """
     path = with_size(stem, made.stat().st_size)
     os.replace(made, path)
-    for file in {*stem.parent.glob(f"{stem.name}-*{SUFFIX}")} - {path}:
-        file.unlink(missing_ok=True)
+    for file in {*stem.parent.glob(f"spark-*{SUFFIX}")} - {path}:
+        with suppress(FileNotFoundError):
+            if file.name.startswith(f"{stem.name}-") or time.time() - file.stat().st_atime > _UNREAD_S:
+                file.unlink()
     return path
 
 
@@ -74,8 +93,7 @@ def archive_stem(java: Path, environment: Mapping[str, str]) -> Path | None:
     None where there is to be none, or where Spark would take the folder's name apart.
     """
     chosen = environment.get(SETTING)
-    cache = environment.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = Path(chosen).absolute() if chosen else Path(cache, "tailbit", "java")
+    folder = Path(chosen).absolute() if chosen else user_cache(environment) / "java"
     if (chosen or "").lower() == "off" or _UNSAFE.search(str(folder)):
         return None
     return folder / f"spark-{_fingerprint(java)}"

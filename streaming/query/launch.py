@@ -21,6 +21,7 @@ from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import lost_worker, refused_write
 from tailbit.streaming.upkeep.sweeping import Upkeep
+from tailbit.streaming.user_cache import user_cache
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
@@ -130,8 +131,7 @@ def _checkpoint_of(index: MetadataTable) -> str:
     """
     if not index.storage.remote:
         return os.path.join(index.path, CHECKPOINT_FOLDER)
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(cache, "tailbit", "checkpoints", index.state.index_id)
+    return str(user_cache() / "checkpoints" / index.state.index_id)
 
 
 def launch(

@@ -38,8 +38,8 @@ _HEARTBEAT = re.compile(rf"{heartbeat.NAME}|\.{heartbeat.NAME}\.[0-9a-f]+\.tmp")
 
 _TRIES = 3
 
-_METADATA_BYTES = 4096
-"""More than Spark writes into the metadata of a checkpoint: the id of a query."""
+_METADATA = re.compile(rb'(\{("(i(d("(:("[0-9a-f-]*("\}?\n?)?)?)?)?)?)?)?)?')
+"""The id of a query as Spark writes it into the metadata of a checkpoint, or its first bytes."""
 
 
 def blames_checkpoint(message: str) -> bool:
@@ -134,7 +134,10 @@ def _take_away(folder: Path) -> None:
 def _foreign(folder: Path) -> str | None:
     """What would go with a checkpoint, and is of no query of ours, which keep no state; None for nothing."""
     metadata = folder / "metadata"
-    if metadata.is_dir() or (metadata.exists() and metadata.stat().st_size > _METADATA_BYTES):
+    known = set(map(_is_ours, _batches(folder / "offsets").values()))
+    if False in known:
+        return "its offsets are of another source"
+    if metadata.is_dir() or (metadata.exists() and True not in known and not _is_of_spark(metadata)):
         return "its metadata is not Spark's"
     for name in ("sources", "state"):
         if any(not path.is_dir() for path in (folder / name).rglob("*")):
@@ -143,20 +146,24 @@ def _foreign(folder: Path) -> str | None:
         files = (folder / name).iterdir() if (folder / name).is_dir() else ()
         if any(not file.name.startswith(".") and not file.name.isdecimal() for file in files):
             return f"it holds other files than Spark's in {name}"
-    offsets = _batches(folder / "offsets")
-    newest = offsets.get(max(offsets, default=-1))
-    return "its offsets are of another source" if newest and _is_of_another_source(newest) else None
+    return None
 
 
-def _is_of_another_source(offset: Path) -> bool:
-    """Whether an offset is whole, and says other things than ours."""
+def _is_of_spark(metadata: Path) -> bool:
+    """Whether metadata names a query as Spark does, be it torn."""
+    return _METADATA.fullmatch(_bytes_of(metadata)) is not None
+
+
+def _is_ours(offset: Path) -> bool | None:
+    """Whether an offset says what ours say; None where it is torn. A source that has none yet says `-`."""
     lines = _bytes_of(offset).split(b"\n")
     try:
-        held, *ends = [orjson.loads(line) for line in lines[1:]]
+        held, *ends = [None if line == b"-" else orjson.loads(line) for line in lines[1:]]
     except ValueError:
-        return False
-    whole = lines[0] == b"v1" and isinstance(held, dict) and bool(ends)
-    return whole and not (isinstance(ends[0], dict) and {"round", "version"} <= ends[0].keys())
+        return None
+    if lines[0] != b"v1" or not isinstance(held, dict) or not ends:
+        return None
+    return isinstance(ends[0], dict) and {"round", "version"} <= ends[0].keys()
 
 
 def _local(checkpoint: str) -> Path | None:

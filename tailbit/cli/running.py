@@ -89,8 +89,8 @@ def archive_classes(again: bool, quiet: bool) -> int:
 
     Writes the classes of Spark to a file of some 160 MB, which Java then maps into memory. It takes half a
     minute, once for each release of Java and Spark; `run` works without it too. The file is in
-    ~/.cache/tailbit, or in the folder that TAILBIT_CLASS_ARCHIVE names, to runs as well. Where that is `off`,
-    none is used.
+    $XDG_CACHE_HOME/tailbit/java, else below ~/.cache, or in the folder that TAILBIT_CLASS_ARCHIVE names, to
+    runs as well. Where that is `off`, none is used.
 
     \b
     tailbit archive-classes

@@ -9,8 +9,10 @@ import pytest
 
 from tailbit.streaming.java.class_archive import (
     OPTIONS_OF_JAVA,
+    SILENT,
     archive_stem,
     archives,
+    keep,
     use_archive,
     with_size,
 )
@@ -33,6 +35,28 @@ def test_a_run_uses_the_file_where_there_is_one(tmp_path: Path) -> None:
     environment = archived(tmp_path)
     [path] = archives(JAVA, environment)
     assert f"-XX:SharedArchiveFile={path} " in use_archive(JAVA, "", environment)
+
+
+def test_what_the_user_has_java_log_is_logged(tmp_path: Path) -> None:
+    environment = archived(tmp_path)
+    assert SILENT in use_archive(JAVA, "", environment)
+    asked = use_archive(JAVA, "", environment | {"JAVA_TOOL_OPTIONS": "-Xlog:gc"})
+    assert "SharedArchiveFile" in asked
+    assert "-Xlog" not in asked
+
+
+def test_a_new_file_takes_the_place_of_the_one_before_and_of_those_that_nobody_reads(tmp_path: Path) -> None:
+    environment = archived(tmp_path)
+    stem = archive_stem(JAVA, environment)
+    assert stem is not None
+    for name in ("spark-other-7.jsa", "spark-gone-7.jsa", "mine.jsa"):
+        (tmp_path / name).write_bytes(b"classes")
+    for name in ("spark-gone-7.jsa", "mine.jsa"):
+        os.utime(tmp_path / name, (1, 1))
+    (tmp_path / "made").write_bytes(b"more classes")
+    kept = keep(tmp_path / "made", stem)
+    assert kept == with_size(stem, 12)
+    assert {path.name for path in tmp_path.iterdir()} == {kept.name, "spark-other-7.jsa", "mine.jsa"}
 
 
 def test_a_file_that_was_cut_off_is_not_used(tmp_path: Path) -> None:
@@ -58,7 +82,7 @@ def test_an_option_of_java_by_which_the_user_has_chosen_wins(tmp_path: Path, opt
 
 
 def test_a_folder_whose_name_spark_would_take_apart_is_not_used(tmp_path: Path) -> None:
-    for name in ("a b", 'a"b', "a'b", "a,b"):
+    for name in ("a b", 'a"b', "a'b", "a,b", "a:b"):
         assert archive_stem(JAVA, {"TAILBIT_CLASS_ARCHIVE": str(tmp_path / name)}) is None
 
 

@@ -180,12 +180,27 @@ def test_a_folder_that_is_no_checkpoint_of_ours_is_refused_by_name_and_nothing_o
     (stateful / "state").mkdir()
     (stateful / "offsets" / "0").write_bytes(b"")
     (other / "offsets" / "0").write_bytes(b'v1\n{"batchWatermarkMs":0}\n{"sourceVersion":1,"index":5}')
-    for file in precious:
+    torn = write(tmp_path / "torn", [Offset(1, 1, None, "")] * 2, 0)
+    (torn / "offsets" / "0").write_bytes(b'v1\n{"batchWatermarkMs":0}\n-')
+    (torn / "offsets" / "1").write_bytes(b"v1")
+    (tmp_path / "alone").mkdir()
+    precious += [torn / "offsets" / "0", tmp_path / "alone" / "metadata"]
+    of_torn = precious[-2].read_bytes()
+    for file in precious[:3] + precious[4:]:
         file.write_bytes(kept)
-    for folder in (tmp_path / "mine", stateful, other):
+    for folder in (tmp_path / "mine", stateful, other, torn, tmp_path / "alone"):
         told: list[str] = []
         with pytest.raises(UsageError, match=f"{folder.name} is no Spark checkpoint of tailbit"):
             reset(str(folder), str(why_unusable(str(folder))), told.append)
         make_way(str(folder), str(folder))
         assert told == []
-    assert [file.read_bytes() for file in precious] == [kept] * 3
+    assert [file.read_bytes() for file in precious] == [kept, kept, kept, of_torn, kept]
+
+
+@pytest.mark.parametrize("damaged", ["metadata", "offsets/2"])
+def test_a_part_of_ours_that_holds_other_bytes_is_reset(whole: Path, damaged: str) -> None:
+    (whole / damaged).write_bytes(b"\0" * 40)
+    reason = why_unusable(str(whole))
+    assert reason is not None
+    assert reset(str(whole), reason, lambda _: None)
+    assert list(whole.iterdir()) == []

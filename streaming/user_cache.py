@@ -1,0 +1,13 @@
+"""Where this user keeps what can be made again: `$XDG_CACHE_HOME/tailbit`, else `~/.cache/tailbit`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def user_cache(environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder, which may not be there yet. Source: XDG Base Directory Specification."""
+    home = environment.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(home, "tailbit")
