@@ -11,13 +11,32 @@ import random
 import time
 import uuid
 from collections.abc import Callable
+from typing import TypeVar
 
 from tailbit.errors import NoConditionalPutError, StorageError
 from tailbit.tables.storage.door import Storage
-from tailbit.tables.storage.refusals import is_uncertain
+from tailbit.tables.storage.locations import RETRY_S
+from tailbit.tables.storage.refusals import is_uncertain, is_unrepeated
+
+R = TypeVar("R")
 
 _PUTS = 5
 """Attempts at a conditional put whose outcome is unknown: obstore does not repeat what is not idempotent."""
+
+
+def repeated(request: Callable[[], R]) -> R:
+    """What a request gives that may be made twice; it is where obstore does not, as after a lost delete."""
+    from obstore.exceptions import BaseError
+
+    began = time.monotonic()
+    for attempt in range(_PUTS):
+        try:
+            return request()
+        except BaseError as wrong:
+            if not is_unrepeated(wrong) or time.monotonic() - began > RETRY_S:
+                raise
+        _pause(attempt)
+    return request()
 
 
 def put_once(
@@ -47,8 +66,12 @@ def put_once(
             if _holds(rel, data, read):
                 return
             last = wrong
-        time.sleep(random.uniform(0.5, 1.0) * 0.1 * 2**attempt)
+        _pause(attempt)
     raise refusal(last) from None
+
+
+def _pause(attempt: int) -> None:
+    time.sleep(random.uniform(0.5, 1.0) * 0.1 * 2**attempt)
 
 
 def _holds(rel: str, data: bytes, read: Callable[[], bytes]) -> bool:

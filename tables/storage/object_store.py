@@ -13,7 +13,7 @@ from typing import IO, Any, TypeVar, cast
 import pyarrow as pa
 
 from tailbit.errors import StorageError
-from tailbit.tables.storage.conditional_puts import check_conditional_puts, put_once
+from tailbit.tables.storage.conditional_puts import check_conditional_puts, put_once, repeated
 from tailbit.tables.storage.door import WHOLE, Entry, Stat, Storage, Unfinished
 from tailbit.tables.storage.locations import Location, connect, location_of, name_of, no_store, one_key
 from tailbit.tables.storage.looks import SEEN, forget
@@ -240,13 +240,14 @@ class ObjectStorage(Storage):
 
     def _put(self, rel: str, data: Any, size: int) -> None:
         forget()
-        parts = size > _AT_ONCE
-        self._asked(
-            rel,
-            lambda: _obstore().put(
-                self._store, self._key(rel), data, use_multipart=parts, chunk_size=_AT_ONCE, max_concurrency=4
-            ),
-        )
+        how = {"use_multipart": size > _AT_ONCE, "chunk_size": _AT_ONCE, "max_concurrency": 4}
+
+        def put() -> None:
+            if not isinstance(data, bytes):
+                data.seek(0)
+            _obstore().put(self._store, self._key(rel), data, **how)
+
+        self._asked(rel, put)
 
     def delete(self, rel: str) -> None:
         """Remove an object; nothing where it is gone already."""
@@ -278,7 +279,7 @@ class ObjectStorage(Storage):
     def _asked(self, rel: str, request: Callable[[], R]) -> R:
         """What a request gives; a refusal of the store is a StorageError, a missing object is none."""
         try:
-            return request()
+            return repeated(request)
         except FileNotFoundError as gone:
             if is_without_bucket(gone):
                 raise self._refusal(rel, gone) from None

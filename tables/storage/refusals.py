@@ -15,6 +15,7 @@ from tailbit.tables.storage.options import StorageOptions
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z]+)</Code>|\"code\":\s*\"([A-Za-z]+)\"")
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+_UNREPEATED = ("performing POST", "body error")
 _MACHINE = ("169.254.169.254", "metadata.google.internal", "169.254.170.2")
 """Where a machine of a cloud asks for its credentials."""
 _INCOMPLETE = ("Missing", "credential", "Account must be")
@@ -48,6 +49,12 @@ def is_uncertain(wrong: BaseException) -> bool:
     """Whether the store may have done what was asked: it failed on the way, or its reply was lost."""
     status = status_of(wrong)
     return status is None or status >= 500 or status in (408, 409, 429)
+
+
+def is_unrepeated(wrong: BaseException) -> bool:
+    """Whether a request failed on the way and obstore did not make it again: a POST, or what broke off."""
+    on_the_way = status_of(wrong) is None and not isinstance(wrong, FileNotFoundError)
+    return on_the_way and any(sign in str(wrong) for sign in _UNREPEATED)
 
 
 def is_without_bucket(wrong: BaseException) -> bool:

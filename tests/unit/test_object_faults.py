@@ -282,6 +282,50 @@ def test_an_index_whose_place_denies_writes_is_named_with_what_to_do(
     assert "--index" in refused.value.hint
 
 
+@pytest.mark.parametrize("fault", [Fault.RESET, Fault.REPLY_LOST, Fault.BUSY, Fault.BUSY_AFTER, Fault.CUT])
+def test_a_delete_that_fails_on_the_way_is_tried_again(
+    s3: Proxy, s3_root: str, options: StorageOptions, fault: Fault
+) -> None:
+    storage = open_storage(s3_root, options)
+    for name in ("x", "y"):
+        storage.put(name, b"data")
+    with s3.failing(fault, 2, lambda request: request.method in ("POST", "DELETE")) as met:
+        storage.delete("x")
+    assert len(met) == 2
+    assert [entry.name for entry in storage.list()] == ["y"]
+
+
+@pytest.mark.parametrize("fault", [Fault.RESET, Fault.REPLY_LOST, Fault.CUT])
+def test_a_large_object_is_whole_though_the_requests_around_its_parts_fail_on_the_way(
+    s3: Proxy, s3_root: str, options: StorageOptions, fault: Fault
+) -> None:
+    storage, parts = open_storage(s3_root, options), [bytes([n]) * (5 << 20) for n in range(5)]
+    with s3.failing(fault, 2, lambda request: request.method == "POST") as met:
+        with storage.create("folder", "stem") as unfinished:
+            for part in parts:
+                unfinished.sink.write(part)
+            unfinished.written().close()
+            unfinished.publish("large")
+    assert met
+    assert storage.read("folder/large") == b"".join(parts)
+
+
+@pytest.mark.parametrize("listed", ["list", "list_after", "exists"])
+def test_a_list_that_breaks_off_half_way_is_asked_for_again(
+    s3: Proxy, s3_root: str, options: StorageOptions, listed: str
+) -> None:
+    storage = open_storage(s3_root, options)
+    storage.put("a/x", b"data")
+    asked = {
+        "list": lambda: storage.list("a") != [],
+        "list_after": lambda: storage.list_after("a", "") != [],
+        "exists": lambda: storage.exists("a"),
+    }[listed]
+    with s3.failing(Fault.CUT, 2, lambda request: request.method == "GET") as met:
+        assert asked()
+    assert len(met) == 2
+
+
 @pytest.mark.parametrize("size", [40, 300_000])
 def test_an_answer_that_breaks_off_half_way_is_asked_for_again(
     s3: Proxy, s3_root: str, options: StorageOptions, size: int
