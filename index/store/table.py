@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -182,7 +183,7 @@ class MetadataTable:
 
         Raises:
             CommitConflictError: another writer was first, or a file to remove is no longer live.
-            StorageError: the storage refused; nothing is visible.
+            StorageError: the storage refused; if the commit has landed after all, the next look finds it.
         """
         state = self._now.state
         if any(path not in state.files for path in removes):
@@ -197,12 +198,8 @@ class MetadataTable:
         ledger = None if ledger is None else replace(ledger, seq=seq, held=state.held_after(written, removes))
         heads, replaced = self._write_heads(ledger, settings, seq)
         added, gone = [*written, *heads], [*removes, *replaced]
-        removed = [state.files[path] for path in gone]
-        self._write(
-            lambda: self._writer.commit(
-                self.version, state.index_id, seq, added, removed, data_change=data_change
-            )
-        )
+        what = self.version, state.index_id, seq, added, [state.files[path] for path in gone]
+        self._write(partial(self._writer.commit, *what, data_change=data_change))
         self._moving().note(added, gone, mine, ledger, settings or state.settings, seq)
         self._stand_at_next()
 
