@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +17,7 @@ pytest.importorskip("obstore", reason="obstore has no wheel for Python 3.10")
 import tailbit
 from support.drive import Drive
 from support.faulty_proxy import Fault, Proxy, Request
+from support.shipped import FAKETIME
 from support.stored import on_disk, put_into
 from tailbit.cli.main import cli
 from tailbit.errors import StorageError, UnusableStorageError
@@ -48,6 +53,23 @@ def table(tmp_path: Path, s3_root: str, s3_options: dict[str, str]) -> str:
 def asked(table: str, options: dict[str, str], command: Sequence[str]) -> Result:
     given = [part for item in options.items() for part in ("--storage-option", "=".join(item))]
     return CliRunner().invoke(cli, [command[0], table, *command[1:], *given])
+
+
+@pytest.mark.skipif(FAKETIME is None, reason="there is no library here that lets a clock go wrong")
+def test_a_clock_that_differs_from_that_of_the_store_is_named_and_not_the_credentials(
+    table: str, s3_options: dict[str, str]
+) -> None:
+    given = [part for item in s3_options.items() for part in ("--storage-option", "=".join(item))]
+    done = subprocess.run(
+        [sys.executable, "-m", "tailbit.cli", "count", table, *given],
+        env=os.environ
+        | {"LD_PRELOAD": str(FAKETIME), "FAKETIME": "+2h", "FAKETIME_DONT_FAKE_MONOTONIC": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (75, "")
+    assert re.fullmatch(r"StorageError: .* the clock of this machine is not that .*\n  Set .*\n", done.stderr)
 
 
 @pytest.mark.parametrize("fault", [Fault.BUSY, Fault.REPLY_LOST, Fault.CUT])
