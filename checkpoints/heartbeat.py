@@ -21,6 +21,7 @@ import orjson
 
 from tailbit.errors import IndexerRunningError, MalformedLogError, StorageError, UnusableStorageError
 from tailbit.tables.storage import SMALL, Stat, Storage
+from tailbit.tables.storage.conditional_puts import nothing_written
 
 NAME = "_heartbeat"
 INTERVAL_S = 5.0
@@ -31,10 +32,6 @@ _LOOK_EVERY_S = 0.5
 
 _NEEDS_A_PLACE = (
     "An indexer writes into the index: free space there, make it writable for this user, or give another"
-    " place by --index, then start again. Nothing is lost, and questions go on meanwhile."
-)
-_NEEDS_RIGHTS = (
-    "An indexer writes into the index: give credentials that may read, write and delete there, or another"
     " place by --index, then start again. Nothing is lost, and questions go on meanwhile."
 )
 _PIDS = 2**31
@@ -86,12 +83,12 @@ class Heartbeat:
         try:
             self._take(stop)
         except StorageError as refused:
-            denied = isinstance(refused, UnusableStorageError)
-            if not denied and refused.fields.get("path") != NAME:
+            if isinstance(refused, UnusableStorageError):
+                raise nothing_written(self._storage.root, refused) from refused
+            if refused.fields.get("path") != NAME:
                 raise
-            kind, hint = (type(refused), _NEEDS_RIGHTS) if denied else (StorageError, _NEEDS_A_PLACE)
             reason = f"nothing can be written there: {refused.fields.get('reason')}"
-            raise kind(path=self._storage.root, reason=reason, hint=hint) from refused
+            raise StorageError(path=self._storage.root, reason=reason, hint=_NEEDS_A_PLACE) from refused
         self._thread = threading.Thread(target=self._keep, name="tailbit-heartbeat", daemon=True)
         self._thread.start()
 

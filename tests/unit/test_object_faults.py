@@ -271,6 +271,18 @@ def test_a_damaged_log_checkpoint_of_an_idle_index_is_made_anew_by_a_sweep(
     assert swept.take_mended() == []
 
 
+@pytest.mark.parametrize("name", ["index", "index-501"])
+def test_an_index_is_not_made_in_a_place_that_denies_writes_and_the_place_is_named(
+    s3: Proxy, s3_root: str, options: StorageOptions, name: str
+) -> None:
+    root = f"{s3_root}/{name}"
+    with s3.failing(Fault.DENIED, EVER, lambda request: request.method in ("PUT", "POST", "DELETE")):
+        with pytest.raises(UnusableStorageError, match=r"nothing can be written there: .*403") as refused:
+            new_index(root, options=options)
+    assert refused.value.fields["path"] == root
+    assert "--index" in refused.value.hint
+
+
 def test_an_index_whose_place_denies_writes_is_named_with_what_to_do(
     s3: Proxy, s3_root: str, options: StorageOptions
 ) -> None:
