@@ -19,8 +19,9 @@ from pathlib import Path
 
 import orjson
 
-from tailbit.errors import IndexerRunningError, MalformedLogError, StorageError
+from tailbit.errors import IndexerRunningError, MalformedLogError, StorageError, UnusableStorageError
 from tailbit.tables.storage import SMALL, Stat, Storage
+from tailbit.tables.storage.conditional_puts import nothing_written
 
 NAME = "_heartbeat"
 INTERVAL_S = 5.0
@@ -82,6 +83,8 @@ class Heartbeat:
         try:
             self._take(stop)
         except StorageError as refused:
+            if isinstance(refused, UnusableStorageError):
+                raise nothing_written(self._storage.root, refused) from refused
             if refused.fields.get("path") != NAME:
                 raise
             reason = f"nothing can be written there: {refused.fields.get('reason')}"

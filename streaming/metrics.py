@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.errors import TailbitError
 from tailbit.tables import open_table
 from tailbit.tables.model import Version
-from tailbit.tables.storage import NO_OPTIONS, StorageOptions
+from tailbit.tables.storage import NO_OPTIONS, StorageOptions, open_storage
+from tailbit.tables.table import Table
 
 _REMOTE_S = 10.0
 
@@ -77,11 +79,19 @@ class IdleWatch:
         on_progress: Callable[[Progress], None] | None,
         options: StorageOptions = NO_OPTIONS,
     ) -> None:
-        self._table = open_table(path, options)
-        self._every = _REMOTE_S if self._table.storage.remote else 1.0
-        self._backlog = Backlog(self._table)
+        self._path, self._options = path, options
+        self._every = _REMOTE_S if open_storage(path, options).remote else 1.0
         self._worker, self._on_progress = worker, on_progress
         self._next = 0.0
+
+    @cached_property
+    def _table(self) -> Table:
+        """Opened by a look: a store that refuses at this moment is asked again by the next."""
+        return open_table(self._path, self._options)
+
+    @cached_property
+    def _backlog(self) -> Backlog:
+        return Backlog(self._table)
 
     def look(self, now: float) -> None:
         """Tell how far the index is behind the head now, if a second has passed.

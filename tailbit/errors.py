@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from tailbit.visible import visible, visible_fields
+
 
 class TailbitError(Exception):
     """The base of every named error.
@@ -26,11 +28,9 @@ class TailbitError(Exception):
     def __init__(self, **fields: Any) -> None:
         self.fields = fields
         self.retryable = bool(fields.get("retryable", type(self).retryable))
-        if "hint" in fields:
-            self.hint = str(fields["hint"])
-        else:
-            self.hint = type(self).hint.format_map(_Lenient(fields))
-        super().__init__(self.template.format_map(_Lenient(fields)))
+        shown = _Lenient(visible_fields(fields))
+        self.hint = visible(str(fields.get("hint") or type(self).hint.format_map(shown)), lines=True)
+        super().__init__(visible(self.template.format_map(shown), lines=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by class and fields."""

@@ -19,7 +19,8 @@ from tailbit.errors import (
 from tailbit.freshness import Freshness, wait_until_covered
 from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, cover
-from tailbit.index.store.table import MetadataTable, index_path
+from tailbit.index.store.place import index_path
+from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import StorageOptions, one_look

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from tailbit.errors import CommitGapError, DataFileError, VacuumedFileError
+from tailbit.errors import CommitGapError, DataFileError, StorageError, VacuumedFileError
 from tailbit.tables.model import Version
 from tailbit.tables.table import Table
 
@@ -65,7 +65,11 @@ def _vacuumed(answer: Dated, lost: DataFileError) -> VacuumedFileError | None:
     table, file = answer._table, str(lost.fields.get("file"))
     if table is None or isinstance(lost, VacuumedFileError):
         return None
-    if table.storage.locate(file)[1] is not None:
+    try:
+        if table.storage.locate(file)[1] is not None:
+            return None
+    except StorageError:
+        # Denied, as the error says by the name of the file.
         return None
     head = table.snapshot()
     if head.files.get(file) is not None or table.snapshot(answer.version).files.get(file) is None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from tailbit.errors import IndexLogError
 from tailbit.index.maintenance.vacuum import delete, referenced, unreferenced
 from tailbit.index.store.table import MetadataTable
 
@@ -50,9 +51,10 @@ class Sweeper:
         Raises:
             StorageError: the store refused; what is deleted so far is unreferenced all the same.
             NoIndexError: the index has been deleted.
+            IndexLogError: its log cannot be read.
         """
         # In this order: what another commit adds in between is live, and was not referenced before.
-        was = referenced(self._index)
+        was = self._referenced()
         self._index.refresh()
         now, live = self._clock(), self._index.state.files
         # An index that was put back from a backup may name again what had left it.
@@ -70,6 +72,15 @@ class Sweeper:
         for path in due:
             self._gone_since.pop(path, None)
         return sorted(due)
+
+    def _referenced(self) -> set[str]:
+        """As `referenced`; a log checkpoint that cannot be read is made anew first."""
+        try:
+            return referenced(self._index)
+        except IndexLogError:
+            self._index.refresh()
+            self._index.checkpoint_log()
+            return referenced(self._index)
 
     def _ahead(self) -> float:
         """By how many seconds the clock of the store is ahead of one that never jumps."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tailbit.errors import StorageError
+from tailbit.errors import IndexLogError, MalformedLogError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.store.log_writer import log_checkpoints, read_log_checkpoint
 from tailbit.index.store.own_files import is_own
@@ -66,23 +66,43 @@ def delete(index: MetadataTable, paths: Iterable[str]) -> None:
 def referenced(index: MetadataTable) -> set[str]:
     """Files that the index refers to, or did at a version or by a tombstone that its log still holds.
 
-    A removal is in the newest log checkpoint for as long as tombstones are kept, or in a commit after it.
-    What a log names elsewhere is no file of an index, and nobody deletes it.
+    A removal is in the newest log checkpoint for as long as tombstones are kept, or in a commit after it: a
+    damaged commit before it tells nothing more. What a log names elsewhere is no file of an index, and nobody
+    deletes it.
+
+    Raises:
+        IndexLogError: the newest log checkpoint, or a commit after it, cannot be read.
     """
+    since, paths = _tombstones(index)
+    paths |= set(index.state.files)
     first = index.log.earliest()
-    paths = {slice_.path for slice_ in index.log.snapshot(first).files} | set(index.state.files)
-    for version in range(first + 1, index.log.head() + 1):
-        # Commit by commit: over a range, a file that came and went would not be named.
-        paths |= {c.path for c in index.log.changes(version, version).slices}
-    return set(filter(is_own, paths | _tombstones(index)))
+    for version in range(first, index.log.head() + 1):
+        try:
+            # Commit by commit: over a range, a file that came and went would not be named.
+            paths |= _named(index, version, whole=version == first)
+        except MalformedLogError as damage:
+            if version > since:
+                raise IndexLogError(file=index.path, reason=str(damage)) from damage
+    return set(filter(is_own, paths))
 
 
-def _tombstones(index: MetadataTable) -> set[str]:
-    versions = log_checkpoints(index.storage)
-    if not versions:
-        return set()
-    removed = read_log_checkpoint(index.storage, max(versions), ["remove.path"])["remove"].to_pylist()
-    return {row["path"] for row in removed if row is not None}
+def _named(index: MetadataTable, version: int, *, whole: bool) -> set[str]:
+    """The files that a version has, or those that its commit names."""
+    if whole:
+        return {slice_.path for slice_ in index.log.snapshot(version).files}
+    return {change.path for change in index.log.changes(version, version).slices}
+
+
+def _tombstones(index: MetadataTable) -> tuple[int, set[str]]:
+    """The version of the newest log checkpoint, and the files that it remembers as removed."""
+    since = max(log_checkpoints(index.storage), default=-1)
+    if since < 0:
+        return since, set()
+    try:
+        removed = read_log_checkpoint(index.storage, since, ["remove.path"])["remove"].to_pylist()
+    except MalformedLogError as damage:
+        raise IndexLogError(file=index.path, reason=str(damage)) from damage
+    return since, {row["path"] for row in removed if row is not None}
 
 
 def _older_than(index: MetadataTable, oldest_ms: float) -> list[str]:

@@ -7,9 +7,10 @@ all. Nothing here reads the source. Reading imports neither deltalake nor Spark.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -20,8 +21,6 @@ from tailbit.errors import (
     ForeignIndexError,
     IndexLogError,
     MalformedLogError,
-    NoIndexError,
-    NotATableError,
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
@@ -33,21 +32,16 @@ from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_to_arrow
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.index.store.commit_log import commit_log
+from tailbit.index.store.known_checkpoint import checkpoint_known
 from tailbit.index.store.log_writer import LOG_CHECKPOINT_EVERY
 from tailbit.index.store.moving_state import MovingState
+from tailbit.index.store.place import is_made, log_of, refuse_foreign
 from tailbit.index.store.state import IndexState
 from tailbit.tables import open_table
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions, open_storage
 from tailbit.tables.table import Table
-
-INDEX_FOLDER = "_tailbit"
-
-
-def index_path(table: str, index: str | None = None) -> str:
-    """Where the index of a table is: as given, else `_tailbit` below the table."""
-    return index if index is not None else f"{table.rstrip('/')}/{INDEX_FOLDER}"
 
 
 @dataclass(frozen=True)
@@ -78,6 +72,7 @@ class MetadataTable:
         self.storage = storage
         self.lock = threading.RLock()
         self.kinds = kinds
+        self._mended: list[str] = []
         self._now: _Known
         self._load(log)
 
@@ -95,7 +90,7 @@ class MetadataTable:
             NoConditionalPutError: of two writers there, neither would know that the other was first.
         """
         storage = open_storage(path, options)
-        _refuse_foreign(path, storage)
+        refuse_foreign(path, storage)
         if is_made(storage):
             raise CommitConflictError(version=0, path=path)
         storage.make_root()
@@ -118,7 +113,7 @@ class MetadataTable:
         """
         storage = open_storage(path, options)
         with _its_own_log(path):
-            return cls(path, storage, _opened(path, storage), kinds)
+            return cls(path, storage, log_of(path, storage), kinds)
 
     def refresh(self) -> bool:
         """Take in what others have committed; say whether there was anything.
@@ -136,7 +131,7 @@ class MetadataTable:
         now = self._now
         if now.log.fingerprint_stat(now.version) != now.seen:
             # Deleted, put back from a backup, built anew, or so far ahead that our commit was cleaned up.
-            self._load(_opened(self.path, self.storage))
+            self._load(log_of(self.path, self.storage))
             return True
         head = now.log.head()
         if head == now.version:
@@ -148,7 +143,7 @@ class MetadataTable:
             self._load(now.log)
             return True
         added = [_index_file(c.new) for c in changes.slices if c.new is not None]
-        now.state.extend(added, [c.path for c in changes.slices if c.new is None])
+        self._moving().extend(added, [c.path for c in changes.slices if c.new is None])
         self._now = _Known.at(head, now.log, now.state)
         return True
 
@@ -188,7 +183,7 @@ class MetadataTable:
 
         Raises:
             CommitConflictError: another writer was first, or a file to remove is no longer live.
-            StorageError: the storage refused; nothing is visible.
+            StorageError: the storage refused; if the commit has landed after all, the next look finds it.
         """
         state = self._now.state
         if any(path not in state.files for path in removes):
@@ -203,20 +198,46 @@ class MetadataTable:
         ledger = None if ledger is None else replace(ledger, seq=seq, held=state.held_after(written, removes))
         heads, replaced = self._write_heads(ledger, settings, seq)
         added, gone = [*written, *heads], [*removes, *replaced]
-        removed = [state.files[path] for path in gone]
-        self._writer.commit(self.version, state.index_id, seq, added, removed, data_change=data_change)
-        state.note(added, gone, mine, ledger, settings or state.settings, seq)
+        what = self.version, state.index_id, seq, added, [state.files[path] for path in gone]
+        self._write(partial(self._writer.commit, *what, data_change=data_change))
+        self._moving().note(added, gone, mine, ledger, settings or state.settings, seq)
         self._stand_at_next()
+
+    def _moving(self) -> MovingState:
+        """The state, about to move. Where that fails half-way, the next look reads all of it anew."""
+        self._now = replace(self._now, seen=object())
+        return self._now.state
 
     def _stand_at_next(self) -> None:
         """Know the version just committed; now and then the log gets a checkpoint."""
         self._now = _Known.at(self.version + 1, self.log, self._now.state)
         if self.version % LOG_CHECKPOINT_EVERY == 0:
-            self._writer.checkpoint()
+            self.checkpoint_log()
 
     def checkpoint_log(self) -> None:
         """Write a log checkpoint now and clean up older commits; every 20th commit does so by itself."""
-        self._writer.checkpoint()
+        self._write(self._writer.checkpoint)
+
+    def _write(self, write: Callable[[], None]) -> None:
+        """Write to the log; where a part of it cannot be read, after a log checkpoint of what is known here.
+
+        Raises:
+            IndexLogError: another process has moved it since, or it cannot be read all the same.
+        """
+        try:
+            write()
+        except IndexLogError as damage:
+            now = self._now
+            if now.log.fingerprint_stat(now.version) != now.seen:
+                raise
+            checkpoint_known(self.storage, self.path, self.kinds, now.version, now.state)
+            self._mended.append(f"{damage}; a log checkpoint was made anew")
+            write()
+
+    def take_mended(self) -> list[str]:
+        """What was found damaged of the log and mended since this was last asked."""
+        mended, self._mended = self._mended, []
+        return mended
 
     def _load(self, log: Table) -> None:
         """Know the newest version of a log, by a new state and with a writer that has seen nothing yet."""
@@ -255,25 +276,6 @@ class MetadataTable:
         return written, [file.path for kind in rows for file in self.state.files_of(kind)]
 
 
-def is_made(storage: Storage) -> bool:
-    """Whether there is an index: its log holds something."""
-    return bool(storage.list("_delta_log"))
-
-
-def _opened(path: str, storage: Storage) -> Table:
-    """The log of an index.
-
-    Raises:
-        NoIndexError: there is nothing at the path.
-        ForeignIndexError: the path holds something else.
-    """
-    try:
-        return open_table(path, storage.options)
-    except NotATableError as nothing:
-        _refuse_foreign(path, storage)
-        raise NoIndexError(path=path) from nothing
-
-
 @contextmanager
 def _its_own_log(path: str) -> Iterator[None]:
     """What is damaged is the log of the index, and not that of the table."""
@@ -285,16 +287,3 @@ def _its_own_log(path: str) -> Iterator[None]:
 
 def _index_file(slice_: FileSlice) -> IndexFile:
     return IndexFile(slice_.path, slice_.size, slice_.rows or 0)
-
-
-def _refuse_foreign(path: str, storage: Storage) -> None:
-    """Refuse a file, or a folder with anything in it that an index would not have put there.
-
-    What a killed creation left (folders `kind=...`), the Spark checkpoint and heartbeats are our own.
-    """
-    contents = storage.contents()
-    if contents is None:
-        raise ForeignIndexError(path=path, reason="it is a file")
-    for name in contents:
-        if not name.startswith(("_", ".", "kind=")):
-            raise ForeignIndexError(path=path, reason=f"it holds {name}")

@@ -103,11 +103,14 @@ def _launched(run: Run) -> Job:
         StreamError: the Java process is gone, or lost the Python process that it asked.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.errors import PySparkException
 
     try:
         return launch(run.spark, run.prepared, run.heartbeat, run.once, run.on_progress, run.tell)
     except Py4JJavaError as failed:
         raise spark_failed(str(failed.java_exception), run.prepared) from failed
+    except PySparkException as refused:
+        raise spark_failed(str(refused), run.prepared) from refused
     except (ConnectionError, Py4JError) as gone:
         raise _java_is_gone(run.prepared, gone) from gone
 

@@ -14,7 +14,8 @@ from tailbit.arguments.values import flag, names, path_text, text, texts_by_name
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import NoIndexError, NotATableError, StreamError, TailbitError
 from tailbit.index.maintenance.create import prepare_index
-from tailbit.index.store.table import MetadataTable, index_path, is_made
+from tailbit.index.store.place import index_path, is_made
+from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
 from tailbit.streaming.upkeep import spark_checkpoint

@@ -61,11 +61,13 @@ class Mender:
         self._noted.put(error)
 
     def mend_noted(self) -> None:
-        """Mend what other threads have noted.
+        """Mend what other threads have noted, and tell what was mended of the log in passing.
 
         Raises:
             TailbitError: as `mend`.
         """
+        for line in self._index.take_mended():
+            self.tell(f"mended: {line}")
         while not self._noted.empty():
             self.mend(self._noted.get())
 

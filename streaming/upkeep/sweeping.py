@@ -79,6 +79,7 @@ class Upkeep:
 
         def work() -> None:
             sweeper.sweep()
+            mine.mend_noted()
             retrier.look()
             for damage in scrubber.look():
                 if kind_of(damage.fields["file"]) == FILES.name:

@@ -17,7 +17,7 @@ from pyroaring import BitMap
 
 from tailbit.errors import DeletionVectorError, MalformedLogError, StorageError
 from tailbit.tables.delta.paths import decode_path
-from tailbit.tables.storage import Storage, is_of_one_file
+from tailbit.tables.storage import Storage
 
 PORTABLE_MAGIC = 1681511377
 NATIVE_MAGIC = 1681511376
@@ -74,7 +74,7 @@ def read_deletion_vector(storage: Storage, vector: DeletionVector) -> BitMap:
     except (ValueError, struct.error, EOFError, IndexError, MalformedLogError) as wrong:
         raise _error(vector, str(wrong)) from wrong
     except StorageError as refused:
-        if is_of_one_file(refused):
+        if storage.is_of_one_file(refused):
             raise _error(vector, f"it cannot be read: {refused.fields.get('reason')}") from refused
         raise
     if len(rows) != vector.cardinality:

@@ -26,7 +26,7 @@ from tailbit.tables.parquet.int96 import check_int96, int96_leaves
 from tailbit.tables.parquet.layout import Layout, keep_layout, known_layout
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.schema import arrow_type
-from tailbit.tables.storage import Stat, Storage, is_of_one_file
+from tailbit.tables.storage import Stat, Storage
 
 _CODED = ("string", "binary")
 _CODABLE = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
@@ -54,7 +54,7 @@ def open_data_file(
         DataFileError: missing, of another size than expected, or not Parquet.
         UnsafePathError: the path leaves the table.
     """
-    with _named(slice_path):
+    with _named(storage, slice_path):
         path, _ = _located(storage, slice_path, expect_size)
         file, shape = open_shaped(storage.open(path), DataFile, coerce_int96_timestamp_unit="us")
         file.path, file.tree, file.head = slice_path, shape.tree, shape.head
@@ -72,8 +72,8 @@ def open_layout(storage: Storage, slice_path: str, expect_size: int | None = Non
         DataFileError: as `open_data_file`.
         UnsafePathError: the path leaves the table.
     """
-    path, stat = _located(storage, slice_path, expect_size)
-    with _named(slice_path):
+    with _named(storage, slice_path):
+        path, stat = _located(storage, slice_path, expect_size)
         known = known_layout(storage, path, stat)
         if known is None:
             file = open_data_file(storage, slice_path, expect_size)
@@ -82,9 +82,9 @@ def open_layout(storage: Storage, slice_path: str, expect_size: int | None = Non
 
 
 @contextmanager
-def _named(slice_path: str) -> Iterator[None]:
+def _named(storage: Storage, slice_path: str) -> Iterator[None]:
     try:
-        with _permitted(slice_path):
+        with _permitted(storage, slice_path):
             yield
     except FileNotFoundError as gone:
         raise DataFileError(file=slice_path, reason="the file is missing") from gone
@@ -93,12 +93,12 @@ def _named(slice_path: str) -> Iterator[None]:
 
 
 @contextmanager
-def _permitted(slice_path: str) -> Iterator[None]:
+def _permitted(storage: Storage, slice_path: str) -> Iterator[None]:
     """A file that this user may not read is named; all else that a store refuses passes on."""
     try:
         yield
     except StorageError as refused:
-        if is_of_one_file(refused):
+        if storage.is_of_one_file(refused):
             reason = f"it cannot be read: {refused.fields.get('reason')}"
             raise DataFileError(file=slice_path, reason=reason) from refused
         raise
@@ -150,7 +150,7 @@ def footer_hash(storage: Storage, slice_path: str) -> str:
         DataFileError: missing, or without a Parquet footer.
     """
     try:
-        with _permitted(slice_path), storage.open(storage.resolve(slice_path)) as source:
+        with _permitted(storage, slice_path), storage.open(storage.resolve(slice_path)) as source:
             footer = read_footer(source)
     except FileNotFoundError as gone:
         raise DataFileError(file=slice_path, reason="the file is missing") from gone

@@ -4,7 +4,7 @@ What stands above reads, writes, lists and deletes through `Storage` alone. A st
 module beside `local` and a line in `stores`.
 """
 
-from tailbit.tables.storage.door import SMALL, Entry, Stat, Storage, Unfinished, is_of_one_file
+from tailbit.tables.storage.door import SMALL, Entry, Stat, Storage, Unfinished
 from tailbit.tables.storage.local import LocalStorage, local_name
 from tailbit.tables.storage.looks import one_look
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
@@ -19,7 +19,6 @@ __all__ = [
     "Storage",
     "StorageOptions",
     "Unfinished",
-    "is_of_one_file",
     "local_name",
     "one_look",
     "open_storage",

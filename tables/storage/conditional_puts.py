@@ -11,13 +11,40 @@ import random
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
 
-from tailbit.errors import NoConditionalPutError, StorageError
+from tailbit.errors import NoConditionalPutError, StorageError, UnusableStorageError
 from tailbit.tables.storage.door import Storage
-from tailbit.tables.storage.refusals import is_uncertain
+from tailbit.tables.storage.locations import RETRY_S
+from tailbit.tables.storage.refusals import is_uncertain, is_unrepeated
+
+R = TypeVar("R")
+
+_NOT_IMPLEMENTED = 501
+
+_NEEDS_RIGHTS = (
+    "An indexer writes into the index: give credentials that may read, write and delete there, or another"
+    " place by --index, then start again. Nothing is lost, and questions go on meanwhile."
+)
 
 _PUTS = 5
 """Attempts at a conditional put whose outcome is unknown: obstore does not repeat what is not idempotent."""
+
+
+def repeated(request: Callable[[], R]) -> R:
+    """What a request gives that may be made twice; it is where obstore does not, as after a lost delete."""
+    from obstore.exceptions import BaseError
+
+    began = time.monotonic()
+    for attempt in range(_PUTS):
+        try:
+            return request()
+        except BaseError as wrong:
+            if not is_unrepeated(wrong) or time.monotonic() - began > RETRY_S:
+                raise
+        _pause(attempt)
+    return request()
 
 
 def put_once(
@@ -47,8 +74,12 @@ def put_once(
             if _holds(rel, data, read):
                 return
             last = wrong
-        time.sleep(random.uniform(0.5, 1.0) * 0.1 * 2**attempt)
+        _pause(attempt)
     raise refusal(last) from None
+
+
+def _pause(attempt: int) -> None:
+    time.sleep(random.uniform(0.5, 1.0) * 0.1 * 2**attempt)
 
 
 def _holds(rel: str, data: bytes, read: Callable[[], bytes]) -> bool:
@@ -78,10 +109,21 @@ def check_conditional_puts(storage: Storage) -> None:
         storage.put_if_absent(rel, b"first")
         storage.put_if_absent(rel, b"second")
     except FileExistsError:
+        storage.delete(rel)
         return
     except StorageError as wrong:
-        if "501" not in str(wrong):
+        with suppress(StorageError):
+            storage.delete(rel)
+        if isinstance(wrong, UnusableStorageError):
+            raise nothing_written(storage.root, wrong) from wrong
+        if wrong.fields.get("status") != _NOT_IMPLEMENTED:
             raise
-    finally:
+    else:
         storage.delete(rel)
     raise NoConditionalPutError(path=storage.root)
+
+
+def nothing_written(root: str, denied: StorageError) -> StorageError:
+    """The error of a place for an index in which a store denies writes."""
+    reason = f"nothing can be written there: {denied.fields.get('reason')}"
+    return type(denied)(path=root, reason=reason, hint=_NEEDS_RIGHTS)

@@ -35,12 +35,6 @@ def refuse_oversized(rel: str, size: int, limit: int) -> None:
 _OF_ONE_FILE = frozenset((errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP))
 
 
-def is_of_one_file(refused: StorageError) -> bool:
-    """Whether what was refused is one file: no rights to it, a folder in its place, a name that cannot be."""
-    cause = refused.__cause__
-    return isinstance(cause, OSError) and cause.errno in _OF_ONE_FILE
-
-
 class Entry(NamedTuple):
     """One listed file: its name without folder, size in bytes, modification time in ms since 1970."""
 
@@ -110,6 +104,11 @@ class Storage(ABC):
         """`resolve`, and `stat` of what it gives."""
         name = self.resolve(path)
         return name, self.stat(name)
+
+    def is_of_one_file(self, refused: StorageError) -> bool:
+        """Whether what was refused is one file: no rights to it, a folder in its place, no possible name."""
+        cause = refused.__cause__
+        return isinstance(cause, OSError) and cause.errno in _OF_ONE_FILE
 
     @abstractmethod
     def read(self, rel: str, limit: int = WHOLE) -> bytes:

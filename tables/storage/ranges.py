@@ -7,10 +7,11 @@ brings what lies behind it too, since the pages of a lookup lie side by side.
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Callable
 from typing import Any
 
-from tailbit.tables.storage.door import refuse_oversized
+from tailbit.tables.storage.door import Entry, Stat, refuse_oversized
 
 TAIL = 64 << 10
 """Bytes of the end that come with the size. A smaller object is had in one request."""
@@ -99,3 +100,24 @@ def whole(found: Any, rel: str, limit: int) -> bytes:
 def tag_of(found: Any) -> str:
     """By what a later request knows that an object is still the same."""
     return found["e_tag"] or found["version"] or ""
+
+
+def entry_of(found: Any) -> Entry:
+    """A listed object, of obstore's answer."""
+    return Entry(_name(found), int(found["size"]), _seconds(found) * 1000)
+
+
+def _name(found: Any) -> str:
+    name: str = found["path"].rpartition("/")[2]
+    return name
+
+
+def stat_of(found: Any) -> Stat:
+    """The state of an object: listed or asked for, with quotes or without, it is the same."""
+    tag = tag_of(found).removeprefix("W/").strip('"')
+    return Stat(int(found["size"]), _seconds(found) * 1_000_000_000, zlib.crc32(tag.encode()))
+
+
+def _seconds(found: Any) -> int:
+    """Modification time in whole seconds since 1970: some stores tell less than that in a list only."""
+    return int(found["last_modified"].timestamp())

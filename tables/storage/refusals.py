@@ -15,6 +15,7 @@ from tailbit.tables.storage.options import StorageOptions
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z]+)</Code>|\"code\":\s*\"([A-Za-z]+)\"")
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+_UNREPEATED = ("performing POST", "body error")
 _MACHINE = ("169.254.169.254", "metadata.google.internal", "169.254.170.2")
 """Where a machine of a cloud asks for its credentials."""
 _INCOMPLETE = ("Missing", "credential", "Account must be")
@@ -33,6 +34,9 @@ _CREDENTIALS = (
     " --storage-option KEY=VALUE."
 )
 _AGAIN = "Try again, or see whether the endpoint is right and can be reached from here."
+_OF_THE_CLOCK, _OF_THE_TOKEN, _ARCHIVED = "RequestTimeTooSkewed", "ExpiredToken", "InvalidObjectState"
+"""Refusals of S3 that have the status of wrong credentials, or of a wrong request, and another cause."""
+DENIED = 403
 
 
 def status_of(wrong: BaseException) -> int | None:
@@ -47,6 +51,12 @@ def is_uncertain(wrong: BaseException) -> bool:
     return status is None or status >= 500 or status in (408, 409, 429)
 
 
+def is_unrepeated(wrong: BaseException) -> bool:
+    """Whether a request failed on the way and obstore did not make it again: a POST, or what broke off."""
+    on_the_way = status_of(wrong) is None and not isinstance(wrong, FileNotFoundError)
+    return on_the_way and any(sign in str(wrong) for sign in _UNREPEATED)
+
+
 def is_without_bucket(wrong: BaseException) -> bool:
     """Whether the store says that there is no bucket: for most clients that is an object that is missing."""
     return any(sign in str(wrong) for sign in _NO_BUCKET)
@@ -57,7 +67,7 @@ def refusal(place: str, wrong: BaseException, options: StorageOptions) -> Storag
     text, status = options.hidden_in(str(wrong)), status_of(wrong)
     code = _CODE.search(text)
     case = _case(text, status, next(filter(None, code.groups())) if code else "")
-    return case.kind(path=place, reason=case.reason, hint=case.hint)
+    return case.kind(path=place, reason=case.reason, hint=case.hint, status=status or 0)
 
 
 def no_setup(place: str, wrong: BaseException, options: StorageOptions) -> StorageError:
@@ -68,13 +78,20 @@ def no_setup(place: str, wrong: BaseException, options: StorageOptions) -> Stora
 
 def _case(text: str, status: int | None, code: str) -> _Case:
     told = " ".join(str(part) for part in (status, code) if part)
+    if code == _OF_THE_CLOCK:
+        hint = "Set the clock of this machine; a store refuses what was signed at another time than its own."
+        return _Case(f"the clock of this machine is not that of the store ({told})", hint, StorageError)
+    if code == _OF_THE_TOKEN:
+        return _Case(f"the credentials have expired ({told})", _CREDENTIALS)
+    if code == _ARCHIVED:
+        return _Case(f"the object is in an archive ({told})", "Restore it from the archive of the store.")
     if any(sign in text for sign in _NO_BUCKET):
         return _Case("there is no such bucket", "Create the bucket, or correct its name.")
     if status in (301, 307, 400) and (status != 400 or "region" in text.lower()):
         return _Case(f"the bucket is in another region ({told})", "Give its region as AWS_REGION.")
     if any(sign in text for sign in _MACHINE):
         return _Case("no credentials are given, and this machine has none of its own", _CREDENTIALS)
-    if status in (401, 403):
+    if status in (401, DENIED):
         return _Case(f"the store denies access with these credentials ({told})", _CREDENTIALS)
     if status is None and any(sign in text for sign in _INCOMPLETE):
         return _Case(_first_line(text), _CREDENTIALS)

@@ -19,6 +19,7 @@ from tailbit.cli.options import (
     to_rows,
     warn,
 )
+from tailbit.visible import visible
 
 if TYPE_CHECKING:
     from tailbit.answer import Answer
@@ -248,7 +249,8 @@ def _print_explanation(account: Mapping[str, Any]) -> None:
         _print_step(step)
     for line in account.get("read", ()):
         click.echo(
-            f"{line['path']} is read by {line['way']}: {line['rows']} rows, {line['row_groups']} row groups, "
+            f"{visible(line['path'])} is read by {line['way']}: {line['rows']} rows, "
+            f"{line['row_groups']} row groups, "
             f"{line['batches']} batches"
         )
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from tailbit.errors import StorageError
 from tailbit.outputs.arrow import BATCH_ROWS
 from tailbit.outputs.plain_values import cell, csv_column, plain_rows
+from tailbit.visible import visible
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -28,7 +29,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
     table = Table(*header)
     for row in rows:
-        table.add_row(*[str(v) for v in row])
+        table.add_row(*[visible(str(v)) for v in row])
     Console().print(table)
 
 
@@ -153,7 +154,8 @@ def print_status(found: dict[str, Any]) -> None:
             value = ", ".join(str(v) for v in value)
         elif isinstance(value, dict):
             value = "  ".join(f"{k} {v}" for k, v in value.items()) or "-"
-        sys.stdout.write(f"{key.replace('_', ' '):<18}{'-' if value is None else value}\n")
+        shown = "-" if value is None else visible(str(value))
+        sys.stdout.write(f"{key.replace('_', ' '):<18}{shown}\n")
 
 
 def progress_lines(as_json: bool) -> Callable[[Any], None]:
@@ -183,7 +185,7 @@ def notice_lines(as_json: bool) -> Callable[[str], None]:
 
     def tell(line: str) -> None:
         out = sys.stdout if as_json else sys.stderr
-        out.write(json.dumps({"notice": line}) + "\n" if as_json else f"{line}\n")
+        out.write(json.dumps({"notice": line}) + "\n" if as_json else f"{visible(line)}\n")
         out.flush()
 
     return tell

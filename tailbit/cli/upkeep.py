@@ -17,6 +17,7 @@ from tailbit.cli.options import (
     split_columns,
     storage_options,
 )
+from tailbit.visible import visible
 
 if TYPE_CHECKING:
     from tailbit.index.kinds.kind import Problem
@@ -119,7 +120,7 @@ def _print_report(report: Report) -> None:
         f"{report.derived} columns of files read again, {report.files_read} index files read"
     )
     for problem in report.problems:
-        click.echo(f"WRONG {problem.where}: {problem.found}")
+        click.echo(visible(f"WRONG {problem.where}: {problem.found}"))
     click.echo("sound" if report.sound else f"{len(report.problems)} problems")
 
 
@@ -166,7 +167,7 @@ def repair(table: str, samples: int, seed: int, columns: str | None, index: str 
         )
         return PROBLEM if done.left else 0
     for problem in done.problems:
-        click.echo(f"{'LEFT' if problem in done.left else 'WRONG'} {problem.where}: {problem.found}")
+        click.echo(visible(f"{'LEFT' if problem in done.left else 'WRONG'} {problem.where}: {problem.found}"))
     click.echo(_what_was_done(done))
     return PROBLEM if done.left else 0
 

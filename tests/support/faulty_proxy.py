@@ -29,6 +29,7 @@ class Fault(Enum):
     REPLY_LOST = "the store did it; the connection is reset before the answer"
     BUSY_AFTER = "the store did it, and the answer is 503"
     DENIED = "403 AccessDenied; the store never saw it"
+    CUT = "the answer breaks off half way"
 
 
 @dataclass(frozen=True)
@@ -167,9 +168,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault is Fault.BUSY_AFTER:
             self._answer(503, b"<Error><Code>InternalError</Code></Error>")
         else:
-            self._pass_on(found, data, proxy.behind_s)
+            self._pass_on(found, data, proxy.behind_s, cut=fault is Fault.CUT)
 
-    def _pass_on(self, found: http.client.HTTPResponse, data: bytes, behind_s: float) -> None:
+    def _pass_on(self, found: http.client.HTTPResponse, data: bytes, behind_s: float, *, cut: bool) -> None:
         if behind_s:
             data = _LISTED.sub(lambda time: _shifted_iso(time[1].decode(), behind_s), data)
         self.send_response_only(found.status, found.reason)
@@ -182,7 +183,9 @@ class _Handler(BaseHTTPRequestHandler):
         length = found.getheader("Content-Length") if self.command == "HEAD" else str(len(data))
         self.send_header("Content-Length", length or "0")
         self.end_headers()
-        self.wfile.write(data)
+        self.wfile.write(data[: len(data) // 2] if cut else data)
+        if cut:
+            self._reset()
 
     def _answer(self, status: int, body: bytes) -> None:
         self.send_response_only(status)

@@ -24,7 +24,14 @@ from tailbit.index.store.table import MetadataTable
 _FAKETIME = find_spec("libfaketime")
 """A library to preload, which stands between a process and the clock; there is one for Linux on x86-64."""
 
-JUMPS = _FAKETIME is not None
+FAKETIME = (
+    None
+    if _FAKETIME is None or _FAKETIME.origin is None
+    else Path(_FAKETIME.origin).parent / "vendor/libfaketime/src/libfaketime.so.1"
+)
+"""The library itself."""
+
+JUMPS = FAKETIME is not None
 """Whether a clock can be let jump here."""
 
 TOLD = 2000
@@ -78,10 +85,8 @@ class Shipped:
         return self.output.with_name(f"{self.output.name}.clock")
 
     def _clock_settings(self) -> dict[str, str]:
-        assert _FAKETIME is not None
-        assert _FAKETIME.origin is not None
         return {
-            "LD_PRELOAD": str(Path(_FAKETIME.origin).parent / "vendor/libfaketime/src/libfaketime.so.1"),
+            "LD_PRELOAD": str(FAKETIME),
             "FAKETIME_TIMESTAMP_FILE": str(self._clock),
             "FAKETIME_CACHE_DURATION": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",

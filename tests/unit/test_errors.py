@@ -57,6 +57,14 @@ def test_a_hint_may_be_given_for_one_occasion() -> None:
     assert errors.NoIndexError(path="t").hint == errors.NoIndexError.hint
 
 
+def test_what_would_steer_a_terminal_is_spelled_out_in_messages() -> None:
+    error = errors.DataFileError(file="a\x1b[2Jb\nc\u202e.parquet", reason="one\x07\ntwo ä", hint="\x9bno")
+    for found in (error, pickle.loads(pickle.dumps(error))):
+        assert str(found) == "data file a\\x1b[2Jb\\nc\\u202e.parquet: one\\x07\ntwo ä"
+        assert found.hint == "\\x9bno"
+        assert found.fields["file"] == "a\x1b[2Jb\nc\u202e.parquet"
+
+
 def test_every_error_is_expected_by_a_test() -> None:
     texts = [path.read_text() for path in TESTS.rglob("*.py") if path != Path(__file__)]
     never = [cls.__name__ for cls in concrete_errors() if not any(cls.__name__ in text for text in texts)]

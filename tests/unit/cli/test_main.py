@@ -389,6 +389,24 @@ def test_verify_names_the_problem_and_says_one(tmp_path: Path) -> None:
     assert report["problems"][0].keys() == {"where", "found"}
 
 
+@pytest.mark.parametrize("command", ["count", "verify", "status", "repair"])
+def test_a_file_whose_name_steers_a_terminal_is_told_without_doing_so(tmp_path: Path, command: str) -> None:
+    builder = DeltaBuilder(str(tmp_path / "t"))
+    builder.create(pa.schema([("v", pa.string())]))
+    name = "a\x1b]0;owned\x07\r\nb.parquet"
+    builder.commit([builder.data_file(pa.table({"v": ["x", "y"]}), name)])
+    if command in ("verify", "repair"):
+        index_of(builder.path, ["v"])
+    (tmp_path / "t" / name).write_bytes(b"x" * (tmp_path / "t" / name).stat().st_size)
+    index_of(builder.path, ["v"])
+    done = asked(command, builder.path, *(["v = 'x'"] if command == "count" else []))
+    told = done.output
+    if isinstance(done.exception, TailbitError):
+        told += done.exception.describe()
+    assert r"a\x1b]0;owned\x07\r\nb.parquet" in told
+    assert not set("\x1b\x07\r") & set(told)
+
+
 def test_compacting_broken_bitmaps_ends_by_name_and_says_what_to_do(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     for n in range(8):

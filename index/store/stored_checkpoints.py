@@ -1,0 +1,184 @@
+"""Log checkpoints of the index through the store alone: what the newest one and the commits after it come to.
+
+Source: Delta protocol, Checkpoints, Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tailbit.errors import IndexLogError, MalformedLogError, StorageError
+from tailbit.faults import Fault, fault_point
+from tailbit.index.store.log_writer import read_log_checkpoint
+from tailbit.tables.storage import Entry, Storage
+
+LOG = "_delta_log"
+_HINT = f"{LOG}/_last_checkpoint"
+_COMMIT, _CHECKPOINT = re.compile(r"(\d{20})\.json"), re.compile(r"(\d{20})\.checkpoint\.parquet")
+_MILLIS = {"second": 1_000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
+
+_MAP = pa.map_(pa.string(), pa.string())
+_FILE = [("path", pa.string()), ("partitionValues", _MAP), ("size", pa.int64()), ("dataChange", pa.bool_())]
+_SCHEMA = pa.schema(
+    {
+        "protocol": pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())]),
+        "metaData": pa.struct(
+            [
+                ("id", pa.string()),
+                ("name", pa.string()),
+                ("format", pa.struct([("provider", pa.string()), ("options", _MAP)])),
+                ("schemaString", pa.string()),
+                ("partitionColumns", pa.list_(pa.string())),
+                ("configuration", _MAP),
+                ("createdTime", pa.int64()),
+            ]
+        ),
+        "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
+        "add": pa.struct([*_FILE, ("modificationTime", pa.int64()), ("stats", pa.string())]),
+        "remove": pa.struct(
+            [*_FILE, ("deletionTimestamp", pa.int64()), ("extendedFileMetadata", pa.bool_())]
+        ),
+    }
+)
+
+Action = dict[str, Any]
+
+
+class StoredCheckpoints:
+    """Reads and writes the log checkpoints of one index; `path` is what errors call it."""
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self._storage, self._path = storage, path
+
+    def write(self) -> None:
+        """Write one of the newest version; what is before it goes where it is older than the retention.
+
+        The log checkpoint before it stays, for who has just listed the log.
+
+        Raises:
+            IndexLogError: the newest one, or a commit after it, cannot be read.
+            StorageError: the storage refused; the commits themselves are unharmed.
+        """
+        entries = self._storage.list(LOG)
+        commits, checkpoints = _times(entries, _COMMIT), _times(entries, _CHECKPOINT)
+        since = max(checkpoints, default=-1)
+        version = max(since, *commits)
+        state = self._reconciled(since, version)
+        properties = self._properties(state)
+        kept = now_ms() - _interval(properties["delta.deletedFileRetentionDuration"])
+        rows = [a for a in state.values() if "remove" not in a or a["remove"]["deletionTimestamp"] > kept]
+        self.put(version, rows)
+        fault_point(Fault.LOG_CHECKPOINT_HALF_WRITTEN)
+        oldest = self._storage.clock_ms() - _interval(properties["delta.logRetentionDuration"])
+        for name in (commit_name(n) for n, mtime_ms in commits.items() if n < version and mtime_ms <= oldest):
+            self._storage.delete(name)
+        for name in (_name(n) for n, mtime_ms in checkpoints.items() if n < since and mtime_ms <= oldest):
+            self._storage.delete(name)
+
+    def put(self, version: int, rows: Sequence[Action]) -> None:
+        """Write one of a version, and the hint at it; `rows` as `storable` gives them."""
+        out = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), out)
+        self._storage.put(_name(version), out.getvalue().to_pybytes())
+        self._storage.put(_HINT, orjson.dumps({"version": version, "size": len(rows)}))
+
+    def transaction(self, version: int) -> int:
+        """The app transaction's version in the log checkpoint of a version.
+
+        Raises:
+            IndexLogError: there is none, or it cannot be read.
+        """
+        try:
+            found = read_log_checkpoint(self._storage, version, ["txn.version"])["txn"].to_pylist()
+        except (MalformedLogError, FileNotFoundError) as damage:
+            raise self._damaged(f"commit {version} is damaged, and its log checkpoint: {damage}") from damage
+        return max((int(row["version"]) for row in found if row is not None), default=-1)
+
+    def _reconciled(self, since: int, version: int) -> dict[tuple[str, str], Action]:
+        """What the log says at a version: per protocol, metadata, transaction and file the newest action."""
+        rows = self._rows(since) if since >= 0 else []
+        state = {_subject(action): action for action in rows}
+        for number in range(since + 1, version + 1):
+            try:
+                actions = [orjson.loads(line) for line in self._commit(number).splitlines()]
+                state |= {_subject(a): storable(a) for a in actions if "commitInfo" not in a}
+            except (ValueError, KeyError, TypeError, AttributeError) as damage:
+                raise self._damaged(f"commit {number} is damaged: {damage}") from damage
+        return state
+
+    def _properties(self, state: dict[tuple[str, str], Action]) -> dict[str, str]:
+        if ("metaData", "") not in state:
+            raise self._damaged("nothing in it has metaData")
+        return dict(state["metaData", ""]["metaData"]["configuration"])
+
+    def _commit(self, version: int) -> bytes:
+        try:
+            return self._storage.read(commit_name(version))
+        except FileNotFoundError as gone:
+            reason = f"another process cleaned up commit {version} meanwhile"
+            raise StorageError(path=self._path, reason=reason) from gone
+
+    def _rows(self, version: int) -> list[Action]:
+        try:
+            rows = read_log_checkpoint(self._storage, version).to_pylist()
+        except FileNotFoundError as gone:
+            reason = f"another process cleaned up log checkpoint {version} meanwhile"
+            raise StorageError(path=self._path, reason=reason) from gone
+        except MalformedLogError as damage:
+            raise self._damaged(str(damage)) from damage
+        return [{name: value for name, value in row.items() if value is not None} for row in rows]
+
+    def _damaged(self, reason: str) -> IndexLogError:
+        return IndexLogError(file=self._path, reason=reason)
+
+
+def storable(action: Action) -> Action:
+    """An action of a commit as a row of a log checkpoint: a map is a list of pairs there."""
+    [(name, value)] = action.items()
+    maps: Action = {
+        key: list(value[key].items()) for key in ("partitionValues", "configuration") if key in value
+    }
+    if "format" in value:
+        maps["format"] = {**value["format"], "options": list(value["format"]["options"].items())}
+    return {name: {**value, **maps}}
+
+
+def commit_name(version: int) -> str:
+    """The name of a commit, relative to the index."""
+    return f"{LOG}/{version:020}.json"
+
+
+def now_ms() -> int:
+    """The time by the clock of this machine, in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def _times(entries: Sequence[Entry], named: re.Pattern[str]) -> dict[int, int]:
+    """Version and modification time of the files of a log that are named so."""
+    found = ((named.fullmatch(entry.name), entry.mtime_ms) for entry in entries)
+    return {int(name[1]): mtime_ms for name, mtime_ms in found if name}
+
+
+def _name(version: int) -> str:
+    return f"{LOG}/{version:020}.checkpoint.parquet"
+
+
+def _subject(action: Action) -> tuple[str, str]:
+    """What an action is about: a newer one about the same takes its place, an add that of a remove."""
+    [(name, value)] = action.items()
+    if name in ("add", "remove"):
+        return "file", value["path"]
+    return name, value.get("appId", "")
+
+
+def _interval(text: str) -> int:
+    """Milliseconds of a Delta interval of one unit, such as `interval 10 minutes`."""
+    _, number, unit = text.split()
+    return int(number) * _MILLIS[unit.removesuffix("s")]
