@@ -24,6 +24,7 @@ from tailbit.tables.storage import SMALL, Storage
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
+_HINT = "_delta_log/_last_checkpoint"
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
 LOG_CHECKPOINT_EVERY = 20
@@ -69,11 +70,17 @@ def last_checkpoint(storage: Storage) -> int:
     Cost: one small read. Where that file, a hint, is damaged, the log is listed.
     """
     try:
-        return int(json.loads(storage.read("_delta_log/_last_checkpoint", SMALL))["version"])
+        return int(json.loads(storage.read(_HINT, SMALL))["version"])
     except FileNotFoundError:
         return -1
     except (ValueError, KeyError, TypeError):
         return max(log_checkpoints(storage), default=-1)
+
+
+def is_checkpointed_above(storage: Storage, version: int) -> bool:
+    """Whether an index has a log checkpoint above a version. Cost: one small read where it has none."""
+    # A damaged hint may say any number.
+    return last_checkpoint(storage) > version and max(log_checkpoints(storage), default=-1) > version
 
 
 def log_checkpoints(storage: Storage) -> list[int]:
@@ -218,9 +225,18 @@ class LogWriter:
         try:
             self._handle = DeltaTable(self._storage.uri)
         except (DeltaError, OSError) as wrong:
+            if self._was_misled():
+                return self._opened()
             self._refuse_damaged()
             raise StorageError(path=self._path, reason=str(wrong)) from wrong
         return self._handle
+
+    def _was_misled(self) -> bool:
+        """Whether the hint named a log checkpoint that is not there; the hint is gone then."""
+        if last_checkpoint(self._storage) in [-1, *log_checkpoints(self._storage)]:
+            return False
+        self._storage.delete(_HINT)
+        return True
 
     def _refuse_damaged(self) -> None:
         """Pass if the newest log checkpoint can be read, or there is none.
@@ -240,7 +256,7 @@ class LogWriter:
 
         It is not where this process slept so long that the one which took it has been cleaned up.
         """
-        if last_checkpoint(self._storage) > version:
+        if is_checkpointed_above(self._storage, version):
             raise self._conflict(version)
 
     def _failure(self, version: int, wrong: Exception) -> CommitConflictError | StorageError:

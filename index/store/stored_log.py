@@ -18,7 +18,12 @@ from tailbit.errors import CommitConflictError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.model import IndexFile
-from tailbit.index.store.log_writer import CONFIGURATION, app_transaction, last_checkpoint
+from tailbit.index.store.log_writer import (
+    CONFIGURATION,
+    app_transaction,
+    is_checkpointed_above,
+    last_checkpoint,
+)
 from tailbit.index.store.stored_checkpoints import (
     LOG,
     Action,
@@ -109,7 +114,7 @@ class StoredLog:
         fault_point(Fault.BEFORE_COMMIT)
         gone = _removes(removes, data_change)
         self._put(based_on + 1, index_id, seq, [*_adds(adds, data_change), *gone])
-        if last_checkpoint(self._storage) > based_on + 1:
+        if is_checkpointed_above(self._storage, based_on + 1):
             # This process slept so long that the commit which took this version has been cleaned up.
             raise self._conflict(based_on + 1)
         fault_point(Fault.AFTER_COMMIT)
