@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tailbit.errors import EnvironmentError_, NoIndexError
-from tailbit.index.store.table import MetadataTable, index_path
+from tailbit.index.store.place import index_path
+from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.java.class_archive import (
     OPTIONS_OF_JAVA,
     SETTING,
