@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 
 from support.tables import three_commits
 from tailbit.errors import CorruptIndexError, NoIndexError, NotATableError, StreamError
-from tailbit.streaming.query.attend import as_vanished
+from tailbit.streaming.query import attend
+from tailbit.streaming.query.attend import Run, as_vanished
 from tailbit.streaming.query.launch import Prepared, prepare
 
 MISSING = CorruptIndexError(file="kind=ledger/x.parquet", reason="it is missing")
@@ -45,3 +48,17 @@ def test_what_spark_made_where_a_table_had_vanished_is_gone_before_that_is_told(
     assert isinstance(as_vanished(prepared, OTHER), NotATableError)
     (tmp_path / "away").rename(table)
     assert as_vanished(prepared, OTHER) is OTHER
+
+
+def test_what_spark_refuses_by_its_own_name_when_a_query_is_started_ends_by_ours(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = PySparkException("Cannot start query with name t: it is already active")
+
+    def refuse(*_: object) -> None:
+        raise refused
+
+    monkeypatch.setattr(attend, "launch", refuse)
+    run = Run(None, prepared, None, True, threading.Event(), None, lambda line: None)  # type: ignore[arg-type]
+    with pytest.raises(StreamError, match="already active"):
+        attend.run_to_its_end(run)
