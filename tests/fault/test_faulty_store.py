@@ -17,6 +17,7 @@ pytest.importorskip("obstore", reason="obstore has no wheel for Python 3.10")
 import tailbit
 from support.drive import Drive
 from support.faulty_proxy import Fault, Proxy, Request
+from support.profiles import variants
 from support.shipped import FAKETIME
 from support.stored import on_disk, put_into
 from tailbit.cli.main import cli
@@ -72,7 +73,7 @@ def test_a_clock_that_differs_from_that_of_the_store_is_named_and_not_the_creden
     assert re.fullmatch(r"StorageError: .* the clock of this machine is not that .*\n  Set .*\n", done.stderr)
 
 
-@pytest.mark.parametrize("fault", [Fault.BUSY, Fault.REPLY_LOST, Fault.CUT])
+@pytest.mark.parametrize("fault", variants([Fault.REPLY_LOST, Fault.BUSY, Fault.CUT], 1))
 def test_every_command_goes_on_where_each_ninth_request_fails(
     s3: Proxy, table: str, s3_options: dict[str, str], fault: Fault
 ) -> None:
@@ -92,7 +93,7 @@ def test_every_command_goes_on_where_each_ninth_request_fails(
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-@pytest.mark.parametrize("fault", [Fault.BUSY, Fault.DENIED])
+@pytest.mark.parametrize("fault", variants([Fault.BUSY, Fault.DENIED], 1))
 def test_every_command_over_a_store_that_fails_from_some_request_on_ends_by_name(
     s3: Proxy, table: str, s3_options: dict[str, str], command: Sequence[str], fault: Fault
 ) -> None:
