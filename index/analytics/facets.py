@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,11 @@ from tailbit.index.grouping.counting import key_counts
 from tailbit.index.grouping.groups import count_groups
 from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.grouping.rows import Rows
-from tailbit.index.keys import is_textual
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column
+
+K = TypeVar("K")
 
 
 def as_facets(found: KeyCounts) -> dict[Any, int]:
@@ -25,12 +26,7 @@ def as_facets(found: KeyCounts) -> dict[Any, int]:
     order = found.most_frequent_first()
     listed, counts = found.values(), found.counts[order].tolist()
     values = [listed[place] for place in order.tolist()]
-    if not is_textual(found.key_type) or found.key_type == "binary":
-        return dict(zip(values, counts, strict=True))
-    out: dict[Any, int] = {}
-    for text, n in zip(values, counts, strict=True):
-        out[text] = out.get(text, 0) + n
-    return out
+    return _summed(values, counts)
 
 
 def group_facets(selection: Selection, columns: Sequence[Column]) -> dict[tuple[Any, ...], int]:
@@ -46,13 +42,16 @@ def group_facets(selection: Selection, columns: Sequence[Column]) -> dict[tuple[
         for values, codes in zip(found.values(), found.codes, strict=True)
     ]
     counts = found.counts[order].tolist()
-    out: dict[tuple[Any, ...], int] = dict(zip(zip(*listed, strict=True), counts, strict=True))
-    if len(out) == len(counts):
-        return out
-    # Two keys may be one text.
-    out = {}
-    for values, n in zip(zip(*listed, strict=True), counts, strict=True):
-        out[values] = out.get(values, 0) + n
+    return _summed(list(zip(*listed, strict=True)), counts)
+
+
+def _summed(values: Sequence[K], counts: Sequence[int]) -> dict[K, int]:
+    """Values to rows, in that order; two keys may be one text, whose rows are added up."""
+    out = dict(zip(values, counts, strict=True))
+    if len(out) < len(values):
+        out = {}
+        for value, n in zip(values, counts, strict=True):
+            out[value] = out.get(value, 0) + n
     return out
 
 

@@ -245,7 +245,7 @@ class LogWriter:
             IndexLogError: it cannot. Where the commits below it are left, who only reads goes on by these.
         """
         try:
-            newest = max(last_checkpoint(self._storage), *log_checkpoints(self._storage), -1)
+            newest = max(log_checkpoints(self._storage), default=-1)
             if newest >= 0:
                 read_log_checkpoint(self._storage, newest)
         except (MalformedLogError, FileNotFoundError) as damage:
