@@ -51,9 +51,16 @@ def stream(
         else:
             found = fetch_files(selection.storage, _between(selection, offset, limit), wanted)
         for table in found:
-            yield table.rename_columns(schema.names).cast(schema)
+            yield _as(schema, table)
 
     return schema, tables()
+
+
+def _as(schema: pa.Schema, table: pa.Table) -> pa.Table:
+    """The table's columns, in order, as the schema has them. To cast where nothing changes would cost too."""
+    if table.schema.types == schema.types:
+        return pa.Table.from_arrays(table.columns, schema=schema)
+    return table.rename_columns(schema.names).cast(schema)
 
 
 def ways_of(selection: Selection, columns: Sequence[Column]) -> list[dict[str, Any]]:

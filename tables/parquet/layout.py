@@ -8,7 +8,7 @@ process: a data file does not change, and a file of one name is told from anothe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,6 +88,23 @@ class Pages:
         )
 
 
+class Chunk(NamedTuple):
+    """A column chunk, as the footer says.
+
+    `start`: where its first page lies. `data`: bytes from there to its first data page. `packed`, `unpacked`:
+    its bytes in the file, and decompressed. `coded`: whether it has a dictionary.
+    """
+
+    start: int
+    data: int
+    packed: int
+    unpacked: int
+    values: int
+    type: str
+    codec: str
+    coded: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Layout:
     """A data file whose footer was checked.
@@ -100,6 +117,27 @@ class Layout:
     tree: ParquetNode
     head: bytes
     starts: Longs
+    _chunks: dict[tuple[int, int], Chunk] = field(default_factory=dict, repr=False)
+
+    def chunk(self, group: int, leaf: int) -> Chunk:
+        """A column chunk of a row group. pyarrow makes some objects for each look at one: kept once made."""
+        found = self._chunks.get((group, leaf))
+        if found is None:
+            its = self.metadata.row_group(group).column(leaf)
+            data, dictionary = its.data_page_offset, its.dictionary_page_offset
+            start = min(data, dictionary) if dictionary else data
+            found = Chunk(
+                start,
+                data - start,
+                its.total_compressed_size,
+                its.total_uncompressed_size,
+                its.num_values,
+                str(its.physical_type),
+                str(its.compression),
+                bool(dictionary),
+            )
+            self._chunks[group, leaf] = found
+        return found
 
     def pages(self, source: pa.NativeFile, group: int, leaf: int) -> Pages | None:
         """The pages of a column chunk; None where they cannot be told. Cost: a read a page, once."""
@@ -107,7 +145,7 @@ class Layout:
         held = _PAGES.held(key)
         if held is None:
             try:
-                held = (_find_pages(source, self.metadata, group, leaf),)
+                held = (_find_pages(source, self, group, leaf),)
             except (ValueError, KeyError, TypeError, AttributeError, OSError):
                 held = (None,)
             _PAGES.hold(key, held, 1 if held[0] is None else 1 + len(held[0].starts))
@@ -138,14 +176,13 @@ def keep_layout(
     return _LAYOUTS.hold((storage, name, stat), layout, 1 + metadata.serialized_size)
 
 
-def _find_pages(source: pa.NativeFile, metadata: pq.FileMetaData, group: int, leaf: int) -> Pages | None:
+def _find_pages(source: pa.NativeFile, layout: Layout, group: int, leaf: int) -> Pages | None:
     """The pages of a chunk, header by header; None for repeated values and for what does not add up."""
+    metadata = layout.metadata
     if metadata.schema.column(leaf).max_repetition_level:
         return None
-    rows, chunk = metadata.row_group(group).num_rows, metadata.row_group(group).column(leaf)
-    at = chunk.data_page_offset
-    at = min(at, chunk.dictionary_page_offset) if chunk.dictionary_page_offset else at
-    end = at + chunk.total_compressed_size
+    rows, chunk = metadata.row_group(group).num_rows, layout.chunk(group, leaf)
+    at, end = chunk.start, chunk.start + chunk.packed
     dictionary: DictionaryPage | None = None
     found: list[tuple[int, int, int, int, bool]] = []
     while at < end:
@@ -167,7 +204,7 @@ def _find_pages(source: pa.NativeFile, metadata: pq.FileMetaData, group: int, le
         return None
     starts, ends, counts, sizes, coded = (np.array(part) for part in zip(*found, strict=True))
     firsts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    if int(firsts[-1]) != rows or chunk.num_values != rows:
+    if int(firsts[-1]) != rows or chunk.values != rows:
         return None
     return Pages(starts, ends, firsts, sizes, coded, dictionary, firsts.tobytes())
 

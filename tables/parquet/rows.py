@@ -19,7 +19,7 @@ from tailbit.tables.parquet.ahead import in_order
 from tailbit.tables.parquet.data_file import open_data_file, open_layout, read_columns
 from tailbit.tables.parquet.picked.mask import Groups
 from tailbit.tables.parquet.picked.rows import read_picked
-from tailbit.tables.parquet.picked.ways import Way, planned
+from tailbit.tables.parquet.picked.ways import Group, Way, batched, planned
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
 from tailbit.tables.storage import Storage
@@ -55,7 +55,7 @@ def fetch(
     Raises:
         DataFileError: the file is missing, of another size than the log says, or not readable Parquet.
     """
-    for batch in _batches(storage, slice_, columns, positions, way):
+    for batch in _batches(storage, [(slice_, positions)], columns, way):
         yield batch(False)
 
 
@@ -64,43 +64,61 @@ def fetch_files(
     wanted: Iterable[tuple[FileSlice, Positions | None]],
     columns: Sequence[Column],
 ) -> Iterator[pa.Table]:
-    """`fetch` of one file after the other, as many batches at once as there are cores.
+    """`fetch` of one file after the other, as many batches at once as there are cores; one may be of several.
 
     The order is that of the files and positions. Memory: a batch a core, and three more.
     """
-    return in_order(job for slice_, at in wanted for job in _batches(storage, slice_, columns, at))
+    return in_order(_batches(storage, wanted, columns))
 
 
 def _batches(
     storage: Storage,
-    slice_: FileSlice,
+    wanted: Iterable[tuple[FileSlice, Positions | None]],
     columns: Sequence[Column],
-    positions: Positions | None,
     way: Way | None = None,
 ) -> Iterator[partial[pa.Table]]:
-    """What gives the tables of a file, each by itself. Cost: one look at the file, if its footer is known."""
-    layout = open_layout(storage, slice_.path, slice_.size)
+    """What gives the tables, each by itself. Cost: one look at each file, if its footer is known."""
     stored = [c for c in columns if not c.partition]
-    for chosen, groups in planned(layout, slice_.path, stored, positions, way):
-        yield partial(_batch, storage, slice_, columns, stored, groups, chosen)
+    for chosen, parts in batched(_planned(storage, slice_, stored, at, way) for slice_, at in wanted):
+        yield partial(_batch, storage, parts, columns, stored, chosen)
+
+
+def _planned(
+    storage: Storage,
+    slice_: FileSlice,
+    stored: Sequence[Column],
+    positions: Positions | None,
+    way: Way | None = None,
+) -> tuple[FileSlice, Way | None, Sequence[Group]]:
+    layout = open_layout(storage, slice_.path, slice_.size)
+    return (slice_, *planned(layout, slice_.path, stored, positions, way))
 
 
 def _batch(
     storage: Storage,
-    slice_: FileSlice,
+    parts: Sequence[tuple[FileSlice, Groups]],
     columns: Sequence[Column],
     stored: Sequence[Column],
-    groups: Groups,
     way: Way | None,
     threads: bool,
 ) -> pa.Table:
     """One batch: the columns at rows of row groups; without columns, a table of the same number of rows."""
-    n = sum(len(rows) for _, rows in groups)
-    table = read_picked(storage, slice_, stored, groups, way, threads) if stored else _rows_alone(n)
-    if not columns:
-        return table
+    sizes = [sum(len(rows) for _, rows in groups) for _, groups in parts]
+    if not stored:
+        tables = [_rows_alone(n) for n in sizes]
+    else:
+        tables = read_picked(storage, parts, stored, way, threads)
+    if columns:
+        tables = [
+            _with_partitions(table, slice_, columns, n)
+            for table, (slice_, _), n in zip(tables, parts, sizes, strict=True)
+        ]
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+
+
+def _with_partitions(table: pa.Table, slice_: FileSlice, columns: Sequence[Column], rows: int) -> pa.Table:
     arrays = [
-        partition_array(c, slice_.partition.get(c.physical[0]), n) if c.partition else table[c.id]
+        partition_array(c, slice_.partition.get(c.physical[0]), rows) if c.partition else table[c.id]
         for c in columns
     ]
     return pa.table(dict(zip([c.id for c in columns], arrays, strict=True)))
@@ -113,9 +131,8 @@ def batches_of(
 
     Pages that turn out to be large are read by mask all the same. Cost: one look at the file and its footer.
     """
-    layout = open_layout(storage, slice_.path, slice_.size)
     stored = [c for c in columns if not c.partition]
-    for way, groups in planned(layout, slice_.path, stored, positions):
+    for way, ((_, groups),) in batched([_planned(storage, slice_, stored, positions)]):
         yield way or Way.PAGES, [group for group, _ in groups], sum(len(rows) for _, rows in groups)
 
 

@@ -1,10 +1,11 @@
-"""A Parquet file put together in memory of pages of many files, whose dictionaries are numbers.
+"""A Parquet file put together in memory of the pages of many files.
 
 Only what must differ is written anew: dictionaries, masks and the footer. Pages are copied as they stand.
 """
 
 from __future__ import annotations
 
+import ctypes
 import io
 from collections.abc import Sequence
 from itertools import groupby
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tailbit.tables.parquet.file import MAGIC
-from tailbit.tables.parquet.layout import Pages
+from tailbit.tables.parquet.layout import Chunk, Pages
 from tailbit.tables.parquet.picked.footer import (
     compressed,
     written_bits,
@@ -24,6 +25,14 @@ from tailbit.tables.parquet.picked.footer import (
     written_row_group,
 )
 from tailbit.tables.storage import Storage
+
+_unset_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize
+"""Bytes that nobody has set, since all of them will be: setting them to zero costs half of what copying does.
+
+Source: Python/C API, Bytes Objects.
+"""
+_unset_bytes.restype = ctypes.py_object
+_unset_bytes.argtypes = (ctypes.c_char_p, ctypes.c_ssize_t)
 
 
 class _Piece(NamedTuple):
@@ -55,11 +64,21 @@ class Assembly:
         breaks = np.flatnonzero(pages.starts[1:] != pages.ends[:-1])
         starts, ends = pages.starts[np.r_[0, breaks + 1]], pages.ends[np.r_[breaks, -1]]
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            self._pieces.append(_Piece(self._size, end - start, path, start, b""))
-            self._size += end - start
+            self._copy(path, start, end - start)
         unpacked = int(pages.unpacked.sum()) + begun - at + len(raw) - len(packed)
         rows = int(pages.firsts[-1])
         self._chunks.append(written_chunk("INT32", codec, rows, unpacked, self._size - at, begun, at))
+
+    def add_chunk(self, chunk: Chunk, path: str) -> None:
+        """A chunk of a file as it stands."""
+        at = self._size
+        self._copy(path, chunk.start, chunk.packed)
+        data, dictionary = at + chunk.data, at if chunk.coded else None
+        self._chunks.append(
+            written_chunk(
+                chunk.type, chunk.codec, chunk.values, chunk.unpacked, chunk.packed, data, dictionary
+            )
+        )
 
     def add_mask(self, mask: npt.NDArray[np.bool_]) -> None:
         """A chunk of BOOLEAN."""
@@ -74,6 +93,21 @@ class Assembly:
         self._row_groups.append(written_row_group(self._chunks, self._size - self._first, rows))
         self._chunks, self._first, self._rows = [], self._size, self._rows + rows
 
+    def _copy(self, path: str, start: int, size: int) -> None:
+        """Bytes of a file; those that stand side by side in both files become one piece.
+
+        Raises:
+            ValueError: such bytes cannot be, as a damaged footer may say.
+        """
+        if start < 0 or size < 0:
+            raise ValueError(f"{size} bytes at {start} are none of {path}")
+        last = self._pieces[-1]
+        if last.path == path and last.start + last.size == start:
+            self._pieces[-1] = last._replace(size=last.size + size)
+        else:
+            self._pieces.append(_Piece(self._size, size, path, start, b""))
+        self._size += size
+
     def _write(self, data: bytes) -> None:
         self._pieces.append(_Piece(self._size, len(data), "", 0, data))
         self._size += len(data)
@@ -86,7 +120,7 @@ class Assembly:
             OSError: a file cannot be read.
         """
         end = written_end(leaves, self._row_groups, self._rows)
-        whole = io.BytesIO(bytes(self._size + len(end)))
+        whole = io.BytesIO(_unset_bytes(None, self._size + len(end)))
         with whole.getbuffer() as view:
             view[self._size :] = end
             for path, pieces in groupby(sorted(self._pieces, key=_file), key=_file):

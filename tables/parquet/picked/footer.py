@@ -42,31 +42,29 @@ def written_chunk(
     type_: str, codec: str, values: int, unpacked: int, packed: int, data: int, dictionary: int | None
 ) -> bytes:
     """A column chunk as a footer holds it; its name is its place in the schema, so the path is left empty."""
-    meta = [
-        (5, I64, written_int(values)),
-        (6, I64, written_int(unpacked)),
-        (7, I64, written_int(packed)),
-        (9, I64, written_int(data)),
-    ]
+    meta = [(9, I64, written_int(data))]
     if dictionary is not None:
         meta.append((11, I64, written_int(dictionary)))
-    return b"".join([_BEFORE_META, _of_chunk(type_, codec), written_struct(meta, before=4), _END])
+    return _before_offsets(type_, codec, values, unpacked, packed) + written_struct(meta, before=7) + _END
 
 
 _BEFORE_META = written_struct([(2, I64, written_int(0)), (3, STRUCT, b"")])[:-1]
 _END = b"\0"
 
 
-@lru_cache
-def _of_chunk(type_: str, codec: str) -> bytes:
-    """What all chunks of a type and codec share: the first fields of their metadata."""
+@lru_cache(1 << 12)
+def _before_offsets(type_: str, codec: str, values: int, unpacked: int, packed: int) -> bytes:
+    """A chunk up to where its pages lie; one that is asked for again moves, and nothing else."""
     fields = [
         (1, I32, written_int(PHYSICAL_TYPES[type_])),
         (2, LIST, written_ints([_PLAIN, _RLE_DICTIONARY])),
         (3, LIST, b"\x08"),
         (4, I32, written_int(CODECS[codec])),
+        (5, I64, written_int(values)),
+        (6, I64, written_int(unpacked)),
+        (7, I64, written_int(packed)),
     ]
-    return written_struct(fields)[:-1]
+    return _BEFORE_META + written_struct(fields)[:-1]
 
 
 def written_row_group(chunks: Sequence[bytes], size: int, rows: int) -> bytes:

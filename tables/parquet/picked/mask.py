@@ -12,10 +12,10 @@ means, as everywhere. Columns of other types, and all where Polars fails, are le
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,17 +26,11 @@ from tailbit.arrays import Longs
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.data_file import find_column
 from tailbit.tables.parquet.decode import Decoder
-from tailbit.tables.parquet.file import MAGIC
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import ParquetNode
-from tailbit.tables.parquet.picked.footer import (
-    CODECS,
-    written_bits,
-    written_chunk,
-    written_end,
-    written_leaf,
-    written_row_group,
-)
+from tailbit.tables.parquet.picked.assembled import Assembly
+from tailbit.tables.parquet.picked.footer import CODECS, written_leaf
+from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -47,6 +41,8 @@ Groups = Sequence[tuple[int, Longs]]
 _MASK = "wanted"
 _OLDEST = 2
 """The major version of Polars that this was proven with."""
+_FEW = 1 << 16
+"""Rows that are put together to one chunk: the pieces of few rows cost more than copying them."""
 _SAME_BYTES = {
     "BOOLEAN": (pa.bool_(),),
     "INT32": (pa.int32(), pa.date32(), pa.int8(), pa.int16(), pa.uint8(), pa.uint16(), pa.uint32()),
@@ -83,6 +79,19 @@ def polars() -> ModuleType | None:
     return polars if int(polars.__version__.split(".")[0]) >= _OLDEST else None
 
 
+class Part(NamedTuple):
+    """A data file's share of a batch: row groups, each with its wanted rows."""
+
+    layout: Layout
+    path: str
+    groups: Groups
+
+    @property
+    def rows(self) -> int:
+        """Wanted rows."""
+        return sum(len(rows) for _, rows in self.groups)
+
+
 class Masked(NamedTuple):
     """A column that can be read by mask: its field, leaf and stored type; its leaf as a schema holds it."""
 
@@ -93,18 +102,19 @@ class Masked(NamedTuple):
     written: bytes
 
 
-def maskable(layout: Layout, path: str, columns: Sequence[Column], groups: Groups) -> list[Masked]:
+def _maskable(part: Part, columns: Sequence[Column]) -> list[Masked]:
     """Those of the columns that Polars reads to the values that pyarrow does."""
+    layout, path, groups = part
     out: list[Masked] = []
     for column in columns:
         steps = find_column(layout.tree, column, path)
         if not steps or len(steps) != 1 or steps[0].children:
             continue
         leaf = steps[0].first
-        chunks = (layout.metadata.row_group(group).column(leaf) for group, _ in groups)
+        codecs = (layout.chunk(group, leaf).codec for group, _ in groups)
         type_ = _plain(steps[0].field.type)
         written = _written(layout.metadata.schema.column(leaf), type_, str(len(out)))
-        if written is not None and all(str(chunk.compression) in CODECS for chunk in chunks):
+        if written is not None and all(codec in CODECS for codec in codecs):
             out.append(Masked(column, steps[0], leaf, type_, written))
     return out
 
@@ -140,38 +150,60 @@ def _is_micros(leaf: pq.ColumnSchema, type_: pa.DataType) -> bool:
 
 
 def read_masked(
-    layout: Layout, source: pa.NativeFile, path: str, columns: Sequence[Masked], groups: Groups
-) -> dict[str, pa.ChunkedArray]:
-    """The columns by id, at those rows of those row groups; nothing where Polars cannot read them.
+    storage: Storage, parts: Sequence[Part], columns: Sequence[Column]
+) -> list[dict[str, pa.ChunkedArray]]:
+    """For each part the columns by id, at its wanted rows; those that Polars cannot read are left out.
 
+    Neighbouring parts that store the columns alike are one question, since each costs some 2 ms.
     Memory: the compressed chunks, and the wanted rows twice.
 
     Raises:
         LegacyCalendarError, DataFileError: as `read_columns`, of wanted values.
     """
-    library = polars()
-    if library is None or not columns:
-        return {}
+    library, out = polars(), list[dict[str, pa.ChunkedArray]]()
+    each = [(part, _maskable(part, columns) if library else []) for part in parts]
+    for _, group in groupby(each, key=_stored_as):
+        alike = list(group)
+        found = _asked(library, storage, alike) if library and alike[0][1] else None
+        at = 0
+        for part, its in alike:
+            out.append({})
+            if found is not None:
+                of = [values.slice(at, part.rows) for values in found]
+                out[-1] = {m.column.id: _decoded(part, m, v) for m, v in zip(its, of, strict=True)}
+            at += part.rows
+    return out
+
+
+def _stored_as(part: tuple[Part, Sequence[Masked]]) -> list[tuple[str, bytes, pa.DataType]]:
+    return [(its.column.id, its.written, its.type) for its in part[1]]
+
+
+def _asked(
+    library: ModuleType, storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]
+) -> list[pa.ChunkedArray] | None:
+    """The columns as they are stored, at the wanted rows of all parts; None where Polars cannot read them."""
+    rows, columns = sum(part.rows for part, _ in parts), parts[0][1]
     failed = (library.exceptions.PolarsError, library.exceptions.PanicException)
     try:
-        data = _assembled(layout, source, columns, groups)
+        data = _assembled(storage, parts)
         scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
         frame = scan.filter(library.col(_MASK)).drop(_MASK).collect()
-        table = frame.to_arrow(compat_level=library.CompatLevel.oldest())
-        if table.num_rows != sum(len(rows) for _, rows in groups):
-            return {}
-        stored = [_as_stored(table.column(n), its.type) for n, its in enumerate(columns)]
+        if frame.height != rows:
+            return None
+        frame = frame.rechunk() if rows < _FEW else frame
+        table = frame.to_arrow(compat_level=library.CompatLevel.newest())
+        return [_as_stored(table.column(n), its.type) for n, its in enumerate(columns)]
     except (*failed, pa.ArrowException, OSError, ValueError, KeyError):
-        return {}
-    return {its.column.id: _decoded(layout, path, its, s) for its, s in zip(columns, stored, strict=True)}
+        return None
 
 
 def _as_stored(values: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    """What Polars gave in the type that pyarrow reads: the same bytes; offsets and numbers may shrink."""
+    """What Polars gave in the type that pyarrow reads: the same bytes; numbers may shrink."""
     if values.type == type_:
         return values
     if pa.types.is_string(type_):
-        chunks = [chunk.view(pa.large_string()).cast(type_) for chunk in values.chunks]
+        chunks = [chunk.view(type_) for chunk in values.cast(pa.binary()).chunks]
     elif pa.types.is_binary(type_) or values.type.bit_width != type_.bit_width:
         return values.cast(type_)
     else:
@@ -179,84 +211,24 @@ def _as_stored(values: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, type_)
 
 
-def _decoded(layout: Layout, path: str, its: Masked, stored: pa.ChunkedArray) -> pa.ChunkedArray:
-    decode = Decoder(layout.metadata, path, its.column.label)
+def _decoded(part: Part, its: Masked, stored: pa.ChunkedArray) -> pa.ChunkedArray:
+    decode = Decoder(part.layout.metadata, part.path, its.column.label)
     return pa.chunked_array([decode.array(chunk, its.column, its.node) for chunk in stored.chunks])
 
 
-class _Span(NamedTuple):
-    """Bytes of the data file and where they come to stand."""
-
-    at: int
-    start: int
-    size: int
-
-
-def _assembled(layout: Layout, source: pa.NativeFile, columns: Sequence[Masked], groups: Groups) -> bytes:
-    """The row groups with a mask, as one Parquet file.
-
-    Cost: one copy. The bytes are allocated at once and read in place: memory that the process has used before
-    is used again, where pieces put together would be copied to new pages, which costs three times as much.
-    """
-    size, spans, written = len(MAGIC), [], []
-    for group, _ in groups:
-        row_group, first, chunks = layout.metadata.row_group(group), size, []
-        for its in columns:
-            span, chunk = _moved(row_group.column(its.leaf), size, row_group.num_rows)
-            spans.append(span)
-            chunks.append(chunk)
-            size += span.size
-        written.append((chunks, size - first, row_group.num_rows))
-    end, at, row_groups = [], size, []
-    for (_, rows), (chunks, packed, number) in zip(groups, written, strict=True):
-        mask = np.zeros(number, bool)
-        mask[rows] = True
-        page = written_bits(np.packbits(mask, bitorder="little").tobytes(), number)
-        chunks.append(written_chunk("BOOLEAN", "UNCOMPRESSED", number, len(page), len(page), at, None))
-        row_groups.append(written_row_group(chunks, packed + len(page), number))
-        end.append(page)
-        at += len(page)
-    leaves = [*(its.written for its in columns), written_leaf(_MASK, "BOOLEAN", nullable=False)]
-    end.append(written_end(leaves, row_groups, sum(number for _, _, number in written)))
-    return _filled(source, spans, size, b"".join(end))
-
-
-def _moved(chunk: pq.ColumnChunkMetaData, at: int, rows: int) -> tuple[_Span, bytes]:
-    """Where a chunk lies and comes to stand, and how a footer says so."""
-    data, dictionary = chunk.data_page_offset, chunk.dictionary_page_offset
-    start = min(data, dictionary) if dictionary else data
-    if chunk.num_values != rows:
-        raise ValueError(f"a chunk has {chunk.num_values} values in {rows} rows")
-    written = written_chunk(
-        str(chunk.physical_type),
-        str(chunk.compression),
-        rows,
-        chunk.total_uncompressed_size,
-        chunk.total_compressed_size,
-        at + data - start,
-        at if dictionary else None,
-    )
-    return _Span(at, start, chunk.total_compressed_size), written
-
-
-def _filled(source: pa.NativeFile, spans: Sequence[_Span], size: int, end: bytes) -> bytes:
-    whole = io.BytesIO(bytes(size + len(end)))
-    with whole.getbuffer() as view:
-        view[: len(MAGIC)] = MAGIC
-        view[size:] = end
-        for at, start, length in _joined(spans):
-            source.seek(start)
-            if source.readinto(view[at : at + length]) != length:
-                raise ValueError(f"it ends before byte {start + length}")
-    return whole.getvalue()
-
-
-def _joined(spans: Sequence[_Span]) -> list[_Span]:
-    """Spans that stand side by side in both files as one."""
-    out: list[_Span] = []
-    for span in spans:
-        if out and out[-1].start + out[-1].size == span.start:
-            out[-1] = out[-1]._replace(size=out[-1].size + span.size)
-        else:
-            out.append(span)
-    return out
+def _assembled(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]) -> bytes:
+    """The row groups with a mask, as one Parquet file."""
+    out = Assembly()
+    for (layout, path, groups), columns in parts:
+        rows = np.diff(layout.starts)
+        for group, wanted in groups:
+            for its in columns:
+                chunk = layout.chunk(group, its.leaf)
+                if chunk.values != rows[group]:
+                    raise ValueError(f"a chunk has {chunk.values} values in {rows[group]} rows")
+                out.add_chunk(chunk, path)
+            mask = np.zeros(rows[group], bool)
+            mask[wanted] = True
+            out.add_mask(mask)
+            out.end_row_group(len(mask))
+    return out.done(storage, [*(its.written for its in parts[0][1]), written_leaf(_MASK, "BOOLEAN", False)])

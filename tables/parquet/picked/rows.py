@@ -28,8 +28,8 @@ from tailbit.tables.parquet.data_file import (
 )
 from tailbit.tables.parquet.layout import Layout, Pages
 from tailbit.tables.parquet.picked.excerpt import Excerpt, Picked, can_be_cut, pick
-from tailbit.tables.parquet.picked.mask import Groups, maskable, read_masked
-from tailbit.tables.parquet.picked.ways import Way, quicker_by_mask
+from tailbit.tables.parquet.picked.mask import Groups, Part, read_masked
+from tailbit.tables.parquet.picked.ways import Way, note_pages, quicker_by_mask
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 
@@ -39,13 +39,12 @@ _MANY = 8
 
 def read_picked(
     storage: Storage,
-    slice_: FileSlice,
+    parts: Sequence[tuple[FileSlice, Groups]],
     columns: Sequence[Column],
-    groups: Groups,
     way: Way | None,
     threads: bool,
-) -> pa.Table:
-    """Columns (no partition columns) named by column id, at those rows of those row groups.
+) -> list[pa.Table]:
+    """For each part columns (no partition columns) named by column id, at those rows of those row groups.
 
     `way`: as it was planned.
     `threads`: whether columns may be decoded on several cores.
@@ -53,22 +52,45 @@ def read_picked(
     Raises:
         DataFileError, LegacyCalendarError, ColumnTypeError: as `read_columns`.
     """
-    layout, path = open_layout(storage, slice_.path, slice_.size), slice_.path
-    found: dict[str, pa.ChunkedArray] = {}
-    with storage.open(storage.resolve(path)) as source:
-        if way is Way.MASK:
-            found = read_masked(layout, source, path, maskable(layout, path, columns, groups), groups)
-        cuts = _cuttable(layout, source, path, [c for c in columns if c.id not in found], groups)
-        if way is None and _by_mask(cuts, groups):
-            found = read_masked(layout, source, path, maskable(layout, path, columns, groups), groups)
-            cuts = [cut for cut in cuts if cut.column.id not in found]
-        try:
-            found |= _excerpted(layout, source, path, cuts, groups, threads)
-        except DataFileError:
-            pass
+    layouts = [open_layout(storage, slice_.path, slice_.size) for slice_, _ in parts]
+    known = [
+        Part(layout, slice_.path, groups) for layout, (slice_, groups) in zip(layouts, parts, strict=True)
+    ]
+    masked = read_masked(storage, known, columns) if way is Way.MASK else [{} for _ in parts]
+    return [
+        _completed(storage, slice_, part, columns, found, threads, way is None)
+        for (slice_, _), part, found in zip(parts, known, masked, strict=True)
+    ]
+
+
+def _completed(
+    storage: Storage,
+    slice_: FileSlice,
+    part: Part,
+    columns: Sequence[Column],
+    found: dict[str, pa.ChunkedArray],
+    threads: bool,
+    choose: bool,
+) -> pa.Table:
+    """Columns of a part: what was not found by mask is read by pages, else by whole row groups.
+
+    `choose`: whether large pages are to be read by mask after all.
+    """
+    layout, path, groups = part
     rest = [column for column in columns if column.id not in found]
     if rest:
-        found |= _by_row_groups(storage, slice_, layout, rest, groups)
+        with storage.open(storage.resolve(path)) as source:
+            cuts = _cuttable(layout, source, path, rest, groups)
+            if choose and _by_mask(cuts, groups):
+                found = read_masked(storage, [part], rest)[0]
+                cuts = [cut for cut in cuts if cut.column.id not in found]
+            try:
+                found = found | _excerpted(layout, source, path, cuts, groups, threads)
+            except DataFileError:
+                pass
+        rest = [column for column in columns if column.id not in found]
+    if rest:
+        found = found | _by_row_groups(storage, slice_, layout, rest, groups)
     return pa.table({column.id: found[column.id] for column in columns})
 
 
@@ -118,7 +140,10 @@ def _by_mask(cuts: Sequence[_Cut], groups: Groups) -> bool:
             size += int(pages.unpacked[numbers].sum())
             size += 0 if pages.dictionary is None else pages.dictionary.unpacked
             values += int((pages.firsts[numbers + 1] - pages.firsts[numbers]).sum())
-    return quicker_by_mask(size, values)
+    quicker = quicker_by_mask(size, values)
+    if not quicker:
+        note_pages(size, values)
+    return quicker
 
 
 def _excerpted(

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,9 +40,8 @@ _BY_VALUE = 4.0e-9
 """What a value of the pages costs more by pages than by mask."""
 _BY_QUESTION = 1.0e-3
 """What Polars's plan of a file costs more than opening an excerpt."""
-_LOADING = 0.02
-"""What a batch must save before Polars is loaded for it: a tenth of the loading, since most questions are not
-the last."""
+_LOADING = 0.12
+"""What loading Polars costs: it is loaded as soon as doing without has cost as much."""
 _BATCH = 16 << 20
 """Decompressed bytes, as far as they can be told, that are decoded at once by pages."""
 _MASKED_BATCH = 64 << 20
@@ -54,7 +53,11 @@ _PAGE = 20_000
 """Rows that are taken for a page before pages are found; usual writers make such or smaller ones."""
 
 
-class _Group(NamedTuple):
+_missed = 0.0
+"""What this process would have saved by Polars so far."""
+
+
+class Group(NamedTuple):
     """A row group with wanted rows: its rows, how many of them stand in pages to be read, and its bytes."""
 
     number: int
@@ -76,8 +79,8 @@ def planned(
     columns: Sequence[Column],
     positions: npt.NDArray[np.uint64] | None,
     way: Way | None = None,
-) -> Iterator[tuple[Way | None, Groups]]:
-    """Batches of row groups that hold wanted rows, with those rows, and how each is to be read.
+) -> tuple[Way | None, list[Group]]:
+    """The row groups that hold wanted rows, and how they are to be read.
 
     None: by pages, unless these turn out to be large. `way`: the way, where it is not to be chosen.
     """
@@ -86,18 +89,93 @@ def planned(
     if way is None:
         cut, touched = sum(group.cut for group in groups), sum(group.touched for group in groups)
         way = Way.MASK if quicker_by_mask(cut, len(leaves) * touched) else None
-    yield from ((way, batch) for batch in _batched(groups, way))
+    return way, groups
+
+
+T = TypeVar("T")
+
+
+def batched(
+    files: Iterable[tuple[T, Way | None, Sequence[Group]]],
+) -> Iterator[tuple[Way | None, list[tuple[T, Groups]]]]:
+    """Row groups that are read at once, of bounded size: by mask those of several files, else of one.
+
+    T: the file.
+    """
+    batch: _Batch[T] | None = None
+    for file, way, groups in files:
+        if batch and not way is batch.way is Way.MASK:
+            yield batch.done()
+            batch = None
+        for at, group in enumerate(groups):
+            if batch and not batch.takes(group):
+                yield batch.done()
+                batch = None
+            batch = batch or _Batch(way)
+            batch.add(file, group, anew=not at)
+    if batch:
+        yield batch.done()
+
+
+class _Batch(Generic[T]):
+    """What is read at once, as far as it is known."""
+
+    def __init__(self, way: Way | None) -> None:
+        self.way = way
+        self._parts: list[tuple[T, list[tuple[int, Longs]]]] = []
+        self._size = self._packed = self._rows = 0
+
+    def takes(self, group: Group) -> bool:
+        """Whether the group has room beside the others."""
+        masked, (size, rows) = self.way is Way.MASK, self._counted(group)
+        return (
+            self._size + size <= (_MASKED_BATCH if masked else _BATCH)
+            and self._rows + rows <= _BATCH_ROWS
+            and (not masked or self._packed + group.packed <= _PACKED_BATCH)
+        )
+
+    def add(self, file: T, group: Group, anew: bool) -> None:
+        """`anew`: whether the file is another than that of the group before."""
+        if anew or not self._parts:
+            self._parts.append((file, []))
+        self._parts[-1][1].append((group.number, group.wanted))
+        size, rows = self._counted(group)
+        self._size, self._rows, self._packed = (
+            self._size + size,
+            self._rows + rows,
+            self._packed + group.packed,
+        )
+
+    def done(self) -> tuple[Way | None, list[tuple[T, Groups]]]:
+        """The way, and of each file the row groups."""
+        return self.way, [(file, groups) for file, groups in self._parts]
+
+    def _counted(self, group: Group) -> tuple[int, int]:
+        masked = self.way is Way.MASK
+        return (group.unpacked, len(group.wanted)) if masked else (group.cut, group.touched)
 
 
 def quicker_by_mask(size: int, values: int) -> bool:
-    """Whether pages of `size` bytes, decompressed, and `values` values are read quicker by mask."""
-    saved = size * _BY_BYTE + values * _BY_VALUE - _BY_QUESTION
-    return saved > (0.0 if "polars" in sys.modules else _LOADING) and polars() is not None
+    """Whether pages of `size` bytes, decompressed, and `values` values are read quicker by mask.
+
+    Polars counts as quicker where it is loaded, or where loading it would cost less than is saved.
+    """
+    return _saved(size, values) > _needed() and polars() is not None
 
 
-def groups_of(groups: Sequence[_Group]) -> Groups:
-    """Row groups with their wanted rows alone."""
-    return [(group.number, group.wanted) for group in groups]
+def note_pages(size: int, values: int) -> None:
+    """So much was read by pages: what that cost more than by mask counts for loading Polars."""
+    global _missed
+    if _needed():
+        _missed += max(0.0, _saved(size, values))
+
+
+def _saved(size: int, values: int) -> float:
+    return size * _BY_BYTE + values * _BY_VALUE - _BY_QUESTION
+
+
+def _needed() -> float:
+    return 0.0 if "polars" in sys.modules else max(0.0, _LOADING - _missed)
 
 
 def _leaves(layout: Layout, column: Column, path: str) -> Sequence[int]:
@@ -115,29 +193,11 @@ def _wanted(layout: Layout, positions: npt.NDArray[np.uint64] | None) -> Groups:
     ]
 
 
-def _measured(layout: Layout, leaves: Sequence[int], group: int, wanted: Longs) -> _Group:
-    row_group = layout.metadata.row_group(group)
-    chunks = [row_group.column(leaf) for leaf in leaves]
-    total = row_group.num_rows
+def _measured(layout: Layout, leaves: Sequence[int], group: int, wanted: Longs) -> Group:
+    chunks = [layout.chunk(group, leaf) for leaf in leaves]
+    total = int(layout.starts[group + 1] - layout.starts[group])
     pages = wanted // _PAGE
     touched = min(total, _PAGE * (1 + int(np.count_nonzero(pages[1:] != pages[:-1]))))
-    unpacked = sum(chunk.total_uncompressed_size for chunk in chunks)
-    packed = sum(chunk.total_compressed_size for chunk in chunks)
-    return _Group(group, wanted, total, touched, unpacked, packed)
-
-
-def _batched(groups: Sequence[_Group], way: Way | None) -> Iterator[Groups]:
-    """Row groups in batches of bounded size."""
-    out: list[_Group] = []
-    size = packed = rows = 0
-    for group in groups:
-        masked = way is Way.MASK
-        its, its_rows = (group.unpacked, len(group.wanted)) if masked else (group.cut, group.touched)
-        full = size + its > (_MASKED_BATCH if masked else _BATCH) or rows + its_rows > _BATCH_ROWS
-        if out and (full or (masked and packed + group.packed > _PACKED_BATCH)):
-            yield groups_of(out)
-            out, size, packed, rows = [], 0, 0, 0
-        out.append(group)
-        size, packed, rows = size + its, packed + group.packed, rows + its_rows
-    if out:
-        yield groups_of(out)
+    unpacked = sum(chunk.unpacked for chunk in chunks)
+    packed = sum(chunk.packed for chunk in chunks)
+    return Group(group, wanted, total, touched, unpacked, packed)

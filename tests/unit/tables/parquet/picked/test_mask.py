@@ -15,7 +15,7 @@ from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.tables.model import Column, DataType, FileSlice
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.picked.mask import maskable, polars, read_masked
+from tailbit.tables.parquet.picked.mask import Part, polars, read_masked
 from tailbit.tables.parquet.picked.ways import Way, planned, quicker_by_mask
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.storage import LocalStorage
@@ -29,10 +29,8 @@ def _masked(folder: Path, columns: list[Column], at: list[int]) -> dict[str, pa.
     storage = LocalStorage(str(folder))
     layout = open_layout(storage, "f.parquet")
     wanted = np.array(at, dtype=np.uint64)
-    ((_, groups),) = planned(layout, "f.parquet", columns, wanted, Way.MASK)
-    with storage.open(storage.resolve("f.parquet")) as source:
-        its = maskable(layout, "f.parquet", columns, groups)
-        return read_masked(layout, source, "f.parquet", its, groups)
+    groups = [(its.number, its.wanted) for its in planned(layout, "f.parquet", columns, wanted)[1]]
+    return read_masked(storage, [Part(layout, "f.parquet", groups)], columns)[0]
 
 
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "a codec of two names"])

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
+from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.picked.ways import Way, planned
-from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.parquet.picked import ways
+from tailbit.tables.parquet.picked.ways import Group, Way, batched, note_pages, planned, quicker_by_mask
+from tailbit.tables.parquet.rows import fetch, fetch_files
 from tailbit.tables.storage import LocalStorage
 
 VALUES = TABLE.to_pydict()
@@ -65,8 +69,8 @@ def _plan(folder: Path, rows: int, at: list[int], **options: Any) -> list[tuple[
     pq.write_table(table, folder / "f.parquet", use_dictionary=False, **options)
     layout = open_layout(LocalStorage(str(folder)), "f.parquet")
     column = Column(("k",), ("k",), DataType("long"))
-    batches = planned(layout, "f.parquet", [column], np.array(at, dtype=np.uint64))
-    return [(way, [group for group, _ in groups]) for way, groups in batches]
+    batches = batched([("f", *planned(layout, "f.parquet", [column], np.array(at, dtype=np.uint64)))])
+    return [(way, [group for group, _ in groups]) for way, ((_, groups),) in batches]
 
 
 def test_rows_of_one_page_are_read_by_pages(tmp_path: Path) -> None:
@@ -87,3 +91,68 @@ def test_a_batch_by_mask_has_bounded_bytes(tmp_path: Path) -> None:
     batches = _plan(tmp_path, 10_000_000, at, row_group_size=1 << 20, compression="none")
     assert [group for _, groups in batches for group in groups] == list(range(10))
     assert [len(groups) for _, groups in batches] == [3, 3, 3, 1]
+
+
+def test_row_groups_of_several_files_are_one_batch_by_mask_and_never_by_pages() -> None:
+    group = Group(0, np.arange(3), 100, 100, 1 << 20, 1 << 19)
+    files = [("a", Way.MASK, [group, group]), ("b", Way.MASK, [group]), ("c", None, [group])]
+    files += [("d", None, [group]), ("e", Way.MASK, [])]
+    found = [
+        (way, [(file, len(groups)) for file, groups in parts]) for way, parts in batched([*files, *files[:2]])
+    ]
+    of_many = (Way.MASK, [("a", 2), ("b", 1)])
+    assert found == [of_many, (None, [("c", 1)]), (None, [("d", 1)]), of_many]
+
+
+def test_a_batch_of_many_files_has_bounded_bytes_too() -> None:
+    group = Group(0, np.arange(3), 100, 100, 60 << 20, 10 << 20)
+    found = list(batched((n, Way.MASK, [group]) for n in range(3)))
+    assert [[file for file, _ in parts] for _, parts in found] == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_files_of_other_types_columns_and_partitions_are_read_together_as_each_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool
+) -> None:
+    monkeypatch.setattr(ways, "_BY_QUESTION", -1.0)
+    columns = [Column((name,), (name,), DataType(of)) for name, of in (("k", "long"), ("t", "string"))]
+    columns.append(Column(("p",), ("p",), DataType("integer"), partition=True))
+    k, t = list(range(50)), [f"text {n}" for n in range(50)]
+    stored = [
+        pa.table({"k": pa.array(k, pa.int64()), "t": t}),
+        pa.table({"k": pa.array(k, pa.int64()), "t": t}),
+        pa.table({"k": pa.array(k, pa.int32()), "t": t}),
+        pa.table({"k": pa.array(k, pa.int64())}),
+        pa.table({"k": pa.array(k, pa.int64()), "t": pa.array(t, pa.large_string())}),
+    ]
+    wanted = []
+    for n, table in enumerate(stored):
+        path = tmp_path / f"{n}.parquet"
+        pq.write_table(table, path, row_group_size=20)
+        if damaged and n == 1:
+            at = pq.read_metadata(path).row_group(1).column(0).data_page_offset
+            data = path.read_bytes()
+            path.write_bytes(data[:at] + b"\xff" * 30 + data[at + 30 :])
+        slice_ = FileSlice(path.name, path.stat().st_size, 0, 50, partition={"p": str(n)})
+        wanted.append((slice_, np.array([3, 30 + n, 49], np.uint64)))
+    tables = fetch_files(LocalStorage(str(tmp_path)), wanted, columns)
+    if damaged:
+        with pytest.raises(DataFileError, match=r"1\.parquet"):
+            list(tables)
+        return
+    read = pa.concat_tables(tables)
+    at = [place for _, places in wanted for place in places.tolist()]
+    assert read["k"].to_pylist() == at
+    assert read["t"].to_pylist() == [None if 9 <= n < 12 else t[place] for n, place in enumerate(at)]
+    assert read["p"].to_pylist() == [n for n in range(5) for _ in range(3)]
+
+
+def test_polars_is_loaded_once_pages_have_cost_what_loading_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ways, "_missed", 0.0)
+    monkeypatch.setattr(ways, "sys", SimpleNamespace(modules={}))
+    size, values, times = 8 << 20, 2 << 20, 0
+    while not quicker_by_mask(size, values):
+        note_pages(size, values)
+        times += 1
+    assert times == 4
+    assert quicker_by_mask(400 << 20, 1)
