@@ -27,6 +27,7 @@ from tailbit.index.grouping.dictionary import DICTIONARIES
 from tailbit.index.kinds.bitmap_index.codes import CODES
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
 from tailbit.tables.parquet import file, layout
+from tailbit.tables.parquet.picked import kept
 
 WHERE = {
     "all rows": None,
@@ -43,7 +44,7 @@ FACETS = ("l_shipmode", "l_shipdate", "l_suppkey", "l_returnflag, l_shipmode", "
 
 def forget() -> None:
     """Make the process forget what it has read of indexes and data files."""
-    for cache in (POSTINGS, CODES, DICTIONARIES, SPENT, UNIONS, *layout.CACHES, *file.CACHES):
+    for cache in (POSTINGS, CODES, DICTIONARIES, SPENT, UNIONS, *layout.CACHES, *file.CACHES, *kept.CACHES):
         cache.clear()
 
 

@@ -42,7 +42,7 @@ from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.picked.numbered import numbered
+from tailbit.tables.parquet.coded.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import BitPositions, positions_in

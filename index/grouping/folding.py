@@ -12,7 +12,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.index.grouping.dictionary import coded
-from tailbit.tables.parquet.picked.numbered import Numbered
+from tailbit.tables.parquet.coded.numbered import Numbered
 
 FEW = 1 << 17
 """Up to this many combinations, each has a place of its own while rows are counted."""

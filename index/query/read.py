@@ -57,8 +57,12 @@ def stream(
 
 
 def _as(schema: pa.Schema, table: pa.Table) -> pa.Table:
-    """The table's columns, in order, as the schema has them. To cast where nothing changes would cost too."""
-    if table.schema.types == schema.types:
+    """The table's columns, in order, as the schema has them.
+
+    To cast flat columns to their own types would change nothing and cost; nested ones come out of it without
+    an offset, as DuckDB asks.
+    """
+    if table.schema.types == schema.types and not any(map(pa.types.is_nested, schema.types)):
         return pa.Table.from_arrays(table.columns, schema=schema)
     return table.rename_columns(schema.names).cast(schema)
 

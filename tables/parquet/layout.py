@@ -186,7 +186,7 @@ def _find_pages(source: pa.NativeFile, layout: Layout, group: int, leaf: int) ->
     dictionary: DictionaryPage | None = None
     found: list[tuple[int, int, int, int, bool]] = []
     while at < end:
-        header, size = _header(source, at, end)
+        header, size = page_header(source, at, end)
         if header[2] < 0 or header[3] < 0:
             return None
         after, unpacked = at + size + header[3], size + header[2]
@@ -209,7 +209,7 @@ def _find_pages(source: pa.NativeFile, layout: Layout, group: int, leaf: int) ->
     return Pages(starts, ends, firsts, sizes, coded, dictionary, firsts.tobytes())
 
 
-def _header(source: pa.NativeFile, at: int, end: int) -> tuple[dict[int, Any], int]:
+def page_header(source: pa.NativeFile, at: int, end: int) -> tuple[dict[int, Any], int]:
     """The header of a page and its length in bytes."""
     data = source.read_at(min(_HEADER, end - at), at)
     type_, inner, usual = _DATA, _V1_HEADER, _USUAL_DATA.match(data)

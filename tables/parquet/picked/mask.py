@@ -1,9 +1,8 @@
 """Wanted rows of whole row groups by Polars, which leaves the others out while it decodes.
 
-pyarrow decodes every row of a page before one can be left out. Polars decodes only the rows where a predicate
-is TRUE, if it knows that from other columns. So row groups are put together in memory as a Parquet file with
-one column more, of packed booleans that say which rows are wanted; this column is the predicate. Pages
-without a wanted row are not even decompressed, so nothing is gained by leaving them out.
+pyarrow decodes every row of a page before one can be left out. So row groups are put together in memory as a
+Parquet file with one column more, of marks of the wanted rows (see `by_polars`). Pages without a wanted row
+are not even decompressed, so nothing is gained by leaving them out.
 
 Polars is told how values are stored and nothing of what they mean: except for decimals, the bytes that it
 gives become Arrow arrays of the type that pyarrow would read, and `decode` makes of these what the table
@@ -12,8 +11,6 @@ means, as everywhere. Columns of other types, and all where Polars fails, are le
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,12 +21,13 @@ import pyarrow.parquet as pq
 
 from tailbit.arrays import Longs
 from tailbit.tables.model import Column
+from tailbit.tables.parquet.assembled.assembly import Assembly
+from tailbit.tables.parquet.assembled.by_polars import MASK_LEAF, failures, polars, wanted_rows
+from tailbit.tables.parquet.assembled.footer import CODECS, written_leaf
 from tailbit.tables.parquet.data_file import find_column
 from tailbit.tables.parquet.decode import Decoder
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import ParquetNode
-from tailbit.tables.parquet.picked.assembled import Assembly
-from tailbit.tables.parquet.picked.footer import CODECS, written_leaf
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
@@ -38,9 +36,6 @@ if TYPE_CHECKING:
 Groups = Sequence[tuple[int, Longs]]
 """Row groups, each with ascending rows of it."""
 
-_MASK = "wanted"
-_OLDEST = 2
-"""The major version of Polars that this was proven with."""
 _FEW = 1 << 16
 """Rows that are put together to one chunk: the pieces of few rows cost more than copying them."""
 _SAME_BYTES = {
@@ -53,30 +48,6 @@ _SAME_BYTES = {
 }
 """Types whose values are what is stored, or its low bytes. Timestamps in microseconds are, too."""
 _DECIMALS = ("INT32", "INT64", "FIXED_LEN_BYTE_ARRAY")
-
-_forked = False
-
-
-def _after_fork() -> None:
-    global _forked
-    _forked = "polars" in sys.modules
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
-def polars() -> ModuleType | None:
-    """Polars; None where it cannot be loaded, and in a process forked from one that used it.
-
-    There its threads are gone.
-    """
-    if _forked:
-        return None
-    try:
-        import polars
-    except ImportError:
-        return None
-    return polars if int(polars.__version__.split(".")[0]) >= _OLDEST else None
 
 
 class Part(NamedTuple):
@@ -184,17 +155,14 @@ def _asked(
 ) -> list[pa.ChunkedArray] | None:
     """The columns as they are stored, at the wanted rows of all parts; None where Polars cannot read them."""
     rows, columns = sum(part.rows for part, _ in parts), parts[0][1]
-    failed = (library.exceptions.PolarsError, library.exceptions.PanicException)
     try:
-        data = _assembled(storage, parts)
-        scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
-        frame = scan.filter(library.col(_MASK)).drop(_MASK).collect()
+        frame = wanted_rows(library, _assembled(storage, parts))
         if frame.height != rows:
             return None
         frame = frame.rechunk() if rows < _FEW else frame
         table = frame.to_arrow(compat_level=library.CompatLevel.newest())
         return [_as_stored(table.column(n), its.type) for n, its in enumerate(columns)]
-    except (*failed, pa.ArrowException, OSError, ValueError, KeyError):
+    except (*failures(library), pa.ArrowException, OSError, ValueError, KeyError):
         return None
 
 
@@ -231,4 +199,4 @@ def _assembled(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]])
             mask[wanted] = True
             out.add_mask(mask)
             out.end_row_group(len(mask))
-    return out.done(storage, [*(its.written for its in parts[0][1]), written_leaf(_MASK, "BOOLEAN", False)])
+    return out.done(storage, [*(its.written for its in parts[0][1]), MASK_LEAF])

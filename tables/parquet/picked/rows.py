@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from tailbit.arrays import Longs
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.assembled.excerpt import Excerpt, Picked, can_be_cut, pick
 from tailbit.tables.parquet.data_file import (
     DataFile,
     find_column,
@@ -26,8 +27,8 @@ from tailbit.tables.parquet.data_file import (
     open_layout,
     read_columns,
 )
-from tailbit.tables.parquet.layout import Layout, Pages
-from tailbit.tables.parquet.picked.excerpt import Excerpt, Picked, can_be_cut, pick
+from tailbit.tables.parquet.layout import Layout
+from tailbit.tables.parquet.picked.kept import Cut, is_asked_again, keep, kept
 from tailbit.tables.parquet.picked.mask import Groups, Part, read_masked
 from tailbit.tables.parquet.picked.ways import Way, note_pages, quicker_by_mask
 from tailbit.tables.schema import arrow_type
@@ -81,17 +82,35 @@ def _completed(
     if rest:
         with storage.open(storage.resolve(path)) as source:
             cuts = _cuttable(layout, source, path, rest, groups)
-            if choose and _by_mask(cuts, groups):
-                found = read_masked(storage, [part], rest)[0]
+            again: list[Cut] = []
+            if choose:
+                found, again = _known(layout, cuts, groups)
+                others = [c for c in rest if c.id not in {*found, *(cut.column.id for cut in again)}]
+                if _by_mask([cut for cut in cuts if cut.column in others], groups):
+                    found |= read_masked(storage, [part], others)[0]
                 cuts = [cut for cut in cuts if cut.column.id not in found]
             try:
-                found = found | _excerpted(layout, source, path, cuts, groups, threads)
+                found = found | _excerpted(layout, source, path, cuts, groups, threads, again)
             except DataFileError:
                 pass
         rest = [column for column in columns if column.id not in found]
     if rest:
         found = found | _by_row_groups(storage, slice_, layout, rest, groups)
     return pa.table({column.id: found[column.id] for column in columns})
+
+
+def _known(
+    layout: Layout, cuts: Sequence[Cut], groups: Groups
+) -> tuple[dict[str, pa.ChunkedArray], list[Cut]]:
+    """Columns by id whose pages are kept, and those whose pages are to be."""
+    found, again = {}, []
+    for cut in cuts:
+        values = kept(layout, cut, groups)
+        if values is not None:
+            found[cut.column.id] = pa.chunked_array([pa.concat_arrays(_plain(values, cut.column).chunks)])
+        elif is_asked_again(layout, cut, groups):
+            again.append(cut)
+    return found, again
 
 
 def _by_row_groups(
@@ -106,17 +125,9 @@ def _by_row_groups(
     return {column.id: table[column.id] for column in columns}
 
 
-class _Cut(NamedTuple):
-    """A column that can be read by pages: its leaf, and the pages of each row group."""
-
-    column: Column
-    leaf: int
-    pages: list[Pages]
-
-
 def _cuttable(
     layout: Layout, source: pa.NativeFile, path: str, columns: Sequence[Column], groups: Groups
-) -> list[_Cut]:
+) -> list[Cut]:
     out = []
     for column in columns:
         steps = find_column(layout.tree, column, path)
@@ -126,11 +137,11 @@ def _cuttable(
         pages = [layout.pages(source, group, leaf) for group, _ in groups if can_be_cut(layout, leaf, group)]
         known = [its for its in pages if its is not None]
         if len(known) == len(groups):
-            out.append(_Cut(column, leaf, known))
+            out.append(Cut(column, leaf, known))
     return out
 
 
-def _by_mask(cuts: Sequence[_Cut], groups: Groups) -> bool:
+def _by_mask(cuts: Sequence[Cut], groups: Groups) -> bool:
     """Whether pages, now that they are known, are quicker read by mask."""
     size = values = 0
     for its in cuts:
@@ -146,21 +157,39 @@ def _by_mask(cuts: Sequence[_Cut], groups: Groups) -> bool:
     return quicker
 
 
+class _Part(NamedTuple):
+    """Columns whose pages hold the same rows; the row groups of an excerpt that hold them.
+
+    `numbers`: the pages, of each row group of the file. `places`: where the wanted rows stand among theirs.
+    """
+
+    members: Sequence[Cut]
+    at: Sequence[int]
+    numbers: Sequence[Longs]
+    places: Longs
+
+
 def _excerpted(
-    layout: Layout, source: pa.NativeFile, path: str, cuts: Sequence[_Cut], groups: Groups, threads: bool
+    layout: Layout,
+    source: pa.NativeFile,
+    path: str,
+    cuts: Sequence[Cut],
+    groups: Groups,
+    threads: bool,
+    again: Sequence[Cut],
 ) -> dict[str, pa.ChunkedArray]:
-    """Columns by id, read from an excerpt that holds their pages.
+    """Columns by id, read from an excerpt that holds their pages; those `again` are kept.
 
     Raises:
         DataFileError: the excerpt cannot be made or decoded.
     """
-    alike: dict[tuple[bytes, ...], list[_Cut]] = {}
+    alike: dict[tuple[bytes, ...], list[Cut]] = {}
     for cut in cuts:
         alike.setdefault(tuple(pages.same_rows for pages in cut.pages), []).append(cut)
     if not cuts:
         return {}
     excerpt = Excerpt(layout, source)
-    parts: list[tuple[list[Column], list[int], Longs]] = []
+    parts: list[_Part] = []
     coded: dict[str, str] = {}
     try:
         for members in alike.values():
@@ -170,14 +199,29 @@ def _excerpted(
                 if may_be_coded(cut.column) and picked[cut.leaf].coded:
                     coded[cut.column.id] = layout.metadata.schema.column(cut.leaf).path
             at = excerpt.add(list(picked.values()), [group for group, _ in groups])
-            parts.append(([cut.column for cut in members], at, places))
+            parts.append(_Part(members, at, numbers, places))
         file = _opened(excerpt, path, coded)
     except (pa.ArrowException, OSError, ValueError, KeyError) as wrong:
         raise DataFileError(file=path, reason=f"its pages cannot be read: {wrong}") from wrong
+    return _decoded(layout, file, parts, groups, threads, again)
+
+
+def _decoded(
+    layout: Layout,
+    file: DataFile,
+    parts: Sequence[_Part],
+    groups: Groups,
+    threads: bool,
+    again: Sequence[Cut],
+) -> dict[str, pa.ChunkedArray]:
     out: dict[str, pa.ChunkedArray] = {}
-    for columns, at, places in parts:
-        table = _taken(read_columns(file, columns, at, threads), places)
-        out |= {column.id: _plain(table[column.id], column) for column in columns}
+    for members, at, numbers, places in parts:
+        whole = read_columns(file, [cut.column for cut in members], at, threads)
+        for cut in members:
+            if cut in again:
+                keep(layout, cut, groups, numbers, whole[cut.column.id])
+        table = _taken(whole, places)
+        out |= {cut.column.id: _plain(table[cut.column.id], cut.column) for cut in members}
     return out
 
 

@@ -18,16 +18,17 @@ import numpy.typing as npt
 
 from tailbit.arrays import Longs
 from tailbit.tables.model import Column
+from tailbit.tables.parquet.assembled.by_polars import polars
 from tailbit.tables.parquet.data_file import find_column
 from tailbit.tables.parquet.layout import Layout
-from tailbit.tables.parquet.picked.mask import Groups, polars
+from tailbit.tables.parquet.picked.mask import Groups
 
 
 class Way(enum.Enum):
     """How wanted rows are decoded."""
 
     PAGES = "pages"
-    """The pages that hold wanted rows, by pyarrow."""
+    """The pages that hold wanted rows: by pyarrow, unless they were and are kept."""
 
     MASK = "mask"
     """The wanted rows of whole row groups, by Polars."""
@@ -51,6 +52,8 @@ _PACKED_BATCH = 28 << 20
 _BATCH_ROWS = 1 << 20
 _PAGE = 20_000
 """Rows that are taken for a page before pages are found; usual writers make such or smaller ones."""
+_FEW_PAGES = 8
+"""Pages that are always looked for: they may be kept (see `kept`)."""
 
 
 _missed = 0.0
@@ -88,7 +91,8 @@ def planned(
     groups = [_measured(layout, leaves, *its) for its in _wanted(layout, positions)]
     if way is None:
         cut, touched = sum(group.cut for group in groups), sum(group.touched for group in groups)
-        way = Way.MASK if quicker_by_mask(cut, len(leaves) * touched) else None
+        few = touched <= _FEW_PAGES * _PAGE
+        way = Way.MASK if not few and quicker_by_mask(cut, len(leaves) * touched) else None
     return way, groups
 
 

@@ -14,8 +14,9 @@ import pytest
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.tables.model import Column, DataType, FileSlice
+from tailbit.tables.parquet.assembled.by_polars import polars
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.picked.mask import Part, polars, read_masked
+from tailbit.tables.parquet.picked.mask import Part, read_masked
 from tailbit.tables.parquet.picked.ways import Way, planned, quicker_by_mask
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.storage import LocalStorage

@@ -3,8 +3,8 @@
 Writers store a column chunk as a dictionary and, row by row, codes of it. Who groups rows needs the codes
 and each value once. So the chunks of many files are put together as one Parquet file in memory, their
 dictionaries replaced by numbers that go on from chunk to chunk: whatever the type of a column, decoding it
-gives numbers, of the wanted rows alone (see `mask`). The values of numbers that occur are decoded apart (see
-`dictionaries`).
+gives numbers, of the wanted rows alone (see `by_polars`). The values of numbers that occur are decoded
+apart (see `dictionaries`).
 
 Two chunks by hand:
 
@@ -31,19 +31,17 @@ from tailbit.arrays import Ints, Longs, Mask
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.ahead import in_order
+from tailbit.tables.parquet.assembled.assembly import Assembly
+from tailbit.tables.parquet.assembled.by_polars import MASK_LEAF, failures, polars, wanted_rows
+from tailbit.tables.parquet.assembled.footer import written_leaf
+from tailbit.tables.parquet.coded.dictionaries import Used, values_of
+from tailbit.tables.parquet.coded.row_groups import Group, Read, coded_groups, in_batches, positions_of
 from tailbit.tables.parquet.file import ParquetFile, arrow_buffer
-from tailbit.tables.parquet.picked.assembled import Assembly
-from tailbit.tables.parquet.picked.coded import Group, Read, coded_groups, in_batches, positions_of
-from tailbit.tables.parquet.picked.dictionaries import Used, values_of
-from tailbit.tables.parquet.picked.footer import written_leaf
-from tailbit.tables.parquet.picked.mask import polars
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-_MASK = "wanted"
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +108,7 @@ def _read(
     masked = "polars" in sys.modules if masked is None else masked
     library = polars() if masked and partly else None
     if library is not None:
-        failed = (*failed, library.exceptions.PolarsError, library.exceptions.PanicException)
+        failed = (*failed, *failures(library))
     try:
         found = _decoded(storage, batch, len(stored), library)
         if any(len(numbers) != sum(len(group.wanted) for group in batch) for numbers in found):
@@ -132,8 +130,7 @@ def _decoded(
     """Per column the numbers of the wanted rows."""
     data = _assembled(storage, batch, columns, library is not None)
     if library is not None:
-        scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
-        frame = scan.filter(library.col(_MASK)).drop(_MASK).collect()
+        frame = wanted_rows(library, data)
         return [frame.to_series(n).fill_null(0).to_numpy() for n in range(columns)]
     table = ParquetFile(pa.BufferReader(arrow_buffer([data]))).read()
     if any(len(group.wanted) < group.rows for group in batch):
@@ -173,7 +170,7 @@ def _assembled(storage: Storage, batch: Sequence[Group], columns: int, masked: b
     nullable = [bool(schema.column(chunk.leaf).max_definition_level) for chunk in batch[0].chunks]
     leaves = [written_leaf(str(n), "INT32", nullable=its) for n, its in enumerate(nullable)]
     if masked:
-        leaves.append(written_leaf(_MASK, "BOOLEAN", nullable=False))
+        leaves.append(MASK_LEAF)
     return out.done(storage, leaves)
 
 

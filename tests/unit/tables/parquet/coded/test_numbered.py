@@ -14,9 +14,9 @@ import pytest
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
-from tailbit.tables.parquet.picked.coded import Read, coded_groups
-from tailbit.tables.parquet.picked.footer import compressed
-from tailbit.tables.parquet.picked.numbered import Numbered, numbered
+from tailbit.tables.parquet.assembled.footer import compressed
+from tailbit.tables.parquet.coded.numbered import Numbered, numbered
+from tailbit.tables.parquet.coded.row_groups import Read, coded_groups
 from tailbit.tables.storage import LocalStorage
 
 VALUES = TABLE.to_pydict()

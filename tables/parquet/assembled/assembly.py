@@ -14,9 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tailbit.tables.parquet.file import MAGIC
-from tailbit.tables.parquet.layout import Chunk, Pages
-from tailbit.tables.parquet.picked.footer import (
+from tailbit.tables.parquet.assembled.footer import (
     compressed,
     written_bits,
     written_chunk,
@@ -24,6 +22,8 @@ from tailbit.tables.parquet.picked.footer import (
     written_end,
     written_row_group,
 )
+from tailbit.tables.parquet.file import MAGIC
+from tailbit.tables.parquet.layout import Chunk, Pages
 from tailbit.tables.storage import Storage
 
 _unset_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.assembled.excerpt import pick
+from tailbit.tables.parquet.assembled.footer import CODECS
 from tailbit.tables.parquet.data_file import find_column, open_layout
 from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
-from tailbit.tables.parquet.picked.excerpt import pick
-from tailbit.tables.parquet.picked.footer import CODECS
 from tailbit.tables.storage import Storage
 
 Read = tuple[FileSlice, npt.NDArray[np.uint64]]
@@ -89,7 +89,7 @@ def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> lis
     """
     slice_, positions = read
     layout = open_layout(storage, slice_.path, slice_.size)
-    leaves = [_leaf(layout, column, slice_.path) for column in columns]
+    leaves = [flat_leaf(layout, column, slice_.path) for column in columns]
     cuts = np.searchsorted(positions, layout.starts.astype(np.uint64))
     at = np.flatnonzero(np.diff(cuts)).tolist()
     out: list[Group] = []
@@ -131,7 +131,7 @@ def _in_few_pages(pages: Pages, rows: Longs) -> bool:
     return bool((1 + np.count_nonzero(of[1:] != of[:-1])) * _FEW <= len(pages.starts))
 
 
-def _leaf(layout: Layout, column: Column, path: str) -> int | None:
+def flat_leaf(layout: Layout, column: Column, path: str) -> int | None:
     """The leaf of a column that stands at the top and is no struct, list or map."""
     steps = find_column(layout.tree, column, path)
     if not steps or len(steps) != 1 or steps[0].children:

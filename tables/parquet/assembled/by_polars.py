@@ -1,0 +1,64 @@
+"""Polars decodes the wanted rows of a Parquet file that was put together in memory.
+
+Where Polars knows from one column which rows are wanted, it decodes of the others only these. So such a file
+has a column of marks, packed booleans, cheaper to decode than any other.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from tailbit.tables.parquet.assembled.footer import written_leaf
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from polars import DataFrame
+
+_MASK = "wanted"
+MASK_LEAF = written_leaf(_MASK, "BOOLEAN", nullable=False)
+"""The column of marks, as a schema holds it: the last one."""
+_OLDEST = 2
+"""The major version of Polars that this was proven with."""
+
+_forked = False
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = "polars" in sys.modules
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def polars() -> ModuleType | None:
+    """Polars; None where it cannot be loaded, and in a process forked from one that used it.
+
+    There its threads are gone.
+    """
+    if _forked:
+        return None
+    try:
+        import polars
+    except ImportError:
+        return None
+    return polars if int(polars.__version__.split(".")[0]) >= _OLDEST else None
+
+
+def failures(library: ModuleType) -> tuple[type[BaseException], ...]:
+    """What Polars raises where it cannot read a file."""
+    return library.exceptions.PolarsError, library.exceptions.PanicException
+
+
+def wanted_rows(library: ModuleType, data: bytes) -> DataFrame:
+    """All columns of a file but the marks, at the rows that are marked.
+
+    Raises:
+        PolarsError, PanicException: it cannot be read.
+    """
+    scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
+    found: DataFrame = scan.filter(library.col(_MASK)).drop(_MASK).collect()
+    return found

@@ -1,0 +1,90 @@
+"""Decoded pages, kept for who asks for few rows of them again.
+
+Of few rows the pages are what costs: a dictionary and some ten thousand values are decoded for a handful.
+So pages of which few rows are asked for a second time are kept as they were decoded, and the third question
+takes its rows out of them. Questions for many rows do not replace what is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.arrays import Longs
+from tailbit.tables.cache import Cache, share
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.layout import Layout, Pages
+from tailbit.tables.parquet.picked.mask import Groups
+
+_FEW_PAGES, _FEW_BYTES = 8, 16 << 20
+"""Most pages of a column of a file that are kept for one question, and most decompressed bytes of them."""
+
+_Chunk = tuple[Layout, int, int]
+_DECODED: Cache[tuple[Layout, int, int, int, Column], pa.Array] = Cache(share(1 / 16))
+"""By file, row group, leaf, page and the column that it was decoded for."""
+_ASKED: Cache[_Chunk, bool] = Cache(1 << 14)
+"""Chunks of which few rows were asked for, by file, row group and leaf."""
+
+CACHES = (_DECODED, _ASKED)
+"""What this process keeps of the values of data files."""
+
+
+class Cut(NamedTuple):
+    """A column that can be read by pages: its leaf, and the pages of each row group with wanted rows."""
+
+    column: Column
+    leaf: int
+    pages: list[Pages]
+
+
+def kept(layout: Layout, cut: Cut, groups: Groups) -> pa.ChunkedArray | None:
+    """The column at the wanted rows, texts as codes perhaps; None where not all their pages are kept."""
+    out = []
+    for group, number, rows in _wanted(cut, groups):
+        values = _DECODED.held((layout, group, cut.leaf, number, cut.column))
+        if values is None:
+            return None
+        out.append(values.take(pa.array(rows)))
+    return pa.chunked_array(out) if out else None
+
+
+def is_asked_again(layout: Layout, cut: Cut, groups: Groups) -> bool:
+    """Whether few rows of the column are wanted, and of chunks that were asked for before."""
+    size = pages = 0
+    for its, (_, rows) in zip(cut.pages, groups, strict=True):
+        numbers = np.flatnonzero(np.bincount(np.searchsorted(its.firsts, rows, side="right") - 1))
+        size, pages = size + int(its.unpacked[numbers].sum()), pages + len(numbers)
+    if pages > _FEW_PAGES or size > _FEW_BYTES:
+        return False
+    before = [_ASKED.held((layout, group, cut.leaf)) for group, _ in groups]
+    for group, _ in groups:
+        _ASKED.hold((layout, group, cut.leaf), True)
+    return all(before)
+
+
+def keep(
+    layout: Layout, cut: Cut, groups: Groups, numbers: Sequence[Longs], decoded: pa.ChunkedArray
+) -> None:
+    """Keep pages that were decoded: per row group those of `numbers`, all of them in `decoded` in order."""
+    at = 0
+    for its, (group, _), some in zip(cut.pages, groups, numbers, strict=True):
+        for number in some.tolist():
+            rows = int(its.firsts[number + 1] - its.firsts[number])
+            page = decoded.slice(at, rows)
+            values = page.chunk(0) if page.num_chunks == 1 else pa.concat_arrays(page.chunks)
+            _DECODED.hold((layout, group, cut.leaf, number, cut.column), values, values.nbytes + 64)
+            at += rows
+
+
+def _wanted(cut: Cut, groups: Groups) -> Iterator[tuple[int, int, Longs]]:
+    """Row group and number of each page with wanted rows, and where in it these stand."""
+    for its, (group, rows) in zip(cut.pages, groups, strict=True):
+        if len(its.starts) == 1:
+            yield group, 0, rows
+            continue
+        cuts = np.searchsorted(rows, its.firsts)
+        for number in np.flatnonzero(np.diff(cuts)).tolist():
+            yield group, number, rows[cuts[number] : cuts[number + 1]] - its.firsts[number]

@@ -1,0 +1,66 @@
+"""Pages of which few rows are asked again are decoded once, and each question gets its own rows of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
+from tailbit.tables.model import Column, DataType, FileSlice
+from tailbit.tables.parquet.picked import kept, rows
+from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.storage import LocalStorage
+
+VALUES = TABLE.to_pydict()
+K = Column(("k",), ("k",), DataType("long"))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> None:
+    for cache in kept.CACHES:
+        cache.clear()
+
+
+def _read(folder: Path, columns: list[Column], at: list[int]) -> dict[str, list[object]]:
+    slice_ = FileSlice("f.parquet", (folder / "f.parquet").stat().st_size, 0, ROWS)
+    tables = fetch(LocalStorage(str(folder)), slice_, columns, np.array(at, np.uint64))
+    return pa.concat_tables(tables).to_pydict()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_of_kept_pages_are_the_rows_of_the_file(tmp_path: Path, layout: str) -> None:
+    pq.write_table(TABLE, tmp_path / "f.parquet", **{"row_group_size": 1100, **LAYOUTS[layout]})
+    for at in ([5, 80], [5, 80], [80], [3, 5, 99], [5, 1150, 2300], [5, 1150, 2300], [1151, 2299]):
+        assert _read(tmp_path, COLUMNS, at) == {
+            column.id: [VALUES[column.id][place] for place in at] for column in COLUMNS
+        }
+
+
+def test_the_third_question_for_few_rows_of_a_page_decodes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(pa.table({"k": range(ROWS)}), tmp_path / "f.parquet")
+    assert [_read(tmp_path, [K], at) for at in ([1], [2000])] == [{"k": [1]}, {"k": [2000]}]
+    monkeypatch.setattr(rows, "read_columns", None)
+    assert _read(tmp_path, [K], [7, 8]) == {"k": [7, 8]}
+    with pytest.raises(TypeError):
+        _read(tmp_path, [Column(("k",), ("k",), DataType("decimal", 20, 0))], [7, 8])
+
+
+def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+    for start in (0, 1, 2):
+        pq.write_table(pa.table({"k": range(start, start + ROWS)}), tmp_path / "f.parquet")
+        assert [_read(tmp_path, [K], [7]) for _ in range(3)] == [{"k": [start + 7]}] * 3
+
+
+def test_many_rows_and_large_pages_are_not_kept(tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table({"k": range(ROWS)}), tmp_path / "f.parquet", data_page_size=1, write_batch_size=100
+    )
+    every = list(range(0, ROWS, 100))
+    assert [_read(tmp_path, [K], every) for _ in range(3)] == [{"k": every}] * 3
+    assert not kept.CACHES[0].items()
