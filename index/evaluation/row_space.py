@@ -221,7 +221,7 @@ class SpaceView:
     def _owners(self, at: BitPositions) -> tuple[Longs, Longs, Longs]:
         """The claims that have positions, and where these begin and end. Cost: a search a claim at most."""
         if len(at) > len(self.bases):
-            starts = np.searchsorted(at, self.bases)
+            starts = np.searchsorted(at, self.bases.astype(at.dtype))
             ends = np.r_[starts[1:], len(at)]
             some = np.flatnonzero(ends > starts)
             return some, starts[some], ends[some]

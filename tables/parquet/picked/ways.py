@@ -52,6 +52,8 @@ _PACKED_BATCH = 28 << 20
 _BATCH_ROWS = 1 << 20
 _PAGE = 20_000
 """Rows that are taken for a page before pages are found; usual writers make such or smaller ones."""
+_SAMPLED = 16
+"""One of so many rows tells which pages are touched, where there are many rows."""
 _FEW_PAGES = 8
 """Pages that are always looked for: they may be kept (see `kept`)."""
 
@@ -189,7 +191,7 @@ def _leaves(layout: Layout, column: Column, path: str) -> Sequence[int]:
 
 def _wanted(layout: Layout, positions: npt.NDArray[np.uint64] | None) -> Groups:
     starts = layout.starts
-    at = np.arange(starts[-1]) if positions is None else positions.astype(np.int64)
+    at = np.arange(starts[-1]) if positions is None else positions.view(np.int64)
     cuts = np.searchsorted(at, starts)
     return [
         (group, at[cuts[group] : cuts[group + 1]] - starts[group])
@@ -200,7 +202,7 @@ def _wanted(layout: Layout, positions: npt.NDArray[np.uint64] | None) -> Groups:
 def _measured(layout: Layout, leaves: Sequence[int], group: int, wanted: Longs) -> Group:
     chunks = [layout.chunk(group, leaf) for leaf in leaves]
     total = int(layout.starts[group + 1] - layout.starts[group])
-    pages = wanted // _PAGE
+    pages = wanted[:: 1 if len(wanted) < _PAGE else _SAMPLED] // _PAGE
     touched = min(total, _PAGE * (1 + int(np.count_nonzero(pages[1:] != pages[:-1]))))
     unpacked = sum(chunk.unpacked for chunk in chunks)
     packed = sum(chunk.packed for chunk in chunks)
