@@ -25,6 +25,10 @@ from timing import tell
 ROWS = 16_000_000
 
 
+def _distinct_texts(rows: int) -> pa.Array:
+    return _texts(7 * rows)
+
+
 def _texts(rows: int) -> pa.Array:
     numbers = np.random.default_rng(1).permutation(rows // 7)
     return pa.array([f"{number:016x}{number:030d}" for number in numbers.tolist()])
@@ -35,6 +39,8 @@ FILES: dict[str, tuple[Callable[[int], pa.Array], int]] = {
     "random 64-bit integers": (lambda rows: pa.array(_wide(rows)), 1 << 20),
     "random 64-bit integers, one row group": (lambda rows: pa.array(_wide(rows)), 1 << 30),
     "distinct strings of 46 bytes, a seventh of the rows": (_texts, 1 << 20),
+    "distinct strings of 46 bytes": (_distinct_texts, 1 << 20),
+    "distinct strings of 46 bytes, one row group": (_distinct_texts, 1 << 30),
 }
 """What is in a file: its only column, and how many rows a row group has."""
 

@@ -101,6 +101,8 @@ class Builder:
         if common is None:
             reason = f"{left.type} does not compare with {right.type}"
             raise NotRead(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
+        if common.name == "void":
+            return Literal(BOOLEAN, True if op == "<=>" else None)
         if common.name not in (*NUMERIC, *_TIMES, "boolean", "string", "binary"):
             raise NotRead(f"{left.type} does not compare with {right.type}")
         _check_decimal(common)
@@ -123,6 +125,8 @@ class Builder:
             kinds = ", ".join(dict.fromkeys(str(item.type) for item in listed))
             reason = f"{value.type} does not compare with {kinds} in one list"
             raise NotRead(mismatch(reason, "DATA_DIFF_TYPES"))
+        if common.name == "void":
+            return Literal(BOOLEAN, None)
         _check_decimal(common)
         value, items = self.cast(value, common), [self.cast(item, common) for item in listed]
         if all(isinstance(item, Literal) for item in items):

@@ -35,6 +35,11 @@ _WIDEST = 1 << 24
 _PIECE = 1 << 20
 """Most rows of a part: its distinct values are hashed together, at some forty bytes each."""
 
+_MANY_KEYS = 1 << 22
+"""Keys of all parts from which on they are sorted and not hashed: that takes half the memory."""
+_LARGEST = 1 << 31
+"""Bytes of keys that one array can hold."""
+
 _AS_IT_IS = 1 << 15
 """Up to this range the distance itself is the code: to find out which values occur would cost more than some
 keys that no row has.
@@ -196,23 +201,23 @@ class Coding:
 
     def _by_key(self, first: int) -> _Coded:
         """Each part with a table from its own keys to their places among all keys."""
-        parts = [self._keyed(part) for part in self._parts]
-        self._parts.clear()
-        # All chunks get one and the same dictionary.
-        coded = pa.chunked_array([NO_KEYS, *(part.keys for part in parts)]).dictionary_encode()
-        every = coded.chunk(0).dictionary if coded.num_chunks else NO_KEYS
-        indices = np.concatenate([_NONE, *(np.asarray(chunk.indices) for chunk in coded.chunks)])
-        order = sorted_order(every)
-        rank = np.empty(len(order), dtype=narrowest(len(order) + first))
-        rank[order] = np.arange(first, len(order) + first)
-        out, end = [], 0
-        for part in parts:
+        keys: list[pa.BinaryArray] = []
+        rows: list[tuple[int, Codes, Mask | None]] = []
+        while self._parts:
+            part = self._keyed(self._parts.pop(0))
+            keys.append(part.keys)
+            rows.append((part.start, part.ids, part.nulls))
+            del part
+        ends = np.cumsum([0, *map(len, keys)])
+        many = ends[-1] >= _MANY_KEYS and sum(its.nbytes for its in keys) < _LARGEST
+        every, places = _sorted_together(keys) if many else _hashed_together(keys)
+        table = np.add(places, first, dtype=narrowest(len(every) + first), casting="unsafe")
+        out = []
+        for (start, ids, nulls), low, high in zip(rows, ends[:-1], ends[1:], strict=True):
             # Rows of a part without keys are NULL; they too need an entry to point at.
-            own = indices[end : end + len(part.keys)]
-            table = rank[own] if len(own) else np.zeros(1, dtype=rank.dtype)
-            out.append(CodedPart(part.start, part.ids, part.nulls, table))
-            end += len(part.keys)
-        return every.take(pa.array(order)), out
+            own = table[low:high] if low < high else np.zeros(1, dtype=table.dtype)
+            out.append(CodedPart(start, ids, nulls, own))
+        return every, out
 
     def _keyed(self, part: Numbers | Keyed) -> Keyed:
         if isinstance(part, Keyed):
@@ -222,6 +227,48 @@ class Coding:
 
 
 _NONE = np.zeros(0, dtype=np.int32)
+
+
+def _hashed_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]:
+    """The distinct keys of all arrays, ascending, and of each key its place among them."""
+    # All chunks get one and the same dictionary.
+    coded = pa.chunked_array([NO_KEYS, *keys]).dictionary_encode()
+    every = coded.chunk(0).dictionary if coded.num_chunks else NO_KEYS
+    indices = np.concatenate([_NONE, *(np.asarray(chunk.indices) for chunk in coded.chunks)])
+    order = sorted_order(every)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return every.take(pa.array(order)), rank[indices]
+
+
+def _sorted_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]:
+    """What `_hashed_together` gives, in half of the memory; the arrays are freed. Memory: the keys, twice."""
+    whole = _concatenated(keys)
+    order = sorted_order(whole)
+    new = np.ones(len(order), dtype=np.bool_)
+    for at in range(1, len(order), _PIECE):
+        some = whole.take(pa.array(order[at - 1 : at + _PIECE]))
+        new[at : at + _PIECE] = np.asarray(pc.not_equal(some[1:], some[:-1]))
+    places = np.empty(len(order), dtype=np.uint32)
+    places[order] = np.cumsum(new, dtype=np.uint32) - np.uint32(1)
+    return whole.take(pa.array(order if new.all() else order[new])), places
+
+
+def _concatenated(keys: list[pa.BinaryArray]) -> pa.BinaryArray:
+    """Keys one behind the other; each array is freed as soon as it is copied."""
+    keys[:] = [its for its in keys if len(its)][::-1]
+    spans = [np.frombuffer(its.buffers()[1], np.int32)[its.offset :][: len(its) + 1] for its in keys]
+    size = sum(int(span[-1] - span[0]) for span in spans)
+    ends, data = np.zeros(sum(map(len, keys)) + 1, np.int32), np.empty(size, np.uint8)
+    place = at = 0
+    while keys:
+        its, span = keys.pop(), spans.pop()
+        low, high = int(span[0]), int(span[-1])
+        ends[place + 1 :][: len(its)] = span[1:] + np.int32(at - low)
+        if low < high:
+            data[at:][: high - low] = np.frombuffer(its.buffers()[2], np.uint8)[low:high]
+        place, at = place + len(its), at + high - low
+    return pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(data)])
 
 
 def sorted_order(keys: pa.BinaryArray) -> Longs:

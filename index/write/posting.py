@@ -26,6 +26,7 @@ from tailbit.index.roaring.sparse import pays
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import DataFile, open_data_file, read_columns
+from tailbit.tables.parquet.in_batches import read_in_batches
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
 from tailbit.tables.schema import arrow_type
@@ -33,6 +34,8 @@ from tailbit.tables.storage import Storage
 
 _OPEN_FILES = 64
 _ROWS_AT_ONCE = 1 << 20
+_LARGEST_GROUP = 2 * _ROWS_AT_ONCE
+"""Rows of the largest row group that is decoded at once."""
 
 FEW_ROWS = 12
 """Where blocks have more than one key for every 12 rows, sorting positions by key beats containers."""
@@ -80,14 +83,27 @@ class DataFiles:
             yield pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), value)])
             return
         file = self.open(slice_)
-        groups: list[int] = []
-        waiting = 0
-        for group in range(file.metadata.num_row_groups):
-            groups.append(group)
-            waiting += file.metadata.row_group(group).num_rows
-            if waiting >= _ROWS_AT_ONCE or group == file.metadata.num_row_groups - 1:
+        for groups in _together(
+            [file.metadata.row_group(n).num_rows for n in range(file.metadata.num_row_groups)]
+        ):
+            if file.metadata.row_group(groups[0]).num_rows > _LARGEST_GROUP:
+                yield from read_in_batches(file, column, groups[0], _ROWS_AT_ONCE)
+            else:
                 yield read_columns(file, [column], groups)[column.id]
-                groups, waiting = [], 0
+
+
+def _together(sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Row groups of those sizes, by number, that are decoded at once: a large one by itself."""
+    groups: list[int] = []
+    rows = 0
+    for number, size in enumerate(sizes):
+        if groups and (rows >= _ROWS_AT_ONCE or size > _LARGEST_GROUP):
+            yield groups
+            groups, rows = [], 0
+        groups.append(number)
+        rows += size
+    if groups:
+        yield groups
 
 
 def post(

@@ -183,21 +183,25 @@ def read_columns(
         if int96 and file.reopen is not None:
             check_int96(file.reopen(), file.metadata, int96, row_groups, file.path)
         rows = table.num_rows if table is not None else _rows(file, row_groups)
-        arrays = []
-        for column, type_, steps in zip(columns, types, found, strict=True):
-            if not steps or table is None:
-                arrays.append(pa.chunked_array([pa.nulls(rows, type_)]))
-                continue
-            stored = _picked(table, file.tree, steps, set(leaves))
-            if column.id in file.coded and stored.type == pa.dictionary(pa.int32(), type_):
-                arrays.append(_checked(stored))
-                continue
-            decode = Decoder(file.metadata, file.path, column.label)
-            chunks = [decode.array(chunk, column, steps[-1]) for chunk in stored.chunks]
-            arrays.append(pa.chunked_array(chunks, type_))
+        arrays = [
+            pa.chunked_array([pa.nulls(rows, type_)])
+            if not steps or table is None
+            else as_column(file, column, type_, steps, column_of(table, file.tree, steps, set(leaves)))
+            for column, type_, steps in zip(columns, types, found, strict=True)
+        ]
     except (pa.ArrowException, OSError, ValueError) as wrong:
         raise DataFileError(file=file.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
     return pa.table(dict(zip([c.id for c in columns], arrays, strict=True)))
+
+
+def as_column(
+    file: DataFile, column: Column, type_: pa.DataType, steps: list[ParquetNode], stored: pa.ChunkedArray
+) -> pa.ChunkedArray:
+    """Stored values of a column in its logical type, or as codes of it."""
+    if column.id in file.coded and stored.type == pa.dictionary(pa.int32(), type_):
+        return _checked(stored)
+    decode = Decoder(file.metadata, file.path, column.label)
+    return pa.chunked_array([decode.array(chunk, column, steps[-1]) for chunk in stored.chunks], type_)
 
 
 def _checked(coded: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -240,7 +244,7 @@ def find_column(tree: ParquetNode, column: Column, path: str) -> list[ParquetNod
     return steps
 
 
-def _picked(
+def column_of(
     table: pa.Table, tree: ParquetNode, steps: list[ParquetNode], leaves: set[int]
 ) -> pa.ChunkedArray:
     """A column out of a table that holds only some leaves; it is NULL where a struct above it is NULL."""

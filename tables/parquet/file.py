@@ -258,14 +258,14 @@ def read_leaves(
     threads = use_threads and file.threaded
     read = partial(file.reader.read_row_groups, column_indices=list(leaves), use_threads=threads)
     table = file.in_order(groups, leaves, read)
-    _check_chunks(file.metadata, groups, leaves)
+    check_chunks(file.metadata, groups, leaves)
     rows = sum(file.metadata.row_group(group).num_rows for group in groups)
     if leaves and table.num_rows != rows:
         raise ValueError(f"{table.num_rows} rows can be read of {rows}")
     return table
 
 
-def _check_chunks(metadata: pq.FileMetaData, groups: Iterable[int], leaves: Sequence[int]) -> None:
+def check_chunks(metadata: pq.FileMetaData, groups: Iterable[int], leaves: Sequence[int]) -> None:
     """Pass chunks, already read, whose counts and places can be. Cost: about a microsecond each."""
     repeated = [metadata.schema.column(leaf).max_repetition_level > 0 for leaf in leaves]
     spans = []

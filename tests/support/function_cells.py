@@ -94,7 +94,7 @@ CELLS: dict[str, list[str]] = {
     "comparison": [f"{a} {op} {b}" for a, b in _PAIRS for op in ("=", "<", "<=>")]
     + [f"{a} {op} {b}" for op in ("=", "<>", ">=") for a, b in (("n", "i"), ("n", "1"), ("n", "1.5"), ("dt", "t"), ("ts", "t"), ("dt", "ts"), ("nt", "ts"), ("n", "bo"), ("s", "n"), ("x", "X'61'"), ("upper(s)", "'ABC'"))]
     + ["i + 0L < 99999999999999999999", "99999999999999999999 >= abs(l)", "coalesce(i > 99999999999999999999, FALSE)", "coalesce(i < 1.5, FALSE)", "i + 0L < CAST(99999999999999999999 AS DECIMAL(20,0))", "(CAST(n AS INT) < 99999999999999999999) = bo", "if(dt > 'epoch', 1, 2)"],
-    "IN": ["i + 1 IN (1, 2, NULL)", "n IN (1, 2)", "i IN (l, b)", "upper(s) IN ('ABC', 'A')", "d IN (i, 0.5)", "i IN (1, l, NULL)", "p + 1 IN (1, 2.5)"],
+    "IN": ["i + 1 IN (1, 2, NULL)", "n IN (1, 2)", "i IN (l, b)", "upper(s) IN ('ABC', 'A')", "d IN (i, 0.5)", "i IN (1, l, NULL)", "p + 1 IN (1, 2.5)", "isnull(NULL IN (NULL))", "coalesce(NOT (NULL IN (NULL, NULL)), bo)"],
     "BETWEEN": ["i + 0L BETWEEN -7 AND l", "length(s) BETWEEN 1 AND 3", "d BETWEEN f AND 1", "i + 0L BETWEEN -99999999999999999999 AND 1.5", "99999999999999999999 BETWEEN i + 0L AND 999999999999999999999"],
     "IS NULL": ["(i + 1) IS NULL", "(n = 1) IS NULL", "upper(s) IS NOT NULL"],
     "AND, OR, NOT": ["i <> 0 AND 10 / i > 1", "i = 0 OR 10 / i > 1", "NOT (l = 0 OR 10 % l = 1)", "(d > 1) = bo", "i + 10 / l > 1", "10 / l + i > 1", "(10 / l) / i > 1", "i / (10 / l) > 1", "i = 10 / l", "10 / l < i", "bo AND d > 1", "if(bo OR l > 1, 1, 2)", "if(bo AND i / 0 > 1, 1, 2)"],
@@ -107,7 +107,7 @@ CELLS: dict[str, list[str]] = {
     **{name: [f"{name}(s, {p})" for p in ("'a'", "''", "'c'", "NULL", "'äÖ'", "n", "s")] for name in ("startswith", "endswith", "contains")},
     "CASE": ["CASE WHEN i > 0 THEN 'p' WHEN i < 0 THEN 'n' ELSE 'z' END", "CASE i WHEN 0 THEN 1L WHEN 1 THEN 2 END", "CASE WHEN i = 0 THEN 0 ELSE 10 / i END", "CASE WHEN bo THEN d ELSE i END", "CASE WHEN i > 0 THEN p ELSE l END", "CASE WHEN bo THEN 1 / 0 END"],
     "if": ["if(i > 0, i, -1)", "if(bo, dt, ts)", "if(i = 0, 0, 10 % i)", "if(NULL, 1, 2)", "if(bo, NULL, s)"],
-    "coalesce": ["coalesce(i, 0)", "coalesce(i, l, d)", "coalesce(NULL, s, 'x')", "coalesce(i, 1 / 0)", "coalesce(p, 1)", "coalesce(dt, ts)", "coalesce(dt, 'epoch')", "3.0 / coalesce(7)"],
+    "coalesce": ["coalesce(i, 0)", "coalesce(i, l, d)", "coalesce(NULL, s, 'x')", "coalesce(i, 1 / 0)", "coalesce(p, 1)", "coalesce(dt, ts)", "coalesce(dt, 'epoch')", "3.0 / coalesce(7)"] + [f"coalesce(NULL {op} NULL, bo)" for op in ("=", "<>", "<=>", "<", ">=", "BETWEEN NULL AND")],
     "nvl": ["nvl(i, 0)", "nvl(n, 5)"], "ifnull": ["ifnull(s, 'x')", "ifnull(i, 2.5)"],
     "nvl2": ["nvl2(i, 1, 2)", "nvl2(s, s, 'none')"],
     "nullif": ["nullif(i, 0)", "nullif(s, 'a')", "nullif(i, 1.0)", "10 / nullif(i, 0)", "nullif(d, 0)", "nullif(3, 3.000000000000000000000000000000001 + 0)"],

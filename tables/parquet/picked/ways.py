@@ -53,7 +53,7 @@ _BATCH_ROWS = 1 << 20
 _PAGE = 20_000
 """Rows that are taken for a page before pages are found; usual writers make such or smaller ones."""
 _SAMPLED = 16
-"""One of so many rows tells which pages are touched, where there are many rows."""
+"""Where there are many rows, one in 16 tells which pages are touched."""
 _FEW_PAGES = 8
 """Pages that are always looked for: they may be kept (see `kept`)."""
 

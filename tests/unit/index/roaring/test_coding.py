@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tailbit.index.keys import encode_array
+from tailbit.index.roaring import coding as coding_module
 from tailbit.index.roaring.coding import CodedColumn, Coding
 
 UTC = datetime.timezone.utc
@@ -65,6 +66,13 @@ def coded(
     return coding.finish()
 
 
+@pytest.fixture(params=["few keys", "many keys"])
+def _number(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "many keys":
+        monkeypatch.setattr(coding_module, "_MANY_KEYS", 0)
+
+
+@pytest.mark.usefixtures("_number")
 @pytest.mark.parametrize("dictionary", [False, True])
 @pytest.mark.parametrize("name", PIECES)
 def test_the_code_of_a_row_is_the_place_of_its_key(name: str, dictionary: bool) -> None:
@@ -75,10 +83,27 @@ def test_the_code_of_a_row_is_the_place_of_its_key(name: str, dictionary: bool) 
     assert [keys[c] for c in column.codes(0, len(values))] == encode_array(values, key_type).to_pylist()
 
 
+@pytest.mark.usefixtures("_number")
 @pytest.mark.parametrize("name", PIECES)
 def test_keys_are_distinct_and_sorted_with_null_first(name: str) -> None:
     keys = coded(*PIECES[name]).keys.to_pylist()
     assert keys == sorted(set(keys), key=lambda key: (key is not None, key or b""))
+
+
+@pytest.mark.parametrize("piece", [1, 3, 1 << 20])
+@pytest.mark.parametrize("width", [0, 8, 16])
+def test_keys_that_are_sorted_together_are_coded_as_those_that_are_hashed(
+    monkeypatch: pytest.MonkeyPatch, piece: int, width: int
+) -> None:
+    rng = np.random.default_rng(piece)
+    texts = [f"{'x' * (n % 5)}{n}".ljust(width, "_") for n in range(60)]
+    pieces = [[texts[n] for n in rng.integers(0, 60, 40).tolist()] for _ in range(4)]
+    hashed = coded("string", pa.string(), pieces)
+    monkeypatch.setattr(coding_module, "_MANY_KEYS", 0)
+    monkeypatch.setattr(coding_module, "_PIECE", piece)
+    together = coded("string", pa.string(), pieces)
+    assert together.keys.equals(hashed.keys)
+    assert together.codes(0, 160).tolist() == hashed.codes(0, 160).tolist()
 
 
 def test_positions_without_a_row_have_the_code_absent() -> None:
