@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 import io
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
@@ -33,6 +35,10 @@ Source: Python/C API, Bytes Objects.
 """
 _unset_bytes.restype = ctypes.py_object
 _unset_bytes.argtypes = (ctypes.c_char_p, ctypes.c_ssize_t)
+
+
+_AT_ONCE = 8
+"""Remote files that are read at the same time."""
 
 
 class _Piece(NamedTuple):
@@ -113,27 +119,41 @@ class Assembly:
         self._size += len(data)
 
     def done(self, storage: Storage, leaves: Sequence[bytes]) -> bytes:
-        """The whole file. Cost: one copy; its bytes are allocated at once and read in place.
+        """The whole file.
+
+        Cost: one copy; its bytes are allocated at once and read in place, of several remote files at a time.
 
         Raises:
             ValueError: a file ends too early.
-            OSError: a file cannot be read.
+            OSError, StorageError: a file cannot be read.
         """
         end = written_end(leaves, self._row_groups, self._rows)
+        by_file = [list(pieces) for _, pieces in groupby(sorted(self._pieces, key=_file), key=_file)]
         whole = io.BytesIO(_unset_bytes(None, self._size + len(end)))
         with whole.getbuffer() as view:
             view[self._size :] = end
-            for path, pieces in groupby(sorted(self._pieces, key=_file), key=_file):
-                if not path:
-                    for its in pieces:
-                        view[its.at : its.at + its.size] = its.written
-                    continue
-                with storage.open(storage.resolve(path)) as source:
-                    for its in pieces:
-                        source.seek(its.start)
-                        if source.readinto(view[its.at : its.at + its.size]) != its.size:
-                            raise ValueError(f"it ends before byte {its.start + its.size}")
+            fill = partial(_fill, storage, view)
+            if storage.remote and len(by_file) > 1:
+                with ThreadPoolExecutor(min(len(by_file), _AT_ONCE)) as pool:
+                    list(pool.map(fill, by_file))
+            else:
+                for pieces in by_file:
+                    fill(pieces)
         return whole.getvalue()
+
+
+def _fill(storage: Storage, view: memoryview, pieces: Sequence[_Piece]) -> None:
+    """Put pieces, all of one file or all written, where they belong."""
+    path = pieces[0].path
+    if not path:
+        for its in pieces:
+            view[its.at : its.at + its.size] = its.written
+        return
+    with storage.open(storage.resolve(path)) as source:
+        for its in pieces:
+            source.seek(its.start)
+            if source.readinto(view[its.at : its.at + its.size]) != its.size:
+                raise ValueError(f"{path} ends before byte {its.start + its.size}")
 
 
 def _file(piece: _Piece) -> str:

@@ -111,9 +111,10 @@ def test_a_batch_of_many_files_has_bounded_bytes_too() -> None:
     assert [[file for file, _ in parts] for _, parts in found] == [[0], [1], [2]]
 
 
+@pytest.mark.parametrize("remote", [False, True])
 @pytest.mark.parametrize("damaged", [False, True])
 def test_files_of_other_types_columns_and_partitions_are_read_together_as_each_by_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool, remote: bool
 ) -> None:
     monkeypatch.setattr(ways, "_BY_QUESTION", -1.0)
     columns = [Column((name,), (name,), DataType(of)) for name, of in (("k", "long"), ("t", "string"))]
@@ -136,7 +137,9 @@ def test_files_of_other_types_columns_and_partitions_are_read_together_as_each_b
             path.write_bytes(data[:at] + b"\xff" * 30 + data[at + 30 :])
         slice_ = FileSlice(path.name, path.stat().st_size, 0, 50, partition={"p": str(n)})
         wanted.append((slice_, np.array([3, 30 + n, 49], np.uint64)))
-    tables = fetch_files(LocalStorage(str(tmp_path)), wanted, columns)
+    storage = LocalStorage(str(tmp_path))
+    object.__setattr__(storage, "remote", remote)
+    tables = fetch_files(storage, wanted, columns)
     if damaged:
         with pytest.raises(DataFileError, match=r"1\.parquet"):
             list(tables)
