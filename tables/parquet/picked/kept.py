@@ -41,14 +41,19 @@ class Cut(NamedTuple):
 
 
 def kept(layout: Layout, cut: Cut, groups: Groups) -> pa.ChunkedArray | None:
-    """The column at the wanted rows, texts as codes perhaps; None where not all their pages are kept."""
+    """The column at the wanted rows; None where not all their pages are kept."""
     out = []
     for group, number, rows in _wanted(cut, groups):
         values = _DECODED.held((layout, group, cut.leaf, number, cut.column))
         if values is None:
             return None
-        out.append(values.take(pa.array(rows)))
+        out.append(_plain(values.take(pa.array(rows))))
     return pa.chunked_array(out) if out else None
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Values for codes: one page may have been kept as codes, and the next as values."""
+    return values.dictionary_decode() if isinstance(values, pa.DictionaryArray) else values
 
 
 def is_asked_again(layout: Layout, cut: Cut, groups: Groups) -> bool:

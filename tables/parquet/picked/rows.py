@@ -107,7 +107,7 @@ def _known(
     for cut in cuts:
         values = kept(layout, cut, groups)
         if values is not None:
-            found[cut.column.id] = pa.chunked_array([pa.concat_arrays(_plain(values, cut.column).chunks)])
+            found[cut.column.id] = pa.chunked_array([pa.concat_arrays(values.chunks)])
         elif is_asked_again(layout, cut, groups):
             again.append(cut)
     return found, again

@@ -64,3 +64,13 @@ def test_many_rows_and_large_pages_are_not_kept(tmp_path: Path) -> None:
     every = list(range(0, ROWS, 100))
     assert [_read(tmp_path, [K], every) for _ in range(3)] == [{"k": every}] * 3
     assert not kept.CACHES[0].items()
+
+
+def test_pages_kept_as_codes_and_pages_kept_as_values_are_read_together(tmp_path: Path) -> None:
+    texts = [f"some text {n % 1700}" for n in range(60_000)]
+    pq.write_table(pa.table({"t": texts}), tmp_path / "f.parquet")
+    column = Column(("t",), ("t",), DataType("string"))
+    for at in ([5], [5], [25_000, 45_000], [5, 25_000, 45_000]):
+        assert _read(tmp_path, [column], at) == {"t": [texts[place] for place in at]}
+    coded = [isinstance(page, pa.DictionaryArray) for _, page in kept.CACHES[0].items()]
+    assert sorted(coded) == [False, True, True]
