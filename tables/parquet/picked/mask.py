@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailbit.arrays import Longs
+from tailbit.errors import DataFileError
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.assembled.assembly import Assembly
 from tailbit.tables.parquet.assembled.by_polars import MASK_LEAF, failures, polars, wanted_rows
@@ -181,7 +182,10 @@ def _as_stored(values: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
 
 def _decoded(part: Part, its: Masked, stored: pa.ChunkedArray) -> pa.ChunkedArray:
     decode = Decoder(part.layout.metadata, part.path, its.column.label)
-    return pa.chunked_array([decode.array(chunk, its.column, its.node) for chunk in stored.chunks])
+    try:
+        return pa.chunked_array([decode.array(chunk, its.column, its.node) for chunk in stored.chunks])
+    except pa.ArrowException as wrong:
+        raise DataFileError(file=part.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
 
 
 def _assembled(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]) -> bytes:

@@ -73,6 +73,15 @@ def test_older_narrower_types_are_cast_up_by_mask_too(tmp_path: Path) -> None:
     assert found["k"].to_pylist() == [None, 3]
 
 
+@pytest.mark.parametrize("way", [None, *Way])
+def test_a_value_that_does_not_fit_its_type_names_the_file_by_every_way(tmp_path: Path, way: Way) -> None:
+    pq.write_table(pa.table({"k": pa.array([1, 1 << 40], pa.int64())}), tmp_path / "f.parquet")
+    column, at = Column(("k",), ("k",), DataType("integer")), np.array([0, 1], np.uint64)
+    slice_ = FileSlice("f.parquet", (tmp_path / "f.parquet").stat().st_size, 0, 2)
+    with pytest.raises(DataFileError, match=r"f\.parquet.*not in range"):
+        list(fetch(LocalStorage(str(tmp_path)), slice_, [column], at, way))
+
+
 def test_text_that_is_no_utf8_is_the_same_bytes_by_mask_as_by_pages(tmp_path: Path) -> None:
     odd = pa.array([b"a", b"\xff\xfe", b"b" * 40], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"k": odd}), tmp_path / "f.parquet")
