@@ -7,6 +7,7 @@ process: a data file does not change, and a file of one name is told from anothe
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -110,13 +111,15 @@ class Layout:
     """A data file whose footer was checked.
 
     `head`: the bytes of its footer that hold version and schema. `starts`: the first row of each row group,
-    and at the end the rows of the file.
+    and at the end the rows of the file. `number`: no other layout has it; what is kept of the file by it
+    does not keep the footer too.
     """
 
     metadata: pq.FileMetaData
     tree: ParquetNode
     head: bytes
     starts: Longs
+    number: int = field(default_factory=itertools.count().__next__)
     _chunks: dict[tuple[int, int], Chunk] = field(default_factory=dict, repr=False)
 
     def chunk(self, group: int, leaf: int) -> Chunk:
@@ -141,7 +144,7 @@ class Layout:
 
     def pages(self, source: pa.NativeFile, group: int, leaf: int) -> Pages | None:
         """The pages of a column chunk; None where they cannot be told. Cost: a read a page, once."""
-        key = (self, group, leaf)
+        key = (self.number, group, leaf)
         held = _PAGES.held(key)
         if held is None:
             try:
@@ -154,8 +157,8 @@ class Layout:
 
 _LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(share(1 / 16))
 """By store, name and state; a layout counts by the bytes of its footer."""
-_PAGES: Cache[tuple[Layout, int, int], tuple[Pages | None]] = Cache(share(1 / 32) // 50)
-"""By file, row group and leaf; a chunk counts by its pages, of some 50 bytes each."""
+_PAGES: Cache[tuple[int, int, int], tuple[Pages | None]] = Cache(share(1 / 32) // 50)
+"""By number of a layout, row group and leaf; a chunk counts by its pages, of some 50 bytes each."""
 
 CACHES = (_LAYOUTS, _PAGES)
 """What this process keeps of data files."""

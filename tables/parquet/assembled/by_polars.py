@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from tailbit.tables.parquet.assembled.footer import written_leaf
+from tailbit.tables.parquet.assembled.footer import CODECS, written_leaf
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _MASK = "wanted"
 MASK_LEAF = written_leaf(_MASK, "BOOLEAN", nullable=False)
 """The column of marks, as a schema holds it: the last one."""
+CHECKED = frozenset(CODECS) - {"GZIP"}
+"""Codecs of which Polars refuses the damage that pyarrow does: it does not look at gzip's checksums."""
 _OLDEST = 2
 """The major version of Polars that this was proven with."""
 

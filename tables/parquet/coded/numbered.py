@@ -32,7 +32,7 @@ from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.ahead import in_order
 from tailbit.tables.parquet.assembled.assembly import Assembly
-from tailbit.tables.parquet.assembled.by_polars import MASK_LEAF, failures, polars, wanted_rows
+from tailbit.tables.parquet.assembled.by_polars import CHECKED, MASK_LEAF, failures, polars, wanted_rows
 from tailbit.tables.parquet.assembled.footer import written_leaf
 from tailbit.tables.parquet.coded.dictionaries import Used, values_of
 from tailbit.tables.parquet.coded.row_groups import Group, Read, coded_groups, in_batches, positions_of
@@ -106,7 +106,8 @@ def _read(
     failed = (*failed, DataFileError, LegacyCalendarError)
     partly = any(len(group.wanted) < group.rows for group in batch)
     masked = "polars" in sys.modules if masked is None else masked
-    library = polars() if masked and partly else None
+    checked = all(its.codec in CHECKED for group in batch for its in group.chunks)
+    library = polars() if masked and partly and checked else None
     if library is not None:
         failed = (*failed, *failures(library))
     try:

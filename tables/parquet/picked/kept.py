@@ -22,11 +22,11 @@ from tailbit.tables.parquet.picked.mask import Groups
 _FEW_PAGES, _FEW_BYTES = 8, 16 << 20
 """Most pages of a column of a file that are kept for one question, and most decompressed bytes of them."""
 
-_Chunk = tuple[Layout, int, int]
-_DECODED: Cache[tuple[Layout, int, int, int, Column], pa.Array] = Cache(share(1 / 16))
-"""By file, row group, leaf, page and the column that it was decoded for."""
+_Chunk = tuple[int, int, int]
+_DECODED: Cache[tuple[int, int, int, int, Column], pa.Array] = Cache(share(1 / 16))
+"""By number of a layout, row group, leaf, page and the column that it was decoded for."""
 _ASKED: Cache[_Chunk, bool] = Cache(1 << 14)
-"""Chunks of which few rows were asked for, by file, row group and leaf."""
+"""Chunks of which few rows were asked for, by number of a layout, row group and leaf."""
 
 CACHES = (_DECODED, _ASKED)
 """What this process keeps of the values of data files."""
@@ -41,14 +41,19 @@ class Cut(NamedTuple):
 
 
 def kept(layout: Layout, cut: Cut, groups: Groups) -> pa.ChunkedArray | None:
-    """The column at the wanted rows, texts as codes perhaps; None where not all their pages are kept."""
+    """The column at the wanted rows; None where not all their pages are kept."""
     out = []
     for group, number, rows in _wanted(cut, groups):
-        values = _DECODED.held((layout, group, cut.leaf, number, cut.column))
+        values = _DECODED.held((layout.number, group, cut.leaf, number, cut.column))
         if values is None:
             return None
-        out.append(values.take(pa.array(rows)))
+        out.append(_plain(values.take(pa.array(rows))))
     return pa.chunked_array(out) if out else None
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Values for codes: one page may have been kept as codes, and the next as values."""
+    return values.dictionary_decode() if isinstance(values, pa.DictionaryArray) else values
 
 
 def is_asked_again(layout: Layout, cut: Cut, groups: Groups) -> bool:
@@ -59,9 +64,9 @@ def is_asked_again(layout: Layout, cut: Cut, groups: Groups) -> bool:
         size, pages = size + int(its.unpacked[numbers].sum()), pages + len(numbers)
     if pages > _FEW_PAGES or size > _FEW_BYTES:
         return False
-    before = [_ASKED.held((layout, group, cut.leaf)) for group, _ in groups]
+    before = [_ASKED.held((layout.number, group, cut.leaf)) for group, _ in groups]
     for group, _ in groups:
-        _ASKED.hold((layout, group, cut.leaf), True)
+        _ASKED.hold((layout.number, group, cut.leaf), True)
     return all(before)
 
 
@@ -73,9 +78,9 @@ def keep(
     for its, (group, _), some in zip(cut.pages, groups, numbers, strict=True):
         for number in some.tolist():
             rows = int(its.firsts[number + 1] - its.firsts[number])
-            page = decoded.slice(at, rows)
-            values = page.chunk(0) if page.num_chunks == 1 else pa.concat_arrays(page.chunks)
-            _DECODED.hold((layout, group, cut.leaf, number, cut.column), values, values.nbytes + 64)
+            # A copy: a slice would hold all that was decoded.
+            values = pa.concat_arrays(decoded.slice(at, rows).chunks)
+            _DECODED.hold((layout.number, group, cut.leaf, number, cut.column), values, values.nbytes + 64)
             at += rows
 
 

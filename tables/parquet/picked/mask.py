@@ -20,10 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailbit.arrays import Longs
+from tailbit.errors import DataFileError
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.assembled.assembly import Assembly
-from tailbit.tables.parquet.assembled.by_polars import MASK_LEAF, failures, polars, wanted_rows
-from tailbit.tables.parquet.assembled.footer import CODECS, written_leaf
+from tailbit.tables.parquet.assembled.by_polars import CHECKED, MASK_LEAF, failures, polars, wanted_rows
+from tailbit.tables.parquet.assembled.footer import written_leaf
 from tailbit.tables.parquet.data_file import find_column
 from tailbit.tables.parquet.decode import Decoder
 from tailbit.tables.parquet.layout import Layout
@@ -85,7 +86,7 @@ def _maskable(part: Part, columns: Sequence[Column]) -> list[Masked]:
         codecs = (layout.chunk(group, leaf).codec for group, _ in groups)
         type_ = _plain(steps[0].field.type)
         written = _written(layout.metadata.schema.column(leaf), type_, str(len(out)))
-        if written is not None and all(codec in CODECS for codec in codecs):
+        if written is not None and CHECKED.issuperset(codecs):
             out.append(Masked(column, steps[0], leaf, type_, written))
     return out
 
@@ -181,7 +182,10 @@ def _as_stored(values: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
 
 def _decoded(part: Part, its: Masked, stored: pa.ChunkedArray) -> pa.ChunkedArray:
     decode = Decoder(part.layout.metadata, part.path, its.column.label)
-    return pa.chunked_array([decode.array(chunk, its.column, its.node) for chunk in stored.chunks])
+    try:
+        return pa.chunked_array([decode.array(chunk, its.column, its.node) for chunk in stored.chunks])
+    except pa.ArrowException as wrong:
+        raise DataFileError(file=part.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
 
 
 def _assembled(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]) -> bytes:

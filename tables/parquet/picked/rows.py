@@ -7,7 +7,7 @@ whose excerpt cannot be decoded: the reader of whole row groups then gives the v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -82,11 +82,12 @@ def _completed(
     if rest:
         with storage.open(storage.resolve(path)) as source:
             cuts = _cuttable(layout, source, path, rest, groups)
-            again: list[Cut] = []
+            again: set[str] = set()
             if choose:
                 found, again = _known(layout, cuts, groups)
-                others = [c for c in rest if c.id not in {*found, *(cut.column.id for cut in again)}]
-                if _by_mask([cut for cut in cuts if cut.column in others], groups):
+                settled = {*found, *again}
+                if _by_mask([cut for cut in cuts if cut.column.id not in settled], groups):
+                    others = [column for column in rest if column.id not in settled]
                     found |= read_masked(storage, [part], others)[0]
                 cuts = [cut for cut in cuts if cut.column.id not in found]
             try:
@@ -101,15 +102,15 @@ def _completed(
 
 def _known(
     layout: Layout, cuts: Sequence[Cut], groups: Groups
-) -> tuple[dict[str, pa.ChunkedArray], list[Cut]]:
-    """Columns by id whose pages are kept, and those whose pages are to be."""
-    found, again = {}, []
+) -> tuple[dict[str, pa.ChunkedArray], set[str]]:
+    """Columns by id whose pages are kept, and the ids of those whose pages are to be."""
+    found, again = {}, set()
     for cut in cuts:
         values = kept(layout, cut, groups)
         if values is not None:
-            found[cut.column.id] = pa.chunked_array([pa.concat_arrays(_plain(values, cut.column).chunks)])
+            found[cut.column.id] = pa.chunked_array([pa.concat_arrays(values.chunks)])
         elif is_asked_again(layout, cut, groups):
-            again.append(cut)
+            again.add(cut.column.id)
     return found, again
 
 
@@ -176,7 +177,7 @@ def _excerpted(
     cuts: Sequence[Cut],
     groups: Groups,
     threads: bool,
-    again: Sequence[Cut],
+    again: Container[str],
 ) -> dict[str, pa.ChunkedArray]:
     """Columns by id, read from an excerpt that holds their pages; those `again` are kept.
 
@@ -212,13 +213,13 @@ def _decoded(
     parts: Sequence[_Part],
     groups: Groups,
     threads: bool,
-    again: Sequence[Cut],
+    again: Container[str],
 ) -> dict[str, pa.ChunkedArray]:
     out: dict[str, pa.ChunkedArray] = {}
     for members, at, numbers, places in parts:
         whole = read_columns(file, [cut.column for cut in members], at, threads)
         for cut in members:
-            if cut in again:
+            if cut.column.id in again:
                 keep(layout, cut, groups, numbers, whole[cut.column.id])
         table = _taken(whole, places)
         out |= {cut.column.id: _plain(table[cut.column.id], cut.column) for cut in members}

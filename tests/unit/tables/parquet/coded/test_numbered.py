@@ -265,3 +265,14 @@ def test_a_damaged_dictionary_or_page_is_no_crash(tmp_path: Path, seed: int, mas
         damaged.write(bytes([int(rng.integers(256))]))
     (found,), left = _all(tmp_path, [_read(tmp_path, [1, 2999])], [K], masked)
     assert len(found) == 2 or left == ["f.parquet"]
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_codes_whose_gzip_checksum_is_not_theirs_are_left_to_others(tmp_path: Path, masked: bool) -> None:
+    path = tmp_path / "f.parquet"
+    table = pa.table({"k": np.random.default_rng(1).integers(0, 50, 3000)})
+    pq.write_table(table, path, compression="gzip")
+    data, chunk = bytearray(path.read_bytes()), pq.read_metadata(path).row_group(0).column(0)
+    data[chunk.dictionary_page_offset + chunk.total_compressed_size - 8] ^= 1
+    path.write_bytes(data)
+    assert _all(tmp_path, [_read(tmp_path, list(range(0, 3000, 3)))], [K], masked) == ([[]], ["f.parquet"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,8 @@ import pytest
 
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.tables.model import Column, DataType, FileSlice
+from tailbit.tables.parquet.data_file import open_layout
+from tailbit.tables.parquet.layout import CACHES
 from tailbit.tables.parquet.picked import kept, rows
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.storage import LocalStorage
@@ -64,3 +68,48 @@ def test_many_rows_and_large_pages_are_not_kept(tmp_path: Path) -> None:
     every = list(range(0, ROWS, 100))
     assert [_read(tmp_path, [K], every) for _ in range(3)] == [{"k": every}] * 3
     assert not kept.CACHES[0].items()
+
+
+def test_pages_kept_as_codes_and_pages_kept_as_values_are_read_together(tmp_path: Path) -> None:
+    texts = [f"some text {n % 1700}" for n in range(60_000)]
+    pq.write_table(pa.table({"t": texts}), tmp_path / "f.parquet")
+    column = Column(("t",), ("t",), DataType("string"))
+    for at in ([5], [5], [25_000, 45_000], [5, 25_000, 45_000]):
+        assert _read(tmp_path, [column], at) == {"t": [texts[place] for place in at]}
+    coded = [isinstance(page, pa.DictionaryArray) for _, page in kept.CACHES[0].items()]
+    assert sorted(coded) == [False, True, True]
+
+
+def test_a_kept_page_holds_no_more_bytes_than_it_counts(tmp_path: Path) -> None:
+    texts = [f"{n:>{n // 10}}" for n in range(ROWS)]
+    pq.write_table(pa.table({"t": texts}), tmp_path / "f.parquet", data_page_size=1, write_batch_size=500)
+    column, at = Column(("t",), ("t",), DataType("string")), list(range(0, ROWS, 500))
+    assert [_read(tmp_path, [column], at) for _ in range(2)] == [{"t": [texts[n] for n in at]}] * 2
+    pages = [page for _, page in kept.CACHES[0].items()]
+    assert len(pages) == len(at)
+    assert all(page.get_total_buffer_size() < page.nbytes + 512 for page in pages)
+
+
+def test_what_is_kept_of_a_file_does_not_keep_its_footer(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": range(ROWS)}), tmp_path / "f.parquet")
+    assert [_read(tmp_path, [K], [7]) for _ in range(3)] == [{"k": [7]}] * 3
+    footer = weakref.ref(open_layout(LocalStorage(str(tmp_path)), "f.parquet"))
+    assert footer() is not None
+    CACHES[0].clear()
+    gc.collect()
+    assert footer() is None
+
+
+def test_columns_are_not_compared_with_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"c{n}" for n in range(100)]
+    pq.write_table(pa.table({name: range(ROWS) for name in names}), tmp_path / "f.parquet")
+    columns = [Column((name,), (name,), DataType("long")) for name in names]
+    compared, equal = [0], Column.__eq__
+
+    def counted(one: Column, other: object) -> bool:
+        compared[0] += 1
+        return equal(one, other)
+
+    monkeypatch.setattr(Column, "__eq__", counted)
+    assert [_read(tmp_path, columns, [7]) for _ in range(3)] == [{name: [7] for name in names}] * 3
+    assert compared[0] < 10 * len(names)

@@ -34,7 +34,10 @@ def _masked(folder: Path, columns: list[Column], at: list[int]) -> dict[str, pa.
     return read_masked(storage, [Part(layout, "f.parquet", groups)], columns)[0]
 
 
-@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "a codec of two names"])
+@pytest.mark.parametrize(
+    "layout",
+    [name for name, its in LAYOUTS.items() if its.get("compression", "snappy") not in ("lz4", "gzip")],
+)
 def test_all_columns_but_nested_ones_are_read_by_mask(tmp_path: Path, layout: str) -> None:
     pq.write_table(TABLE, tmp_path / "f.parquet", **{"row_group_size": 1100, **LAYOUTS[layout]})
     at = sorted(np.random.default_rng(3).choice(ROWS, 300, replace=False).tolist())
@@ -71,6 +74,15 @@ def test_older_narrower_types_are_cast_up_by_mask_too(tmp_path: Path) -> None:
     found = _masked(tmp_path, [K], [1, 2])
     assert found["k"].type == pa.int64()
     assert found["k"].to_pylist() == [None, 3]
+
+
+@pytest.mark.parametrize("way", [None, *Way])
+def test_a_value_that_does_not_fit_its_type_names_the_file_by_every_way(tmp_path: Path, way: Way) -> None:
+    pq.write_table(pa.table({"k": pa.array([1, 1 << 40], pa.int64())}), tmp_path / "f.parquet")
+    column, at = Column(("k",), ("k",), DataType("integer")), np.array([0, 1], np.uint64)
+    slice_ = FileSlice("f.parquet", (tmp_path / "f.parquet").stat().st_size, 0, 2)
+    with pytest.raises(DataFileError, match=r"f\.parquet.*not in range"):
+        list(fetch(LocalStorage(str(tmp_path)), slice_, [column], at, way))
 
 
 def test_text_that_is_no_utf8_is_the_same_bytes_by_mask_as_by_pages(tmp_path: Path) -> None:
@@ -118,6 +130,18 @@ def test_a_damaged_page_is_an_error_by_mask_where_it_is_one_by_pages(tmp_path: P
             return "refused"
 
     assert read(Way.MASK) == read(Way.PAGES)
+
+
+@pytest.mark.parametrize("way", [None, *Way])
+def test_a_gzip_page_whose_checksum_is_not_its_own_is_refused_by_every_way(tmp_path: Path, way: Way) -> None:
+    path, table = tmp_path / "f.parquet", pa.table({"k": np.random.default_rng(1).integers(0, 1 << 60, 5000)})
+    pq.write_table(table, path, compression="gzip", use_dictionary=False)
+    data = bytearray(path.read_bytes())
+    data[pq.read_metadata(path).row_group(0).column(0).total_compressed_size // 2] ^= 1
+    path.write_bytes(data)
+    slice_, at = FileSlice("f.parquet", len(data), 0, 5000), np.arange(0, 5000, 3, dtype=np.uint64)
+    with pytest.raises(DataFileError, match=r"f\.parquet"):
+        list(fetch(LocalStorage(str(tmp_path)), slice_, [K], at, way))
 
 
 def test_a_forked_process_does_not_use_the_polars_of_its_parent(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
+from tailbit.tables.parquet.assembled.by_polars import wanted_rows
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.picked import ways
+from tailbit.tables.parquet.picked import mask, ways
 from tailbit.tables.parquet.picked.ways import Group, Way, batched, note_pages, planned, quicker_by_mask
 from tailbit.tables.parquet.rows import fetch, fetch_files
 from tailbit.tables.storage import LocalStorage
@@ -117,6 +118,11 @@ def test_files_of_other_types_columns_and_partitions_are_read_together_as_each_b
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool, remote: bool
 ) -> None:
     monkeypatch.setattr(ways, "_BY_QUESTION", -1.0)
+    monkeypatch.setattr(ways, "_FEW_PAGES", -1)
+    questions = list[bytes]()
+    monkeypatch.setattr(
+        mask, "wanted_rows", lambda polars, data: (questions.append(data), wanted_rows(polars, data))[1]
+    )
     columns = [Column((name,), (name,), DataType(of)) for name, of in (("k", "long"), ("t", "string"))]
     columns.append(Column(("p",), ("p",), DataType("integer"), partition=True))
     k, t = list(range(50)), [f"text {n}" for n in range(50)]
@@ -145,6 +151,7 @@ def test_files_of_other_types_columns_and_partitions_are_read_together_as_each_b
             list(tables)
         return
     read = pa.concat_tables(tables)
+    assert len(questions) == 4
     at = [place for _, places in wanted for place in places.tolist()]
     assert read["k"].to_pylist() == at
     assert read["t"].to_pylist() == [None if 9 <= n < 12 else t[place] for n, place in enumerate(at)]
