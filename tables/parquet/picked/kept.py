@@ -22,6 +22,9 @@ from tailbit.tables.parquet.picked.mask import Groups
 _FEW_PAGES, _FEW_BYTES = 8, 16 << 20
 """Most pages of a column of a file that are kept for one question, and most decompressed bytes of them."""
 
+FEW_COLUMNS = 64
+"""Most columns of a question that keeps pages: to find the pages of each costs too."""
+
 _Chunk = tuple[int, int, int]
 _DECODED: Cache[tuple[int, int, int, int, Column], pa.Array] = Cache(share(1 / 16))
 """By number of a layout, row group, leaf, page and the column that it was decoded for."""

@@ -28,7 +28,7 @@ from tailbit.tables.parquet.data_file import (
     read_columns,
 )
 from tailbit.tables.parquet.layout import Layout
-from tailbit.tables.parquet.picked.kept import Cut, is_asked_again, keep, kept
+from tailbit.tables.parquet.picked.kept import FEW_COLUMNS, Cut, is_asked_again, keep, kept
 from tailbit.tables.parquet.picked.mask import Groups, Part, read_masked
 from tailbit.tables.parquet.picked.ways import Way, note_pages, quicker_by_mask
 from tailbit.tables.schema import arrow_type
@@ -104,8 +104,8 @@ def _known(
     layout: Layout, cuts: Sequence[Cut], groups: Groups
 ) -> tuple[dict[str, pa.ChunkedArray], set[str]]:
     """Columns by id whose pages are kept, and the ids of those whose pages are to be."""
-    found, again = {}, set()
-    for cut in cuts:
+    found, again = dict[str, pa.ChunkedArray](), set[str]()
+    for cut in cuts if len(cuts) <= FEW_COLUMNS else ():
         values = kept(layout, cut, groups)
         if values is not None:
             found[cut.column.id] = pa.chunked_array([pa.concat_arrays(values.chunks)])

@@ -21,6 +21,7 @@ from tailbit.tables.model import Column
 from tailbit.tables.parquet.assembled.by_polars import polars
 from tailbit.tables.parquet.data_file import find_column
 from tailbit.tables.parquet.layout import Layout
+from tailbit.tables.parquet.picked.kept import FEW_COLUMNS
 from tailbit.tables.parquet.picked.mask import Groups
 
 
@@ -93,7 +94,7 @@ def planned(
     groups = [_measured(layout, leaves, *its) for its in _wanted(layout, positions)]
     if way is None:
         cut, touched = sum(group.cut for group in groups), sum(group.touched for group in groups)
-        few = touched <= _FEW_PAGES * _PAGE
+        few = touched <= _FEW_PAGES * _PAGE and len(leaves) <= FEW_COLUMNS
         way = Way.MASK if not few and quicker_by_mask(cut, len(leaves) * touched) else None
     return way, groups
 

@@ -113,3 +113,11 @@ def test_columns_are_not_compared_with_each_other(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(Column, "__eq__", counted)
     assert [_read(tmp_path, columns, [7]) for _ in range(3)] == [{name: [7] for name in names}] * 3
     assert compared[0] < 10 * len(names)
+
+
+def test_pages_of_very_many_columns_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "FEW_COLUMNS", 1)
+    pq.write_table(pa.table({"k": range(ROWS), "j": range(ROWS)}), tmp_path / "f.parquet")
+    j = Column(("j",), ("j",), DataType("long"))
+    assert [_read(tmp_path, [K, j], [7]) for _ in range(3)] == [{"k": [7], "j": [7]}] * 3
+    assert not kept.CACHES[0].items()
