@@ -54,7 +54,7 @@ def open_data_file(
         DataFileError: missing, of another size than expected, or not Parquet.
         UnsafePathError: the path leaves the table.
     """
-    with _named(storage, slice_path):
+    with named_file(storage, slice_path):
         path, _ = _located(storage, slice_path, expect_size)
         file, shape = open_shaped(storage.open(path), DataFile, coerce_int96_timestamp_unit="us")
         file.path, file.tree, file.head = slice_path, shape.tree, shape.head
@@ -72,7 +72,7 @@ def open_layout(storage: Storage, slice_path: str, expect_size: int | None = Non
         DataFileError: as `open_data_file`.
         UnsafePathError: the path leaves the table.
     """
-    with _named(storage, slice_path):
+    with named_file(storage, slice_path):
         path, stat = _located(storage, slice_path, expect_size)
         known = known_layout(storage, path, stat)
         if known is None:
@@ -82,7 +82,8 @@ def open_layout(storage: Storage, slice_path: str, expect_size: int | None = Non
 
 
 @contextmanager
-def _named(storage: Storage, slice_path: str) -> Iterator[None]:
+def named_file(storage: Storage, slice_path: str) -> Iterator[None]:
+    """Whatever keeps one data file from being read names it."""
     try:
         with _permitted(storage, slice_path):
             yield

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailbit.arrays import Longs
-from tailbit.errors import DataFileError
+from tailbit.errors import DataFileError, StorageError
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.assembled.assembly import Assembly
 from tailbit.tables.parquet.assembled.by_polars import CHECKED, MASK_LEAF, failures, polars, wanted_rows
@@ -163,7 +163,7 @@ def _asked(
         frame = frame.rechunk() if rows < _FEW else frame
         table = frame.to_arrow(compat_level=library.CompatLevel.newest())
         return [_as_stored(table.column(n), its.type) for n, its in enumerate(columns)]
-    except (*failures(library), pa.ArrowException, OSError, ValueError, KeyError):
+    except (*failures(library), pa.ArrowException, OSError, ValueError, KeyError, StorageError):
         return None
 
 

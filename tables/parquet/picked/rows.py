@@ -23,6 +23,7 @@ from tailbit.tables.parquet.data_file import (
     DataFile,
     find_column,
     may_be_coded,
+    named_file,
     open_data_file,
     open_layout,
     read_columns,
@@ -80,7 +81,7 @@ def _completed(
     layout, path, groups = part
     rest = [column for column in columns if column.id not in found]
     if rest:
-        with storage.open(storage.resolve(path)) as source:
+        with named_file(storage, path), storage.open(storage.resolve(path)) as source:
             cuts = _cuttable(layout, source, path, rest, groups)
             again: set[str] = set()
             if choose:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
-from tailbit.errors import DataFileError, LegacyCalendarError
+from tailbit.errors import DataFileError, LegacyCalendarError, StorageError
 from tailbit.tables.model import Column, DataType, FileSlice
 from tailbit.tables.parquet.assembled.by_polars import polars
 from tailbit.tables.parquet.data_file import open_layout
@@ -156,3 +156,25 @@ def test_few_pages_are_read_by_pyarrow_and_many_by_mask() -> None:
     assert polars() is not None
     assert not quicker_by_mask(1 << 16, 1000)
     assert quicker_by_mask(8 << 20, 1 << 20)
+
+
+@pytest.mark.parametrize("refusal", [FileNotFoundError(2, "gone"), StorageError(path="r", reason="HTTP 403")])
+@pytest.mark.parametrize("way", Way)
+def test_a_file_that_goes_between_two_looks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Way, refusal: Exception
+) -> None:
+    pq.write_table(pa.table({"k": range(50)}), tmp_path / "f.parquet")
+    storage, slice_ = (
+        LocalStorage(str(tmp_path)),
+        FileSlice("f.parquet", (tmp_path / "f.parquet").stat().st_size, 0, 50),
+    )
+    at = np.array([7], np.uint64)
+    assert [t.to_pydict() for t in fetch(storage, slice_, [K], at, way)] == [{"k": [7]}]
+
+    def refused(*_: object) -> None:
+        raise refusal
+
+    monkeypatch.setattr(LocalStorage, "open", refused)
+    monkeypatch.setattr(LocalStorage, "is_of_one_file", lambda *_: True)
+    with pytest.raises(DataFileError, match=r"f\.parquet"):
+        list(fetch(storage, slice_, [K], at, way))
