@@ -13,6 +13,9 @@ from tailbit.index.values.refusals import Unsupported, mismatch
 from tailbit.tables.model import DataType
 
 
+_CASES = ("lower", "upper")
+
+
 class NotRead(Exception):
     """An expression that Spark refuses, or that is not done here; carries why and what to write instead."""
 
@@ -25,13 +28,24 @@ def call(
     name: str, args: Sequence[Expression], type_: DataType, setting: tuple[str | int, ...] = ()
 ) -> Expression:
     """A call; the constant that it is where all arguments are constants and it does not raise."""
-    made = Call(name, tuple(args), type_, setting)
+    made = Call(name, tuple(_before_case(name, args)), type_, setting)
     if columns_in(made):
         return made
     found = evaluate(made, {}, 1)
     if found.failed[0]:
         return made
     return Literal(type_, canonical(found.values, type_)[0])
+
+
+def _before_case(name: str, args: Sequence[Expression]) -> Sequence[Expression]:
+    """The arguments; of `upper(lower(x))` and its like x, since Spark leaves the inner conversion out.
+
+    Source: Spark, SimplifyCaseConversionExpressions, which follows the folding of constants.
+    """
+    (inner, *_) = args or [None]
+    if name in _CASES and isinstance(inner, Call) and inner.name in _CASES:
+        return inner.args
+    return args
 
 
 def referred(value: Expression) -> Expression:
