@@ -12,7 +12,6 @@ from tailbit.index.values.literals import BOOLEAN, Literal
 from tailbit.index.values.refusals import Unsupported, mismatch
 from tailbit.tables.model import DataType
 
-
 _CASES = ("lower", "upper")
 
 
