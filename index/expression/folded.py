@@ -41,10 +41,10 @@ def _before_case(name: str, args: Sequence[Expression]) -> Sequence[Expression]:
 
     Source: Spark, SimplifyCaseConversionExpressions, which follows the folding of constants.
     """
-    (inner, *_) = args or [None]
-    if name in _CASES and isinstance(inner, Call) and inner.name in _CASES:
-        return inner.args
-    return args
+    if name not in _CASES:
+        return args
+    (inner,) = args
+    return inner.args if isinstance(inner, Call) and inner.name in _CASES else args
 
 
 def referred(value: Expression) -> Expression:
