@@ -30,14 +30,14 @@ def read_in_batches(file: DataFile, column: Column, group: int, rows: int) -> It
     if not steps or int96_leaves(file.metadata, leaves) or _is_mostly_codes(file, column, group, leaves):
         yield read_columns(file, [column], [group])[column.id]
         return
-    # As codes, each batch would come with the values of all batches before it.
-    file, left = _uncoded(file), file.metadata.row_group(group).num_rows
+    left = file.metadata.row_group(group).num_rows
     try:
         check_chunks(file.metadata, [group], leaves)
-        for batch in file.reader.iter_batches(rows, [group], column_indices=leaves, use_threads=False):
-            stored = column_of(pa.Table.from_batches([batch]), file.tree, steps, set(leaves))
-            left -= len(batch)
-            yield as_column(file, column, type_, steps, stored)
+        with _again(file) as its:
+            for batch in its.reader.iter_batches(rows, [group], column_indices=leaves, use_threads=False):
+                stored = column_of(pa.Table.from_batches([batch]), file.tree, steps, set(leaves))
+                left -= len(batch)
+                yield as_column(its, column, type_, steps, stored)
         if left:
             raise ValueError(f"{left} rows of row group {group} cannot be read")
     except (pa.ArrowException, OSError, ValueError) as wrong:
@@ -51,10 +51,14 @@ def _is_mostly_codes(file: DataFile, column: Column, group: int, leaves: Sequenc
     return column.id in file.coded and bool(unpacked <= _CODED_BYTES * row_group.num_rows)
 
 
-def _uncoded(file: DataFile) -> DataFile:
-    """The file once more, reading no column as codes; its footer is not read again."""
-    if not file.coded or file.reopen is None:
-        return file
+def _again(file: DataFile) -> DataFile:
+    """The file once more, reading no column as codes; its footer is not read again.
+
+    As codes, each batch would come with the values of all batches before it. And a reader holds the chunk
+    that it has read in batches as long as it is there.
+    """
+    if file.reopen is None:
+        raise ValueError("it cannot be opened a second time")
     again = DataFile(file.reopen(), metadata=file.metadata, coerce_int96_timestamp_unit="us")
     again.path, again.tree = file.path, file.tree
     return again
