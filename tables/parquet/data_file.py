@@ -10,7 +10,7 @@ are refused where that calendar differs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -116,20 +116,25 @@ def _located(storage: Storage, slice_path: str, expect_size: int | None) -> tupl
 
 
 def _coding(source: pa.NativeFile, file: DataFile, columns: Sequence[Column]) -> DataFile:
-    """The file once more, reading those of the columns as codes that can be; its footer is not read again."""
+    """The file once more, reading those of the columns as codes that can be."""
     found = {c.id: find_column(file.tree, c, file.path) for c in columns if may_be_coded(c)}
     leaves = {
         id_: file.metadata.schema.column(steps[0].first).path
         for id_, steps in found.items()
         if steps and _is_codable(file.metadata, steps[0].first)
     }
+    return opened_again(source, file, leaves)
+
+
+def opened_again(source: pa.NativeFile, file: DataFile, coded: Mapping[str, str]) -> DataFile:
+    """The file once more, its footer not read again; `coded`: columns to read as codes, and their paths."""
     again = DataFile(
         source,
         metadata=file.metadata,
-        read_dictionary=list(leaves.values()),
+        read_dictionary=list(coded.values()),
         coerce_int96_timestamp_unit="us",
     )
-    again.path, again.tree, again.coded = file.path, file.tree, frozenset(leaves)
+    again.path, again.tree, again.coded = file.path, file.tree, frozenset(coded)
     return again
 
 

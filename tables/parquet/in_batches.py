@@ -8,7 +8,14 @@ import pyarrow as pa
 
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.data_file import DataFile, as_column, column_of, find_column, read_columns
+from tailbit.tables.parquet.data_file import (
+    DataFile,
+    as_column,
+    column_of,
+    find_column,
+    opened_again,
+    read_columns,
+)
 from tailbit.tables.parquet.file import check_chunks
 from tailbit.tables.parquet.int96 import int96_leaves
 from tailbit.tables.schema import arrow_type
@@ -52,13 +59,11 @@ def _is_mostly_codes(file: DataFile, column: Column, group: int, leaves: Sequenc
 
 
 def _again(file: DataFile) -> DataFile:
-    """The file once more, reading no column as codes; its footer is not read again.
+    """The file once more, reading no column as codes.
 
     As codes, each batch would come with the values of all batches before it. And a reader holds the chunk
     that it has read in batches as long as it is there.
     """
     if file.reopen is None:
         raise ValueError("it cannot be opened a second time")
-    again = DataFile(file.reopen(), metadata=file.metadata, coerce_int96_timestamp_unit="us")
-    again.path, again.tree = file.path, file.tree
-    return again
+    return opened_again(file.reopen(), file, {})

@@ -74,6 +74,10 @@ class Pages:
         """Bytes of the data pages in the file."""
         return int((self.ends - self.starts).sum())
 
+    def holding(self, rows: Longs) -> Longs:
+        """The numbers of the pages that hold ascending rows of the row group."""
+        return np.flatnonzero(np.bincount(np.searchsorted(self.firsts, rows, side="right") - 1))
+
     def of(self, numbers: Longs) -> Pages:
         """Some of the pages, by ascending number, as if they were all."""
         counts = self.firsts[numbers + 1] - self.firsts[numbers]
@@ -189,7 +193,7 @@ def _find_pages(source: pa.NativeFile, layout: Layout, group: int, leaf: int) ->
     dictionary: DictionaryPage | None = None
     found: list[tuple[int, int, int, int, bool]] = []
     while at < end:
-        header, size = page_header(source, at, end)
+        header, size = _header(source, at, end)
         if header[2] < 0 or header[3] < 0:
             return None
         after, unpacked = at + size + header[3], size + header[2]
@@ -212,7 +216,7 @@ def _find_pages(source: pa.NativeFile, layout: Layout, group: int, leaf: int) ->
     return Pages(starts, ends, firsts, sizes, coded, dictionary, firsts.tobytes())
 
 
-def page_header(source: pa.NativeFile, at: int, end: int) -> tuple[dict[int, Any], int]:
+def _header(source: pa.NativeFile, at: int, end: int) -> tuple[dict[int, Any], int]:
     """The header of a page and its length in bytes."""
     data = source.read_at(min(_HEADER, end - at), at)
     type_, inner, usual = _DATA, _V1_HEADER, _USUAL_DATA.match(data)

@@ -14,8 +14,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from tailbit.arrays import Longs
 from tailbit.tables.parquet.assembled.footer import (
     compressed,
     written_bits,
@@ -86,13 +86,13 @@ class Assembly:
             )
         )
 
-    def add_mask(self, mask: npt.NDArray[np.bool_]) -> None:
-        """A chunk of BOOLEAN."""
-        at, page = self._size, written_bits(np.packbits(mask, bitorder="little").tobytes(), len(mask))
+    def add_mask(self, wanted: Longs, rows: int) -> None:
+        """A chunk of BOOLEAN, TRUE at those of the rows that are wanted."""
+        mask = np.zeros(rows, bool)
+        mask[wanted] = True
+        at, page = self._size, written_bits(np.packbits(mask, bitorder="little").tobytes(), rows)
         self._write(page)
-        self._chunks.append(
-            written_chunk("BOOLEAN", "UNCOMPRESSED", len(mask), len(page), len(page), at, None)
-        )
+        self._chunks.append(written_chunk("BOOLEAN", "UNCOMPRESSED", rows, len(page), len(page), at, None))
 
     def end_row_group(self, rows: int) -> None:
         """The chunks since the last one are those of a row group."""

@@ -65,7 +65,7 @@ class Picked:
 
 def can_be_cut(layout: Layout, leaf: int, group: int) -> bool:
     """Whether a chunk's codec is one that an excerpt can name."""
-    return str(layout.metadata.row_group(group).column(leaf).compression) in CODECS
+    return layout.chunk(group, leaf).codec in CODECS
 
 
 def pick(pages: Sequence[Pages], wanted: Sequence[Longs]) -> tuple[list[Longs], Longs]:
@@ -122,17 +122,9 @@ class Excerpt:
         lasts = [*gaps.tolist(), len(numbers) - 1]
         for first, last in zip(firsts, lasts, strict=True):
             self._copy(int(pages.starts[numbers[first]]), int(pages.ends[numbers[last]]))
-        chunk = self.layout.metadata.row_group(group).column(leaf)
+        chunk = self.layout.chunk(group, leaf)
         dictionary = at if pages.dictionary is not None else None
-        return written_chunk(
-            str(chunk.physical_type),
-            str(chunk.compression),
-            rows,
-            unpacked,
-            self._size - at,
-            data,
-            dictionary,
-        )
+        return written_chunk(chunk.type, chunk.codec, rows, unpacked, self._size - at, data, dictionary)
 
     def _copy(self, start: int, end: int) -> None:
         data = self.source.read_at(end - start, start)

@@ -163,9 +163,7 @@ def _assembled(storage: Storage, batch: Sequence[Group], columns: int, masked: b
             out.add_numbers(firsts[n], distinct, chunk.pages, chunk.codec, group.slice_.path)
             firsts[n] += distinct
         if masked:
-            mask = np.zeros(group.rows, bool)
-            mask[group.wanted] = True
-            out.add_mask(mask)
+            out.add_mask(group.wanted, group.rows)
         out.end_row_group(group.rows)
     schema = batch[0].layout.metadata.schema
     nullable = [bool(schema.column(chunk.leaf).max_definition_level) for chunk in batch[0].chunks]

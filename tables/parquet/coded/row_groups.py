@@ -89,7 +89,7 @@ def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> lis
     """
     slice_, positions = read
     layout = open_layout(storage, slice_.path, slice_.size)
-    leaves = [flat_leaf(layout, column, slice_.path) for column in columns]
+    leaves = [_leaf(layout, column, slice_.path) for column in columns]
     cuts = np.searchsorted(positions, layout.starts.astype(np.uint64))
     at = np.flatnonzero(np.diff(cuts)).tolist()
     out: list[Group] = []
@@ -131,7 +131,7 @@ def _in_few_pages(pages: Pages, rows: Longs) -> bool:
     return bool((1 + np.count_nonzero(of[1:] != of[:-1])) * _FEW <= len(pages.starts))
 
 
-def flat_leaf(layout: Layout, column: Column, path: str) -> int | None:
+def _leaf(layout: Layout, column: Column, path: str) -> int | None:
     """The leaf of a column that stands at the top and is no struct, list or map."""
     steps = find_column(layout.tree, column, path)
     if not steps or len(steps) != 1 or steps[0].children:
@@ -142,7 +142,7 @@ def flat_leaf(layout: Layout, column: Column, path: str) -> int | None:
 
 
 def _chunk(layout: Layout, source: pa.NativeFile, group: int, leaf: int) -> Chunk | None:
-    codec = str(layout.metadata.row_group(group).column(leaf).compression)
+    codec = layout.chunk(group, leaf).codec
     pages = layout.pages(source, group, leaf) if codec in CODECS else None
     if pages is None or pages.dictionary is None or not pages.coded.all():
         return None

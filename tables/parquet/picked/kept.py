@@ -19,7 +19,7 @@ from tailbit.tables.model import Column
 from tailbit.tables.parquet.layout import Layout, Pages
 from tailbit.tables.parquet.picked.mask import Groups
 
-_FEW_PAGES, _FEW_BYTES = 8, 16 << 20
+FEW_PAGES, _FEW_BYTES = 8, 16 << 20
 """Most pages of a column of a file that are kept for one question, and most decompressed bytes of them."""
 
 FEW_COLUMNS = 64
@@ -63,9 +63,9 @@ def is_asked_again(layout: Layout, cut: Cut, groups: Groups) -> bool:
     """Whether few rows of the column are wanted, and of chunks that were asked for before."""
     size = pages = 0
     for its, (_, rows) in zip(cut.pages, groups, strict=True):
-        numbers = np.flatnonzero(np.bincount(np.searchsorted(its.firsts, rows, side="right") - 1))
+        numbers = its.holding(rows)
         size, pages = size + int(its.unpacked[numbers].sum()), pages + len(numbers)
-    if pages > _FEW_PAGES or size > _FEW_BYTES:
+    if pages > FEW_PAGES or size > _FEW_BYTES:
         return False
     before = [_ASKED.held((layout.number, group, cut.leaf)) for group, _ in groups]
     for group, _ in groups:

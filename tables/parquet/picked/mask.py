@@ -192,15 +192,13 @@ def _assembled(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]])
     """The row groups with a mask, as one Parquet file."""
     out = Assembly()
     for (layout, path, groups), columns in parts:
-        rows = np.diff(layout.starts)
+        sizes = np.diff(layout.starts).tolist()
         for group, wanted in groups:
             for its in columns:
                 chunk = layout.chunk(group, its.leaf)
-                if chunk.values != rows[group]:
-                    raise ValueError(f"a chunk has {chunk.values} values in {rows[group]} rows")
+                if chunk.values != sizes[group]:
+                    raise ValueError(f"a chunk has {chunk.values} values in {sizes[group]} rows")
                 out.add_chunk(chunk, path)
-            mask = np.zeros(rows[group], bool)
-            mask[wanted] = True
-            out.add_mask(mask)
-            out.end_row_group(len(mask))
+            out.add_mask(wanted, sizes[group])
+            out.end_row_group(sizes[group])
     return out.done(storage, [*(its.written for its in parts[0][1]), MASK_LEAF])

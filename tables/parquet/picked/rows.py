@@ -148,8 +148,7 @@ def _by_mask(cuts: Sequence[Cut], groups: Groups) -> bool:
     size = values = 0
     for its in cuts:
         for pages, (_, rows) in zip(its.pages, groups, strict=True):
-            of = np.searchsorted(pages.firsts, rows, side="right") - 1
-            numbers = np.flatnonzero(np.bincount(of))
+            numbers = pages.holding(rows)
             size += int(pages.unpacked[numbers].sum())
             size += 0 if pages.dictionary is None else pages.dictionary.unpacked
             values += int((pages.firsts[numbers + 1] - pages.firsts[numbers]).sum())

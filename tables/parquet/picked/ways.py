@@ -21,7 +21,7 @@ from tailbit.tables.model import Column
 from tailbit.tables.parquet.assembled.by_polars import polars
 from tailbit.tables.parquet.data_file import find_column
 from tailbit.tables.parquet.layout import Layout
-from tailbit.tables.parquet.picked.kept import FEW_COLUMNS
+from tailbit.tables.parquet.picked.kept import FEW_COLUMNS, FEW_PAGES
 from tailbit.tables.parquet.picked.mask import Groups
 
 
@@ -55,8 +55,6 @@ _PAGE = 20_000
 """Rows that are taken for a page before pages are found; usual writers make such or smaller ones."""
 _SAMPLED = 16
 """Where there are many rows, one in 16 tells which pages are touched."""
-_FEW_PAGES = 8
-"""Pages that are always looked for: they may be kept (see `kept`)."""
 
 
 _missed = 0.0
@@ -94,7 +92,8 @@ def planned(
     groups = [_measured(layout, leaves, *its) for its in _wanted(layout, positions)]
     if way is None:
         cut, touched = sum(group.cut for group in groups), sum(group.touched for group in groups)
-        few = touched <= _FEW_PAGES * _PAGE and len(leaves) <= FEW_COLUMNS
+        # Pages that may be kept are always looked for.
+        few = touched <= FEW_PAGES * _PAGE and len(leaves) <= FEW_COLUMNS
         way = Way.MASK if not few and quicker_by_mask(cut, len(leaves) * touched) else None
     return way, groups
 

@@ -118,7 +118,7 @@ def test_files_of_other_types_columns_and_partitions_are_read_together_as_each_b
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool, remote: bool
 ) -> None:
     monkeypatch.setattr(ways, "_BY_QUESTION", -1.0)
-    monkeypatch.setattr(ways, "_FEW_PAGES", -1)
+    monkeypatch.setattr(ways, "FEW_PAGES", -1)
     questions = list[bytes]()
     monkeypatch.setattr(
         mask, "wanted_rows", lambda polars, data: (questions.append(data), wanted_rows(polars, data))[1]
