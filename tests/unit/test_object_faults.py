@@ -152,7 +152,7 @@ def reads(request: Request) -> bool:
 def test_a_data_file_that_the_store_denies_is_left_out_by_name_and_the_rest_goes_on(
     s3: Proxy, table: str, written: DeltaBuilder, s3_options: dict[str, str], options: StorageOptions
 ) -> None:
-    denied = lambda request: f"/{ONE}" in request.path  # noqa: E731
+    denied = lambda request: of_data(request) and f"/{ONE}" in request.path  # noqa: E731
     with s3.failing(Fault.DENIED, EVER, denied):
         drive = built(table, options)
         [path] = drive.index.state.recorded.unread()
