@@ -85,7 +85,7 @@ bench: $(VENV)/.bench-installed java
 CONDITIONS ?= 20000
 
 fuzz-predicates: $(VENV)/.test-installed java
-	TAILBIT_SEED=$(SEED) TAILBIT_CONDITIONS=$(CONDITIONS) $(BIN)/pytest -q tests/integration/test_random_conditions.py $(PYTEST_ARGS)
+	cd tests && $(BIN)/python -m support.condition_fuzzer --seed $(SEED) --conditions $(CONDITIONS) --record ../docs/guarantees.md
 
 fuzz-properties: $(VENV)/.test-installed java
 	HYPOTHESIS_PROFILE=deep TAILBIT_EXAMPLES=30 TAILBIT_SEEDS=20 $(BIN)/pytest -q tests/property tests/integration/test_differential.py $(PYTEST_ARGS)

@@ -69,6 +69,13 @@ BENCHMARKS = (
         quick=("--repeats", "3"),
     ),
     Benchmark(
+        "unindexed",
+        "Counts by columns without an index, warm",
+        ("question",),
+        (Target("tailbit / quicker", most=1.1, quick=60),),
+        quick=("--repeats", "3"),
+    ),
+    Benchmark(
         "encodings",
         "Bytes of the index, and questions of one, 400 and 59,000 keys",
         ("distinct", "clustered"),

@@ -20,7 +20,7 @@ from tailbit.errors import UsageError
 from tailbit.vacuumed import tells_vacuumed
 
 if TYPE_CHECKING:
-    from tailbit.index.analytics.aggregates import Summary
+    from tailbit.index.analytics.aggregates import Summary, Totals
     from tailbit.index.analytics.facets import Crosstab
     from tailbit.index.analytics.histogram import Bin
     from tailbit.index.grouping.key_counts import KeyCounts
@@ -118,9 +118,7 @@ class Analysis:
         >>> flights.where("carrier = 'UA'").min("dep_delay"), flights.where("carrier = 'UA'").max("dep_delay")
         (-4, 61)
         """
-        from tailbit.index.analytics.aggregates import extremes
-
-        return extremes(self._counts(column))[0]
+        return self._extremes(column)[0]
 
     def max(self, column: str) -> Any:
         """The greatest value of a column; None where there is none. NaN is greater than every number.
@@ -128,9 +126,7 @@ class Analysis:
         >>> flights.where().max("carrier"), flights.where("carrier = 'ZZ'").max("carrier")
         ('UA', None)
         """
-        from tailbit.index.analytics.aggregates import extremes
-
-        return extremes(self._counts(column))[1]
+        return self._extremes(column)[1]
 
     def sum(self, column: str) -> int | float | Decimal | None:
         """The exact sum of a column, in the type that Spark gives it; None where all rows are NULL.
@@ -147,7 +143,7 @@ class Analysis:
         """
         from tailbit.index.analytics.aggregates import total
 
-        return total(self._counts(column))
+        return total(self._totals(column, "sum"))
 
     def avg(self, column: str) -> float | Decimal | None:
         """The average of a column, in the type that Spark gives it; None where all rows are NULL.
@@ -161,7 +157,7 @@ class Analysis:
         """
         from tailbit.index.analytics.aggregates import mean
 
-        return mean(self._counts(column))
+        return mean(self._totals(column, "avg"))
 
     def summary(self, column: str) -> Summary:
         """Rows, NULLs, distinct values, extremes, sum and average of a column, for the cost of one of them.
@@ -237,6 +233,27 @@ class Analysis:
 
         resolved = self._selection.schema.resolve(text("column", column))
         return key_counts(self._selection, resolved, self._recorded)
+
+    @tells_vacuumed
+    def _totals(self, column: str, function: str) -> Totals:
+        from tailbit.index.analytics.aggregates import check_numeric, totals
+        from tailbit.index.analytics.streamed import reads_data, totals_of_data
+
+        resolved = self._selection.schema.resolve(text("column", column))
+        check_numeric(resolved, function)
+        if reads_data(self._selection, resolved):
+            return totals_of_data(self._selection, resolved)
+        return totals(self._counts(column))
+
+    @tells_vacuumed
+    def _extremes(self, column: str) -> tuple[Any, Any]:
+        from tailbit.index.analytics.aggregates import extremes
+        from tailbit.index.analytics.streamed import extremes_of_data, reads_data
+
+        resolved = self._selection.schema.resolve(text("column", column))
+        if reads_data(self._selection, resolved):
+            return extremes_of_data(self._selection, resolved)
+        return extremes(self._counts(column))
 
     def _resolved(self, columns: Iterable[str]) -> list[Column]:
         return [self._selection.schema.resolve(name) for name in names("columns", columns)]

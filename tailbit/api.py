@@ -86,10 +86,11 @@ class IndexedTable(MaintainedTable):
     ) -> Answer:
         """The rows where `sql` is TRUE, at `version` (or the last one at `as_of`), else at the head.
 
-        `sql` is a Spark SQL condition as text, built with `tailbit.col`, or a Column of pyspark; None asks
-        for every row. `as_of` is ISO 8601 text, a datetime, or a date for its midnight; without an offset it
-        is in `zone`, the session's time zone. So are partition values that are times without a zone, as some
-        writers make them, unless `partition_zone` says what zone their writer was in.
+        `sql` is a Spark SQL condition as text, built with `tailbit.col`, or a Column of pyspark, in which
+        `df["a"]` is the table's column of that name, whatever `df` is; None asks for every row. `as_of` is
+        ISO 8601 text, a datetime, or a date for its midnight; without an offset it is in `zone`, the
+        session's time zone. So are partition values that are times without a zone, as some writers make
+        them, unless `partition_zone` says what zone their writer was in.
 
         Raises:
             PredicateError: it does not parse, or cannot be evaluated exactly.

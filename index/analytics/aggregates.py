@@ -1,4 +1,4 @@
-"""Extremes, sums and averages from counts by key, exact, in Spark's result types.
+"""Extremes, sums and averages, from counts by key or value by value, exact, in Spark's result types.
 
 An integer's sum is a long and a decimal's has ten more digits: beyond that Spark raises, and so do we. Spark
 adds row by row, so it may raise for a sum on the way that ends within bounds, and rounds doubles at each
@@ -24,7 +24,7 @@ from tailbit.index.grouping.dictionary import python_values
 from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
 from tailbit.index.values.literals import FLOATING, NUMERIC, WHOLE
-from tailbit.tables.model import DataType
+from tailbit.tables.model import Column, DataType
 
 _LONG = 1 << 63
 _MOST_DIGITS = 38
@@ -48,13 +48,56 @@ class Summary:
     avg: float | Decimal | None
 
 
+@dataclass(frozen=True)
+class Totals:
+    """The values of a column in some rows: how many are not NULL, and their exact sum.
+
+    `sum`: an int of integers, or of the unscaled integers of decimals; of floats a fraction, or an infinity
+    or NaN where one of them makes it so.
+    """
+
+    column: Column
+    rows: int
+    sum: int | Fraction | float
+
+    @classmethod
+    def of(cls, column: Column, values: pa.Array, counts: Longs | None = None) -> Totals:
+        """Of values that are not NULL, each as often as `counts` says, else once."""
+        times = np.ones(len(values), dtype=np.int64) if counts is None else counts
+        floating = column.type.name in FLOATING
+        found = _float_sum(values, times) if floating else _whole_sum(values, times)
+        return cls(column, int(times.sum()), found)
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(self.column, self.rows + other.rows, self.sum + other.sum)
+
+
+def totals(found: KeyCounts) -> Totals:
+    """The sum of counted rows of a numeric column."""
+    first = int(found.nulls > 0)
+    values = decode_keys(found.keys.slice(first), found.key_type, found.column.type)
+    return Totals.of(found.column, values, found.counts[first:])
+
+
+def check_numeric(column: Column, function: str) -> None:
+    """Let numbers pass.
+
+    Raises:
+        ColumnTypeError: the column is of no numeric type.
+    """
+    if column.type.name not in NUMERIC:
+        reason = f"{function} takes integers, floats and decimals"
+        hint = "Ask for min, max or the facets."
+        raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason, hint=hint)
+
+
 def summary(found: KeyCounts) -> Summary:
     """All that counts by key tell.
 
     Raises:
         AggregateError: the sum or the average is beyond its type.
     """
-    number = found.column.type.name in NUMERIC
+    its = totals(found) if found.column.type.name in NUMERIC else None
     least, most = extremes(found)
     return Summary(
         rows=int(found.counts.sum()),
@@ -62,8 +105,8 @@ def summary(found: KeyCounts) -> Summary:
         distinct=len(found.keys) - (found.nulls > 0),
         min=least,
         max=most,
-        sum=total(found) if number else None,
-        avg=mean(found) if number else None,
+        sum=None if its is None else total(its),
+        avg=None if its is None else mean(its),
     )
 
 
@@ -77,19 +120,17 @@ def extremes(found: KeyCounts) -> tuple[Any, Any]:
     return least, most
 
 
-def total(found: KeyCounts) -> int | float | Decimal | None:
-    """The sum of a column over counted rows; None where all are NULL.
+def total(found: Totals) -> int | float | Decimal | None:
+    """The sum of a column; None where all are NULL.
 
     Raises:
         AggregateError: it is beyond the type that Spark gives it.
-        ColumnTypeError: the column is of no numeric type.
     """
-    type_ = _numeric(found, "sum")
-    if not _rows(found):
+    type_, whole = found.column.type, found.sum
+    if not found.rows:
         return None
-    if type_.name in FLOATING:
-        return _rounded(_float_sum(found), 1)
-    whole = _whole_sum(found)
+    if not isinstance(whole, int):
+        return _rounded(whole, 1)
     if type_.name in WHOLE:
         if not -_LONG <= whole < _LONG:
             raise _overflow(found, "sum", f"{whole} is beyond BIGINT")
@@ -98,27 +139,24 @@ def total(found: KeyCounts) -> int | float | Decimal | None:
     return Decimal(whole).scaleb(-type_.scale, _WIDE)
 
 
-def mean(found: KeyCounts) -> float | Decimal | None:
-    """The average of a column over counted rows; None where all are NULL.
+def mean(found: Totals) -> float | Decimal | None:
+    """The average of a column; None where all are NULL.
 
     Raises:
         AggregateError: it, or the sum, is beyond the type that Spark gives it.
-        ColumnTypeError: the column is of no numeric type.
     """
-    type_ = _numeric(found, "avg")
-    rows = _rows(found)
-    if not rows:
+    type_, whole = found.column.type, found.sum
+    if not found.rows:
         return None
-    if type_.name in FLOATING:
-        return _rounded(_float_sum(found), rows)
-    whole = _whole_sum(found)
+    if not isinstance(whole, int):
+        return _rounded(whole, found.rows)
     if type_.name in WHOLE:
-        return _rounded(Fraction(whole), rows)
+        return _rounded(Fraction(whole), found.rows)
     _check_digits(found, "avg", whole, type_)
-    return _decimal_mean(found, whole, rows, type_)
+    return _decimal_mean(found, whole, found.rows, type_)
 
 
-def _decimal_mean(found: KeyCounts, whole: int, rows: int, type_: DataType) -> Decimal:
+def _decimal_mean(found: Totals, whole: int, rows: int, type_: DataType) -> Decimal:
     """A decimal with four more digits behind the point, rounded half up where Spark rounds.
 
     Source: DecimalType.adjustPrecisionScale is not asked here: `bounded` cuts both at 38.
@@ -140,42 +178,21 @@ def _decimal_mean(found: KeyCounts, whole: int, rows: int, type_: DataType) -> D
 _WIDE = Context(prec=200)
 
 
-def _numeric(found: KeyCounts, function: str) -> DataType:
-    type_ = found.column.type
-    if type_.name in NUMERIC:
-        return type_
-    reason = f"{function} takes integers, floats and decimals"
-    raise ColumnTypeError(
-        column=found.column.label, type=str(type_), reason=reason, hint="Ask for min, max or the facets."
-    )
-
-
-def _rows(found: KeyCounts) -> int:
-    return int(found.counts.sum()) - found.nulls
-
-
-def _overflow(found: KeyCounts, function: str, reason: str) -> AggregateError:
+def _overflow(found: Totals, function: str, reason: str) -> AggregateError:
     return AggregateError(function=function, column=found.column.label, reason=reason)
 
 
-def _check_digits(found: KeyCounts, function: str, whole: int, type_: DataType) -> None:
+def _check_digits(found: Totals, function: str, whole: int, type_: DataType) -> None:
     digits = min(type_.precision + 10, _MOST_DIGITS)
     if abs(whole) >= 10**digits:
         raise _overflow(found, function, f"the sum has more than {digits} digits")
 
 
-def _present(found: KeyCounts) -> tuple[pa.Array, Longs]:
-    """The values that are not NULL, distinct and in order, and their counts."""
-    first = int(found.nulls > 0)
-    keys = found.keys.slice(first)
-    values = decode_keys(keys, found.key_type, found.column.type)
-    return values, found.counts[first:]
-
-
-def _whole_sum(found: KeyCounts) -> int:
+def _whole_sum(values: pa.Array, counts: Longs) -> int:
     """The sum of integers, or of the unscaled integers of decimals."""
-    values, counts = _present(found)
     if pa.types.is_decimal128(values.type):
+        if not len(values):
+            return 0
         words = np.frombuffer(values.buffers()[1], dtype=np.uint64)
         words = words[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
         return (_dot(words[:, 1].view(np.int64), counts) << 64) + _dot_unsigned(words[:, 0], counts)
@@ -193,9 +210,8 @@ def _dot_unsigned(numbers: npt.NDArray[np.uint64], counts: Longs) -> int:
     return (int((numbers >> np.uint64(32)).astype(np.int64) @ counts) << 32) + int(low)
 
 
-def _float_sum(found: KeyCounts) -> Fraction | float:
+def _float_sum(values: pa.Array, counts: Longs) -> Fraction | float:
     """The exact sum of doubles; an infinity or NaN where one of them makes it so."""
-    values, counts = _present(found)
     numbers = np.asarray(values.cast(pa.float64()))
     finite = np.isfinite(numbers)
     if not finite.all():

@@ -32,8 +32,8 @@ from tailbit.index.grouping.dictionary import united
 from tailbit.index.grouping.rows import Read, Rows
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.coverage import Coverage, hidden_ids
-from tailbit.index.query.scan import scan
 from tailbit.index.query.selection import Selection
+from tailbit.index.scanning.scan import Scan, scan
 from tailbit.index.values.literals import DIGITS
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.partition_values import partition_array
@@ -179,7 +179,8 @@ class _Difference:
                 if gone:
                     yield slice_, positions_in(gone).astype(np.uint64)
             elif self.whole[number]:
-                found = scan(selection.storage, slice_, Constant(True), self.mine.hidden_of(number))
+                its = Scan(slice_, Constant(True), self.mine.hidden_of(number))
+                (found,) = scan(selection.storage, [its])
                 if len(found):
                     yield slice_, found
 

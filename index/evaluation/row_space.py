@@ -115,6 +115,11 @@ class SpaceView:
         before, self.before = self.before, None
         return self._shown() if before is None else self._shown_since(before)
 
+    @once
+    def visible_by_file(self) -> Longs:
+        """Number of rows of each file that the snapshot shows, in the order of `files`."""
+        return self.counts_by_file(self.visible)
+
     @property
     def origin(self) -> SpaceView | None:
         """The newest view in this line whose visible rows are known, to derive others from."""
@@ -217,6 +222,16 @@ class SpaceView:
             (int(self.files[owner]), at[start:end].astype(np.uint64) - np.uint64(self.bases[owner]))
             for owner, start, end in spans
         ]
+
+    def split_whole(self, bits: BitMap) -> tuple[list[int], BitMap]:
+        """The files all of whose visible rows are among positions, by row number, and the other positions.
+
+        Cost: one C call a file; no position is listed.
+        """
+        whole = (self.counts_by_file(bits) == self.visible_by_file) & (self.visible_by_file > 0)
+        if not whole.any():
+            return [], bits
+        return self.files[whole].tolist(), bits - claims(self.bases[whole], self.rows[whole])
 
     def _owners(self, at: BitPositions) -> tuple[Longs, Longs, Longs]:
         """The claims that have positions, and where these begin and end. Cost: a search a claim at most."""

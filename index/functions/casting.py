@@ -13,7 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
-from tailbit.index.functions.arithmetic import fitted, half_up
+from tailbit.index.functions.decimals.casting import (
+    arrow_of_whole,
+    cast_decimal,
+    rounded_decimal,
+    whole_as_decimal,
+)
+from tailbit.index.functions.decimals.exact import half_up
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
     NOT_READ,
@@ -24,7 +30,6 @@ from tailbit.index.functions.vectors import (
     nulls_of,
     numbers,
     per_distinct,
-    unscaled,
 )
 from tailbit.index.values import casts
 from tailbit.index.values.literals import FLOATING, WHOLE, Literal
@@ -77,7 +82,7 @@ def cast(call: Call, args: list[pa.Array]) -> Vector:
     if from_.name in FLOATING:
         return _of_float(values, from_, to)
     if from_.name == "decimal":
-        return _of_decimal(values, from_, to)
+        return cast_decimal(values, from_, to) or per_distinct([values], [from_], to, _one(from_, to, "UTC"))
     if from_.name == "string" and to.name == "binary":
         return Vector(values.cast(pa.binary()))
     if from_.name in _TIMES and to.name == "string":
@@ -118,16 +123,10 @@ def _of_whole(values: pa.Array, to: DataType) -> Vector:
         low, high = WHOLE[to.name]
         beyond = ~null & ((data < low) | (data > high))
         kept = np.where(beyond, 0, data).astype(np.int64)
-        return Vector(pa.array(kept, mask=null).cast(_arrow(to)), code("CAST_OVERFLOW", beyond))
+        return Vector(pa.array(kept, mask=null).cast(arrow_of_whole(to)), code("CAST_OVERFLOW", beyond))
     if to.name in FLOATING:
         return Vector(array_of(data.astype(np.float32 if to.name == "float" else np.float64), null, to))
-    whole = data.astype(object) * 10**to.scale
-    whole[null] = None
-    return fitted(whole, to)
-
-
-def _arrow(to: DataType) -> pa.DataType:
-    return {"byte": pa.int8(), "short": pa.int16(), "integer": pa.int32(), "long": pa.int64()}[to.name]
+    return whole_as_decimal(values, to)
 
 
 def _of_float(values: pa.Array, from_: DataType, to: DataType) -> Vector:
@@ -147,35 +146,7 @@ def _of_float(values: pa.Array, from_: DataType, to: DataType) -> Vector:
             whole = np.where(numbers(values) >= 2.0**63, high, whole)
         else:
             whole = np.trunc(np.where(beyond, 0.0, wide)).astype(np.int64)
-    return Vector(pa.array(whole, mask=null).cast(_arrow(to)), code("CAST_OVERFLOW", beyond))
-
-
-def _of_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector:
-    null, data, unit = nulls_of(values), unscaled(values), 10**from_.scale
-    if to.name == "decimal":
-        factor = 10 ** abs(to.scale - from_.scale)
-        if to.scale >= from_.scale:
-            return fitted(np.array([None if v is None else v * factor for v in data], dtype=object), to)
-        return fitted(np.array([None if v is None else half_up(v, factor) for v in data], dtype=object), to)
-    if to.name in WHOLE:
-        low, high = WHOLE[to.name]
-        whole = np.array([0 if v is None else abs(v) // unit * (-1 if v < 0 else 1) for v in data], object)
-        beyond = ~null & np.asarray((whole < low) | (whole > high), dtype=np.bool_)
-        kept = np.where(beyond, 0, whole).astype(np.int64)
-        return Vector(pa.array(kept, mask=null).cast(_arrow(to)), code("CAST_OVERFLOW", beyond))
-    if to.name == "boolean":
-        return Vector(pa.array([None if v is None else v != 0 for v in data], pa.bool_()))
-    if to.name == "double":
-        return Vector(pa.array([None if v is None else v / unit for v in data], pa.float64()))
-    if to.name == "float":
-        return per_distinct([values], [from_], to, _one(from_, to, "UTC"))
-    return Vector(pa.array([None if v is None else _plain(v, from_.scale) for v in data], pa.string()))
-
-
-def _plain(value: int, scale: int) -> str:
-    digits = str(abs(value)).rjust(scale + 1, "0")
-    text = f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits
-    return f"-{text}" if value < 0 else text
+    return Vector(pa.array(whole, mask=null).cast(arrow_of_whole(to)), code("CAST_OVERFLOW", beyond))
 
 
 def cast_time(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vector:
@@ -219,16 +190,16 @@ def rounded(call: Call, args: list[pa.Array]) -> Vector:
     """round, floor and ceil; the setting is the number of digits behind the point."""
     values, from_, digits = args[0], call.args[0].type, int(call.setting[0])
     if from_.name == "decimal":
-        return _rounded_decimal(call, values, from_.scale, digits)
+        return rounded_decimal(call, values, from_.scale, digits)
     if from_.name in WHOLE:
         if digits >= 0 or call.name != "round":
-            return Vector(values.cast(_arrow(call.type)))
+            return Vector(values.cast(arrow_of_whole(call.type)))
         unit = 10**-digits
         data = [None if v is None else half_up(v, unit) * unit for v in values.to_pylist()]
         low, high = WHOLE[call.type.name]
         beyond = np.array([v is not None and not low <= v <= high for v in data], dtype=np.bool_)
         kept = [None if b else v for v, b in zip(data, beyond.tolist(), strict=True)]
-        return Vector(pa.array(kept, _arrow(call.type)), code("ARITHMETIC_OVERFLOW", beyond))
+        return Vector(pa.array(kept, arrow_of_whole(call.type)), code("ARITHMETIC_OVERFLOW", beyond))
     if call.name == "round":
         return per_distinct([values], [from_], call.type, lambda v: _round_float(v, digits))
     found = pc.floor(values) if call.name == "floor" else pc.ceil(values)
@@ -236,19 +207,6 @@ def rounded(call: Call, args: list[pa.Array]) -> Vector:
     whole = np.clip(wide, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
     whole = np.where(wide >= 2.0**63, WHOLE["long"][1], whole)
     return Vector(array_of(whole, nulls_of(values), call.type))
-
-
-def _rounded_decimal(call: Call, values: pa.Array, scale: int, digits: int) -> Vector:
-    unit = 10 ** (scale - digits) if scale > digits else 1
-    keep = 10 ** max(call.type.scale - min(digits, scale), 0)
-
-    def apply(value: int) -> int:
-        if call.name == "floor":
-            return int(value // unit * keep)
-        return int(-(-value // unit) * keep) if call.name == "ceil" else half_up(value, unit) * keep
-
-    found = np.array([None if v is None else apply(v) for v in unscaled(values)], dtype=object)
-    return fitted(found, call.type)
 
 
 def _round_float(value: float, digits: int) -> float:

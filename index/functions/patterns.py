@@ -70,6 +70,24 @@ def like_prefix(pattern: str, escape: str = "\\") -> tuple[str, str] | None:
     return None
 
 
+def like_parts(pattern: str, escape: str = "\\") -> tuple[str, str, str] | None:
+    """How texts begin and end that a pattern matches, and what is in them; None where it says more than that.
+
+    These are `a%b` and `%a%`, and what is shorter. Spark compares their bytes, whether they are UTF-8 or not.
+    """
+    pieces = [""]
+    for char, is_wild in like_tokens(pattern, escape):
+        if is_wild and char == "_":
+            return None
+        if is_wild:
+            pieces.append("")
+        else:
+            pieces[-1] += char
+    if len(pieces) == 2:
+        return pieces[0], pieces[1], ""
+    return ("", "", pieces[1]) if len(pieces) == 3 and not pieces[0] and not pieces[2] else None
+
+
 @lru_cache(maxsize=256)
 def like_regex(pattern: str, escape: str = "\\") -> str:
     """A pattern of LIKE as an expression of RE2 that matches a whole text."""

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.functions.patterns import END, LAST_BREAK, Unread, java_regex, like_regex
+from tailbit.index.functions.patterns import END, LAST_BREAK, Unread, java_regex, like_parts, like_regex
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Raised, Vector, per_distinct
 from tailbit.index.values.literals import STRING, Literal
@@ -28,6 +28,9 @@ def like(call: Call, args: list[pa.Array]) -> Vector:
     pattern = constant_text(call, 1)
     if pattern is None:
         return Vector(pa.nulls(len(args[0]), pa.bool_()))
+    parts = like_parts(pattern, str(call.setting[0])) if call.name == "like" else None
+    if parts is not None:
+        return Vector(_with_parts(args[0], *parts))
     if call.name == "like":
         return Vector(pc.match_substring_regex(args[0], like_regex(pattern, str(call.setting[0]))))
     regex = java_regex(pattern)
@@ -35,6 +38,14 @@ def like(call: Call, args: list[pa.Array]) -> Vector:
     if END in regex:
         found = pc.or_(found, pc.match_substring_regex(_without_break(args[0]), regex))
     return Vector(found)
+
+
+def _with_parts(values: pa.Array, begin: str, end: str, middle: str) -> pa.Array:
+    """Where texts begin with one text and end with another, which do not overlap, and have one somewhere."""
+    if middle:
+        return pc.match_substring(values, middle)
+    found = pc.greater_equal(pc.binary_length(values), len(begin.encode()) + len(end.encode()))
+    return pc.and_(found, pc.and_(pc.starts_with(values, begin), pc.ends_with(values, end)))
 
 
 def _without_break(values: pa.Array) -> pa.Array:

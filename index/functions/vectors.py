@@ -74,7 +74,7 @@ def first_of(parts: Sequence[Codes | None]) -> Codes | None:
 
 def nulls_of(values: pa.Array) -> Mask:
     """Rows that are NULL."""
-    return np.asarray(values.is_null())
+    return np.asarray(values.is_null()) if values.null_count else np.zeros(len(values), dtype=np.bool_)
 
 
 def is_set(values: pa.Array) -> Mask:
@@ -155,10 +155,16 @@ def decimals(data: npt.NDArray[np.object_], type_: DataType) -> pa.Array:
     plain = np.where(null, 0, data)
     low = np.array([int(v) & ((1 << 64) - 1) for v in plain], dtype="<u8")
     high = np.array([int(v) >> 64 for v in plain], dtype="<i8").view("<u8")
-    body = pa.py_buffer(np.ascontiguousarray(np.column_stack([low, high])))
+    return decimals_of_words(low, high, null, type_)
+
+
+def decimals_of_words(low: npt.NDArray[Any], high: npt.NDArray[Any], null: Mask, type_: DataType) -> pa.Array:
+    """Decimals by their low and high words of 64 bits."""
+    words = np.empty((len(low), 2), dtype=low.dtype)
+    words[:, 0], words[:, 1] = low, high
     valid = pa.py_buffer(np.packbits(~null, bitorder="little").tobytes()) if null.any() else None
     target = arrow_type(type_, str(type_))
-    return pa.Array.from_buffers(target, len(data), [valid, body], int(null.sum()))
+    return pa.Array.from_buffers(target, len(low), [valid, pa.py_buffer(words)], int(null.sum()))
 
 
 def per_distinct(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tailbit.arrays import Mask
 from tailbit.index.expression.evaluate import evaluate
@@ -99,19 +100,25 @@ def _plain(values: pa.Array) -> pa.Array:
     return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
 
 
-_MANY = 1000
-"""From this many rows on, texts are evaluated once for each distinct one."""
+_MANY, _SAMPLE = 1000, 500
+"""From this many rows on, texts are evaluated once for each distinct one, if in a sample they are few."""
 
 
 def _evaluated(node: Computed, columns: Mapping[str, pa.Array], rows: int) -> Vector:
     if len(columns) == 1 and rows >= _MANY:
         ((name, values),) = columns.items()
-        if pa.types.is_string(values.type) or pa.types.is_decimal(values.type):
+        if (pa.types.is_string(values.type) or pa.types.is_decimal(values.type)) and _are_few(values):
             coded = values.dictionary_encode(null_encoding="encode")
             found = evaluate(node.expression, {name: coded.dictionary}, len(coded.dictionary))
             raised = None if found.raised is None else found.raised[np.asarray(coded.indices)]
             return Vector(found.values.take(coded.indices), raised)
     return evaluate(node.expression, columns, rows)
+
+
+def _are_few(values: pa.Array) -> bool:
+    """Whether a sample of values, from all over them, holds each several times."""
+    sample = values.take(pa.array(np.linspace(0, len(values) - 1, _SAMPLE).astype(np.int64)))
+    return bool(pc.count_distinct(sample, mode="all").as_py() * 2 <= _SAMPLE)
 
 
 def error_of(node: Computed, columns: Mapping[str, pa.Array]) -> str | None:

@@ -22,8 +22,6 @@ from tailbit.index.predicate.tree import Leaf
 from tailbit.index.predicate.value_sets import Span, closed, meets
 from tailbit.tables.model import Column, FileBounds, FileSlice
 
-Found = tuple[Span, FileBounds] | None
-
 
 def file_bounds(slices: Sequence[FileSlice], columns: Sequence[Column]) -> dict[str, ColumnBounds]:
     """The bounds of columns in files, by `Column.id`. Cost: one parse of the statistics a file.
@@ -31,26 +29,25 @@ def file_bounds(slices: Sequence[FileSlice], columns: Sequence[Column]) -> dict[
     Raises:
         MalformedLogError: statistics that cannot be parsed.
     """
-    found: list[list[Found]] = [[_found(slice_, column) for column in columns] for slice_ in slices]
-    return {column.id: ColumnBounds([row[n] for row in found]) for n, column in enumerate(columns)}
+    found = [[slice_.bounds(column) for column in columns] for slice_ in slices]
+    return {column.id: ColumnBounds(column, [row[n] for row in found]) for n, column in enumerate(columns)}
 
 
 class ColumnBounds:
-    """What the statistics of some files say of one column.
+    """What the statistics of some files, or row groups, say of one column; None where they say nothing.
 
     The bounds hold for every non-null row, hidden or not, and are rounded outwards.
     """
 
-    def __init__(self, found: Sequence[Found]) -> None:
-        known = [pair for pair in found if pair is not None]
-        self._unknown = np.array([pair is None for pair in found], dtype=bool)
-        counts = [bounds for _, bounds in known]
+    def __init__(self, column: Column, found: Sequence[FileBounds | None]) -> None:
+        counts = [bounds for bounds in found if bounds is not None]
+        self._unknown = np.array([bounds is None for bounds in found], dtype=bool)
         self._empty = self._spread([bounds.num_records == 0 for bounds in counts])
         self._nulls = self._spread([bounds.null_count != 0 for bounds in counts])
         self._only_nulls = self._spread(
             [bounds.null_count is not None and bounds.null_count == bounds.num_records for bounds in counts]
         )
-        self._spans = [span for span, _ in known]
+        self._spans = [_span(column, bounds) for bounds in counts]
         self._cuts = sorted({cut for span in self._spans for cut in span})
         places = {cut: at for at, cut in enumerate(self._cuts)}
         self._low = np.array([places[lo] for lo, _ in self._spans], dtype=np.int64)
@@ -82,13 +79,9 @@ class ColumnBounds:
         return out
 
 
-def _found(slice_: FileSlice, column: Column) -> Found:
-    bounds = slice_.bounds(column)
-    if bounds is None:
-        return None
+def _span(column: Column, bounds: FileBounds) -> Span:
     scale = column.type.scale
-    low, high = _canonical(bounds.min, scale, math.floor), _canonical(bounds.max, scale, math.ceil)
-    return closed(low, high), bounds
+    return closed(_canonical(bounds.min, scale, math.floor), _canonical(bounds.max, scale, math.ceil))
 
 
 def _canonical(bound: Any, scale: int, outwards: Any) -> Value | None:

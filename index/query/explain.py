@@ -19,8 +19,9 @@ from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.query.reasons import Reason, reason_of_scan, reasons_of_recheck
 from tailbit.index.query.selection import FileHits, HitSource, Selection
+from tailbit.index.scanning.row_groups import can_match
 from tailbit.tables.model import FileSlice, Version
-from tailbit.tables.parquet.data_file import open_data_file
+from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.rows import Positions
 
 
@@ -154,13 +155,10 @@ def _left_open(selection: Selection, space: SpaceView) -> BitMap:
 
 
 def _row_groups(selection: Selection, slice_: FileSlice, rows: Positions | None) -> tuple[int, int]:
-    """The row groups of a data file, and how many of them hold some rows; all where None is given."""
-    footer = open_data_file(selection.storage, slice_.path, slice_.size).metadata
-    sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
-    if rows is None:
-        return len(sizes), len(sizes)
-    owners = np.searchsorted(np.cumsum(sizes), rows.astype(np.int64), side="right")
-    return len(sizes), len(np.unique(owners))
+    """The row groups of a data file, and how many are read for some rows, or for all where None is given."""
+    layout = open_layout(selection.storage, slice_.path, slice_.size)
+    may = can_match(selection.node, layout, slice_)
+    return len(may), int(np.count_nonzero(may[layout.groups_with(rows)]))
 
 
 def _uncovered_file(

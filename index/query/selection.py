@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +35,7 @@ from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
+    from tailbit.index.scanning.scan import Scan
     from tailbit.tables.parquet.rows import Positions
 
 
@@ -124,33 +125,50 @@ class Selection:
     @once
     def read_hits(self) -> Sequence[FileHits]:
         """Hits that had to be found by reading data: rechecked rows and uncovered files."""
-        hits = [h for space, bounds in self.bounds if not bounds.exact for h in self._recheck(space, bounds)]
-        numbers = self.to_scan
-        truths = FileTruths(self.node, [self.snapshot.files[number] for number in numbers])
-        hits += [self._scanned(number, truths, order) for order, number in enumerate(numbers)]
-        return tuple(hits)
+        inexact = [(space, bounds) for space, bounds in self.bounds if not bounds.exact]
+        if not inexact and not self.to_scan:
+            return ()
+        from tailbit.index.scanning.scan import scan
 
-    def _recheck(self, space: SpaceView, bounds: Bounds) -> Iterator[FileHits]:
-        from tailbit.index.query.scan import scan
+        scans = [its for space, bounds in inexact for its in self._rechecks(space, bounds)]
+        sources = [HitSource.RECHECK] * len(scans)
+        known, uncovered = self._known_and_uncovered()
+        scans += uncovered
+        sources += [HitSource.SCAN] * len(uncovered)
+        found = zip(scans, scan(self.storage, scans), sources, strict=True) if scans else ()
+        return *known, *(FileHits(its.slice_, at, source) for its, at, source in found)
 
-        left = list(self.by_slice(space, bounds.maybe - bounds.sure))
-        truths = FileTruths(self.node, [slice_ for slice_, _ in left])
-        for order, (slice_, among) in enumerate(left):
+    def _rechecks(self, space: SpaceView, bounds: Bounds) -> Iterator[Scan]:
+        """The rows of a row space that its bitmaps leave open."""
+        from tailbit.index.scanning.scan import Scan
+
+        whole, rest = space.split_whole(bounds.maybe - bounds.sure)
+        left = [Scan(self.snapshot.files[n], self.node, self.coverage.hidden_of(n)) for n in whole]
+        left += [Scan(slice_, self.node, None, among) for slice_, among in self.by_slice(space, rest)]
+        truths = FileTruths(self.node, [its.slice_ for its in left])
+        for order, its in enumerate(left):
             if truths.can_match[order]:
-                at = scan(self.storage, slice_, truths.narrowed(order), None, among)
-                yield FileHits(slice_, at, HitSource.RECHECK)
+                yield replace(its, node=truths.narrowed(order))
 
-    def _scanned(self, number: int, truths: FileTruths, order: int) -> FileHits:
-        from tailbit.index.query.scan import scan
+    def _known_and_uncovered(self) -> tuple[list[FileHits], list[Scan]]:
+        """Of the files that no bitmap serves, those of which the log tells the rows, and the others."""
+        from tailbit.index.scanning.scan import Scan
         from tailbit.tables.parquet.rows import visible_positions
 
-        slice_ = truths.slices[order]
-        if not truths.can_match[order]:
-            return FileHits(slice_, np.zeros(0, np.uint64), HitSource.PRUNED)
-        hidden = self.coverage.hidden_of(number)
-        if truths.all_rows[order] and slice_.rows is not None:
-            return FileHits(slice_, visible_positions(slice_.rows, hidden), HitSource.PRUNED)
-        return FileHits(slice_, scan(self.storage, slice_, truths.narrowed(order), hidden), HitSource.SCAN)
+        known, scans = list[FileHits](), list[Scan]()
+        numbers = self.to_scan
+        truths = FileTruths(self.node, [self.snapshot.files[number] for number in numbers])
+        for order, number in enumerate(numbers):
+            slice_ = truths.slices[order]
+            if not truths.can_match[order]:
+                known.append(FileHits(slice_, np.zeros(0, np.uint64), HitSource.PRUNED))
+                continue
+            hidden = self.coverage.hidden_of(number)
+            if truths.all_rows[order] and slice_.rows is not None:
+                known.append(FileHits(slice_, visible_positions(slice_.rows, hidden), HitSource.PRUNED))
+            else:
+                scans.append(Scan(slice_, truths.narrowed(order), hidden))
+        return known, scans
 
     def by_slice(self, space: SpaceView, bits: BitMap) -> Iterator[tuple[FileSlice, Positions]]:
         """Positions of a row space, as positions in each of its files that has any."""

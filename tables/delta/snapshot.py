@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
-from tailbit.errors import MalformedLogError, VersionNotFoundError
+from tailbit.errors import CommitGapError, MalformedLogError, VersionNotFoundError
 from tailbit.tables.delta.files import STORED, DeltaFiles
 from tailbit.tables.delta.log.actions import Metadata
 from tailbit.tables.delta.log.checkpoint import read_checkpoint
@@ -85,7 +85,8 @@ def _build(log: DeltaLog, version: Version, files: bool) -> _State:
     """The state of a version; without `files` its list is empty."""
     try:
         return _from_base(log, version, files)
-    except FileNotFoundError:
+    except (FileNotFoundError, CommitGapError):
+        # What is known of the log may be older than its last clean-up, and its newest log checkpoint.
         log.relist()
     try:
         return _from_base(log, version, files)

@@ -127,7 +127,7 @@ class Decoder:
         """Refuse what Spark wrote in the hybrid calendar, where that is another day or instant than ours."""
         if column.type.name not in ("date", "timestamp", "timestamp_ntz") or not len(stored):
             return
-        if not self._written_legacy(self._is_int96(node)):
+        if not written_legacy(self.metadata, self._is_int96(node)):
             return
         is_date = pa.types.is_date(stored.type)
         numbers = stored.cast(pa.date32()).cast(pa.int32()) if is_date else _micros(stored)
@@ -136,12 +136,13 @@ class Decoder:
             since = "1582-10-15" if is_date else "1900-01-01"
             raise LegacyCalendarError(file=self.path, column=self.label, type=column.type.name, since=since)
 
-    def _written_legacy(self, is_int96: bool) -> bool:
-        """Spark's own test: written by Spark before 3.0 (INT96: 3.1), or marked as legacy."""
-        keys = self.metadata.metadata or {}
-        mark, modern = (b"legacyINT96", b"3.1.0") if is_int96 else (b"legacyDateTime", b"3.0.0")
-        version = keys.get(b"org.apache.spark.version")
-        return b"org.apache.spark." + mark in keys or (version is not None and version < modern)
+
+def written_legacy(metadata: pq.FileMetaData, is_int96: bool) -> bool:
+    """Spark's own test: written by Spark before 3.0 (INT96: 3.1), or marked as legacy."""
+    keys = metadata.metadata or {}
+    mark, modern = (b"legacyINT96", b"3.1.0") if is_int96 else (b"legacyDateTime", b"3.0.0")
+    version = keys.get(b"org.apache.spark.version")
+    return b"org.apache.spark." + mark in keys or (version is not None and version < modern)
 
 
 def _micros(stored: pa.Array) -> pa.Array:

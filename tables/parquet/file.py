@@ -33,6 +33,8 @@ LARGEST_FOOTER = 1 << 30
 _LEAST_LIMIT = 1000
 _TEXT, _LONG_LIST = 8, 15
 _ROW_GROUPS_FIELD = 4
+_NO_CODECS = frozenset(bytes([0x15, n, 0x16]) for n in range(1 << 7) if n % 2 or n > 14)
+"""Numbers that are no codec's, between a chunk's name and its size: pyarrow ends the process for these."""
 
 
 class ParquetFile(pq.ParquetFile):  # type: ignore[misc]
@@ -191,6 +193,8 @@ def _check_names(metadata: pq.FileMetaData, shape: Shape, footer: bytes) -> None
             at = find(text, at) + len(text)
             if at < len(text):
                 raise ValueError(f"column {name!r} of its schema is not in row group {group}")
+            if footer[at : at + 3] in _NO_CODECS:
+                raise ValueError(f"column {name!r} has no known codec in row group {group}")
 
 
 def _behind_schema(schema: pq.ParquetSchema, footer: bytes) -> int:

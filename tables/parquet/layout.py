@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailbit.arrays import Longs, Mask
+from tailbit.once import once
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.thrift import read_struct
@@ -116,7 +119,7 @@ class Layout:
 
     `head`: the bytes of its footer that hold version and schema. `starts`: the first row of each row group,
     and at the end the rows of the file. `number`: no other layout has it; what is kept of the file by it
-    does not keep the footer too.
+    does not keep the footer too. `bounds`: what was made of its statistics (see `bounds`).
     """
 
     metadata: pq.FileMetaData
@@ -124,7 +127,33 @@ class Layout:
     head: bytes
     starts: Longs
     number: int = field(default_factory=itertools.count().__next__)
+    bounds: dict[str, Any] = field(default_factory=dict, repr=False)
     _chunks: dict[tuple[int, int], Chunk] = field(default_factory=dict, repr=False)
+
+    @once
+    def form(self) -> tuple[object, ...]:
+        """Equal for files whose values are decoded alike: those of one schema, one writer and its marks."""
+        texts = frozenset((self.metadata.metadata or {}).items())
+        try:
+            writer: object = self.metadata.created_by
+        except UnicodeDecodeError:
+            writer = self.number
+        return self.head, writer, texts
+
+    def groups_of(self, positions: npt.NDArray[np.uint64]) -> Longs:
+        """Per position the number of its row group."""
+        return np.searchsorted(self.starts[1:], positions.view(np.int64), side="right")
+
+    def groups_with(self, positions: npt.NDArray[np.uint64] | None) -> Sequence[int]:
+        """The row groups that have one of ascending positions; None: of all. Empty ones have none."""
+        starts = self.starts if positions is None else np.searchsorted(positions.view(np.int64), self.starts)
+        groups: list[int] = np.flatnonzero(np.diff(starts)).tolist()
+        return groups
+
+    def positions(self, groups: Iterable[int]) -> npt.NDArray[np.uint64]:
+        """Every position of some row groups."""
+        parts = [np.arange(self.starts[group], self.starts[group + 1], dtype=np.uint64) for group in groups]
+        return np.concatenate([np.zeros(0, np.uint64), *parts])
 
     def chunk(self, group: int, leaf: int) -> Chunk:
         """A column chunk of a row group. pyarrow makes some objects for each look at one: kept once made."""
@@ -159,8 +188,10 @@ class Layout:
         return held[0]
 
 
-_LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(share(1 / 16))
-"""By store, name and state; a layout counts by the bytes of its footer."""
+_LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(share(1 / 8))
+"""By store, name and state."""
+_PARSED = 12
+"""Bytes that a byte of a footer takes: pyarrow's objects are nine of them."""
 _PAGES: Cache[tuple[int, int, int], tuple[Pages | None]] = Cache(share(1 / 32) // 50)
 """By number of a layout, row group and leaf; a chunk counts by its pages, of some 50 bytes each."""
 
@@ -180,7 +211,7 @@ def keep_layout(
     rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     starts = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
     layout = Layout(metadata, tree, head, starts)
-    return _LAYOUTS.hold((storage, name, stat), layout, 1 + metadata.serialized_size)
+    return _LAYOUTS.hold((storage, name, stat), layout, 1 + _PARSED * metadata.serialized_size)
 
 
 def _find_pages(source: pa.NativeFile, layout: Layout, group: int, leaf: int) -> Pages | None:

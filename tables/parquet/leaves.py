@@ -61,3 +61,12 @@ def _inner(type_: pa.DataType) -> list[pa.Field]:
     if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
         return [type_.value_field]
     return []
+
+
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """The one type of all that pyarrow reads the same texts or bytes as, if a file's own schema says so."""
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    if type_ in (pa.large_string(), pa.string_view()):
+        return pa.string()
+    return pa.binary() if type_ in (pa.large_binary(), pa.binary_view()) else type_

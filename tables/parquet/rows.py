@@ -16,7 +16,7 @@ from pyroaring import BitMap
 
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.ahead import in_order
-from tailbit.tables.parquet.data_file import open_data_file, open_layout, read_columns
+from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.picked.mask import Groups
 from tailbit.tables.parquet.picked.rows import read_picked
 from tailbit.tables.parquet.picked.ways import Group, Way, batched, planned
@@ -136,16 +136,18 @@ def batches_of(
         yield way or Way.PAGES, [group for group, _ in groups], sum(len(rows) for _, rows in groups)
 
 
-def row_groups(
-    storage: Storage, slice_: FileSlice, columns: Sequence[Column]
-) -> Iterator[tuple[int, pa.Table]]:
-    """The first position and the decoded columns of each row group of a file."""
-    file = open_data_file(storage, slice_.path, slice_.size)
-    start = 0
-    for group in range(file.metadata.num_row_groups):
-        size = file.metadata.row_group(group).num_rows
-        yield start, read_columns(file, columns, [group]) if columns else _rows_alone(size)
-        start += size
+def pieces(
+    storage: Storage, slice_: FileSlice, columns: Sequence[Column], positions: Positions | None
+) -> Iterator[tuple[Positions, partial[pa.Table]]]:
+    """The batches of `fetch`: physical positions, and what reads the columns there when it is called.
+
+    It is told whether it may use all cores (see `in_order`).
+    """
+    stored = [c for c in columns if not c.partition]
+    layout = open_layout(storage, slice_.path, slice_.size)
+    for way, parts in batched([_planned(storage, slice_, stored, positions)]):
+        at = np.concatenate([rows + layout.starts[group] for _, groups in parts for group, rows in groups])
+        yield at.astype(np.uint64), partial(_batch, storage, parts, columns, stored, way)
 
 
 def _rows_alone(rows: int) -> pa.Table:

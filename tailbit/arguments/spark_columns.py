@@ -1,6 +1,7 @@
-"""The text of a Column of pyspark: its tree in Spark's JVM, written as SQL; pyspark itself is not imported.
+"""The text of a Column of pyspark: its tree in Spark's JVM, written as SQL.
 
-Spark's own text of an unresolved Column is no SQL: `>(i, 0)`.
+Spark's own text of an unresolved Column is no SQL: `>(i, 0)`. A column that is bound to a DataFrame is read
+by its name: Spark binds it by a number, and a Column does not say what its DataFrame made that column of.
 """
 
 from __future__ import annotations
@@ -16,10 +17,17 @@ from tailbit.tables.date_text import date_texts
 
 _INFIX = {
     "=": "=", "==": "=", "!=": "<>", "<>": "<>", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
-    "and": "AND", "or": "OR", "&&": "AND", "||": "OR", "+": "+", "-": "-", "*": "*", "/": "/", "%": "%",
+    "and": "AND", "or": "OR", "+": "+", "-": "-", "*": "*", "/": "/", "%": "%",
     "like": "LIKE", "ilike": "ILIKE", "rlike": "RLIKE", "div": "div",
 }  # fmt: skip
 _BEHIND = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
+_REWRITTEN = {
+    "equal_null": "({} <=> {})",
+    "nullifzero": "nullif({}, 0)",
+    "zeroifnull": "coalesce({}, 0)",
+    **dict.fromkeys(("extract", "datepart"), "date_part({}, {})"),
+}
+"""What Spark makes of functions that have no name here."""
 _CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter$"
 _SUFFIXES = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L", "float": "F", "double": "D"}
 _MOMENTS = {
@@ -28,6 +36,23 @@ _MOMENTS = {
     "timestamp_ntz": ("TIMESTAMP_NTZ", pa.timestamp("us")),
 }
 """By a type of Spark: the word before its constants, and the type of their numbers."""
+
+_ELEMENTS = "Elements of arrays and maps are not read; a field of a struct is F.col('a.b')."
+_NAMED = "Name each column: F.col('a') > 0."
+_ROW = "A condition looks at one row: operators, constants and the functions of docs/functions.md."
+_INSTEAD = {
+    **dict.fromkeys(("UnresolvedExtractValue", "GetMapValue", "GetArrayItem"), _ELEMENTS),
+    **dict.fromkeys(("GetArrayStructFields", "LambdaFunction", "UpdateFields"), _ELEMENTS),
+    **dict.fromkeys(("UnresolvedStar", "UnresolvedRegex", "LazyExpression"), _NAMED),
+    **dict.fromkeys(("Window", "PythonUDF", "PythonUDAF", "UnresolvedFunction"), _ROW),
+    "SqlExpression": "Write the whole name in one: F.expr('a.b').",
+    "SortOrder": "An order is given to read, order_by=['a DESC'].",
+    "SubqueryExpression": "Ask the other table first, and give its values as a list: isin(1, 2).",
+}
+"""What to write in place of a node that is not read, by its class in Spark."""
+_BITWISE = ("&", "|", "^", "~")
+_BITS = "Bitwise operators are not read; bit 2 of a number from 0 on is F.expr('a div 4 % 2') == 1."
+_ALONE = "Call a function of docs/functions.md by its name alone, as in F.upper."
 
 
 def is_spark_column(value: Any) -> bool:
@@ -39,34 +64,121 @@ def column_text(column: Any) -> str:
     """A Column as SQL text.
 
     Raises:
-        UsageError: a Column of Spark Connect, or one of other things than columns and constants.
+        UsageError: a Column of Spark Connect, or one that holds what has no equivalent here; names it.
     """
     made = getattr(column, "_jc", None)
     if made is None:
         reason = "a Column of Spark Connect has no text here"
         raise UsageError(reason=reason, hint="Give the condition as SQL text.")
-    return _text(made.node())
+    try:
+        return _Writer().text(made.node())
+    except RecursionError:
+        hint = "Join conditions with | and &, which nest as deep as one likes, and give values to isin."
+        raise UsageError(reason="the Column is nested too deeply", hint=hint) from None
 
 
-def _text(node: Any) -> str:
-    kind = node.getClass().getSimpleName()
-    if kind == "Alias":
-        return _text(node.child())
-    if kind == "Literal":
-        return _constant(node)
-    if kind == "UnresolvedAttribute":
-        return ".".join("`" + part.replace("`", "``") + "`" for part in _all(node.nameParts()))
-    if kind == "Cast":
-        mode = node.evalMode()
-        word = "TRY_CAST" if mode.isDefined() and str(mode.get()) == "TRY" else "CAST"
-        return f"{word}({_text(node.child())} AS {node.dataType().sql()})"
-    if kind == "CaseWhenOtherwise":
-        pairs = " ".join(f"WHEN {_text(b._1())} THEN {_text(b._2())}" for b in _all(node.branches()))
-        other = node.otherwise()
-        return f"CASE {pairs}{f' ELSE {_text(other.get())}' if other.isDefined() else ''} END"
-    if kind == "UnresolvedFunction":
-        return _call(str(node.functionName()), [_text(arg) for arg in _all(node.arguments())])
-    raise UsageError(reason=f"a Column that holds {kind} is not read", hint="Give the condition as SQL text.")
+class _Writer:
+    """Writes the nodes of one Column, and knows the columns of DataFrames that it has met."""
+
+    def __init__(self) -> None:
+        self.bound: dict[str, str] = {}
+
+    def text(self, node: Any) -> str:
+        """A node of Spark's and all below it as SQL that stands as one operand."""
+        kind = _kind(node)
+        if kind == "Alias":
+            return self.text(node.child())
+        if kind == "Literal":
+            return _constant(node)
+        if kind == "SqlExpression":
+            return _written(node)
+        if kind == "Cast":
+            mode = node.evalMode()
+            word = "TRY_CAST" if mode.isDefined() and _kind(mode.get()) == "Try$" else "CAST"
+            return f"{word}({self.text(node.child())} AS {node.dataType().sql()})"
+        if kind == "CaseWhenOtherwise":
+            pairs = " ".join(
+                f"WHEN {self.text(b._1())} THEN {self.text(b._2())}" for b in _all(node.branches())
+            )
+            other = node.otherwise()
+            return f"CASE {pairs}{f' ELSE {self.text(other.get())}' if other.isDefined() else ''} END"
+        if kind == "UnresolvedFunction":
+            if _is_link(node, ("and", "or")):
+                return self._chain(node, str(node.functionName()))
+            return _call(str(node.functionName()), [self.text(arg) for arg in _all(node.arguments())])
+        return ".".join("`" + part.replace("`", "``") + "`" for part in self.parts(node))
+
+    def parts(self, node: Any) -> tuple[str, ...]:
+        """The parts of the name of a column, or of a field of a struct, however it is reached."""
+        kind = _kind(node)
+        if kind == "UnresolvedAttribute":
+            return tuple(map(str, _all(node.nameParts())))
+        if kind == "ExpressionColumnNode":
+            return self.parts(node.expression())
+        if kind == "AttributeReference":
+            self._bind(str(node.name()), str(node.exprId()))
+            return (str(node.name()),)
+        if kind == "Alias":
+            return self.parts(node.child())
+        if kind == "GetStructField":
+            return (*self.parts(node.child()), str(node.extractFieldName()))
+        if kind == "UnresolvedExtractValue" and _kind(node.extraction()) == "Literal":
+            field = node.extraction().value()
+            if isinstance(field, str):
+                return (*self.parts(node.child()), field)
+        raise _refusal(kind)
+
+    def _chain(self, node: Any, name: str) -> str:
+        """The operands of a chain of AND or of OR without parentheses between them, however long it is."""
+        found, rest = [], [node]
+        while rest:
+            at = rest.pop()
+            if _is_link(at, (name,)):
+                rest += reversed(_all(at.arguments()))
+            else:
+                found.append(self.text(at))
+        return f"({f' {name.upper()} '.join(found)})"
+
+    def _bind(self, name: str, number: str) -> None:
+        if self.bound.setdefault(name.lower(), number) != number:
+            reason = f"columns {name} of two DataFrames are in one Column, and a column is read by its name"
+            raise UsageError(reason=reason, hint=f"Name the table's own as F.col({name!r}).")
+
+
+def _kind(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
+
+
+def _is_link(node: Any, names: tuple[str, ...]) -> bool:
+    if _kind(node) != "UnresolvedFunction" or str(node.functionName()) not in names:
+        return False
+    return int(node.arguments().size()) == 2
+
+
+def _refusal(kind: str) -> UsageError:
+    hint = _INSTEAD.get(kind, "Give the condition as SQL text.")
+    return UsageError(reason=f"a Column that holds {kind} is not read", hint=hint)
+
+
+def _written(node: Any) -> str:
+    """The text of F.expr in parentheses, if Spark parses it: else it might close them and go on."""
+    from pyspark.errors import PySparkException
+
+    sql = str(node.expression())
+    try:
+        parsed = _kind(_expression(node))
+    except PySparkException as wrong:
+        reason = f"Spark does not parse F.expr({sql!r}) ({wrong.getCondition()})"
+        raise UsageError(reason=reason, hint="Give one whole condition or expression.") from wrong
+    if parsed in ("Alias", "MultiAlias"):
+        raise UsageError(reason=f"F.expr({sql!r}) gives a name with AS", hint="Leave the name out.")
+    return f"({sql}\n)" if "--" in sql else f"({sql})"
+
+
+def _expression(node: Any) -> Any:
+    """What Spark makes of a node, unresolved."""
+    converter = node.getClass().getClassLoader().loadClass(_CONVERTER).getField("MODULE$").get(None)
+    return converter.apply(node)
 
 
 def _constant(node: Any) -> str:
@@ -74,8 +186,7 @@ def _constant(node: Any) -> str:
 
     Spark counts days and microseconds of UTC, whatever the session's time zone is.
     """
-    converter = node.getClass().getClassLoader().loadClass(_CONVERTER).getField("MODULE$").get(None)
-    literal = converter.apply(node)
+    literal = _expression(node)
     kind, value = str(literal.dataType().simpleString()), literal.value()
     if value is None:
         return "NULL" if kind == "void" else f"CAST(NULL AS {kind})"
@@ -100,12 +211,18 @@ def _call(name: str, args: list[str]) -> str:
         return f"({args[0]} {_INFIX[lowered]} {args[1]})"
     if lowered in ("like", "ilike") and len(args) == 3:
         return f"({args[0]} {_INFIX[lowered]} {args[1]} ESCAPE {args[2]})"
+    if len(args) == (shape := _REWRITTEN.get(lowered, "")).count("{}") > 0:
+        return shape.format(*args)
     if lowered in _BEHIND:
         return f"({args[0]} {_BEHIND[lowered]})"
     if lowered in ("not", "!"):
         return f"(NOT {args[0]})"
     if lowered == "in":
         return f"({args[0]} IN ({', '.join(args[1:])}))" if len(args) > 1 else "FALSE"
+    if not name.isidentifier():
+        raise UsageError(
+            reason=f"a Column that calls {name} is not read", hint=_BITS if name in _BITWISE else _ALONE
+        )
     return f"{name}({', '.join(args)})"
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,28 +21,50 @@ from tailbit.arguments.conditions import condition_text
 from tailbit.errors import UsageError
 from tailbit.index.sql.bind import bind
 
-Judge = Callable[..., None]
+
+def _struct(**fields: Any) -> dict[str, Any]:
+    """A struct in the schema of a Delta log."""
+    named = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in fields.items()]
+    return {"type": "struct", "fields": named}
+
+
+def _nested() -> tuple[pa.Table, pa.Table]:
+    """The rows with a struct as Spark reads it, and with its leaves as they are decoded here."""
+    flat = rows()
+    x, z = flat["i"].combine_chunks(), flat["s"].combine_chunks()
+    inner = pa.StructArray.from_arrays([z], ["c.d"])
+    nested = flat.append_column("st", pa.StructArray.from_arrays([x, inner], ["x", "a b"]))
+    return nested, nested.append_column("st.x", x).append_column("st.`a b`.`c.d`", z)
+
+
+_ST = {"name": "st", "nullable": True, "metadata": {}}
+_ST["type"] = _struct(x="integer", **{"a b": _struct(**{"c.d": "string"})})
+
+
+class Judge:
+    """Compares the rows that Columns select here with those that Spark selects, of one DataFrame."""
+
+    def __init__(self, spark: Any, path: str) -> None:
+        self.spark, (written, self.flat) = spark, _nested()
+        pq.write_table(written, path)
+        self.frame = spark.read.parquet(path).coalesce(1)
+
+    def __call__(self, conditions: Sequence[Any], zone: str = "UTC") -> None:
+        self.spark.conf.set("spark.sql.session.timeZone", zone)
+        try:
+            asked = [condition.alias(f"c{n}") for n, condition in enumerate(conditions)]
+            theirs = self.frame.select("row", *asked).orderBy("row").toArrow()
+            texts = [condition_text("sql", condition) for condition in conditions]
+        finally:
+            self.spark.conf.set("spark.sql.session.timeZone", "UTC")
+        for n, written in enumerate(texts):
+            found = matches(bind(written, schema(_ST), zone), self.flat, {})
+            assert found.tolist() == [value is True for value in theirs[f"c{n}"].to_pylist()], written
 
 
 @pytest.fixture(scope="module")
 def judge(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Judge:
-    """Compares the rows that Columns select here with those that Spark selects."""
-    path = str(tmp_path_factory.mktemp("columns") / "rows.parquet")
-    pq.write_table(rows(), path)
-
-    def compare(conditions: Sequence[Any], zone: str = "UTC") -> None:
-        spark.conf.set("spark.sql.session.timeZone", zone)
-        try:
-            asked = [condition.alias(f"c{n}") for n, condition in enumerate(conditions)]
-            theirs = spark.read.parquet(path).coalesce(1).select("row", *asked).orderBy("row").toArrow()
-            texts = [condition_text("sql", condition) for condition in conditions]
-        finally:
-            spark.conf.set("spark.sql.session.timeZone", "UTC")
-        for n, written in enumerate(texts):
-            found = matches(bind(written, schema(), zone), rows(), {})
-            assert found.tolist() == [value is True for value in theirs[f"c{n}"].to_pylist()], written
-
-    return compare
+    return Judge(spark, str(tmp_path_factory.mktemp("columns") / "rows.parquet"))
 
 
 def test_a_column_of_pyspark_selects_the_rows_that_spark_selects(judge: Judge) -> None:
@@ -65,6 +90,107 @@ def test_a_column_of_pyspark_selects_the_rows_that_spark_selects(judge: Judge) -
             c("bo"),
         ]
     )
+
+
+def test_the_text_of_expr_selects_the_rows_that_spark_selects(judge: Judge) -> None:
+    from pyspark.sql import functions as f
+
+    judge(
+        [
+            f.expr("i > 0"),
+            f.expr("i = 0 or i > 0") & f.expr("s = 'a' or l > 0"),
+            ~f.expr("i > 0 or i is null"),
+            f.expr("i % 7 + 1") * 2 > f.expr("l % 3 - 1"),
+            f.expr("i") > 0,
+            f.expr("i > 0 -- or else") | f.expr("l > 0 /* and no more */"),
+            f.expr("s = 'a -- b' or s = \"a\" -- and\n or bo"),
+            f.expr("case when i > 0 then 'p' else 'n' end") == "p",
+            f.expr("try_cast(n as int)").isin(1, -7),
+            f.expr("d > 1.5") == f.expr("d > 1.5D"),
+            f.expr("i div 4 % 2") == 1,
+            f.expr("st.`a b`.`c.d` like 'a%'"),
+            f.expr("ts > timestamp'2020-01-01 00:00:00'").alias("x"),
+        ],
+        "+05:30",
+    )
+
+
+def test_a_column_of_a_dataframe_is_read_by_its_name(judge: Judge) -> None:
+    from pyspark.sql import functions as f
+
+    df = judge.frame
+    judge(
+        [
+            df["i"] > 0,
+            df.i == df.l,
+            df["L"] > 0,
+            df["`i`"].alias("x").isNull(),
+            (df.alias("q")["q.i"] > 0) & (f.col("l") > 0) | f.expr("bo"),
+            df["i"] == df.where("i > 0")["i"],
+            df["st.x"] > 0,
+            df["st.`a b`.`c.d`"] == "abc",
+            df["st"]["x"] > 0,
+            df.st["a b"]["c.d"].startswith("a"),
+            df.st.isNull(),
+        ]
+    )
+
+
+def test_a_field_is_read_as_a_nested_column_however_it_is_reached(judge: Judge) -> None:
+    from pyspark.sql import functions as f
+
+    st = f.col("st")
+    judge(
+        [
+            st["x"] > 0,
+            st.x > 0,
+            st.getField("X") > 0,
+            st.getItem("x") > 0,
+            st[f.lit("x")] > 0,
+            st.alias("y")["x"] > 0,
+            f.col("st.`a b`")["c.d"] == "abc",
+            st.getField("a b").getField("c.d").isin("a", "abc"),
+        ]
+    )
+
+
+def test_a_function_that_sql_writes_otherwise_is_read_as_that(judge: Judge) -> None:
+    from pyspark.sql import functions as f
+
+    c = f.col
+    judge(
+        [
+            c("n").try_cast("int") == 1,
+            c("t").try_cast("date").isNotNull(),
+            f.equal_null(c("i"), c("l")),
+            f.nullifzero(c("i")).isNull(),
+            f.nullifzero(c("d")) == 0.5,
+            f.zeroifnull(c("i")) == 0,
+            f.zeroifnull(c("p")) < 1,
+            f.extract(f.lit("YEAR"), c("ts")) == 2020,
+            f.datepart(f.lit("month"), c("dt")) == 1,
+            f.call_function("upper", c("s")) == "ABC",
+            f.like(c("s"), f.lit("a/%c"), f.lit("/")),
+        ]
+    )
+
+
+def test_conditions_joined_in_a_long_chain_are_read(judge: Judge) -> None:
+    from pyspark.sql import functions as f
+
+    i = f.col("i")
+    many = [i == n for n in range(400)]
+    judge(
+        [
+            functools.reduce(operator.or_, many),
+            functools.reduce(lambda before, one: one | before, many),
+            ~functools.reduce(operator.and_, [~one for one in many]),
+            (i > 0) & ((f.col("l") > 0) | f.col("bo") | (f.col("s") == "a")) & f.col("d").isNotNull(),
+        ]
+    )
+    deep = functools.reduce(operator.add, [i % 3] * 1500) > 0
+    with pytest.raises(UsageError, match="nested too deeply"):
+        condition_text("sql", deep)
 
 
 _STRANGE = [0.0, -0.0, math.inf, -math.inf, math.nan]
@@ -166,3 +292,41 @@ def test_a_constant_of_another_type_is_refused_by_the_name_of_its_type(
 
     with pytest.raises(UsageError, match=f"a constant of Spark's type {type_} is not read"):
         condition_text("sql", f.col("i") == f.lit(constant))
+
+
+@pytest.mark.parametrize(
+    ("made", "found", "instead"),
+    [
+        (lambda f, df: f.expr("i > 0) or (l > 0"), "Spark does not parse .*PARSE_SYNTAX_ERROR", "whole"),
+        (lambda f, df: f.expr("i > 0 as x"), "gives a name with AS", "name out"),
+        (lambda f, df: f.expr("st")["x"] > 0, "SqlExpression", "F.expr"),
+        (lambda f, df: f.col("ar")[0] > 0, "UnresolvedExtractValue", "field of a struct"),
+        (lambda f, df: f.col("ar")[f.col("i")] > 0, "UnresolvedExtractValue", "field of a struct"),
+        (lambda f, df: f.split(f.col("s"), ",")["x"] == "a", "UnresolvedFunction", "functions.md"),
+        (lambda f, df: f.exists("ar", lambda x: x > 3), "LambdaFunction", "arrays"),
+        (lambda f, df: f.col("st").withField("x", f.lit(1))["x"] == 1, "UpdateFields", "field of a struct"),
+        (lambda f, df: df.colRegex("`i`") > 0, "UnresolvedRegex", "Name each column"),
+        (lambda f, df: f.count("*") > 0, "UnresolvedStar", "Name each column"),
+        (lambda f, df: f.udf(lambda v: v, "int")(f.col("i")) > 0, "PythonUDF", "functions.md"),
+        (lambda f, df: f.row_number().over(_window()) > 1, "Window", "one row"),
+        (lambda f, df: f.col("i").desc(), "SortOrder", "order_by"),
+        (lambda f, df: f.col("i").isin(df.select("i")), "SubqueryExpression", "list"),
+        (lambda f, df: f.col("i").bitwiseAND(4) > 0, "calls &", "div"),
+        (lambda f, df: f.call_function("system.builtin.upper", "s") == "A", "calls system", "F.upper"),
+        (lambda f, df: df.i == df.sparkSession.range(1).toDF("i").i, "columns i of two DataFrames", "F.col"),
+    ],
+)
+def test_a_column_that_has_no_equivalent_is_refused_by_name(
+    judge: Judge, made: Callable[[Any, Any], Any], found: str, instead: str
+) -> None:
+    from pyspark.sql import functions as f
+
+    with pytest.raises(UsageError, match=found) as refused:
+        condition_text("sql", made(f, judge.frame))
+    assert instead in str(refused.value.hint)
+
+
+def _window() -> Any:
+    from pyspark.sql import Window
+
+    return Window.orderBy("i")

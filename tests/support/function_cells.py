@@ -142,13 +142,13 @@ CELLS: dict[str, list[str]] = {
 """By function, the expressions that are judged."""
 
 
-def schema() -> Schema:
-    """The schema of the table, as a Delta log says it."""
+def schema(*more: dict[str, Any]) -> Schema:
+    """The schema of the table, as a Delta log says it, and more fields of such a log."""
     fields = [
         {"name": name, "type": type_, "nullable": True, "metadata": {}}
         for name, (type_, _, _) in COLUMNS.items()
     ]
-    return parse_schema(json.dumps({"type": "struct", "fields": fields}), [], {}, "cells")
+    return parse_schema(json.dumps({"type": "struct", "fields": [*fields, *more]}), [], {}, "cells")
 
 
 def rows() -> pa.Table:

@@ -49,7 +49,7 @@ def _sparse_keys(group: pq.RowGroupMetaData) -> int:
     return int(group.num_rows) - (int(found.null_count) if found is not None else 0)
 
 
-CACHE_BYTES = share(3 / 8)
+CACHE_BYTES = share(5 / 16)
 """Bytes of postings that one process keeps, serialized and decoded ones taken together."""
 
 POSTINGS: Cache[tuple[str, str | int], Any] = Cache(CACHE_BYTES)

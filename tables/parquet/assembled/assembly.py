@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailbit.arrays import Longs
+from tailbit.arrays import Ints, Longs
 from tailbit.tables.parquet.assembled.footer import (
     compressed,
     written_bits,
@@ -61,11 +61,11 @@ class Assembly:
         self._row_groups: list[bytes] = []
         self._first, self._rows = self._size, 0
 
-    def add_numbers(self, first: int, distinct: int, pages: Pages, codec: str, path: str) -> None:
-        """A chunk of INT32: the data pages of a file's chunk, with the numbers from `first` on for values."""
-        raw = np.arange(first, first + distinct, dtype="<i4").tobytes()
+    def add_numbers(self, numbers: Ints, pages: Pages, codec: str, path: str) -> None:
+        """A chunk of INT32: the data pages of a file's chunk, with these numbers for its dictionary."""
+        raw = numbers.astype("<i4", copy=False).tobytes()
         at, packed = self._size, compressed(raw, codec)
-        self._write(written_dictionary(distinct, len(raw), packed))
+        self._write(written_dictionary(len(numbers), len(raw), packed))
         begun = self._size
         breaks = np.flatnonzero(pages.starts[1:] != pages.ends[:-1])
         starts, ends = pages.starts[np.r_[0, breaks + 1]], pages.ends[np.r_[breaks, -1]]

@@ -10,14 +10,18 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from tailbit.tables.parquet.assembled.footer import CODECS, written_leaf
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from polars import DataFrame
+    from polars import DataFrame, Expr
 
 _MASK = "wanted"
+_ROW = "row"
 MASK_LEAF = written_leaf(_MASK, "BOOLEAN", nullable=False)
 """The column of marks, as a schema holds it: the last one."""
 CHECKED = frozenset(CODECS) - {"GZIP"}
@@ -64,3 +68,17 @@ def wanted_rows(library: ModuleType, data: bytes) -> DataFrame:
     scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
     found: DataFrame = scan.filter(library.col(_MASK)).drop(_MASK).collect()
     return found
+
+
+def passing_rows(library: ModuleType, data: bytes, passes: Expr, masked: bool) -> npt.NDArray[np.uint32]:
+    """The numbers of the rows of a file for which an expression is true, ascending; `masked`: marked ones.
+
+    Raises:
+        PolarsError, PanicException: it cannot be read.
+    """
+    scan = library.scan_parquet(
+        data, use_statistics=False, glob=False, hive_partitioning=False, row_index_name=_ROW
+    )
+    wanted = library.col(_MASK) & passes if masked else passes
+    found = scan.filter(wanted).select(_ROW).collect().to_series(0).to_numpy()
+    return np.asarray(found, dtype=np.uint32)

@@ -159,9 +159,9 @@ def _assembled(storage: Storage, batch: Sequence[Group], columns: int, masked: b
     out, firsts = Assembly(), [1] * columns
     for group in batch:
         for n, chunk in enumerate(group.chunks):
-            distinct = chunk.dictionary.values
-            out.add_numbers(firsts[n], distinct, chunk.pages, chunk.codec, group.slice_.path)
-            firsts[n] += distinct
+            numbers = np.arange(firsts[n], firsts[n] + chunk.dictionary.values, dtype=np.int32)
+            out.add_numbers(numbers, chunk.pages, chunk.codec, group.slice_.path)
+            firsts[n] += len(numbers)
         if masked:
             out.add_mask(group.wanted, group.rows)
         out.end_row_group(group.rows)

@@ -7,7 +7,7 @@ are. Such a file is left to others, and so is one that lacks a column or where v
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -69,9 +69,7 @@ class Group(NamedTuple):
     @property
     def form(self) -> tuple[object, ...]:
         """Equal for row groups that one file can hold."""
-        metadata = self.layout.metadata
-        texts = frozenset((metadata.metadata or {}).items())
-        return self.layout.head, metadata.created_by, texts, *(its.leaf for its in self.chunks)
+        return *self.layout.form, *(its.leaf for its in self.chunks)
 
 
 def positions_of(batch: Sequence[Group]) -> list[Read]:
@@ -149,9 +147,28 @@ def _chunk(layout: Layout, source: pa.NativeFile, group: int, leaf: int) -> Chun
     return Chunk(leaf, codec, pages, pages.dictionary)
 
 
-def in_batches(groups: Iterable[Group]) -> Iterator[list[Group]]:
+class Sized(Protocol):
+    """A row group of chunks: their bytes, their rows, and what is equal for those that one file can hold."""
+
+    @property
+    def packed(self) -> int:
+        """Bytes of the chunks."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of the chunks."""
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        """Equal for row groups that one file can hold."""
+
+
+S = TypeVar("S", bound=Sized)
+
+
+def in_batches(groups: Iterable[S]) -> Iterator[list[S]]:
     """Row groups of one form, in batches that are each decoded at once."""
-    out: list[Group] = []
+    out: list[S] = []
     packed = rows = 0
     for group in groups:
         full = packed + group.packed > _PACKED or rows + group.rows > _ROWS

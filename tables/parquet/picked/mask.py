@@ -28,7 +28,7 @@ from tailbit.tables.parquet.assembled.footer import written_leaf
 from tailbit.tables.parquet.data_file import find_column
 from tailbit.tables.parquet.decode import Decoder
 from tailbit.tables.parquet.layout import Layout
-from tailbit.tables.parquet.leaves import ParquetNode
+from tailbit.tables.parquet.leaves import ParquetNode, plain_type
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
@@ -84,20 +84,11 @@ def _maskable(part: Part, columns: Sequence[Column]) -> list[Masked]:
             continue
         leaf = steps[0].first
         codecs = (layout.chunk(group, leaf).codec for group, _ in groups)
-        type_ = _plain(steps[0].field.type)
+        type_ = plain_type(steps[0].field.type)
         written = _written(layout.metadata.schema.column(leaf), type_, str(len(out)))
         if written is not None and CHECKED.issuperset(codecs):
             out.append(Masked(column, steps[0], leaf, type_, written))
     return out
-
-
-def _plain(type_: pa.DataType) -> pa.DataType:
-    """The one type of all that pyarrow reads the same texts or bytes as, if a file's own schema says so."""
-    if pa.types.is_dictionary(type_):
-        type_ = type_.value_type
-    if type_ in (pa.large_string(), pa.string_view()):
-        return pa.string()
-    return pa.binary() if type_ in (pa.large_binary(), pa.binary_view()) else type_
 
 
 def _written(leaf: pq.ColumnSchema, type_: pa.DataType, name: str) -> bytes | None:

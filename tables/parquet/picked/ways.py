@@ -40,6 +40,8 @@ _BY_BYTE = 2.0e-9
 """What a decompressed byte costs more by pages than by mask."""
 _BY_VALUE = 4.0e-9
 """What a value of the pages costs more by pages than by mask."""
+_BY_FILE = 1.0e-3
+"""What each further file costs more where it is read by itself."""
 _BY_QUESTION = 1.0e-3
 """What Polars's plan of a file costs more than opening an excerpt."""
 _LOADING = 0.12
@@ -161,12 +163,27 @@ class _Batch(Generic[T]):
         return (group.unpacked, len(group.wanted)) if masked else (group.cut, group.touched)
 
 
-def quicker_by_mask(size: int, values: int) -> bool:
+def quicker_by_mask(size: int, values: int, files: int = 1) -> bool:
     """Whether pages of `size` bytes, decompressed, and `values` values are read quicker by mask.
 
     Polars counts as quicker where it is loaded, or where loading it would cost less than is saved.
     """
-    return _saved(size, values) > _needed() and polars() is not None
+    return _saved(size, values) + (files - 1) * _BY_FILE > _needed() and polars() is not None
+
+
+def in_many_pages(layout: Layout, positions: npt.NDArray[np.uint64]) -> bool:
+    """Whether rows stand so densely in a file that hardly a page is without one."""
+    return bool(len(positions) * _PAGE > layout.starts[-1])
+
+
+def measured(layout: Layout, path: str, columns: Sequence[Column], groups: Iterable[int]) -> tuple[int, int]:
+    """Decompressed bytes and values of columns in row groups."""
+    leaves = [leaf for column in columns for leaf in _leaves(layout, column, path)]
+    size = values = 0
+    for group in groups:
+        size += sum(layout.chunk(group, leaf).unpacked for leaf in leaves)
+        values += len(leaves) * int(layout.starts[group + 1] - layout.starts[group])
+    return size, values
 
 
 def note_pages(size: int, values: int) -> None:

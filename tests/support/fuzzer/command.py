@@ -85,7 +85,7 @@ def _reports(seeds: range, asked: argparse.Namespace) -> Generator[Report, None,
     """The reports of histories, as they are done."""
     workers = min(asked.workers, len(seeds))
     # A forked child of a process that has used deltalake may hang, so each starts afresh.
-    with ProcessPoolExecutor(workers, get_context("spawn"), _ignore_interrupts) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), ignore_interrupts) as pool:
         made: list[Future[Report]] = [
             pool.submit(run_analytics, seed, asked.each)
             if asked.analytics
@@ -99,6 +99,6 @@ def _reports(seeds: range, asked: argparse.Namespace) -> Generator[Report, None,
             pool.shutdown(cancel_futures=True)
 
 
-def _ignore_interrupts() -> None:
+def ignore_interrupts() -> None:
     """Ctrl-C is for the process that counts."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -19,7 +19,7 @@ from support.tables import EVERY_TYPE, LONG, eight_flights, index_of
 from tailbit.index.evaluation import evaluate as evaluating
 from tailbit.index.evaluation.bounds import Bounds
 from tailbit.index.evaluation.evaluate import count_true, evaluate
-from tailbit.index.query.scan import scan
+from tailbit.index.scanning.scan import Scan, scan
 from tailbit.index.store.table import MetadataTable
 
 
@@ -52,7 +52,7 @@ def test_bounds_enclose_the_rows_where_a_predicate_is_true(table_path: str) -> N
             sure = {n: set(at.tolist()) for n, at in space.split(bounds.sure)}
             maybe = {n: set(at.tolist()) for n, at in space.split(bounds.maybe)}
             for number in space.files.tolist():
-                true = set(scan(found.storage, found.snapshot.files[number], found.node, None).tolist())
+                true = set(scan(found.storage, [Scan(found.snapshot.files[number], found.node)])[0].tolist())
                 assert sure.get(number, set()) <= true <= maybe.get(number, set()), predicate.spark
 
 

@@ -22,3 +22,22 @@ def test_a_noncharacter_has_no_case_and_never_will(text: str) -> None:
 def test_a_character_that_is_not_assigned_yet_may_have_another_case_to_java() -> None:
     with pytest.raises(EvaluationError, match="NOT_READ_EXACTLY"):
         matches(bind("lower(s) = 'x'", schema()), pa.table({"s": ["\U000e0fff"]}), {})
+
+
+@pytest.mark.parametrize("text", ["s LIKE '%c'", "s LIKE 'a%c'", "s LIKE '%c%'", "endswith(s, 'c')"])
+def test_the_bytes_of_a_text_that_is_not_utf_8_are_compared_as_spark_does(text: str) -> None:
+    bytes_ = pa.array([b"a\xe4c", b"a\xe4", None])
+    texts = pa.Array.from_buffers(pa.string(), 3, bytes_.buffers())
+    assert matches(bind(text, schema()), pa.table({"s": texts}), {}).tolist() == [True, False, False]
+
+
+def test_a_beginning_and_an_end_of_a_pattern_do_not_overlap() -> None:
+    rows = pa.table({"s": ["aba", "ababa", "äb", "äbäb", "", None]})
+    assert matches(bind("s LIKE 'ab%ba'", schema()), rows, {}).tolist() == [False, True, *[False] * 4]
+    assert matches(bind("s LIKE 'äb%'", schema()), rows, {}).tolist() == 2 * [False] + [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert matches(bind("s LIKE '%'", schema()), rows, {}).tolist() == [True] * 5 + [False]

@@ -183,3 +183,11 @@ def test_whoever_reads_a_file_reads_the_same(
         assert found.to_pylist() == expected.to_pylist()
     if groups == [0, 1, 2]:
         assert file.read(columns).equals(expected)
+
+
+def test_a_footer_that_names_no_known_codec_is_refused_before_a_chunk_is_asked_for() -> None:
+    data = written(pa.table({"amount": [1, 2]}), compression="snappy", store_schema=False)
+    at = data.rindex(b"\x06amount") + len(b"\x06amount")
+    assert data[at : at + 2] == b"\x15\x02"
+    with pytest.raises(ValueError, match="'amount' has no known codec in row group 0"):
+        opened(data[: at + 1] + bytes([2 * 15]) + data[at + 2 :])

@@ -1,0 +1,117 @@
+"""Arithmetic of decimals of any size, rounded half up to the type of the result.
+
+What fits in 64 bits is reckoned in vectors (see `small`), the rest in Python's integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.arrays import Mask
+from tailbit.index.functions.decimals import small
+from tailbit.index.functions.tree import Call
+from tailbit.index.functions.vectors import Vector, code, decimals, first_of, unscaled
+from tailbit.tables.model import DataType
+
+BY_ZERO = {"%": "REMAINDER_BY_ZERO"}
+"""What divisions by zero raise that are no `/`."""
+
+
+def changed_sign(call: Call, values: pa.Array, null: Mask) -> Vector:
+    """Decimals with their sign changed, or with `abs` without it."""
+    without = call.name == "abs"
+    its = small.small(values)
+    if its is not None:
+        data = np.abs(its.data) if without else -its.data
+        return small.fitted(its._replace(data=data), null, call.type)
+    return Vector(decimals(mapped(unscaled(values), abs if without else lambda v: -v), call.type))
+
+
+def decimal(call: Call, args: list[pa.Array], null: Mask) -> Vector:
+    """`+ - * / %` of two decimals."""
+    divides = call.name in ("/", "%")
+    if not divides or not (_is_zero(args[1]) & ~null).any():
+        found_small = small.binary(call, args, null)
+        if found_small is not None:
+            return found_small
+    left, right = call.args[0].type, call.args[1].type
+    a, b = (np.where(null, 0, unscaled(arg)) for arg in args)
+    if divides:
+        zero = ~null & (b == 0)
+        found = _by_scale(call, left, right, a, np.where(b == 0, 1, b))
+        found[null | zero] = None
+        got = fitted(found, call.type)
+        error = code(BY_ZERO.get(call.name, "DIVIDE_BY_ZERO"), zero)
+        return Vector(got.values, first_of([error, got.raised]))
+    found = _by_scale(call, left, right, a, b)
+    found[null] = None
+    return fitted(found, call.type)
+
+
+def _is_zero(values: pa.Array) -> Mask:
+    return np.asarray(pc.equal(values, pa.scalar(0, values.type)).fill_null(False))
+
+
+def _by_scale(
+    call: Call, left: DataType, right: DataType, a: npt.NDArray[np.object_], b: npt.NDArray[np.object_]
+) -> npt.NDArray[np.object_]:
+    """The unscaled results at the scale of the type of the result."""
+    to = call.type.scale
+    if call.name == "/":
+        return _quotients(a * 10 ** (right.scale + 39), b * 10**left.scale, to)
+    if call.name == "*":
+        return _rescaled(a * b, left.scale + right.scale, to)
+    scale = max(left.scale, right.scale)
+    a, b = a * 10 ** (scale - left.scale), b * 10 ** (scale - right.scale)
+    if call.name == "%":
+        return _rescaled(_mapped2(a, b, lambda x, y: int(math.copysign(1, x)) * (abs(x) % abs(y))), scale, to)
+    return _rescaled(a + b if call.name == "+" else a - b, scale, to)
+
+
+def _quotients(a: npt.NDArray[np.object_], b: npt.NDArray[np.object_], to: int) -> npt.NDArray[np.object_]:
+    """Quotients at 39 digits behind the point, as Spark reckons them, and then at the wanted scale."""
+    fine = _mapped2(a, b, lambda x, y: half_up(x if y > 0 else -x, abs(y)))
+    return _rescaled(fine, 39, to)
+
+
+def _mapped2(
+    a: npt.NDArray[np.object_], b: npt.NDArray[np.object_], apply: Callable[[int, int], int]
+) -> npt.NDArray[np.object_]:
+    out = np.empty(len(a), dtype=object)
+    out[:] = [apply(x, y) for x, y in zip(a, b, strict=True)]
+    return out
+
+
+def _rescaled(data: npt.NDArray[np.object_], scale: int, to: int) -> npt.NDArray[np.object_]:
+    if to >= scale:
+        return np.asarray(data * 10 ** (to - scale), dtype=object)
+    return mapped(data, lambda v: half_up(v, 10 ** (scale - to)))
+
+
+def mapped(data: npt.NDArray[np.object_], apply: Callable[[Any], Any]) -> npt.NDArray[np.object_]:
+    """A function of each integer; None stays."""
+    out = np.empty(len(data), dtype=object)
+    out[:] = [None if v is None else apply(v) for v in data]
+    return out
+
+
+def half_up(value: int, divisor: int) -> int:
+    """A quotient rounded to a whole number, ties away from zero; the divisor is above zero."""
+    found = (2 * abs(value) + divisor) // (2 * divisor)
+    return -found if value < 0 else found
+
+
+def fitted(data: npt.NDArray[np.object_], type_: DataType) -> Vector:
+    """Unscaled integers as decimals of a type; those of too many digits raise."""
+    most = 10**type_.precision
+    beyond = np.array([v is not None and abs(v) >= most for v in data], dtype=np.bool_)
+    kept = data.copy()
+    kept[beyond] = None
+    return Vector(decimals(kept, type_), code("NUMERIC_VALUE_OUT_OF_RANGE", beyond))

@@ -1,0 +1,1 @@
+"""Where a predicate is TRUE in data files, found by reading them."""

@@ -1,0 +1,235 @@
+"""A bound predicate as a condition on what data files store.
+
+Partition columns become constants, since the log says their value of whole files. A leaf becomes a test by
+its set of values; what is computed from one column becomes a test by the function that judges rows. Under an
+AND that has other parts too, these are left over, to be judged on the rows that pass the rest: a row that
+does not pass is decided, whatever the others give or raise there.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from tailbit.arrays import Mask
+from tailbit.errors import ColumnTypeError
+from tailbit.index.functions.patterns import like_parts
+from tailbit.index.functions.texts import constant_text
+from tailbit.index.functions.tree import Call, Expression, Ref
+from tailbit.index.keys import is_textual, key_type_of, scale_of
+from tailbit.index.ordered import SIGN, ordered_int
+from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, judge
+from tailbit.index.predicate.membership import ends_of, in_values
+from tailbit.index.predicate.tree import And, Compare, Constant, Interval, Leaf, Node, Or, all_of
+from tailbit.index.predicate.truth import partition_value_matches, partition_values_match
+from tailbit.index.values.literals import WHOLE
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.sought.condition import (
+    AllOf,
+    AnyOf,
+    Condition,
+    Floats,
+    Numbers,
+    Pair,
+    Part,
+    Test,
+    Texts,
+)
+from tailbit.tables.schema import arrow_type
+
+_MOST_TESTS = 32
+"""Tests of one condition; a column each has to be put together for."""
+_MOST_RANGES = 16
+"""Ranges of one test that are no single values; each is compared with every row."""
+_MOST_DECIMAL = 18
+"""Digits of decimals that are stored as integers of 64 bits."""
+_SEARCHES = {"startswith": "begin", "endswith": "end", "contains": "middle"}
+
+Constants = Mapping[str, str | None]
+"""By physical name of a partition column the log's text of its value."""
+
+
+def condition_of(node: Node, partition: Constants) -> tuple[Condition | bool | None, Node | None]:
+    """The condition that rows of a file must pass, and what is to be judged on those that do.
+
+    The condition is True or False where partition values decide it, and None where there is none to ask.
+
+    Raises:
+        MalformedLogError: the text of a partition value is no value of its column's type.
+    """
+    budget = _Budget()
+    if not isinstance(node, And):
+        found = _condition(node, partition, budget)
+        return found, None if found is not None else node
+    parts = [(child, budget.spent_on(child, partition)) for child in node.children]
+    known = [found for _, found in parts if found is not None]
+    rest = [child for child, found in parts if found is None]
+    if any(found is False for found in known):
+        return False, None
+    tests = [found for found in known if not isinstance(found, bool)]
+    if not tests:
+        return (True, None) if not rest else (None, all_of(rest))
+    return tests[0] if len(tests) == 1 else AllOf(tests), all_of(rest) if rest else None
+
+
+class _Budget:
+    """How many tests a condition may still have; what stands in several places counts in each."""
+
+    def __init__(self) -> None:
+        self.left = _MOST_TESTS
+
+    def spent_on(self, node: Node, partition: Constants) -> Condition | bool | None:
+        """The condition that a node is; where it is none, nothing was spent on it."""
+        left = self.left
+        found = _condition(node, partition, self)
+        if found is None:
+            self.left = left
+        return found
+
+
+def _condition(node: Node, partition: Constants, budget: _Budget) -> Condition | bool | None:
+    if isinstance(node, Constant):
+        return node.value is True
+    if isinstance(node, (And, Or)):
+        return _joined(node, partition, budget)
+    budget.left -= 1
+    if budget.left < 0:
+        return None
+    if isinstance(node, Leaf):
+        if node.column.partition:
+            return partition_value_matches(node, partition.get(node.column.physical[0]))
+        return _test_of_leaf(node)
+    if isinstance(node, Compare):
+        return _pair(node)
+    if isinstance(node, Computed) and node.column is not None:
+        if node.column.partition:
+            true, raised = partition_values_match(node, [partition.get(node.column.physical[0])])
+            return None if raised[0] else bool(true[0])
+        return _test_of_computed(node, node.column)
+    return None
+
+
+def _joined(node: And | Or, partition: Constants, budget: _Budget) -> Condition | bool | None:
+    decides = isinstance(node, Or)
+    tests: list[Condition] = []
+    for child in node.children:
+        found = _condition(child, partition, budget)
+        if found is None:
+            return None
+        if found is decides:
+            return decides
+        if not isinstance(found, bool):
+            tests.append(found)
+    if not tests:
+        return not decides
+    return tests[0] if len(tests) == 1 else AnyOf(tests) if decides else AllOf(tests)
+
+
+_PAIRED = (*WHOLE, "date", "timestamp", "timestamp_ntz", "decimal")
+"""Types whose values are stored as whole numbers of one order."""
+
+
+def _pair(node: Compare) -> Pair | None:
+    left, right = node.left, node.right
+    if left.partition or right.partition or node.op not in ("=", "<>", "<", "<=", ">", ">="):
+        return None
+    kinds = {"whole" if its.type.name in WHOLE else (its.type.name, its.type.scale) for its in (left, right)}
+    if len(kinds) > 1 or left.type.name not in _PAIRED:
+        return None
+    if max(left.type.precision, right.type.precision) > _MOST_DECIMAL:
+        return None
+    return Pair(left, node.op, right)
+
+
+def _test_of_leaf(leaf: Leaf) -> Test:
+    stored, column = _stored(leaf), leaf.column
+    return Test(column, partial(_of_leaf, leaf), stored, leaf.true.complement, leaf.true.nulls)
+
+
+def _of_leaf(leaf: Leaf, values: pa.Array) -> Mask:
+    return in_values(values, leaf.true, leaf.column.type)
+
+
+def _stored(leaf: Leaf) -> Numbers | Floats | Texts | None:
+    """The intervals of a leaf as files store such values; None if too many, or without such a form."""
+    type_, intervals = leaf.column.type, leaf.true.intervals
+    try:
+        key_type = key_type_of(type_)
+    except ColumnTypeError:
+        return None
+    wider = sum(i.lo is None or i.lo != i.hi for i in intervals)
+    if wider > _MOST_RANGES or type_.char_length:
+        return None
+    if is_textual(key_type):
+        return Texts([(i.lo, i.lo_closed, i.hi, i.hi_closed) for i in intervals])  # type: ignore[misc]
+    if scale_of(key_type) is not None:
+        return Numbers(_whole(intervals)) if type_.precision <= _MOST_DECIMAL else None
+    ends = list(zip(*(its.tolist() for its in ends_of(leaf.true, type_)), strict=True))
+    return _floats(ends) if key_type == "double" else Numbers(ends)
+
+
+def _whole(intervals: Sequence[Interval]) -> list[tuple[int, int]]:
+    """Intervals of unscaled decimals as closed ranges."""
+    ranges = [
+        (
+            -SIGN if i.lo is None else math.floor(i.lo) + 1 if not i.lo_closed else math.ceil(i.lo),
+            SIGN - 1 if i.hi is None else math.ceil(i.hi) - 1 if not i.hi_closed else math.floor(i.hi),
+        )
+        for i in intervals
+        if not isinstance(i.lo, bytes) and not isinstance(i.hi, bytes)
+    ]
+    return [(lo, hi) for lo, hi in ranges if lo <= hi]
+
+
+_NAN, _INFINITE = (ordered_int(value, "double") for value in (math.nan, math.inf))
+_NEGATIVE_ZERO = -1
+"""Its place in the order, where no value stands: it is 0.0 there."""
+
+
+def _floats(ends: Sequence[tuple[int, int]]) -> Floats:
+    """Ranges of places in the order of all numbers, as numbers."""
+    inside = [(max(lo, -_INFINITE - 1), min(hi, _INFINITE)) for lo, hi in ends]
+    ranges = [(lo, hi - (hi == _NEGATIVE_ZERO)) for lo, hi in inside]
+    return Floats(
+        [(_float(lo), _float(hi)) for lo, hi in ranges if lo <= hi],
+        any(lo <= _NAN <= hi for lo, hi in ends),
+    )
+
+
+def _float(place: int) -> float:
+    (number,) = struct.unpack(">d", struct.pack(">q", place ^ (SIGN - 1) if place < 0 else place))
+    return float(number)
+
+
+def _test_of_computed(node: Computed, column: Column) -> Test | None:
+    nothing = pa.nulls(1, arrow_type(column.type, column.label))
+    true, raised = judge(node, {column.id: nothing}, 1)
+    if raised[0]:
+        return None
+    part = _part(node.expression, column) if node.true in (IS_TRUE, IS_FALSE) else None
+    return Test(column, partial(_of_computed, node), part, node.true == IS_FALSE, bool(true[0]))
+
+
+def _of_computed(node: Computed, values: pa.Array) -> Mask | None:
+    assert node.column is not None
+    true, raised = judge(node, {node.column.id: values}, len(values))
+    return None if raised.any() else true
+
+
+def _part(call: Expression, column: Column) -> Part | None:
+    """A search for one text at the beginning or end of values, or anywhere in them."""
+    if not isinstance(call, Call) or call.name not in (*_SEARCHES, "like"):
+        return None
+    if not isinstance(call.args[0], Ref) or column.type.name != "string" or column.type.char_length:
+        return None
+    text = constant_text(call, 1)
+    if text is None:
+        return None
+    if call.name in _SEARCHES:
+        return Part(**{_SEARCHES[call.name]: text.encode()})
+    parts = like_parts(text, str(call.setting[0]))
+    return None if parts is None else Part(*(part.encode() for part in parts))

@@ -1,0 +1,86 @@
+"""What a footer says of the values of a column in each row group of a data file; doubt says nothing.
+
+Only types whose order all writers agree on: integers, dates, times, decimals and texts. Spark leaves out row
+groups by the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tailbit.errors import TailbitError
+from tailbit.tables.model import Column, FileBounds
+from tailbit.tables.parquet.data_file import find_column
+from tailbit.tables.parquet.decode import Decoder
+from tailbit.tables.parquet.layout import Layout
+from tailbit.tables.parquet.leaves import ParquetNode
+from tailbit.tables.schema import arrow_type
+
+_ORDERED = ("byte", "short", "integer", "long", "date", "timestamp", "timestamp_ntz", "decimal", "string")
+_PHYSICAL = ("INT32", "INT64", "BYTE_ARRAY")
+
+
+def row_group_bounds(layout: Layout, path: str, column: Column) -> list[FileBounds | None]:
+    """Per row group the bounds of a column; None where nothing is known of it. Kept with the layout.
+
+    Raises:
+        DataFileError: the name of the column is ambiguous in the file.
+    """
+    known = layout.bounds.get(column.id, None)
+    if known is None or known[0] != column.type:
+        known = layout.bounds[column.id] = (column.type, _bounds(layout, path, column))
+    return known[1]
+
+
+def _bounds(layout: Layout, path: str, column: Column) -> list[FileBounds | None]:
+    groups = layout.metadata.num_row_groups
+    steps = find_column(layout.tree, column, path)
+    if not steps or len(steps) != 1 or steps[0].children or column.type.char_length:
+        return [None] * groups
+    leaf = layout.metadata.schema.column(steps[0].first)
+    if column.type.name not in _ORDERED or str(leaf.physical_type) not in _PHYSICAL:
+        return [None] * groups
+    if leaf.max_repetition_level or leaf.max_definition_level > 1:
+        return [None] * groups
+    stated = [_stated(layout, group, steps[0].first) for group in range(groups)]
+    try:
+        low = _values(layout, path, column, steps[0], [_end(its, "min") for its in stated])
+        high = _values(layout, path, column, steps[0], [_end(its, "max") for its in stated])
+    except (TailbitError, pa.ArrowException, ValueError, TypeError, OverflowError):
+        return [None] * groups
+    return [
+        None
+        if its is None or lo is None or hi is None or lo > hi
+        else FileBounds(lo, hi, its.null_count if its.has_null_count else None, None)
+        for its, lo, hi in zip(stated, low, high, strict=True)
+    ]
+
+
+def _stated(layout: Layout, group: int, leaf: int) -> pq.Statistics | None:
+    """What the footer says of a chunk; None for one of another type, which pyarrow ends the process for."""
+    if layout.chunk(group, leaf).type != str(layout.metadata.schema.column(leaf).physical_type):
+        return None
+    return layout.metadata.row_group(group).column(leaf).statistics
+
+
+def _end(stated: pq.Statistics | None, which: str) -> object:
+    return getattr(stated, which) if stated is not None and stated.has_min_max else None
+
+
+def _values(
+    layout: Layout, path: str, column: Column, node: ParquetNode, stored: Sequence[object]
+) -> list[Any]:
+    """Stored values as the table means them, as `FileBounds` has them."""
+    decode = Decoder(layout.metadata, path, column.label)
+    type_ = node.field.type
+    found = decode.array(pa.array(stored, type_), column, node).cast(arrow_type(column.type, column.label))
+    if pa.types.is_date(found.type):
+        found = found.cast(pa.int32())
+    elif pa.types.is_timestamp(found.type):
+        found = found.cast(pa.int64())
+    out: list[Any] = found.to_pylist()
+    return out

@@ -1,0 +1,220 @@
+"""Positions of the rows of data files that pass conditions.
+
+The chunks that the tests need are put together in memory as one Parquet file, and Polars says which of its
+rows pass: where a test is one of stored values, these are never made values of the table's types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.arrays import Ints, Longs
+from tailbit.errors import DataFileError, LegacyCalendarError, StorageError
+from tailbit.tables.model import FileSlice
+from tailbit.tables.parquet.ahead import in_order
+from tailbit.tables.parquet.assembled.assembly import Assembly
+from tailbit.tables.parquet.assembled.by_polars import MASK_LEAF, failures, passing_rows, polars
+from tailbit.tables.parquet.coded.dictionaries import Used, values_of
+from tailbit.tables.parquet.coded.row_groups import in_batches
+from tailbit.tables.parquet.data_file import named_file, open_layout
+from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
+from tailbit.tables.parquet.rows import Positions
+from tailbit.tables.parquet.sought.condition import Condition, Test, asked_by, key_of
+from tailbit.tables.parquet.sought.expressions import FAILS, PASSES, expression
+from tailbit.tables.parquet.sought.forms import Form, form_of
+from tailbit.tables.storage import Storage
+
+
+@dataclass(frozen=True, eq=False)
+class Sought:
+    """Which rows of a file are sought: those that pass, in some of its row groups, among some positions.
+
+    Files with the same condition object may be looked through at once.
+    """
+
+    slice_: FileSlice
+    condition: Condition
+    groups: Sequence[int]
+    among: Positions | None = None
+
+
+class _Group(NamedTuple):
+    """A row group to be looked through: of which file, and the forms of the tests in it."""
+
+    file: int
+    sought: Sought
+    layout: Layout
+    forms: tuple[Form, ...]
+    number: int
+
+    @property
+    def start(self) -> int:
+        return int(self.layout.starts[self.number])
+
+    @property
+    def rows(self) -> int:
+        return int(self.layout.starts[self.number + 1]) - self.start
+
+    @property
+    def packed(self) -> int:
+        return sum(self.layout.chunk(self.number, form.leaf).packed for form in self.forms)
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        """Equal for row groups that one file can hold."""
+        its = self.sought
+        written = tuple((form.written, form.coded) for form in self.forms)
+        return id(its.condition), its.among is None, written, self.layout.form
+
+
+def find(storage: Storage, files: Sequence[Sought]) -> list[Positions | None]:
+    """Per file the ascending physical positions of the rows that pass, hidden ones too.
+
+    None where Polars cannot tell, or not without raising what the data raises: whoever reads values must.
+    Cost: the compressed chunks of the tests are copied, and decoded by all cores. Memory: some 28 MB, or a
+    row group, for each core and three more; 8 bytes for each row that passes.
+
+    Raises:
+        DataFileError: a file is missing, of another size than the log says, or not Parquet.
+    """
+    found: list[list[Positions] | None] = [[] for _ in files]
+    if polars() is None:
+        return [None for _ in files]
+
+    def look(batch: Sequence[_Group], _: bool) -> tuple[Sequence[_Group], list[tuple[int, Positions]] | None]:
+        return batch, _found(storage, batch)
+
+    for batch, parts in in_order(
+        partial(look, batch) for batch in in_batches(_groups(storage, files, found))
+    ):
+        if parts is None:
+            for group in batch:
+                found[group.file] = None
+        for file, part in parts or ():
+            known = found[file]
+            if known is not None:
+                known.append(part)
+    return [None if parts is None else _joined(parts) for parts in found]
+
+
+def _joined(parts: Sequence[Positions]) -> Positions:
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.uint64), *parts])
+
+
+def _groups(
+    storage: Storage, files: Sequence[Sought], found: list[list[Positions] | None]
+) -> Iterator[_Group]:
+    """The row groups of files whose columns can be put to the tests; `found` of others becomes None."""
+    for number, its in enumerate(files):
+        layout = open_layout(storage, its.slice_.path, its.slice_.size)
+        with named_file(storage, its.slice_.path):
+            forms = [
+                form_of(storage, layout, its.slice_.path, asked, its.groups, str(n))
+                for n, asked in enumerate(asked_by(its.condition))
+            ]
+        known = tuple(form for form in forms if form is not None)
+        if len(known) < len(forms):
+            found[number] = None
+            continue
+        yield from (_Group(number, its, layout, known, group) for group in its.groups)
+
+
+def _found(storage: Storage, batch: Sequence[_Group]) -> list[tuple[int, Positions]] | None:
+    """Files, by number, and the positions that pass in them; None where something fails."""
+    library = polars()
+    if library is None:
+        return None
+    failed = (pa.ArrowException, OSError, ValueError, KeyError, StorageError, DataFileError)
+    try:
+        condition, its = batch[0].sought.condition, batch[0]
+        schema = its.layout.metadata.schema
+        names = {
+            key_of(asked): (str(n), str(schema.column(form.leaf).physical_type), form)
+            for n, (asked, form) in enumerate(zip(asked_by(condition), its.forms, strict=True))
+        }
+        data = _assembled(storage, batch)
+        if data is None:
+            return None
+        masked = its.sought.among is not None
+        rows = passing_rows(library, data, expression(library, condition, names), masked)
+    except (*failed, LegacyCalendarError, *failures(library)):
+        return None
+    return list(_by_file(batch, rows))
+
+
+def _by_file(batch: Sequence[_Group], rows: npt.NDArray[np.uint32]) -> Iterator[tuple[int, Positions]]:
+    """Rows of the file in memory as positions in files; row groups side by side in both are one piece."""
+    begins = np.concatenate([[0], np.cumsum([group.rows for group in batch])])
+    shifts = [(group.file, group.start - begin) for group, begin in zip(batch, begins.tolist(), strict=False)]
+    firsts = [n for n, shift in enumerate(shifts) if not n or shift != shifts[n - 1]]
+    cuts = np.searchsorted(rows, begins[[*firsts, -1]]).tolist()
+    for first, low, high in zip(firsts, cuts[:-1], cuts[1:], strict=True):
+        file, shift = shifts[first]
+        positions = rows[low:high].astype(np.int64)
+        positions += shift
+        yield file, positions.view(np.uint64)
+
+
+def _assembled(storage: Storage, batch: Sequence[_Group]) -> bytes | None:
+    """The chunks of the tests, as one Parquet file; None where a value of a dictionary raises."""
+    out, tests = Assembly(), [test for _, test in asked_by(batch[0].sought.condition)]
+    replaced: dict[int, list[tuple[Pages, Ints]]] = {}
+    for n, (test, form) in enumerate(zip(tests, batch[0].forms, strict=True)):
+        if form.coded and test is not None:
+            tested = _tested(storage, batch, n, test)
+            if tested is None:
+                return None
+            replaced[n] = tested
+    for order, group in enumerate(batch):
+        path = group.sought.slice_.path
+        for n, form in enumerate(group.forms):
+            chunk = group.layout.chunk(group.number, form.leaf)
+            if chunk.values != group.rows:
+                raise ValueError(f"a chunk has {chunk.values} values in {group.rows} rows")
+            if form.coded:
+                pages, passes = replaced[n][order]
+                out.add_numbers(passes, pages, chunk.codec, path)
+            else:
+                out.add_chunk(chunk, path)
+        if group.sought.among is not None:
+            out.add_mask(_rows_in(group), group.rows)
+        out.end_row_group(group.rows)
+    leaves = [form.written for form in batch[0].forms]
+    return out.done(storage, leaves if batch[0].sought.among is None else [*leaves, MASK_LEAF])
+
+
+def _rows_in(group: _Group) -> Longs:
+    among = group.sought.among
+    assert among is not None
+    low, high = np.searchsorted(among, np.array([group.start, group.start + group.rows], np.uint64))
+    return among[low:high].astype(np.int64) - group.start
+
+
+def _tested(
+    storage: Storage, batch: Sequence[_Group], place: int, test: Test
+) -> list[tuple[Pages, Ints]] | None:
+    """Per row group the pages of a column, and what comes of each value of its dictionary."""
+    known: list[tuple[Pages, DictionaryPage, Used]] = []
+    for group in batch:
+        leaf, path = group.forms[place].leaf, group.sought.slice_.path
+        with storage.open(storage.resolve(path)) as source:
+            pages = group.layout.pages(source, group.number, leaf)
+        if pages is None or pages.dictionary is None:
+            return None
+        codec, codes = group.layout.chunk(group.number, leaf).codec, np.arange(pages.dictionary.values)
+        known.append((pages, pages.dictionary, Used(path, pages.dictionary, codec, codes)))
+    used = [its for _, _, its in known if len(its.codes)]
+    values = values_of(storage, batch[0].layout, batch[0].forms[place].leaf, test.column, used)
+    sizes = [page.values for _, page, _ in known]
+    passes = test.passes(values) if len(values) == sum(sizes) else None
+    if passes is None:
+        return None
+    parts = np.split(np.where(passes, PASSES, FAILS).astype(np.int32), np.cumsum(sizes)[:-1])
+    return [(pages, part) for (pages, _, _), part in zip(known, parts, strict=True)]

@@ -1,0 +1,116 @@
+"""In which form a file's column can be put to a test: as it is stored, or as codes that say what passes.
+
+As it is stored: numbers and texts whose bytes are the values that the table means. As codes: where a chunk
+holds nothing but a dictionary and codes of it, each value of the dictionary is tested once, by the function
+that tests rows, and the dictionary is replaced by what came of it: to decode the chunk is then to test it.
+
+By hand, is it > 6?
+
+    dictionary    7  3  9        codes   0 1 1 NULL 2
+    replaced by   1  0  1        decoded 1 0 0 NULL 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.assembled.by_polars import CHECKED
+from tailbit.tables.parquet.assembled.footer import written_leaf
+from tailbit.tables.parquet.data_file import find_column
+from tailbit.tables.parquet.decode import written_legacy
+from tailbit.tables.parquet.layout import Layout
+from tailbit.tables.parquet.leaves import plain_type
+from tailbit.tables.parquet.sought.condition import Asked, Floats, Numbers, Part, Stored, Texts
+from tailbit.tables.schema import arrow_type
+from tailbit.tables.storage import Storage
+
+_DISTINCT = 4
+"""Dictionaries are tested where they hold at most one value for 4 rows."""
+_CALENDAR = ("date", "timestamp", "timestamp_ntz")
+_COMPARED = Numbers(())
+"""What stands for the values of a column that is compared with another."""
+_NUMBERS = ("BOOLEAN", "INT32", "INT64")
+
+
+class Form(NamedTuple):
+    """A leaf column as Polars is to see it: under the name that `written` gives it in a schema.
+
+    `coded`: whether its dictionary is replaced by what passes.
+    """
+
+    leaf: int
+    written: bytes
+    coded: bool
+
+
+def form_of(
+    storage: Storage, layout: Layout, path: str, asked: Asked, groups: Sequence[int], name: str
+) -> Form | None:
+    """The form in which row groups of a file are asked for a column; None where there is none.
+
+    Cost: where dictionaries are to be tested, the headers of the pages, once.
+    """
+    column, test = asked
+    steps = find_column(layout.tree, column, path)
+    if not steps or len(steps) != 1 or steps[0].children:
+        return None
+    leaf = steps[0].first
+    described = layout.metadata.schema.column(leaf)
+    chunks = [layout.chunk(group, leaf) for group in groups]
+    if described.max_repetition_level or described.max_definition_level > 1:
+        return None
+    if not CHECKED.issuperset(chunk.codec for chunk in chunks):
+        return None
+    nullable = bool(described.max_definition_level)
+    stored = _COMPARED if test is None else test.stored
+    if stored is not None and _is_as_meant(
+        layout, described, plain_type(steps[0].field.type), column, stored
+    ):
+        return Form(leaf, written_leaf(name, str(described.physical_type), nullable), False)
+    if (
+        test is not None
+        and all(chunk.coded for chunk in chunks)
+        and _have_few_values(storage, layout, path, groups, leaf)
+    ):
+        return Form(leaf, written_leaf(name, "INT32", nullable), True)
+    return None
+
+
+def _is_as_meant(
+    layout: Layout, leaf: pq.ColumnSchema, stored: pa.DataType, column: Column, asked: Stored
+) -> bool:
+    """Whether the bytes of a column are the values that the table means."""
+    physical = str(leaf.physical_type)
+    if column.type.char_length or not _is_same(stored, arrow_type(column.type, column.label), leaf):
+        return False
+    if column.type.name in _CALENDAR and written_legacy(layout.metadata, is_int96=False):
+        return False
+    if isinstance(asked, Numbers):
+        return physical in _NUMBERS
+    if isinstance(asked, Floats):
+        return physical in ("FLOAT", "DOUBLE")
+    return isinstance(asked, (Texts, Part)) and physical == "BYTE_ARRAY"
+
+
+def _is_same(stored: pa.DataType, meant: pa.DataType, leaf: pq.ColumnSchema) -> bool:
+    if pa.types.is_timestamp(meant):
+        micros = "timeUnit=microseconds" in str(leaf.logical_type)
+        return bool(micros and pa.types.is_timestamp(stored) and (stored.tz is None) == (meant.tz is None))
+    return bool(stored == meant)
+
+
+def _have_few_values(storage: Storage, layout: Layout, path: str, groups: Sequence[int], leaf: int) -> bool:
+    """Whether the chunks hold codes alone, and their dictionaries few values for their rows."""
+    values = 0
+    with storage.open(storage.resolve(path)) as source:
+        for group in groups:
+            pages = layout.pages(source, group, leaf)
+            if pages is None or pages.dictionary is None or not pages.coded.all():
+                return False
+            values += pages.dictionary.values
+    return bool(values * _DISTINCT <= sum(layout.starts[g + 1] - layout.starts[g] for g in groups))

@@ -1,0 +1,114 @@
+"""Random conditions over files of random layouts are TRUE in the same rows, whoever seeks these."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyroaring import BitMap
+
+import tailbit
+from support.delta_builder import DeltaBuilder
+from support.function_cells import rows
+from support.profiles import SEED
+from support.random_conditions import Conditions
+from support.scans import positions, scans_of
+from tailbit.arrays import Mask
+from tailbit.errors import EvaluationError, PredicateError
+from tailbit.index.scanning import scan as scanning
+from tailbit.index.scanning.scan import Scan
+from tailbit.tables.parquet.layout import Layout
+
+PLAIN = (
+    "l > 0",
+    "d >= 0D OR f < -1.5D",
+    "s LIKE '%c' AND i <> 0",
+    "p IN (0, 1.5, 0.05)",
+    "NOT (ts < TIMESTAMP'2000-01-01 00:00:00')",
+    "n IS NULL OR bo",
+    "b < sh AND q <= 2",
+    "x > X'61' OR dt BETWEEN DATE'1970-01-01' AND DATE'2020-12-31'",
+    "s LIKE 'a%c' OR nt = TIMESTAMP_NTZ'1970-01-01 00:00:00'",
+    "l >= 9223372036854775807 OR l <= -9223372036854775808",
+)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Six files of random rows, written in random ways."""
+    path = str(tmp_path_factory.mktemp("scans") / "table")
+    rng, draw = np.random.default_rng(SEED), random.Random(SEED)
+    cells = rows()
+    builder = DeltaBuilder(path).create(cells.schema, features=["timestampNtz"])
+    files = []
+    for number in range(6):
+        size = int(rng.integers(100, 1500))
+        at = {name: pa.array(rng.integers(0, cells.num_rows, size)) for name in cells.column_names}
+        mixed = pa.table({name: cells[name].take(its) for name, its in at.items()}, schema=cells.schema)
+        files.append(builder.data_file(mixed, f"f{number}.parquet", **layout(draw)))
+    builder.commit(files)
+    return path
+
+
+def layout(draw: random.Random) -> dict[str, Any]:
+    """One of the ways in which a writer may lay out a file."""
+    return {
+        "row_group_size": draw.randint(40, 800),
+        "use_dictionary": draw.choice([True, True, False]),
+        "dictionary_pagesize_limit": draw.choice([1 << 20, 50]),
+        "write_batch_size": draw.choice([1024, 30]),
+        "compression": draw.choice(["snappy", "zstd", "none", "brotli", "gzip"]),
+        "data_page_size": draw.choice([1 << 20, 300]),
+        "data_page_version": draw.choice(["1.0", "2.0"]),
+        "store_decimal_as_integer": draw.choice([True, False]),
+    }
+
+
+def every(_node: object, its: Layout, _slice: object) -> Mask:
+    """No row group is left out."""
+    return np.ones(its.metadata.num_row_groups, bool)
+
+
+def found(table: tailbit.IndexedTable, scans: list[Scan], by_polars: bool) -> list[list[int]] | None:
+    """Positions; None where one raises."""
+    try:
+        return positions(table, scans, by_polars)
+    except EvaluationError:
+        return None
+
+
+def narrowed(scans: list[Scan], rng: np.random.Generator) -> list[Scan]:
+    """Some of the scans among some rows alone, some with hidden rows."""
+    out = []
+    for its in scans:
+        count = its.slice_.rows or 0
+        some = np.flatnonzero(rng.random(count) < rng.random()).astype(np.uint64)
+        hidden = BitMap(rng.integers(0, count, 20).tolist())
+        among, gone = rng.random(2) < 0.3
+        out.append(replace(its, among=some if among else None, hidden=hidden if gone else None))
+    return out
+
+
+def test_rows_found_by_polars_in_some_row_groups_are_those_found_without_either(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, rng = Conditions(random.Random(SEED + 3)), np.random.default_rng(SEED)
+    texts = [*PLAIN, *(made.tree(made.rng.randint(0, 2)).text for _ in range(40))]
+    texts += [f"({draw}) AND ({made.tree(1).text})" for draw in PLAIN]
+    told = 0
+    for text in texts:
+        try:
+            table, scans = scans_of(path, text)
+        except PredicateError:
+            continue
+        scans = narrowed(scans, rng)
+        mine = found(table, scans, by_polars=True)
+        with monkeypatch.context() as patched:
+            patched.setattr(scanning, "can_match", every)
+            assert mine == found(table, scans, by_polars=False), text
+        told += mine is not None
+    assert told > 20

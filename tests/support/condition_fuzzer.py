@@ -1,0 +1,133 @@
+"""Random conditions judged by Spark, as a command: `python -m support.condition_fuzzer --conditions 20000`.
+
+Run in the folder tests. Each condition, its NOT and its IS NULL are evaluated over rows of edge values by
+processes of their own while Spark judges those before. Ctrl-C stops it, and it still says what was found.
+Exit status 1 where anything was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from support.fuzzer.command import ignore_interrupts
+from support.judged_conditions import Truth, frame_of, mismatches, ours, portions
+from support.marks import write_row
+from support.random_conditions import RandomCondition
+from support.spark_session import start_spark
+
+MARKS = "<!-- random conditions: begin -->", "<!-- random conditions: end -->"
+"""Where the last whole run stands."""
+
+PORTION = 600
+"""Conditions that are evaluated and judged together."""
+
+
+@dataclass
+class Tally:
+    """What has been judged so far; conditions that both sides refuse are asked, not judged."""
+
+    seed: int
+    asked: int = 0
+    judged: int = 0
+    wrong: int = 0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.asked:,} conditions, seed {self.seed}: {self.judged:,} judged, "
+            f"{self.wrong} mismatches, {self.seconds / 60:.1f} minutes"
+        )
+
+
+def main() -> int:
+    """Judge as the command line says."""
+    asked = _arguments()
+    console = Console(stderr=True)
+    began, tally = time.monotonic(), Tally(asked.seed)
+    whole = _all(asked, tally, console)
+    tally.seconds = time.monotonic() - began
+    console.print(f"{tally}{'' if whole else ' (stopped early)'}", highlight=False)
+    if whole and asked.record is not None:
+        record(asked.record, tally, datetime.datetime.now(datetime.timezone.utc).date())
+    return 1 if tally.wrong else 0
+
+
+def record(page: Path, tally: Tally, day: datetime.date) -> None:
+    """Put a result between the marks of a page, in place of the one that is there."""
+    cells: dict[str, object] = {"date": day, "seed": tally.seed, "conditions": f"{tally.asked:,}"}
+    cells |= {"judged": f"{tally.judged:,}", "mismatches": tally.wrong}
+    write_row(page, *MARKS, cells | {"minutes": f"{tally.seconds / 60:.0f}"})
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m support.condition_fuzzer", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--conditions", type=int, default=20_000)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a whole run there")
+    return parser.parse_args()
+
+
+def _all(asked: argparse.Namespace, tally: Tally, console: Console) -> bool:
+    """Judge every condition and add it to `tally`; False where the user stopped it."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with tempfile.TemporaryDirectory() as folder, Progress(*columns, console=console) as progress:
+        bar = progress.add_task("0 mismatches", total=asked.conditions)
+        spark = start_spark(Path(folder), lives_long=True)
+        frame = frame_of(spark, Path(folder))
+        try:
+            for portion, mine in _evaluated(asked):
+                _judge(frame, mine, tally)
+                tally.asked += len(portion)
+                progress.update(bar, completed=tally.asked, description=f"{tally.wrong} mismatches")
+        except KeyboardInterrupt:
+            return False
+        finally:
+            spark.stop()
+    return True
+
+
+def _evaluated(asked: argparse.Namespace) -> Iterator[tuple[Sequence[RandomCondition], dict[str, Truth]]]:
+    """Each portion and our truths of it; a few portions are evaluated ahead."""
+    waiting: deque[tuple[Sequence[RandomCondition], Future[dict[str, Truth]]]] = deque()
+    with ProcessPoolExecutor(asked.workers, get_context("spawn"), ignore_interrupts) as pool:
+        try:
+            for portion in portions(asked.seed, asked.conditions, PORTION):
+                waiting.append((portion, pool.submit(ours, portion)))
+                if len(waiting) > 2 * asked.workers:
+                    yield _done(waiting)
+            while waiting:
+                yield _done(waiting)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _done(waiting: deque[tuple[Any, Future[Any]]]) -> tuple[Any, Any]:
+    portion, future = waiting.popleft()
+    return portion, future.result()
+
+
+def _judge(frame: Any, mine: dict[str, Truth], tally: Tally) -> None:
+    for text, (truth, said) in mismatches(frame, mine).items():
+        tally.wrong += 1
+        print(f"{text}\n  ours:  {truth}\n  Spark: {said}", flush=True)
+    tally.judged += len(mine)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+"""Scans of the files of a table, with Polars and without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tailbit
+from tailbit.index.scanning.scan import Scan, scan
+
+
+def scans_of(path: str, predicate: str) -> tuple[tailbit.IndexedTable, list[Scan]]:
+    """The table, and a scan of all rows of each of its files, in the order of the snapshot."""
+    table = tailbit.open(path)
+    selection = table.where(predicate)._selection
+    return table, [Scan(slice_, selection.node) for slice_ in selection.snapshot.files]
+
+
+def scanned(path: str, predicate: str, by_polars: bool | None = None) -> list[list[int]]:
+    """Per file the positions where a predicate is TRUE."""
+    table, scans = scans_of(path, predicate)
+    return positions(table, scans, by_polars)
+
+
+def positions(
+    table: tailbit.IndexedTable, scans: Sequence[Scan], by_polars: bool | None = None
+) -> list[list[int]]:
+    """What scans of a table find."""
+    storage = table.where()._selection.storage
+    return [at.tolist() for at in scan(storage, scans, by_polars)]
