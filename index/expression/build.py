@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tailbit.index.expression.folded import NotRead, call, of_no_number, referred
+from tailbit.index.expression.folded import NotRead, associated, call, of_no_number, referred
 from tailbit.index.expression.types import decimal_result
 from tailbit.index.expression.uncast import uncast
 from tailbit.index.functions.casting import is_castable, why_not_cast
 from tailbit.index.functions.patterns import Unread
 from tailbit.index.functions.texts import check_pattern
-from tailbit.index.functions.tree import Expression
+from tailbit.index.functions.tree import Expression, columns_in, key_of
 from tailbit.index.values import casts
 from tailbit.index.values.coercion import (
     MIRRORED,
@@ -174,6 +174,8 @@ class Builder:
                 raise NotRead(f"div of {left.type} and {right.type} is not read", "CAST both AS BIGINT.")
             common = LONG
         args = [self.cast(left, common), self.cast(right, common)]
+        if op in ("+", "*") and common.name in WHOLE:
+            return associated(op, args, common)
         return call(op, args, LONG if op == "div" else common)
 
     def _number(self, value: Expression, other: Expression, op: str) -> Expression:
@@ -216,11 +218,16 @@ class Builder:
         return call("negative", [value], value.type)
 
     def case(self, pairs: Sequence[tuple[Expression, Expression]], other: Expression) -> Expression:
-        """CASE WHEN: conditions and values, and the value of ELSE."""
+        """CASE WHEN: conditions and values, and the value of ELSE; that alone, where all values are one.
+
+        No condition is asked then, so that none raises. Source: Spark, SimplifyConditionals.
+        """
         values = self.together([value for _, value in pairs] + [other], "CASE")
         args = [
             part for (c, _), value in zip(pairs, values[:-1], strict=True) for part in (self.truth(c), value)
         ]
+        if len({key_of(value) for value in values}) == 1 and any(columns_in(c) for c, _ in pairs):
+            return referred(values[-1])
         return call("case", [*args, values[-1]], values[-1].type)
 
     def coalesce(self, values: Sequence[Expression]) -> Expression:

@@ -50,6 +50,29 @@ def error_of(constant: Expression) -> str:
     return "" if error == NOT_READ else error
 
 
+def raising_constant(expression: Expression) -> Call | None:
+    """A constant part that raises, for which Spark refuses the whole query; None where there is none.
+
+    Spark folds constants before it looks at a row, those of CASE and coalesce excepted. Those that do not
+    raise are literals here. Source: Spark, ConstantFolding.
+    """
+    rest, seen = [expression], set[int]()
+    while rest:
+        at = rest.pop()
+        if not isinstance(at, Call) or id(at) in seen:
+            continue
+        if not at.columns:
+            return at
+        seen.add(id(at))
+        if at.name not in _CONDITIONAL:
+            rest.extend(reversed(at.args))
+    return None
+
+
+_CONDITIONAL = ("case", "coalesce")
+"""What `if`, `nullif`, `nvl` and their like are made of, too."""
+
+
 class _Rows:
     """The rows of some columns, and the values of the calls with several parents among them."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.functions.tree import Call, Expression, columns_in
@@ -13,6 +14,9 @@ from tailbit.index.values.refusals import Unsupported, mismatch
 from tailbit.tables.model import DataType
 
 _CASES = ("lower", "upper")
+_OF_BOTH = ("+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=")
+"""Operators that are NULL where an operand is the constant NULL, whatever the other raises.
+Source: Spark, NullPropagation, which precedes the folding of constants."""
 
 
 class NotRead(Exception):
@@ -27,6 +31,8 @@ def call(
     name: str, args: Sequence[Expression], type_: DataType, setting: tuple[str | int, ...] = ()
 ) -> Expression:
     """A call; the constant that it is where all arguments are constants and it does not raise."""
+    if name in _OF_BOTH and any(isinstance(arg, Literal) and arg.value is None for arg in args):
+        return Literal(type_, None)
     made = Call(name, tuple(_before_case(name, args)), type_, setting)
     if columns_in(made):
         return made
@@ -45,6 +51,26 @@ def _before_case(name: str, args: Sequence[Expression]) -> Sequence[Expression]:
         return args
     (inner,) = args
     return inner.args if isinstance(inner, Call) and inner.name in _CASES else args
+
+
+def associated(op: str, args: Sequence[Expression], type_: DataType) -> Expression:
+    """A sum, or a product, of whole numbers: its constants are combined first and come last.
+
+    This decides what overflows. Source: Spark, ReorderAssociativeOperator.
+    """
+    parts = [part for arg in args for part in _operands(op, arg)]
+    constants = [part for part in parts if not columns_in(part)]
+    others = [part for part in parts if columns_in(part)]
+    if len(constants) < 2 or not others:
+        return call(op, args, type_)
+    left, right = (reduce(lambda a, b: call(op, [a, b], type_), each) for each in (others, constants))
+    return call(op, [left, right], type_)
+
+
+def _operands(op: str, value: Expression) -> list[Expression]:
+    if not isinstance(value, Call) or value.name != op:
+        return [value]
+    return [part for arg in value.args for part in _operands(op, arg)]
 
 
 def referred(value: Expression) -> Expression:

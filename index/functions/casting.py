@@ -36,6 +36,7 @@ from tailbit.index.values.literals import FLOATING, WHOLE, Literal
 from tailbit.index.values.refusals import SparkRaises, Unsupported, mismatch
 from tailbit.tables.date_text import DAY_US, date_texts
 from tailbit.tables.model import DataType
+from tailbit.tables.schema import arrow_type
 from tailbit.tables.time_zones import fixed_offset
 
 _TIMES = ("date", "timestamp", "timestamp_ntz")
@@ -55,7 +56,7 @@ _FROM: dict[str, tuple[str, ...]] = {
 
 def is_castable(from_: DataType, to: DataType) -> bool:
     """Whether a cast is done here exactly."""
-    return from_ == to or to.name in _FROM.get(from_.name, ())
+    return from_ == to or from_.name == "void" or to.name in _FROM.get(from_.name, ())
 
 
 def why_not_cast(from_: DataType, to: DataType) -> tuple[str, str | None]:
@@ -77,6 +78,8 @@ def cast(call: Call, args: list[pa.Array]) -> Vector:
     from_, to, values = call.args[0].type, call.type, args[0]
     if from_ == to:
         return Vector(values)
+    if from_.name == "void":
+        return Vector(pa.nulls(len(values), arrow_type(to, str(to))))
     if from_.name in WHOLE or from_.name == "boolean":
         return _of_whole(values, to)
     if from_.name in FLOATING:

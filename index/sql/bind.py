@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from tailbit.index.expression.evaluate import error_of
+from tailbit.index.expression.evaluate import error_of, raising_constant
 from tailbit.index.expression.folded import NotRead, asked_twice
 from tailbit.index.expression.folded import is_null as null_of
 from tailbit.index.expression.show import show
@@ -153,9 +153,9 @@ class _Binder:
             self.operands.refuse("it is nested too deeply", e, "Split it by parentheses.")
         for column in columns_in(found):
             self.operands.comparable(column)
-        if not columns_in(found):
-            raised = error_of(found)
-            self.operands.refuse(f"{show(found)} raises for every row{raised and f' ({raised} in Spark)'}", e)
+        if (constant := raising_constant(found)) is not None:
+            raised = (error := error_of(constant)) and f" ({error} in Spark)"
+            self.operands.refuse(f"{show(constant)} raises for every row{raised}", e)
         return Computed(found, show(found))
 
     def compare(self, e: Tree, left: Expression, op: str, right: Expression, padded: bool = True) -> Node:

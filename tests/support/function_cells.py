@@ -89,6 +89,8 @@ _PAIRS = [
 CELLS: dict[str, list[str]] = {
     **{op: [f"{a} {op} {b}" for a, b in _PAIRS if not (op == "div" and {a, b} & {"f", "d", "p", "q", "1.5", "0.5D"})]
        for op in ("+", "-", "*", "/", "%", "div")},
+    "several constants in a sum or product": ["i + 2 + -2", "2 + i + -2", "i + 2 - 2", "2 + i + sh + -2 + l + 1", "(i + 2) * (i + 2) * 0", "2 * i * 0", "b + 127Y + -127Y", "CASE WHEN bo THEN i + 2 + -2 END", "CAST(i + 1 AS BIGINT) + 1 + -1", "p + 1 + 2", "d + 1 + 2"],
+    "NULL as an operand": ["NULL + 1 / d", "1 % i + NULL", "1 % i > NULL", "(1 % 0 + NULL) = i"],
     "- (sign)": _each("-{c}", _NUMBERS),
     "date + and -": ["dt + 1", "dt - 1", "1 + dt", "dt + i", "dt - b"],
     "comparison": [f"{a} {op} {b}" for a, b in _PAIRS for op in ("=", "<", "<=>")]
@@ -105,8 +107,8 @@ CELLS: dict[str, list[str]] = {
     "ILIKE": ["s ILIKE 'A%'", "s ILIKE '%ß'", "s NOT ILIKE 'abc'", "s ILIKE 'äö%'", "s ILIKE ANY ('A%', 'x')"],
     "RLIKE": [f"s RLIKE {p}" for p in ("'a'", "'^a'", "'c$'", "'^a.c$'", "'[a-c]+'", "'[^a-z]'", "'b|x'", "'(ab|x)c?'", r"'\\d'", r"'\\w{3}'", r"'\\s'", "'^$'", "'end$'", "'line.end'", "'a{3}'", "'^.$'", r"'\\.'", "'A?b'", r"'\\W'", "'[0-9äö]'")] + ["s REGEXP 'a+'", "n RLIKE '^[0-9]+$'"],
     **{name: [f"{name}(s, {p})" for p in ("'a'", "''", "'c'", "NULL", "'äÖ'", "n", "s")] for name in ("startswith", "endswith", "contains")},
-    "CASE": ["CASE WHEN i > 0 THEN 'p' WHEN i < 0 THEN 'n' ELSE 'z' END", "CASE i WHEN 0 THEN 1L WHEN 1 THEN 2 END", "CASE WHEN i = 0 THEN 0 ELSE 10 / i END", "CASE WHEN bo THEN d ELSE i END", "CASE WHEN i > 0 THEN p ELSE l END", "CASE WHEN bo THEN 1 / 0 END"],
-    "if": ["if(i > 0, i, -1)", "if(bo, dt, ts)", "if(i = 0, 0, 10 % i)", "if(NULL, 1, 2)", "if(bo, NULL, s)"],
+    "CASE": ["CASE WHEN i > 0 THEN 'p' WHEN i < 0 THEN 'n' ELSE 'z' END", "CASE i WHEN 0 THEN 1L WHEN 1 THEN 2 END", "CASE WHEN i = 0 THEN 0 ELSE 10 / i END", "CASE WHEN bo THEN d ELSE i END", "CASE WHEN i > 0 THEN p ELSE l END", "CASE WHEN bo THEN 1 / 0 END", "CASE WHEN bo THEN NULL END", "CASE WHEN bo THEN NULL END >= i", "p + CASE WHEN 1 % i > 0 THEN NULL END", "CASE WHEN 1 % i > 0 THEN l WHEN 1 / l > 0 THEN l ELSE l END", "CASE WHEN 1 % i > 0 THEN l WHEN 1 / l > 0 THEN sh ELSE sh END"],
+    "if": ["if(i > 0, i, -1)", "if(bo, dt, ts)", "if(i = 0, 0, 10 % i)", "if(NULL, 1, 2)", "if(bo, NULL, s)", "if(bo, NULL, NULL) = s", "if(1 % i > 0, 5, 5)"],
     "coalesce": ["coalesce(i, 0)", "coalesce(i, l, d)", "coalesce(NULL, s, 'x')", "coalesce(i, 1 / 0)", "coalesce(p, 1)", "coalesce(dt, ts)", "coalesce(dt, 'epoch')", "3.0 / coalesce(7)"] + [f"coalesce(NULL {op} NULL, bo)" for op in ("=", "<>", "<=>", "<", ">=", "BETWEEN NULL AND")],
     "nvl": ["nvl(i, 0)", "nvl(n, 5)"], "ifnull": ["ifnull(s, 'x')", "ifnull(i, 2.5)"],
     "nvl2": ["nvl2(i, 1, 2)", "nvl2(s, s, 'none')"],
