@@ -70,7 +70,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "unindexed",
-        "Counts by columns without an index, warm",
+        "Counts and groups by columns without an index, warm",
         ("question",),
         (Target("tailbit / quicker", most=1.1, quick=60),),
         quick=("--repeats", "3"),

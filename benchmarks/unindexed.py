@@ -1,4 +1,4 @@
-"""How quick are counts where the condition asks of columns without an index, beside DuckDB and Polars?
+"""How quick are counts and the most frequent values of columns without an index, beside DuckDB and Polars?
 
 Usage: python benchmarks/unindexed.py [--repeats N]. Needs an index of lineitem, of other columns; builds it
 (without Spark) on first use. Warm medians; both columns of a comparison, and both sides of an AND, are read.
@@ -7,6 +7,9 @@ Usage: python benchmarks/unindexed.py [--repeats N]. Needs an index of lineitem,
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -37,30 +40,62 @@ COMPUTED = {
 }
 
 
+TOP = ("l_quantity", "l_commitdate", "l_partkey", "l_orderkey", "l_extendedprice", "l_comment")
+AMONG = {"all rows": "true", "a seventh": "l_shipmode = 'AIR'"}
+
+
+class Contest:
+    """The three that are asked."""
+
+    def __init__(self, table: Path, repeats: int) -> None:
+        self.opened, self.con, self.repeats = tailbit.open(str(table)), duckdb.connect(), repeats
+        self.files = str(table / "*.parquet")
+        self.polar = pl.SQLContext(lineitem=pl.scan_parquet(self.files))
+
+    def counts(self, asked: str, name: str, where: str) -> None:
+        """Rows of a condition."""
+        sql = f"SELECT count(*) FROM {{}} WHERE {where}"
+        calls = {
+            "tailbit": lambda: self.opened.where(where).count(),
+            "duckdb": lambda: self.con.sql(sql.format(f"'{self.files}'")).fetchall()[0][0],
+            "polars": lambda: self.polar.execute(sql.format("lineitem"), eager=True).item(),
+        }
+        answers = {contestant: call() for contestant, call in calls.items()}
+        if asked == "computed":
+            # Their decimals have other sizes than Spark's: a quotient is rounded elsewhere.
+            answers = {"tailbit": answers["tailbit"]}
+        self.tell({"question": name, "asked of": asked, "rows": same(answers)}, calls)
+
+    def top(self, column: str, name: str, where: str) -> None:
+        """The ten most frequent values of a column."""
+        counted = f"SELECT {column}, count(*) AS n FROM {{}} WHERE {where} GROUP BY {column}"
+        sql = f"{counted} ORDER BY n DESC, {column} LIMIT 10"
+        calls = {
+            "tailbit": lambda: list(self.opened.where(where).top(column, 10).values()),
+            "duckdb": lambda: [n for _, n in self.con.sql(sql.format(f"'{self.files}'")).fetchall()],
+            "polars": lambda: self.polar.execute(sql.format("lineitem"), eager=True)["n"].to_list(),
+        }
+        same({contestant: call() for contestant, call in calls.items()})
+        self.tell({"question": f"top of {column}, {name}", "asked of": "groups"}, calls)
+
+    def tell(self, row: dict[str, Any], calls: dict[str, Callable[[], Any]]) -> None:
+        """One line of the result."""
+        took = medians(calls, self.repeats)
+        row |= {f"{contestant} ms": round(took[contestant] * 1e3, 1) for contestant in took}
+        tell(row | {"tailbit / quicker": round(took["tailbit"] / min(took["duckdb"], took["polars"]), 2)})
+
+
 def main() -> None:
     table = lineitem()
     index_without_spark(table, COLUMNS)
-    opened, con = tailbit.open(str(table)), duckdb.connect()
-    files = str(table / "*.parquet")
-    polar = pl.SQLContext(lineitem=pl.scan_parquet(files))
     repeats = int(sys.argv[sys.argv.index("--repeats") + 1]) if "--repeats" in sys.argv else 7
+    contest = Contest(table, repeats)
     for asked, conditions in (("stored", STORED), ("computed", COMPUTED)):
         for name, where in conditions.items():
-            counting = f"SELECT count(*) FROM {{}} WHERE {where}"
-            calls = {
-                "tailbit": lambda where=where: opened.where(where).count(),
-                "duckdb": lambda sql=counting: con.sql(sql.format(f"'{files}'")).fetchall()[0][0],
-                "polars": lambda sql=counting: polar.execute(sql.format("lineitem"), eager=True).item(),
-            }
-            answers = {contestant: call() for contestant, call in calls.items()}
-            if asked == "computed":
-                # Their decimals have other sizes than Spark's: a quotient is rounded elsewhere.
-                answers = {"tailbit": answers["tailbit"]}
-            rows, took = same(answers), medians(calls, repeats)
-            quicker = min(took["duckdb"], took["polars"])
-            row = {"question": name, "asked of": asked, "rows": rows}
-            row |= {f"{contestant} ms": round(took[contestant] * 1e3, 1) for contestant in took}
-            tell(row | {"tailbit / quicker": round(took["tailbit"] / quicker, 2)})
+            contest.counts(asked, name, where)
+    for column in TOP:
+        for name, where in AMONG.items():
+            contest.top(column, name, where)
 
 
 if __name__ == "__main__":

@@ -87,8 +87,11 @@ class Analysis:
         >>> flights.where().top("carrier", 2)
         {'UA': 4, 'AA': 2}
         """
+        from tailbit.index.analytics.facets import most_frequent
+        from tailbit.outputs.display import Facets
+
         n = whole("n", n)
-        return dict(list(self.facets(text("column", column)).items())[:n])
+        return Facets(most_frequent(self._counts(column, ordered=False), n))
 
     def distinct(self, column: str) -> list[Any]:
         """The values of a column in the matching rows, each once, in order; None (NULL) is first.
@@ -108,7 +111,7 @@ class Analysis:
         from tailbit.index.analytics.facets import count_distinct
 
         if not more:
-            found = self._counts(column)
+            found = self._counts(column, ordered=False)
             return len(found.keys) - (found.nulls > 0)
         return count_distinct(self._selection, self._resolved([column, *more]))
 
@@ -228,11 +231,11 @@ class Analysis:
         return crosstab(self._selection, *self._resolved([rows, columns]))
 
     @tells_vacuumed
-    def _counts(self, column: str) -> KeyCounts:
+    def _counts(self, column: str, ordered: bool = True) -> KeyCounts:
         from tailbit.index.grouping.counting import key_counts
 
         resolved = self._selection.schema.resolve(text("column", column))
-        return key_counts(self._selection, resolved, self._recorded)
+        return key_counts(self._selection, resolved, self._recorded, ordered)
 
     @tells_vacuumed
     def _totals(self, column: str, function: str) -> Totals:

@@ -8,12 +8,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tailbit.errors import UsageError
 from tailbit.index.grouping.counting import key_counts
+from tailbit.index.grouping.dictionary import all_texts, python_values
 from tailbit.index.grouping.groups import count_groups
 from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.grouping.rows import Rows
+from tailbit.index.keys import is_textual
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column
@@ -23,10 +26,19 @@ K = TypeVar("K")
 
 def as_facets(found: KeyCounts) -> dict[Any, int]:
     """Counts by value, the most frequent first; texts that look the same are one."""
-    order = found.most_frequent_first()
+    order = found.most_frequent()
     listed, counts = found.values(), found.counts[order].tolist()
     values = [listed[place] for place in order.tolist()]
     return _summed(values, counts)
+
+
+def most_frequent(found: KeyCounts, n: int) -> dict[Any, int]:
+    """The first `n` of the facets. Cost: Python values of these alone, unless texts may look the same."""
+    if is_textual(found.key_type) and not all_texts(found.keys):
+        return dict(list(as_facets(found).items())[:n])
+    places = found.most_frequent(n)
+    values = python_values(found.keys.take(pa.array(places)), found.key_type, found.column)
+    return dict(zip(values, found.counts[places].tolist(), strict=True))
 
 
 def group_facets(selection: Selection, columns: Sequence[Column]) -> dict[tuple[Any, ...], int]:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
@@ -26,6 +25,7 @@ from tailbit.index.grouping.dictionary import (
     DICTIONARIES,
     Dictionary,
     coded,
+    in_order,
     of_segments,
     python_values,
     truncated,
@@ -33,25 +33,26 @@ from tailbit.index.grouping.dictionary import (
 )
 from tailbit.index.grouping.key_counts import KeyCounts, Step
 from tailbit.index.grouping.rows import Read, Rows
-from tailbit.index.keys import NO_KEYS, KeyRange, key_type_of
-from tailbit.index.kinds.bitmap_index.codes import codes_of
+from tailbit.index.grouping.tally import Tally
+from tailbit.index.grouping.ways import COUNT
+from tailbit.index.keys import NO_KEYS
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
-from tailbit.index.predicate.key_ranges import key_ranges
-from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.coded.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
-from tailbit.tables.positions import BitPositions, positions_in
 
 
-def key_counts(selection: Selection, column: Column, recorded: RecordedCounts | None) -> KeyCounts:
+def key_counts(
+    selection: Selection, column: Column, recorded: RecordedCounts | None, ordered: bool = True
+) -> KeyCounts:
     """The rows of a selection per key of a column.
 
-    `recorded`: the value counts of the index, where it speaks of this source.
+    `recorded`: the value counts of the index, where it speaks of this source. `ordered`: False where the keys
+    may come in any order, which may save a sort.
 
     Raises:
         ColumnTypeError: the column's type has no keys (struct, array, map ...).
@@ -60,7 +61,7 @@ def key_counts(selection: Selection, column: Column, recorded: RecordedCounts | 
     begun = time.perf_counter()
     known = None if recorded is None else recorded.of(selection, column, key_type)
     if known is None:
-        return count_keys(Rows.of(selection), column)
+        return count_keys(Rows.of(selection), column, ordered=ordered)
     keys, counts = known
     took = (time.perf_counter() - begun) * 1e3
     return KeyCounts(
@@ -84,8 +85,10 @@ def _recorded_values(
     return kept.values(column, key_type)
 
 
-def count_keys(rows: Rows, column: Column, way: CountingWay | None = None) -> KeyCounts:
+def count_keys(rows: Rows, column: Column, way: CountingWay | None = None, ordered: bool = True) -> KeyCounts:
     """Rows per key of a column; `way`: what is done where postings serve, else the cheapest.
+
+    `ordered`: as for `key_counts`.
 
     Raises:
         ColumnTypeError: the column's type has no keys.
@@ -93,16 +96,20 @@ def count_keys(rows: Rows, column: Column, way: CountingWay | None = None) -> Ke
     key_type = key_type_of_column(column)
     counting = _Counting(rows, column, key_type, way)
     parts = counting.partition() if column.partition else counting.column_parts()
-    return counting.result(parts)
+    return counting.result(parts, ordered)
 
 
 @dataclass(frozen=True, eq=False)
 class CountedKeys:
-    """Distinct keys of some rows and their counts; `of`: the dictionary of segments that they are by."""
+    """Distinct keys of some rows and their counts; `of`: the dictionary of segments that they are by.
+
+    `ordered`: whether the keys are in order.
+    """
 
     keys: pa.BinaryArray
     counts: Longs
     of: Dictionary | None = None
+    ordered: bool = True
 
 
 class _Counting:
@@ -112,33 +119,23 @@ class _Counting:
         self.rows, self.column, self.key_type, self.way = rows, column, key_type, way
         self.steps: list[Step] = []
 
-    def result(self, parts: Sequence[CountedKeys]) -> KeyCounts:
+    def result(self, parts: Sequence[CountedKeys], ordered: bool) -> KeyCounts:
         """Parts brought together; where all are of segments, their dictionary's values are used again."""
-        made = parts[0].of if len(parts) == 1 else None
-        if made is None:
-            made = united([part.keys for part in parts] or [NO_KEYS])
-            sums = np.zeros(len(made.keys), dtype=np.int64)
-            for part, places in zip(parts, made.places, strict=False):
-                sums[places] += part.counts
-        else:
-            sums = parts[0].counts
-        some = np.flatnonzero(sums)
-        keys = made.keys if len(some) == len(sums) else made.keys.take(pa.array(some))
-        if parts and made is parts[0].of:
-            known = made.values(self.column, self.key_type) if len(some) * 4 > len(sums) else None
-            return self._counts(keys, sums[some], None if known is None else (known, some))
-        return self._counts(keys, sums[some], None)
+        whole = _together(parts)
+        some = np.flatnonzero(whole.counts)
+        if ordered and not whole.ordered:
+            some = in_order(whole.keys)
+        sorted_ = ordered or whole.ordered
+        same = len(some) == len(whole.keys) and (whole.ordered or not ordered)
+        keys = whole.keys if same else whole.keys.take(pa.array(some))
 
-    def _counts(
-        self, keys: pa.BinaryArray, counts: Longs, known: tuple[list[Any], Longs] | None
-    ) -> KeyCounts:
         def values() -> list[Any]:
-            if known is None:
+            if whole.of is None or len(some) * 4 <= len(whole.keys):
                 return python_values(keys, self.key_type, self.column)
-            listed, some = known
-            return listed if len(some) == len(listed) else [listed[i] for i in some.tolist()]
+            known = whole.of.values(self.column, self.key_type)
+            return known if same else [known[place] for place in some.tolist()]
 
-        return KeyCounts(self.column, self.key_type, keys, counts, values, self.steps)
+        return KeyCounts(self.column, self.key_type, keys, whole.counts[some], values, self.steps, sorted_)
 
     def partition(self) -> list[CountedKeys]:
         """Rows per value of a partition column: the log says it of whole files; no data is read."""
@@ -173,7 +170,7 @@ class _Counting:
                 rest = bits
             left += self.rows.by_slice(space, rest)
         parts = [self._of_segments(served)] if served else []
-        return parts + list(self._in_data(left))
+        return parts + self._in_data(left)
 
     def _of_segments(self, served: Sequence[tuple[SpaceView, list[Segment], Longs]]) -> CountedKeys:
         """Counts of several row spaces, by stored key and segment, brought to one dictionary."""
@@ -208,7 +205,7 @@ class _Counting:
             self.steps.append(Step(CountingWay.DATA, choice.rows, None, choice))
             return [], bits
         begun = time.perf_counter()
-        counts = _COUNT[choice.way](segments, self.column, wanted, among)
+        counts = COUNT[choice.way](segments, self.column, wanted, among)
         if sum(int(c.sum()) for c in counts) != len(wanted):
             reason = f"postings of {self.column.id} do not hold all rows of row space {space.space}"
             raise CorruptIndexError(file=segments[0].path, reason=reason)
@@ -217,22 +214,33 @@ class _Counting:
         self._note(choice.way, choice.rows, begun, choice)
         return [(space, segments, np.concatenate(counts))], left
 
-    def _in_data(self, reads: Sequence[Read]) -> Iterator[CountedKeys]:
-        """Keys of some rows of files, read from their data."""
-        begun = time.perf_counter()
+    def _in_data(self, reads: Sequence[Read]) -> list[CountedKeys]:
+        """Keys of some rows of files, read from their data; each file that has any."""
+        if not reads:
+            return []
+        begun, tally = time.perf_counter(), Tally(self.key_type)
         for found, rest in numbered(self.rows.storage, reads, [self.column]):
             for one in found:
-                keys, at = coded(one.values, self.key_type)
-                sums = np.bincount(at, weights=one.counts, minlength=len(keys))
-                yield CountedKeys(keys, sums.astype(np.int64))
+                tally.add(one.values, one.counts)
             for table in fetch_files(self.rows.storage, rest, [self.column]):
-                keys, at = coded(table[self.column.id], self.key_type)
-                yield CountedKeys(keys, np.bincount(at, minlength=len(keys)))
-        if reads:
-            self._note(CountingWay.DATA, sum(len(positions) for _, positions in reads), begun)
+                tally.add(table[self.column.id])
+        keys, counts = tally.keys()
+        self._note(CountingWay.DATA, sum(len(positions) for _, positions in reads), begun)
+        return [CountedKeys(keys, counts, ordered=False)]
 
     def _note(self, way: CountingWay, rows: int, begun: float, choice: Choice | None = None) -> None:
         self.steps.append(Step(way, rows, (time.perf_counter() - begun) * 1e3, choice))
+
+
+def _together(parts: Sequence[CountedKeys]) -> CountedKeys:
+    """All parts as one. Cost: a sort of the keys, where there are several."""
+    if len(parts) == 1:
+        return parts[0]
+    made = united([part.keys for part in parts] or [NO_KEYS])
+    sums = np.zeros(len(made.keys), dtype=np.int64)
+    for part, places in zip(parts, made.places, strict=False):
+        sums[places] += part.counts
+    return CountedKeys(made.keys, sums)
 
 
 def _shortened(segment: Segment, column: Column, counts: Longs, bits: BitMap) -> BitMap:
@@ -245,52 +253,3 @@ def _shortened(segment: Segment, column: Column, counts: Longs, bits: BitMap) ->
     counts[places] = 0
     found = [segment.lookup(column.id, key) for key in keys.take(pa.array(places)).to_pylist()]
     return bits & BitMap.union(*(posting for posting in found if posting is not None))
-
-
-def _by_cardinality(
-    segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
-) -> list[Longs]:
-    return [segment.keys(column.id)[1].copy() for segment in segments]
-
-
-def _by_codes(
-    segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
-) -> list[Longs]:
-    """Counts by stored key, looked up row by row in vectors."""
-    positions: BitPositions = positions_in(bits)
-    return [codes_of(segment, column.id).counts(positions)[1:] for segment in segments]
-
-
-def _by_intersections(
-    segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
-) -> list[Longs]:
-    """Counts by stored key, each the cardinality of an intersection; of the keys of `among` where given."""
-    return [_intersected(segment, column, bits, among) for segment in segments]
-
-
-def _intersected(segment: Segment, column: Column, bits: BitMap, among: ValueSet | None) -> Longs:
-    stored = segment.keys(column.id)[0]
-    out = np.zeros(len(stored), dtype=np.int64)
-    ranges: list[KeyRange] = [(None, False, None, False)]
-    if among is not None:
-        wanted = key_ranges(among, key_type_of(column.type), segment.columns[column.id])
-        ranges = [*wanted.sure, *wanted.maybe]
-    keys, postings = segment.select(column.id, ranges)
-    found = [bits.intersection_cardinality(posting) for posting in postings]
-    first = len(stored) and not stored[0].is_valid
-    if among is None:
-        out[int(first) :] = found
-    elif keys:
-        places = pc.index_in(pa.array(keys, pa.binary()), value_set=stored)
-        out[np.asarray(places)] = found
-    if first and (among is None or among.nulls):
-        null = segment.lookup(column.id, None)
-        out[0] = 0 if null is None else bits.intersection_cardinality(null)
-    return out
-
-
-_COUNT = {
-    CountingWay.CARDINALITIES: _by_cardinality,
-    CountingWay.CODES: _by_codes,
-    CountingWay.INTERSECTIONS: _by_intersections,
-}

@@ -88,7 +88,7 @@ def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryA
 
     Equal values are found before keys are made of them; values that differ may have one key.
     """
-    found = _one_array(values).dictionary_encode(null_encoding="encode")
+    found = one_array(values).dictionary_encode(null_encoding="encode")
     keys, places = _distinct(full_keys(found.dictionary, key_type))
     return keys, places[np.asarray(found.indices, dtype=np.int64)]
 
@@ -96,7 +96,7 @@ def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryA
 def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
     """Distinct keys in order, null first, and per key its place among them."""
     found = keys.dictionary_encode(null_encoding="encode")
-    order = _order(found.dictionary)
+    order = in_order(found.dictionary)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return found.dictionary.take(pa.array(order)), rank[np.asarray(found.indices, dtype=np.int64)]
@@ -104,11 +104,11 @@ def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
 
 def full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
     """Keys of values, never truncated."""
-    whole = _one_array(values)
+    whole = one_array(values)
     return whole.cast(pa.binary()) if is_textual(key_type) else encode_array(whole, key_type)
 
 
-def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Values as one array, none coded."""
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(whole, pa.ChunkedArray):
@@ -138,10 +138,28 @@ def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[A
     return found
 
 
-def _order(keys: pa.BinaryArray) -> Longs:
-    """The places of distinct keys in ascending order, null first."""
+def in_order(keys: pa.BinaryArray) -> Longs:
+    """The places of distinct keys in ascending order, null first. Cost: a sort."""
     if not keys.null_count:
         return sorted_order(keys)
     null = int(np.flatnonzero(np.asarray(keys.is_null()))[0])
     rest = np.delete(np.arange(len(keys)), null)
     return np.concatenate([[null], rest[sorted_order(keys.take(pa.array(rest)))]])
+
+
+def first_in_order(keys: pa.BinaryArray, n: int) -> Longs:
+    """The places of the `n` least of distinct keys, at least as many, in no order; null is least."""
+    if len(keys) <= n:
+        return np.arange(len(keys))
+    null = np.flatnonzero(np.asarray(keys.is_null()))[:n]
+    found = pc.select_k_unstable(keys, n - len(null), [("key", "ascending")]) if n > len(null) else []
+    return np.concatenate([null, np.asarray(found, dtype=np.int64)])
+
+
+def all_texts(keys: pa.BinaryArray) -> bool:
+    """Whether all keys are UTF-8: two that are not may look the same."""
+    try:
+        keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True

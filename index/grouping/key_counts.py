@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.index.grouping.choice import Choice, CountingWay
+from tailbit.index.grouping.dictionary import first_in_order, in_order
 from tailbit.tables.model import Column
 
 
@@ -42,7 +43,7 @@ class Step:
 class KeyCounts:
     """Distinct whole keys of a column in order, null (NULL) first, and how many rows have each; none is zero.
 
-    `steps`: how they were counted.
+    `steps`: how they were counted. `ordered`: False where the keys stand in no order.
     """
 
     column: Column
@@ -51,12 +52,31 @@ class KeyCounts:
     counts: Longs
     values: Callable[[], list[Any]]
     steps: Sequence[Step] = field(default=())
+    ordered: bool = True
 
     @property
     def nulls(self) -> int:
         """Rows that are NULL."""
-        return int(self.counts[0]) if len(self.keys) and not self.keys[0].is_valid else 0
+        if not self.keys.null_count:
+            return 0
+        return int(self.counts[0 if self.ordered else np.flatnonzero(np.asarray(self.keys.is_null()))[0]])
 
-    def most_frequent_first(self) -> Longs:
-        """Places of the keys by falling count, ties in the order of the keys."""
-        return np.argsort(-self.counts, kind="stable")
+    def most_frequent(self, n: int | None = None) -> Longs:
+        """Places of the keys by falling count, ties in the order of the keys; `n`: of the first."""
+        if n is None or n >= len(self.counts):
+            places = np.arange(len(self.counts)) if self.ordered else in_order(self.keys)
+        else:
+            places = self._first(n)
+        return places[np.argsort(-self.counts[places], kind="stable")]
+
+    def _first(self, n: int) -> Longs:
+        """Places of the most frequent keys in the order of the keys. Cost: no sort of all."""
+        if n == 0:
+            return np.zeros(0, dtype=np.int64)
+        least = np.partition(self.counts, len(self.counts) - n)[-n]
+        over, ties = np.flatnonzero(self.counts > least), np.flatnonzero(self.counts == least)
+        missing = n - len(over)
+        if self.ordered:
+            return np.sort(np.concatenate([over, ties[:missing]]))
+        found = np.concatenate([over, ties[first_in_order(self.keys.take(pa.array(ties)), missing)]])
+        return found[in_order(self.keys.take(pa.array(found)))]

@@ -105,13 +105,19 @@ def facets(
     if as_rows:
         _write_facets(answer, columns, top, form, output)
         return
-    items = list(answer.facets(*columns).items())[:top]
+    items = list(_facets(answer, columns, top).items())
     warn(answer)
     if as_json:
         found = [{"value": value, "count": n} for value, n in items]
         emit({"column": column, "version": answer.version, "facets": found})
     else:
         _print_facets(columns, items)
+
+
+def _facets(answer: Answer, columns: list[str], top: int | None) -> dict[Any, int]:
+    if top is not None and len(columns) == 1:
+        return answer.top(columns[0], top)
+    return dict(list(answer.facets(*columns).items())[:top])
 
 
 def _print_facets(columns: list[str], items: list[tuple[Any, int]]) -> None:

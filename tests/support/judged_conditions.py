@@ -61,8 +61,12 @@ def _ours(condition: RandomCondition) -> Truth | None:
 
 
 def _raising(node: Node) -> np.ndarray[Any, Any]:
-    _, open_ = judged(node, TABLE, {})
-    return np.zeros(TABLE.num_rows, dtype=bool) if open_ is None else open_
+    """Rows for which the condition, its NOT or its IS NULL raises: one may be decided, and another not."""
+    found = [judged(part, TABLE, {})[1] for part in (node, negate(node), is_null(node))]
+    out = np.zeros(TABLE.num_rows, dtype=bool)
+    for open_ in found:
+        out |= False if open_ is None else open_
+    return out
 
 
 def frame_of(spark: Any, folder: Path) -> Any:

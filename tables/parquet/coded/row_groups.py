@@ -125,8 +125,8 @@ def _cut(chunks: Sequence[Chunk], rows: Longs) -> tuple[Longs, Sequence[Chunk]] 
 
 
 def _in_few_pages(pages: Pages, rows: Longs) -> bool:
-    of = np.searchsorted(pages.firsts, rows, side="right")
-    return bool((1 + np.count_nonzero(of[1:] != of[:-1])) * _FEW <= len(pages.starts))
+    touched = np.count_nonzero(np.diff(np.searchsorted(rows, pages.firsts)))
+    return bool(touched * _FEW <= len(pages.starts))
 
 
 def _leaf(layout: Layout, column: Column, path: str) -> int | None:

@@ -1,0 +1,124 @@
+"""The values of many batches counted, each value once, in no order.
+
+What is gathered is added up when it has grown to as much as is kept: a value is looked at a few times, not
+once a batch, and memory is bounded by the distinct values. Many are grouped by Polars on all cores.
+
+Two batches by hand:
+
+    values     b  a  b       counts  2  1  1
+    values     a  NULL       counts  -  -
+    tally      b  a  NULL    counts  3  2  1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.arrays import Longs
+from tailbit.index.grouping.dictionary import full_keys, one_array
+from tailbit.index.keys import NO_KEYS
+from tailbit.tables.parquet.assembled.by_polars import polars
+
+_GATHERED = 1 << 28
+"""Bytes of values that are gathered before they are added up."""
+
+_MANY = 1 << 16
+"""From this many values on, Polars takes less than pyarrow, and its start is paid."""
+
+
+class Tally:
+    """Values of one type and the rows of each; `key_type`: that of the keys they become."""
+
+    def __init__(self, key_type: str) -> None:
+        self.key_type = key_type
+        self._parts: list[tuple[pa.Array, Longs | None]] = []
+        self._gathered = 0
+        self._kept = 0
+
+    def add(self, values: pa.Array | pa.ChunkedArray, counts: Longs | None = None) -> None:
+        """Values, and the rows of each; None: one row."""
+        whole = one_array(values)
+        whole = whole.cast(pa.binary()) if pa.types.is_string(whole.type) else whole
+        self._parts.append((whole, counts))
+        self._gathered += whole.nbytes
+        if self._gathered > max(_GATHERED, self._kept):
+            self._add_up()
+
+    def keys(self) -> tuple[pa.BinaryArray, Longs]:
+        """The whole keys of the values, each once, in no order, and the rows of each."""
+        self._add_up()
+        if not self._parts:
+            return NO_KEYS, np.zeros(0, dtype=np.int64)
+        ((values, counts),) = self._parts
+        assert counts is not None
+        keys = full_keys(values, self.key_type)
+        # Zeros of both signs are two values, and so is NaN by other bits: each has one key.
+        return _added_up([(keys, counts)]) if pa.types.is_floating(values.type) else (keys, counts)
+
+    def _add_up(self) -> None:
+        if not self._parts:
+            return
+        library = polars() if sum(len(values) for values, _ in self._parts) >= _MANY else None
+        found = _added_up(self._parts) if library is None else _grouped(library, self._parts)
+        self._parts, self._gathered, self._kept = [found], 0, found[0].nbytes
+
+
+def _added_up(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs]:
+    found = pa.concat_arrays([values for values, _ in parts]).dictionary_encode(null_encoding="encode")
+    places = np.asarray(found.indices, dtype=np.int64)
+    if all(counts is None for _, counts in parts):
+        return found.dictionary, np.bincount(places, minlength=len(found.dictionary))
+    sums = np.zeros(len(found.dictionary), dtype=np.int64)
+    np.add.at(sums, places, np.concatenate([_counts(*part) for part in parts]))
+    return found.dictionary, sums
+
+
+def _grouped(library: Any, parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs]:
+    """By Polars, as integers where values are integers of their type: no calendar and no scale matters."""
+    type_ = parts[0][0].type
+    columns = {"value": library.from_arrow(pa.chunked_array([_plain(values) for values, _ in parts]))}
+    rows = library.len().cast(library.Int64).alias("rows")
+    if any(counts is not None for _, counts in parts):
+        columns["rows"] = np.concatenate([_counts(*part) for part in parts])
+        rows = library.col("rows").sum()
+    # The streaming engine hashes a value once, and by the batch: half the time of the other.
+    found = library.LazyFrame(columns).group_by("value").agg(rows).collect(engine="streaming")
+    values = one_array(found["value"].to_arrow(compat_level=library.CompatLevel.oldest()))
+    return _typed(values, type_), found["rows"].to_numpy()
+
+
+_DIGITS = 18
+"""Digits of the largest decimals that are 64-bit integers without their point."""
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    type_ = values.type
+    if pa.types.is_timestamp(type_):
+        return values.view(pa.int64())
+    if pa.types.is_date32(type_):
+        return values.view(pa.int32())
+    if pa.types.is_decimal128(type_) and type_.precision <= _DIGITS:
+        return _of_scale(values, pa.decimal128(_DIGITS, 0)).cast(pa.int64())
+    return values
+
+
+def _typed(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """What `_plain` made of values of a type, as these."""
+    if pa.types.is_timestamp(type_) or pa.types.is_date32(type_):
+        return values.view(type_)
+    if pa.types.is_decimal128(type_) and type_.precision <= _DIGITS:
+        return _of_scale(values.cast(pa.decimal128(_DIGITS + 1, 0)), type_)
+    return values.cast(type_)
+
+
+def _of_scale(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """The same words as decimals of another type."""
+    return pa.Array.from_buffers(type_, len(values), values.buffers(), offset=values.offset)
+
+
+def _counts(values: pa.Array, counts: Longs | None) -> Longs:
+    return np.ones(len(values), dtype=np.int64) if counts is None else counts

@@ -1,0 +1,73 @@
+"""Matching rows by stored key of the segments of one column, in each way that there is.
+
+Each way takes segments, their column, positions of the row space and, where it is known, a set that every
+position's value is of; and gives, per segment, a count for each of its keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from tailbit.arrays import Longs
+from tailbit.index.grouping.choice import CountingWay
+from tailbit.index.keys import KeyRange, key_type_of
+from tailbit.index.kinds.bitmap_index.codes import codes_of
+from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.predicate.key_ranges import key_ranges
+from tailbit.index.predicate.value_sets import ValueSet
+from tailbit.tables.model import Column
+from tailbit.tables.positions import BitPositions, positions_in
+
+
+def _by_cardinality(
+    segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
+) -> list[Longs]:
+    return [segment.keys(column.id)[1].copy() for segment in segments]
+
+
+def _by_codes(
+    segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
+) -> list[Longs]:
+    """Counts by stored key, looked up row by row in vectors."""
+    positions: BitPositions = positions_in(bits)
+    return [codes_of(segment, column.id).counts(positions)[1:] for segment in segments]
+
+
+def _by_intersections(
+    segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
+) -> list[Longs]:
+    """Counts by stored key, each the cardinality of an intersection; of the keys of `among` where given."""
+    return [_intersected(segment, column, bits, among) for segment in segments]
+
+
+def _intersected(segment: Segment, column: Column, bits: BitMap, among: ValueSet | None) -> Longs:
+    stored = segment.keys(column.id)[0]
+    out = np.zeros(len(stored), dtype=np.int64)
+    ranges: list[KeyRange] = [(None, False, None, False)]
+    if among is not None:
+        wanted = key_ranges(among, key_type_of(column.type), segment.columns[column.id])
+        ranges = [*wanted.sure, *wanted.maybe]
+    keys, postings = segment.select(column.id, ranges)
+    found = [bits.intersection_cardinality(posting) for posting in postings]
+    first = len(stored) and not stored[0].is_valid
+    if among is None:
+        out[int(first) :] = found
+    elif keys:
+        places = pc.index_in(pa.array(keys, pa.binary()), value_set=stored)
+        out[np.asarray(places)] = found
+    if first and (among is None or among.nulls):
+        null = segment.lookup(column.id, None)
+        out[0] = 0 if null is None else bits.intersection_cardinality(null)
+    return out
+
+
+COUNT = {
+    CountingWay.CARDINALITIES: _by_cardinality,
+    CountingWay.CODES: _by_codes,
+    CountingWay.INTERSECTIONS: _by_intersections,
+}

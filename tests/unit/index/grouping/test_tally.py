@@ -1,0 +1,91 @@
+"""Values of many batches are counted once, whatever their type and however many they are."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tailbit.index.grouping import tally
+from tailbit.index.grouping.dictionary import first_in_order, full_keys, in_order
+from tailbit.index.grouping.key_counts import KeyCounts
+from tailbit.index.grouping.tally import Tally
+from tailbit.tables.model import Column, DataType
+
+DAY, NOON = datetime.date(2024, 2, 29), datetime.datetime(1969, 12, 31, 12, 0, 0, 1)  # noqa: DTZ001
+TYPED = [
+    (pa.int32(), "integer", [3, -1, None, 3]),
+    (pa.int64(), "integer", [1 << 62, -1, None, 3]),
+    (pa.string(), "string", ["a", "", None, "ä", "a"]),
+    (pa.binary(), "binary", [b"\xff", b"", None, b"\xff"]),
+    (pa.bool_(), "boolean", [True, None, False, True]),
+    (pa.date32(), "date", [DAY, None, datetime.date(1600, 1, 1), DAY]),
+    (pa.timestamp("us"), "timestamp", [NOON, None, NOON]),
+    (pa.timestamp("us", "UTC"), "timestamp", [NOON, None]),
+    (pa.decimal128(10, 2), "decimal(2)", [Decimal("1.50"), None, Decimal("-99999999.99"), Decimal("1.50")]),
+    (pa.decimal128(18, 6), "decimal(6)", [Decimal("-999999999999.999999"), None, Decimal(0)]),
+    (pa.decimal128(38, 0), "decimal(0)", [Decimal(10**37), None, Decimal(-(10**37)), Decimal(10**37)]),
+    (pa.float64(), "double", [0.0, -0.0, None, float("nan"), 1.5]),
+    (pa.float32(), "double", [0.0, -0.0, None, float("nan"), 1.5]),
+]
+
+
+def expected(parts: list[tuple[pa.Array, Any]], key_type: str) -> dict[bytes | None, int]:
+    out: Counter[bytes | None] = Counter()
+    for values, counts in parts:
+        for n, key in enumerate(full_keys(values, key_type).to_pylist()):
+            out[key] += 1 if counts is None else int(counts[n])
+    return dict(out)
+
+
+@pytest.mark.parametrize("gathered", [0, 1 << 28], ids=["added up at each batch", "at the end"])
+@pytest.mark.parametrize("many", [0, 1 << 62], ids=["polars", "pyarrow"])
+@pytest.mark.parametrize(("type_", "key_type", "values"), TYPED, ids=[str(t[0]) for t in TYPED])
+def test_each_key_has_the_rows_of_all_batches(
+    type_: pa.DataType, key_type: str, values: list[Any], many: int, gathered: int, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(tally, "_MANY", many)
+    monkeypatch.setattr(tally, "_GATHERED", gathered)
+    whole = pa.array(values, type_)
+    coded = pa.array(values[::-1], type_).dictionary_encode()
+    counts = np.arange(1, len(values) + 1)
+    found = Tally(key_type)
+    found.add(whole)
+    found.add(pa.chunked_array([whole.slice(1), whole.slice(0, 2)]))
+    found.add(whole.slice(1), counts[1:])
+    found.add(coded)
+    keys, rows = found.keys()
+    parts = [(whole, None), (whole.slice(1), None), (whole.slice(0, 2), None), (whole.slice(1), counts[1:])]
+    parts.append((coded.cast(type_), None))
+    assert len(set(keys.to_pylist())) == len(keys)
+    assert dict(zip(keys.to_pylist(), rows.tolist(), strict=True)) == expected(parts, key_type)
+
+
+def test_a_tally_of_nothing_is_empty() -> None:
+    assert [len(part) for part in Tally("string").keys()] == [0, 0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_most_frequent_keys_are_found_without_order_as_with_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    texts = [None, *{str(n) for n in rng.integers(0, 500, rng.integers(1, 300))}]
+    keys = pa.array(
+        [None if t is None else t.encode() for t in texts[int(rng.integers(0, 2)) :]], pa.binary()
+    )
+    keys = keys.take(pa.array(rng.permutation(len(keys))))
+    rows = rng.integers(1, 5, len(keys))
+    column = Column(("s",), ("s",), DataType("string"), True, False)
+    order = in_order(keys)
+    sorted_ = KeyCounts(column, "string", keys.take(pa.array(order)), rows[order], list)
+    shuffled = KeyCounts(column, "string", keys, rows, list, ordered=False)
+    whole = sorted_.keys.take(pa.array(sorted_.most_frequent()))
+    assert shuffled.nulls == sorted_.nulls
+    for n in (0, 1, 7, len(keys) - 1, len(keys), len(keys) + 1):
+        for counts in (sorted_, shuffled):
+            assert counts.keys.take(pa.array(counts.most_frequent(n))).equals(whole.slice(0, n))
+        assert sorted(first_in_order(keys, n).tolist()) == sorted(order[:n].tolist())
