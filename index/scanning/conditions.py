@@ -39,6 +39,7 @@ from tailbit.tables.parquet.sought.condition import (
     Test,
     Texts,
 )
+from tailbit.tables.parquet.sought.formula import Formula
 from tailbit.tables.schema import arrow_type
 
 _MOST_TESTS = 32
@@ -53,7 +54,13 @@ Constants = Mapping[str, str | None]
 """By physical name of a partition column the log's text of its value."""
 
 
-def condition_of(node: Node, partition: Constants) -> tuple[Condition | bool | None, Node | None]:
+Formulas = Mapping[int, Formula]
+"""By identity of a node the formula that it is in a file."""
+
+
+def condition_of(
+    node: Node, partition: Constants, formulas: Formulas
+) -> tuple[Condition | bool | None, Node | None]:
     """The condition that rows of a file must pass, and what is to be judged on those that do.
 
     The condition is True or False where partition values decide it, and None where there is none to ask.
@@ -61,7 +68,7 @@ def condition_of(node: Node, partition: Constants) -> tuple[Condition | bool | N
     Raises:
         MalformedLogError: the text of a partition value is no value of its column's type.
     """
-    budget = _Budget()
+    budget = _Budget(formulas)
     if not isinstance(node, And):
         found = _condition(node, partition, budget)
         return found, None if found is not None else node
@@ -79,7 +86,8 @@ def condition_of(node: Node, partition: Constants) -> tuple[Condition | bool | N
 class _Budget:
     """How many tests a condition may still have; what stands in several places counts in each."""
 
-    def __init__(self) -> None:
+    def __init__(self, formulas: Formulas) -> None:
+        self.formulas = formulas
         self.left = _MOST_TESTS
 
     def spent_on(self, node: Node, partition: Constants) -> Condition | bool | None:
@@ -103,8 +111,12 @@ def _condition(node: Node, partition: Constants, budget: _Budget) -> Condition |
         if node.column.partition:
             return partition_value_matches(node, partition.get(node.column.physical[0]))
         return _test_of_leaf(node)
+    formula = budget.formulas.get(id(node))
     if isinstance(node, Compare):
-        return _pair(node)
+        return _pair(node) or formula
+    if formula is not None:
+        budget.left -= len(formula.columns) - 1
+        return formula if budget.left >= 0 else None
     if isinstance(node, Computed) and node.column is not None:
         if node.column.partition:
             true, raised = partition_values_match(node, [partition.get(node.column.physical[0])])

@@ -18,7 +18,8 @@ from pyroaring import BitMap
 from tailbit.index.predicate.tree import Constant, Node
 from tailbit.index.predicate.truth import judged, raise_error
 from tailbit.index.predicate.walks import columns_of
-from tailbit.index.scanning.conditions import condition_of
+from tailbit.index.scanning.conditions import Formulas, condition_of
+from tailbit.index.scanning.formulas import fitting_in, formulas_in
 from tailbit.index.scanning.row_groups import can_match
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.ahead import in_order
@@ -84,7 +85,8 @@ def _askable(
 
     `whatever`: also those that it cannot make quicker.
     """
-    conditions: dict[tuple[int, tuple[str | None, ...]], tuple[Condition | bool | None, Node | None]] = {}
+    conditions: dict[tuple[object, ...], tuple[Condition | bool | None, Node | None]] = {}
+    formulas: dict[int, Formulas] = {}
     out, size, values = [], 0, 0
     for number, its in enumerate(scans):
         layout = open_layout(storage, its.slice_.path, its.slice_.size)
@@ -92,13 +94,16 @@ def _askable(
         if its.among is not None and not (whatever or in_many_pages(layout, its.among)):
             continue
         texts = tuple(its.slice_.partition.get(c.physical[0]) for c in columns if c.partition)
-        key = id(its.node), texts
+        groups = layout.groups_with(its.among) if its.groups is None else its.groups
+        if id(its.node) not in formulas:
+            formulas[id(its.node)] = formulas_in(its.node)
+        fitting = fitting_in(formulas[id(its.node)], layout, its.slice_.path, groups)
+        key = id(its.node), texts, *fitting
         if key not in conditions:
-            conditions[key] = condition_of(its.node, its.slice_.partition)
+            conditions[key] = condition_of(its.node, its.slice_.partition, fitting)
         condition, rest = conditions[key]
         if condition is None or isinstance(condition, bool):
             continue
-        groups = layout.groups_with(its.among) if its.groups is None else its.groups
         sizes = measured(layout, its.slice_.path, [c for c in columns if not c.partition], groups)
         size, values = size + sizes[0], values + sizes[1]
         sought = Sought(its.slice_, condition, groups, its.among)

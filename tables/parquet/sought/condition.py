@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Mask
 from tailbit.tables.model import Column
+from tailbit.tables.parquet.sought.formula import Formula
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,11 @@ class AnyOf:
     parts: Sequence[Condition]
 
 
-Condition = Test | Pair | AllOf | AnyOf
+Condition = Test | Pair | Formula | AllOf | AnyOf
 
 
 Asked = tuple[Column, Test | None]
-"""A column that is needed, and the test that it is put to; None where it is only compared with another."""
+"""A column that is needed, and the test that it is put to; None where it is a number in a comparison."""
 
 
 def asked_by(condition: Condition) -> list[Asked]:
@@ -115,6 +116,8 @@ def _asked(condition: Condition) -> Iterator[Asked]:
     elif isinstance(condition, Pair):
         yield condition.left, None
         yield condition.right, None
+    elif isinstance(condition, Formula):
+        yield from ((column, None) for column in condition.columns)
     else:
         for part in condition.parts:
             yield from _asked(part)

@@ -6,11 +6,12 @@ other parts. NaN is named wherever it is meant, so that nothing hangs on how Pol
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from operator import and_, eq, ge, gt, le, lt, ne, or_
-from typing import TYPE_CHECKING
+from operator import add, and_, eq, ge, gt, invert, le, lt, mul, ne, or_, sub
+from typing import TYPE_CHECKING, Any
 
+from tailbit.tables.model import Column
 from tailbit.tables.parquet.sought.condition import (
     AllOf,
     Condition,
@@ -23,6 +24,7 @@ from tailbit.tables.parquet.sought.condition import (
     key_of,
 )
 from tailbit.tables.parquet.sought.forms import Form
+from tailbit.tables.parquet.sought.formula import Formula, Op, Term
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -46,6 +48,9 @@ def expression(library: ModuleType, condition: Condition, names: Names) -> Expr:
         left, right = (names[key_of((its, None))][0] for its in (condition.left, condition.right))
         compared: Expr = _SIGNS[condition.sign](_number(library, left), _number(library, right))
         return compared
+    if isinstance(condition, Formula):
+        columns = {c.id: _number(library, names[key_of((c, None))][0]) for c in condition.columns}
+        return _formula(library, condition, columns)
     if not isinstance(condition, Test):
         parts = [expression(library, part, names) for part in condition.parts]
         return reduce(and_ if isinstance(condition, AllOf) else or_, parts)
@@ -135,3 +140,76 @@ def _texts(library: ModuleType, column: Expr, its: Texts) -> Expr | None:
 
 def _any(parts: Sequence[Expr]) -> Expr | None:
     return reduce(or_, parts) if parts else None
+
+
+def _formula(library: ModuleType, formula: Formula, columns: Mapping[str, Expr]) -> Expr:
+    """True for the rows that pass a formula that fits; `columns`: of 64 bits, by id.
+
+    AND and OR of Polars are those of SQL, and so is what NULL does in its arithmetic and comparisons.
+    """
+    truth = _Translation(library, columns).truth(formula.term)
+    parts = [truth.is_null() if wanted is None else truth if wanted else ~truth for wanted in formula.passing]
+    found: Expr = reduce(or_, [part.fill_null(False) for part in parts], library.lit(False))
+    return found
+
+
+class _Translation:
+    """The terms of a formula as expressions, each made once."""
+
+    def __init__(self, library: ModuleType, columns: Mapping[str, Expr]) -> None:
+        self.library, self.columns = library, columns
+        self.known: dict[int, Expr] = {}
+
+    def number(self, term: Term) -> Expr:
+        return self._of(term, self.library.Int64)
+
+    def truth(self, term: Term) -> Expr:
+        return self._of(term, self.library.Boolean)
+
+    def _of(self, term: Term, dtype: type) -> Expr:
+        if isinstance(term, Column):
+            return self.columns[term.id]
+        if not isinstance(term, Op):
+            constant: Expr = self.library.lit(term, dtype=dtype)
+            return constant
+        if id(term) not in self.known:
+            self.known[id(term)] = self._made(term, dtype)
+        return self.known[id(term)]
+
+    def _made(self, op: Op, dtype: type) -> Expr:
+        found: Expr
+        if op.name == "case":
+            found = self._of(op.args[-1], dtype)
+            for condition, value in zip(op.args[-3::-2], op.args[-2::-2], strict=True):
+                then = self.library.when(self.truth(condition)).then(self._of(value, dtype))
+                found = then.otherwise(found)
+        elif op.name == "coalesce":
+            found = self.library.coalesce([self._of(arg, dtype) for arg in op.args])
+        elif op.name in _LOGIC:
+            found = _LOGIC[op.name](*(self.truth(arg) for arg in op.args))
+        else:
+            found = _NUMERIC[op.name](*(self.number(arg) for arg in op.args))
+        return found
+
+
+_LOGIC: Mapping[str, Callable[..., Any]] = {
+    "and": lambda *args: reduce(and_, args),
+    "or": lambda *args: reduce(or_, args),
+    "not": invert,
+    "null truth": lambda a: a.is_null(),
+}
+_NUMERIC: Mapping[str, Callable[..., Any]] = {
+    "+": add,
+    "-": sub,
+    "*": mul,
+    "=": eq,
+    "<>": ne,
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+    "<=>": lambda a, b: a.eq_missing(b),
+    "abs": lambda a: a.abs(),
+    "is": lambda a: a,
+    "null number": lambda a: a.is_null(),
+}

@@ -30,7 +30,7 @@ LEAST, MOST = -(1 << 63), (1 << 63) - 1
 
 
 def asked(text: str) -> tuple[Condition | bool | None, Node | None]:
-    return condition_of(bind(text, schema()), {})
+    return condition_of(bind(text, schema()), {}, {})
 
 
 def alone(text: str) -> Test:
@@ -139,7 +139,7 @@ def test_partition_values_decide_or_leave_out_their_parts() -> None:
     table = parse_schema(json.dumps({"type": "struct", "fields": fields}), ["p"], {}, "")
 
     def found(text: str, value: str | None) -> Condition | bool | None:
-        return condition_of(bind(text, table), {"p": value})[0]
+        return condition_of(bind(text, table), {"p": value}, {})[0]
 
     assert found("p = 1 AND k = 5", "2") is False
     assert found("p = 1 OR k = 5", "1") is True
