@@ -123,20 +123,39 @@ class Selection:
         return [int(n) for part in (self.coverage.uncovered, *lost) for n in part.tolist()]
 
     @once
-    def read_hits(self) -> Sequence[FileHits]:
-        """Hits that had to be found by reading data: rechecked rows and uncovered files."""
+    def _sought(self) -> tuple[list[FileHits], list[Scan], list[HitSource]]:
+        """Files of which the log tells the rows, and what is sought in others, with what told it."""
         inexact = [(space, bounds) for space, bounds in self.bounds if not bounds.exact]
         if not inexact and not self.to_scan:
-            return ()
+            return [], [], []
+        scans = [its for space, bounds in inexact for its in self._rechecks(space, bounds)]
+        known, uncovered = self._known_and_uncovered()
+        sources = [HitSource.RECHECK] * len(scans) + [HitSource.SCAN] * len(uncovered)
+        return known, scans + uncovered, sources
+
+    @once
+    def read_hits(self) -> Sequence[FileHits]:
+        """Hits that had to be found by reading data: rechecked rows and uncovered files."""
+        known, scans, sources = self._sought
+        if not scans:
+            return tuple(known)
         from tailbit.index.scanning.scan import scan
 
-        scans = [its for space, bounds in inexact for its in self._rechecks(space, bounds)]
-        sources = [HitSource.RECHECK] * len(scans)
-        known, uncovered = self._known_and_uncovered()
-        scans += uncovered
-        sources += [HitSource.SCAN] * len(uncovered)
-        found = zip(scans, scan(self.storage, scans), sources, strict=True) if scans else ()
+        found = zip(scans, scan(self.storage, scans), sources, strict=True)
         return *known, *(FileHits(its.slice_, at, source) for its, at, source in found)
+
+    @once
+    def _counted_in_data(self) -> int:
+        """How many rows the read hits hold. Cost: less than to find them, where that is to do yet."""
+        if "read_hits" in self.__dict__:
+            return sum(len(hit.positions) for hit in self.read_hits)
+        known, scans, _ = self._sought
+        total = sum(len(hit.positions) for hit in known)
+        if scans:
+            from tailbit.index.scanning.scan import count
+
+            total += count(self.storage, scans)
+        return total
 
     def _rechecks(self, space: SpaceView, bounds: Bounds) -> Iterator[Scan]:
         """The rows of a row space that its bitmaps leave open."""
@@ -177,13 +196,13 @@ class Selection:
 
     @property
     def files_scanned(self) -> int:
-        """Number of files whose data had to be read to find the rows.
+        """Number of files whose data had to be read to find the rows, or will have to be.
 
-        Cost: that of `count`, where the rows have not been found yet.
+        Cost: the postings of the keys touched.
         """
         if not self._evaluated and self._counted_by_postings is not None:
             return 0
-        return len({hit.slice_.path for hit in self.read_hits if hit.source.read})
+        return len({its.slice_.path for its in self._sought[1]})
 
     def count(self) -> int:
         """Number of rows where the predicate is TRUE.
@@ -193,7 +212,7 @@ class Selection:
         if not self._evaluated and self._counted_by_postings is not None:
             return self._counted_by_postings
         sure = sum(len(bounds.sure) for _, bounds in self.bounds)
-        return sure + sum(len(h.positions) for h in self.read_hits)
+        return sure + self._counted_in_data
 
     @once
     def _counted_by_postings(self) -> int | None:

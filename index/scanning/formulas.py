@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 from tailbit.index.functions.tree import Call, Expression, Ref
@@ -19,8 +18,9 @@ from tailbit.index.predicate.walks import nodes_of
 from tailbit.index.values.literals import WHOLE, Literal
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.bounds import row_group_bounds
+from tailbit.tables.parquet.data_file import find_column
 from tailbit.tables.parquet.layout import Layout
-from tailbit.tables.parquet.sought.formula import LEAST, MOST, Formula, Op, Span, Term, fits
+from tailbit.tables.parquet.sought.formula import LEAST, MOST, TEXTUAL, Formula, Op, Span, Term, fits
 
 _TIMES = {"date": WHOLE["integer"], "timestamp": WHOLE["long"], "timestamp_ntz": WHOLE["long"]}
 _DIGITS = 18
@@ -82,14 +82,24 @@ def span_of(type_: DataType) -> Span:
 
 
 def _span_in(layout: Layout, path: str, column: Column, groups: Sequence[int]) -> Span:
+    if column.type.name in TEXTUAL:
+        return 0, _longest(layout, path, column, groups)
     least, most = span_of(column.type)
     found = row_group_bounds(layout, path, column)
-    ends = [
-        (_stored(its.min, column), _stored(its.max, column)) for g in groups if (its := found[g]) is not None
-    ]
-    if len(ends) < len(groups) or not ends:
+    known = [its for group in groups if (its := found[group]) is not None]
+    if len(known) < len(groups) or not known:
         return least, most
-    return max(least, min(low for low, _ in ends)), min(most, max(high for _, high in ends))
+    low = min(_stored(its.min, column) for its in known)
+    high = max(_stored(its.max, column) for its in known)
+    return max(least, low), min(most, high)
+
+
+def _longest(layout: Layout, path: str, column: Column, groups: Sequence[int]) -> int:
+    """How long a text may be: no encoding makes one longer than its chunk is, decompressed."""
+    steps = find_column(layout.tree, column, path)
+    if not steps or len(steps) != 1 or steps[0].children:
+        return WHOLE["integer"][1]
+    return max((layout.chunk(group, steps[0].first).unpacked for group in groups), default=0)
 
 
 def _stored(value: Any, column: Column) -> int:
@@ -176,41 +186,39 @@ class _Terms:
         return Op(op, (_times(dividend, 10 ** (by + behind)), _times(above_zero, constant * 10**of)))
 
     def _number(self, e: Call) -> Term:
-        low, high = span_of(e.type) if e.type.name in _KINDS else (1, 0)
-        if low > high:
+        if e.type.name not in _KINDS:
             raise _NoFormula
-        made = partial(Op, low=max(low, LEAST), high=min(high, MOST))
+        low, high = span_of(e.type)
+        name, args = self._made(e)
+        return Op(name, args, max(low, LEAST), min(high, MOST))
+
+    def _made(self, e: Call) -> tuple[str, tuple[Term, ...]]:
+        """The operation that a call of a number is."""
         scale = e.type.scale
-        if e.name in ("+", "-"):
-            return made(e.name, tuple(self.scaled(arg, scale) for arg in e.args))
-        if e.name in ("date_add", "date_sub", "datediff"):
-            return made("+" if e.name == "date_add" else "-", tuple(self.number(arg)[0] for arg in e.args))
+        if e.name in ("+", "-", "coalesce"):
+            return e.name, tuple(self.scaled(arg, scale) for arg in e.args)
+        if e.name in _NAMES:
+            return _NAMES[e.name], tuple(self.number(arg)[0] for arg in e.args)
         if e.name == "*":
             (a, of_a), (b, of_b) = (self.number(arg) for arg in e.args)
-            if of_a + of_b > scale:
-                raise _NoFormula
-            return made("is", (_times(Op("*", (a, b)), 10 ** (scale - of_a - of_b)),))
+            if of_a + of_b <= scale:
+                return "is", (_times(Op("*", (a, b)), 10 ** (scale - of_a - of_b)),)
         if e.name == "negative":
-            return made("-", (0, self.number(e.args[0])[0]))
-        if e.name == "abs":
-            return made("abs", (self.number(e.args[0])[0],))
-        if (
-            e.name == "cast"
-            and e.type.name in (*WHOLE, "decimal")
-            and e.args[0].type.name in (*WHOLE, "decimal")
-        ):
-            return made("is", (self.scaled(e.args[0], scale),))
-        if e.name == "coalesce":
-            return made("coalesce", tuple(self.scaled(arg, scale) for arg in e.args))
+            return "-", (0, self.number(e.args[0])[0])
+        if e.name == "cast" and {e.type.name, e.args[0].type.name} <= {*WHOLE, "decimal"}:
+            return "is", (self.scaled(e.args[0], scale),)
+        if e.name in ("length", "octet_length"):
+            octets = e.name == "octet_length" or e.args[0].type.name == "binary"
+            return "octets" if octets else "characters", (_text(e.args[0]),)
         if e.name == "case":
-            args = [
-                self.truth(arg) if n % 2 == 0 else self.scaled(arg, scale)
-                for n, arg in enumerate(e.args[:-1])
-            ]
-            return made("case", (*args, self.scaled(e.args[-1], scale)))
+            pairs = zip(e.args[:-1:2], e.args[1:-1:2], strict=True)
+            terms = [term for c, value in pairs for term in (self.truth(c), self.scaled(value, scale))]
+            return "case", (*terms, self.scaled(e.args[-1], scale))
         raise _NoFormula
 
 
+_NAMES = {"abs": "abs", "date_add": "+", "date_sub": "-", "datediff": "-"}
+"""Operations of numbers without a point."""
 _KINDS = (*WHOLE, *_TIMES, "decimal")
 
 
@@ -235,6 +243,13 @@ def _column(column: Column) -> Term:
     if column.partition or type_.name not in _KINDS or type_.precision > _DIGITS:
         raise _NoFormula
     return column
+
+
+def _text(e: Expression) -> Term:
+    """A column of texts or bytes."""
+    if not isinstance(e, Ref) or e.column.partition or e.column.type.char_length:
+        raise _NoFormula
+    return e.column
 
 
 def _times(term: Term, power: int) -> Term:

@@ -16,7 +16,7 @@ from support.delta_builder import DeltaBuilder
 from support.function_cells import rows
 from support.profiles import SEED
 from support.random_conditions import Conditions
-from support.scans import positions, scans_of
+from support.scans import counted, positions, scans_of
 from tailbit.arrays import Mask
 from tailbit.errors import EvaluationError, PredicateError
 from tailbit.index.scanning import scan as scanning
@@ -110,5 +110,8 @@ def test_rows_found_by_polars_in_some_row_groups_are_those_found_without_either(
         with monkeypatch.context() as patched:
             patched.setattr(scanning, "can_match", every)
             assert mine == found(table, scans, by_polars=False), text
-        told += mine is not None
+        if mine is not None:
+            assert counted(table, scans, by_polars=True) == sum(map(len, mine)), text
+            assert counted(table, scans) == sum(map(len, mine)), text
+            told += 1
     assert told > 20

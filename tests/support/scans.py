@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import tailbit
-from tailbit.index.scanning.scan import Scan, scan
+from tailbit.index.scanning.scan import Scan, count, scan
 
 
 def scans_of(path: str, predicate: str) -> tuple[tailbit.IndexedTable, list[Scan]]:
@@ -27,3 +27,8 @@ def positions(
     """What scans of a table find."""
     storage = table.where()._selection.storage
     return [at.tolist() for at in scan(storage, scans, by_polars)]
+
+
+def counted(table: tailbit.IndexedTable, scans: Sequence[Scan], by_polars: bool | None = None) -> int:
+    """How many rows scans of a table find."""
+    return count(table.where()._selection.storage, scans, by_polars)

@@ -23,7 +23,6 @@ QUESTIONS: dict[str, Callable[[Answer], Any]] = {
     "facets of two columns": lambda answer: answer.facets("k", "v"),
     "positions": lambda answer: answer.positions(),
     "files": lambda answer: answer.files(),
-    "files_scanned": lambda answer: answer.files_scanned,
     "explain": lambda answer: answer.explain(),
     "to_delta": lambda answer: answer.to_delta(Path(answer._path).parent / "view"),
 }

@@ -82,3 +82,13 @@ def passing_rows(library: ModuleType, data: bytes, passes: Expr, masked: bool) -
     wanted = library.col(_MASK) & passes if masked else passes
     found = scan.filter(wanted).select(_ROW).collect().to_series(0).to_numpy()
     return np.asarray(found, dtype=np.uint32)
+
+
+def passing_count(library: ModuleType, data: bytes, passes: Expr) -> int:
+    """How many rows of a file an expression is true for: less than to tell which.
+
+    Raises:
+        PolarsError, PanicException: it cannot be read.
+    """
+    scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
+    return int(scan.with_columns(passes.alias(_ROW)).select(library.col(_ROW).sum()).collect().item())

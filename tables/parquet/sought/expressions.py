@@ -24,7 +24,7 @@ from tailbit.tables.parquet.sought.condition import (
     key_of,
 )
 from tailbit.tables.parquet.sought.forms import Form
-from tailbit.tables.parquet.sought.formula import Formula, Op, Term
+from tailbit.tables.parquet.sought.formula import TEXTUAL, Formula, Op, Term
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -49,7 +49,7 @@ def expression(library: ModuleType, condition: Condition, names: Names) -> Expr:
         compared: Expr = _SIGNS[condition.sign](_number(library, left), _number(library, right))
         return compared
     if isinstance(condition, Formula):
-        columns = {c.id: _number(library, names[key_of((c, None))][0]) for c in condition.columns}
+        columns = {c.id: _operand(library, names[key_of((c, None))], c) for c in condition.columns}
         return _formula(library, condition, columns)
     if not isinstance(condition, Test):
         parts = [expression(library, part, names) for part in condition.parts]
@@ -63,6 +63,11 @@ def expression(library: ModuleType, condition: Condition, names: Names) -> Expr:
     if found is None:
         return null if condition.nulls else null & ~null
     return found | null if condition.nulls else found
+
+
+def _operand(library: ModuleType, name: tuple[str, str, Form], column: Column) -> Expr:
+    """A column of a formula: a number, or bytes."""
+    return library.col(name[0]) if column.type.name in TEXTUAL else _number(library, name[0])
 
 
 def _number(library: ModuleType, name: str) -> Expr:
@@ -185,6 +190,11 @@ class _Translation:
                 found = then.otherwise(found)
         elif op.name == "coalesce":
             found = self.library.coalesce([self._of(arg, dtype) for arg in op.args])
+        elif op.name == "characters":
+            # What is not UTF-8 raises, and is left to who counts its characters as Spark does.
+            found = self.number(op.args[0]).cast(self.library.String).str.len_chars().cast(self.library.Int64)
+        elif op.name == "octets":
+            found = self.number(op.args[0]).bin.size().cast(self.library.Int64)
         elif op.name in _LOGIC:
             found = _LOGIC[op.name](*(self.truth(arg) for arg in op.args))
         else:

@@ -6,10 +6,10 @@ rows pass: where a test is one of stored values, these are never made values of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,13 @@ from tailbit.errors import DataFileError, LegacyCalendarError, StorageError
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.ahead import in_order
 from tailbit.tables.parquet.assembled.assembly import Assembly
-from tailbit.tables.parquet.assembled.by_polars import MASK_LEAF, failures, passing_rows, polars
+from tailbit.tables.parquet.assembled.by_polars import (
+    MASK_LEAF,
+    failures,
+    passing_count,
+    passing_rows,
+    polars,
+)
 from tailbit.tables.parquet.coded.dictionaries import Used, values_of
 from tailbit.tables.parquet.coded.row_groups import in_batches
 from tailbit.tables.parquet.data_file import named_file, open_layout
@@ -30,6 +36,13 @@ from tailbit.tables.parquet.sought.condition import Condition, Test, asked_by, k
 from tailbit.tables.parquet.sought.expressions import FAILS, PASSES, expression
 from tailbit.tables.parquet.sought.forms import Form, form_of
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from polars import Expr
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +139,37 @@ def _groups(
         yield from (_Group(number, its, layout, known, group) for group in its.groups)
 
 
+def count_passing(storage: Storage, files: Sequence[Sought]) -> int | None:
+    """How many rows pass in all files, hidden ones too; all of them are sought among all rows.
+
+    None where Polars cannot tell. Cost, memory and errors: as `find`, without the positions.
+    """
+    unable: list[list[Positions] | None] = [[] for _ in files]
+    if polars() is None:
+        return None
+    total, batches = 0, in_batches(_groups(storage, files, unable))
+    for counted in in_order(partial(_count, storage, batch) for batch in batches):
+        if counted is None:
+            return None
+        total += counted
+    return None if None in unable else total
+
+
+def _count(storage: Storage, batch: Sequence[_Group], _: bool) -> int | None:
+    return _asked(storage, batch, passing_count)
+
+
 def _found(storage: Storage, batch: Sequence[_Group]) -> list[tuple[int, Positions]] | None:
     """Files, by number, and the positions that pass in them; None where something fails."""
+    masked = batch[0].sought.among is not None
+    rows = _asked(storage, batch, partial(passing_rows, masked=masked))
+    return None if rows is None else list(_by_file(batch, rows))
+
+
+def _asked(
+    storage: Storage, batch: Sequence[_Group], ask: Callable[[ModuleType, bytes, Expr], T]
+) -> T | None:
+    """What Polars answers of the file in memory that row groups are put together as; None where it fails."""
     library = polars()
     if library is None:
         return None
@@ -140,13 +182,9 @@ def _found(storage: Storage, batch: Sequence[_Group]) -> list[tuple[int, Positio
             for n, (asked, form) in enumerate(zip(asked_by(condition), its.forms, strict=True))
         }
         data = _assembled(storage, batch)
-        if data is None:
-            return None
-        masked = its.sought.among is not None
-        rows = passing_rows(library, data, expression(library, condition, names), masked)
+        return None if data is None else ask(library, data, expression(library, condition, names))
     except (*failed, LegacyCalendarError, *failures(library)):
         return None
-    return list(_by_file(batch, rows))
 
 
 def _by_file(batch: Sequence[_Group], rows: npt.NDArray[np.uint32]) -> Iterator[tuple[int, Positions]]:

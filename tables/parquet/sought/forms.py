@@ -26,14 +26,13 @@ from tailbit.tables.parquet.decode import written_legacy
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import plain_type
 from tailbit.tables.parquet.sought.condition import Asked, Floats, Numbers, Part, Stored, Texts
+from tailbit.tables.parquet.sought.formula import TEXTUAL
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 
 _DISTINCT = 4
 """Dictionaries are tested where they hold at most one value for 4 rows."""
 _CALENDAR = ("date", "timestamp", "timestamp_ntz")
-_COMPARED = Numbers(())
-"""What stands for the values of a column that is compared with another."""
 _NUMBERS = ("BOOLEAN", "INT32", "INT64")
 
 
@@ -67,7 +66,7 @@ def form_of(
     if not CHECKED.issuperset(chunk.codec for chunk in chunks):
         return None
     nullable = bool(described.max_definition_level)
-    stored = _COMPARED if test is None else test.stored
+    stored = _operand(column) if test is None else test.stored
     if stored is not None and _is_as_meant(
         layout, described, plain_type(steps[0].field.type), column, stored
     ):
@@ -79,6 +78,11 @@ def form_of(
     ):
         return Form(leaf, written_leaf(name, "INT32", nullable), True)
     return None
+
+
+def _operand(column: Column) -> Stored:
+    """What stands for the values of a column that no test is put to: they are compared, or counted with."""
+    return Texts(()) if column.type.name in TEXTUAL else Numbers(())
 
 
 def _is_as_meant(

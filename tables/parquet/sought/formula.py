@@ -19,13 +19,16 @@ from tailbit.tables.model import Column
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 """The range of 64 bits."""
+TEXTUAL = ("string", "binary")
+"""Types of columns of which a formula knows the length alone."""
 
 
 @dataclass(frozen=True, eq=False)
 class Op:
     """An operation, by its name.
 
-    Of numbers `+`, `-`, `*`, `abs` and `is` (the number itself); of numbers or truths `case` (pairs of a
+    Of numbers `+`, `-`, `*`, `abs` and `is` (the number itself); of a text `characters` and of bytes
+    `octets`, both how many there are; of numbers or truths `case` (pairs of a
     condition and a value, and the value else) and `coalesce`. Truths are `=`, `<>`, `<`, `<=`, `>`, `>=`,
     `<=>`, `and`, `or`, `not`, `null number` and `null truth`. `low`, `high`: what a number must be between.
     """
@@ -40,7 +43,7 @@ Term = Op | Column | int | bool | None
 """An operation, a column, a number, a truth, or NULL."""
 
 Span = tuple[int, int]
-"""The least and the greatest number that a term may be."""
+"""The least and the greatest number that a term may be; of a text, how long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,5 +128,7 @@ _REACH: Mapping[str, Callable[..., Span]] = {
     "*": _product,
     "abs": _magnitude,
     "is": lambda a: a,
+    "characters": lambda a: a,
+    "octets": lambda a: a,
 }
 """Within which numbers the result of an operation is."""

@@ -14,7 +14,7 @@ import pytest
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.profiles import SEED
-from support.scans import scanned, scans_of
+from support.scans import counted, scanned, scans_of
 from tailbit.errors import EvaluationError, PredicateError
 from tailbit.index.scanning.formulas import fitting_in, formula_of, formulas_in
 from tailbit.index.scanning.scan import Scan
@@ -30,12 +30,16 @@ TYPES = {
     "dt": pa.date32(),
     "ts": pa.timestamp("us", "UTC"),
     "x": pa.float64(),
+    "s": pa.string(),
+    "y": pa.binary(),
 }
 ROWS = 400
 
 
 def values(rng: np.random.Generator, type_: pa.DataType, most: int) -> pa.Array:
     """Small numbers of a type, some of them NULL."""
+    if pa.types.is_string(type_) or pa.types.is_binary(type_):
+        return pa.array(rng.choice([None, "", "a", "ä", "日本", "𝄞 x", "\0"], ROWS), pa.string()).cast(type_)
     numbers, null = rng.integers(-most, most + 1, ROWS), rng.random(ROWS) < 0.1
     if pa.types.is_decimal(type_):
         unscaled = [Decimal(int(n)).scaleb(-type_.scale) for n in numbers]
@@ -94,6 +98,10 @@ CONDITIONS = (
     "CAST(b AS INT) * 1000000 = i",
     "CAST(l AS TINYINT) = b",
     "i + CAST(NULL AS INT) > 1 OR l > 1",
+    "length(s) > 1",
+    "length(y) - i > octet_length(s) + 1",
+    "NOT (octet_length(y) = length(s))",
+    "coalesce(length(s), 7) IN (7, 2, i)",
 )
 
 
@@ -102,6 +110,8 @@ def test_a_formula_finds_what_evaluation_finds(path: str, condition: str) -> Non
     mine = scanned(path, condition, by_polars=True)
     assert mine == scanned(path, condition, by_polars=False)
     assert mine == scanned(path, condition)
+    table, scans = scans_of(path, condition)
+    assert counted(table, scans, by_polars=True) == sum(map(len, mine))
 
 
 class Arithmetic:
@@ -229,6 +239,14 @@ def test_what_overflows_raises_as_ever(tmp_path: Path, condition: str, error: st
     )
     with pytest.raises(EvaluationError, match=error):
         scanned(path, condition, by_polars=True)
+
+
+def test_texts_that_are_not_utf_8_are_left_to_evaluation(tmp_path: Path) -> None:
+    texts = pa.array([b"abc", b"\xff\xfe\xfd\xfc", b"\xe4\xb8", None], pa.binary())
+    valid, ends, data = texts.buffers()
+    path = table_of(tmp_path, s=pa.StringArray.from_buffers(len(texts), ends, data, valid))
+    for condition in ("length(s) > 2", "octet_length(s) > 2", "length(s) + 1 > 3"):
+        assert scanned(path, condition, by_polars=True) == scanned(path, condition, by_polars=False)
 
 
 def test_a_quotient_that_is_rounded_to_the_constant_is_left_to_evaluation(tmp_path: Path) -> None:
