@@ -85,7 +85,7 @@ class Answer(Analysis):
     @property
     @tells_vacuumed
     def files_scanned(self) -> int:
-        """Files whose data had to be read to find the rows; they are found first, where they are not yet.
+        """Files whose data is read to find the rows; none is read to tell.
 
         >>> flights.where("carrier = 'UA'").files_scanned, flights.where("dest = 'SFO'").files_scanned
         (0, 2)
