@@ -196,8 +196,7 @@ class Builder:
         sides = [self.cast(s, as_decimal(s if isinstance(s, Literal) else s.type)) for s in (left, right)]
         found = decimal_result(op, sides[0].type, sides[1].type)
         if found is None:
-            hint = "CAST an operand to fewer digits, or to DOUBLE."
-            raise NotRead(f"{op} of {left.type} and {right.type} has more than 38 digits", hint)
+            raise NotRead(f"{op} of {left.type} and {right.type} is not read", "CAST both AS BIGINT.")
         return call(op, sides, found)
 
     def _moved(self, op: str, day: Expression, more: Expression) -> Expression:

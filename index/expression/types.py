@@ -7,7 +7,10 @@ from tailbit.tables.model import DataType
 
 
 def decimal_result(op: str, left: DataType, right: DataType) -> DataType | None:
-    """The type of `left op right`; None where it had more than 38 digits and Spark cut some of them."""
+    """The type of `left op right` for `+ - * / %`; None for another operator.
+
+    Of more than 38 digits those behind the point are cut, down to six. Source: Spark, DecimalType.
+    """
     whole = max(left.precision - left.scale, right.precision - right.scale)
     scale = max(left.scale, right.scale)
     if op in ("+", "-"):
@@ -21,4 +24,10 @@ def decimal_result(op: str, left: DataType, right: DataType) -> DataType | None:
         precision = min(left.precision - left.scale, right.precision - right.scale) + scale
     else:
         return None
-    return decimal_type(precision, scale) if precision <= MAX_DIGITS else None
+    if precision > MAX_DIGITS:
+        scale = max(MAX_DIGITS - (precision - scale), min(scale, _LEAST_SCALE))
+    return decimal_type(min(precision, MAX_DIGITS), scale)
+
+
+_LEAST_SCALE = 6
+"""Digits behind the point that are not cut."""

@@ -76,8 +76,8 @@ def _by_scale(
 
 
 def _quotients(a: npt.NDArray[np.object_], b: npt.NDArray[np.object_], to: int) -> npt.NDArray[np.object_]:
-    """Quotients at 39 digits behind the point, as Spark reckons them, and then at the wanted scale."""
-    fine = _mapped2(a, b, lambda x, y: half_up(x if y > 0 else -x, abs(y)))
+    """Quotients cut at 39 digits behind the point, as Spark reckons them, and then at the wanted scale."""
+    fine = _mapped2(a, b, lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1))
     return _rescaled(fine, 39, to)
 
 

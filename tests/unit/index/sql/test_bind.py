@@ -92,7 +92,7 @@ def leaf(text: str) -> Leaf:
         ("nullif(fixed, 'a') IS NULL", "CHAR column fixed compared within an expression is not read"),
         ("flag + 1 = 2", "+ of boolean and integer is not read (DATATYPE_MISMATCH in Spark) at character 1"),
         ("date - date = 2", "date - date is not read"),
-        ("p * p * p * p = 2", "has more than 38 digits"),
+        ("p div 2 = 2", "div of decimal(10,2) and integer is not read"),
         ("x & 1 = 1", "BITWISEAND is not read"),
         ("+x = 1", "a plus sign in front of something that is not a number at character 1"),
         ("flag XOR flag", "XOR is not Spark's at character 6"),
