@@ -75,11 +75,7 @@ def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None
     """
     left = [_narrowed(storage, its) for its in scans]
     asked = _askable(storage, left, by_polars) if by_polars is not False else []
-    whole = {
-        at: sought
-        for at, sought, rest in asked
-        if rest == _TRUE and sought.among is None and not left[at].hidden
-    }
+    whole = {at: sought for at, sought, rest in asked if rest == _TRUE and not left[at].hidden}
     total = count_passing(storage, list(whole.values())) if whole else 0
     others = [its for at, its in enumerate(left) if total is None or at not in whole]
     return (total or 0) + sum(len(at) for at in scan(storage, others, by_polars))

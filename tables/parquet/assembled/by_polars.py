@@ -84,11 +84,12 @@ def passing_rows(library: ModuleType, data: bytes, passes: Expr, masked: bool) -
     return np.asarray(found, dtype=np.uint32)
 
 
-def passing_count(library: ModuleType, data: bytes, passes: Expr) -> int:
-    """How many rows of a file an expression is true for: less than to tell which.
+def passing_count(library: ModuleType, data: bytes, passes: Expr, masked: bool) -> int:
+    """How many rows of a file an expression is true for: less than to tell which; `masked`: of marked ones.
 
     Raises:
         PolarsError, PanicException: it cannot be read.
     """
     scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
-    return int(scan.with_columns(passes.alias(_ROW)).select(library.col(_ROW).sum()).collect().item())
+    among = scan.filter(library.col(_MASK)) if masked else scan
+    return int(among.with_columns(passes.alias(_ROW)).select(library.col(_ROW).sum()).collect().item())

@@ -140,7 +140,7 @@ def _groups(
 
 
 def count_passing(storage: Storage, files: Sequence[Sought]) -> int | None:
-    """How many rows pass in all files, hidden ones too; all of them are sought among all rows.
+    """How many rows pass in all files, hidden ones too.
 
     None where Polars cannot tell. Cost, memory and errors: as `find`, without the positions.
     """
@@ -156,7 +156,7 @@ def count_passing(storage: Storage, files: Sequence[Sought]) -> int | None:
 
 
 def _count(storage: Storage, batch: Sequence[_Group], _: bool) -> int | None:
-    return _asked(storage, batch, passing_count)
+    return _asked(storage, batch, partial(passing_count, masked=batch[0].sought.among is not None))
 
 
 def _found(storage: Storage, batch: Sequence[_Group]) -> list[tuple[int, Positions]] | None:
