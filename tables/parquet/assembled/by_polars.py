@@ -70,8 +70,13 @@ def wanted_rows(library: ModuleType, data: bytes) -> DataFrame:
     return found
 
 
-def passing_rows(library: ModuleType, data: bytes, passes: Expr, masked: bool) -> npt.NDArray[np.uint32]:
-    """The numbers of the rows of a file for which an expression is true, ascending; `masked`: marked ones.
+def passing_rows(
+    library: ModuleType, data: bytes, passes: Expr, masked: bool, few: bool = False
+) -> npt.NDArray[np.uint32]:
+    """The numbers of the rows of a file for which an expression is true, ascending; `masked`: of marked ones.
+
+    `few`: whether few rows pass. Polars then leaves out the others while it decodes, which costs more than it
+    saves where many do.
 
     Raises:
         PolarsError, PanicException: it cannot be read.
@@ -79,9 +84,12 @@ def passing_rows(library: ModuleType, data: bytes, passes: Expr, masked: bool) -
     scan = library.scan_parquet(
         data, use_statistics=False, glob=False, hive_partitioning=False, row_index_name=_ROW
     )
-    wanted = library.col(_MASK) & passes if masked else passes
-    found = scan.filter(wanted).select(_ROW).collect().to_series(0).to_numpy()
-    return np.asarray(found, dtype=np.uint32)
+    if masked or few:
+        wanted = library.col(_MASK) & passes if masked else passes
+        rows = scan.filter(wanted).select(_ROW)
+    else:
+        rows = scan.with_columns(passes.alias(_ROW)).select(library.col(_ROW).arg_true())
+    return np.asarray(rows.collect().to_series(0).to_numpy(), dtype=np.uint32)
 
 
 def passing_count(library: ModuleType, data: bytes, passes: Expr, masked: bool) -> int:

@@ -32,7 +32,7 @@ from tailbit.tables.parquet.coded.row_groups import in_batches
 from tailbit.tables.parquet.data_file import named_file, open_layout
 from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
 from tailbit.tables.parquet.rows import Positions
-from tailbit.tables.parquet.sought.condition import Condition, Test, asked_by, key_of
+from tailbit.tables.parquet.sought.condition import Condition, Numbers, Test, asked_by, key_of
 from tailbit.tables.parquet.sought.expressions import FAILS, PASSES, expression
 from tailbit.tables.parquet.sought.forms import Form, form_of
 from tailbit.tables.storage import Storage
@@ -161,9 +161,18 @@ def _count(storage: Storage, batch: Sequence[_Group], _: bool) -> int | None:
 
 def _found(storage: Storage, batch: Sequence[_Group]) -> list[tuple[int, Positions]] | None:
     """Files, by number, and the positions that pass in them; None where something fails."""
-    masked = batch[0].sought.among is not None
-    rows = _asked(storage, batch, partial(passing_rows, masked=masked))
+    its = batch[0].sought
+    ask = partial(passing_rows, masked=its.among is not None, few=_is_point(its.condition))
+    rows = _asked(storage, batch, ask)
     return None if rows is None else list(_by_file(batch, rows))
+
+
+def _is_point(condition: Condition) -> bool:
+    """Whether one stored number is asked for."""
+    if not isinstance(condition, Test) or not isinstance(condition.stored, Numbers) or condition.nulls:
+        return False
+    ranges = condition.stored.ranges
+    return not condition.complement and len(ranges) == 1 and ranges[0][0] == ranges[0][1]
 
 
 def _asked(
