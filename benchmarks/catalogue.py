@@ -70,7 +70,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "unindexed",
-        "Counts and groups by columns without an index, warm",
+        "Counts, rows and groups by columns without an index, warm",
         ("question",),
         (Target("tailbit / quicker", most=1.1, quick=60),),
         quick=("--repeats", "3"),

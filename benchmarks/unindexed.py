@@ -1,4 +1,4 @@
-"""How quick are counts and the most frequent values of columns without an index, beside DuckDB and Polars?
+"""How quick are counts, rows and most frequent values by columns without an index, beside DuckDB and Polars?
 
 Usage: python benchmarks/unindexed.py [--repeats N]. Needs an index of lineitem, of other columns; builds it
 (without Spark) on first use. Warm medians; both columns of a comparison, and both sides of an AND, are read.
@@ -40,6 +40,18 @@ COMPUTED = {
 }
 
 
+READ = {
+    "8,000 rows of a range": "l_orderkey BETWEEN 1000 AND 9000",
+    "100 rows all over": "l_extendedprice > 104000",
+    "a fiftieth": "l_quantity = 7",
+    "a sixth": "l_quantity < 10",
+    "a computed condition": "l_extendedprice * (1 - l_discount) > 90000",
+}
+COLUMNS_READ = {
+    "1 column": "l_orderkey",
+    "3 columns": "l_orderkey, l_extendedprice, l_comment",
+    "all columns": "*",
+}
 TOP = ("l_quantity", "l_commitdate", "l_partkey", "l_orderkey", "l_extendedprice", "l_comment")
 AMONG = {"all rows": "true", "a seventh": "l_shipmode = 'AIR'"}
 
@@ -65,6 +77,18 @@ class Contest:
             # Their decimals have other sizes than Spark's: a quotient is rounded elsewhere.
             answers = {"tailbit": answers["tailbit"]}
         self.tell({"question": name, "asked of": asked, "rows": same(answers)}, calls)
+
+    def read(self, name: str, where: str, columns: str) -> None:
+        """Rows of a condition."""
+        sql = f"SELECT {COLUMNS_READ[columns]} FROM {{}} WHERE {where}"
+        wanted = None if columns == "all columns" else COLUMNS_READ[columns].split(", ")
+        calls = {
+            "tailbit": lambda: len(self.opened.where(where).read(wanted)),
+            "duckdb": lambda: len(self.con.sql(sql.format(f"'{self.files}'")).to_arrow_table()),
+            "polars": lambda: len(self.polar.execute(sql.format("lineitem"), eager=True)),
+        }
+        rows = same({contestant: call() for contestant, call in calls.items()})
+        self.tell({"question": f"{name}, {columns}", "asked of": "rows", "rows": rows}, calls)
 
     def top(self, column: str, name: str, where: str) -> None:
         """The ten most frequent values of a column."""
@@ -93,6 +117,9 @@ def main() -> None:
     for asked, conditions in (("stored", STORED), ("computed", COMPUTED)):
         for name, where in conditions.items():
             contest.counts(asked, name, where)
+    for name, where in READ.items():
+        for columns in COLUMNS_READ:
+            contest.read(name, where, columns)
     for column in TOP:
         for name, where in AMONG.items():
             contest.top(column, name, where)
