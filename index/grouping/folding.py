@@ -104,9 +104,53 @@ def grouped(parts: Sequence[Coded]) -> Combinations:
     return Combinations([Coded(p.keys, some) for p, some in zip(parts, codes, strict=True)], counts)
 
 
-def of_numbers(found: Numbered, key_type: str) -> Coded:
-    """A column of which each number is known as a value."""
+def grouped_numbers(found: Sequence[Numbered], key_types: Sequence[str]) -> Combinations:
+    """The combinations that the rows of some columns have, each number of which is known as a value."""
+    known = [_keys_by_number(one, key_type) for one, key_type in zip(found, key_types, strict=True)]
+    sizes = [len(keys) for keys, _ in known]
+    if math.prod(sizes) >= 1 << 62:
+        return grouped([Coded(keys, at[one.numbers]) for one, (keys, at) in zip(found, known, strict=True)])
+    folded = Folded(math.prod(sizes))
+    for start in range(0, len(found[0].numbers), CHUNK):
+        chunk = np.zeros(1, dtype=np.int64)
+        for one, (keys, at) in zip(found, known, strict=True):
+            chunk = chunk * len(keys) + at.take(one.numbers[start : start + CHUNK])
+        folded.add(chunk)
+    numbers, counts = folded.counted()
+    pairs = zip(known, unfold(numbers, sizes), strict=True)
+    return Combinations([Coded(keys, codes) for (keys, _), codes in pairs], counts)
+
+
+def _keys_by_number(found: Numbered, key_type: str) -> tuple[pa.BinaryArray, Longs]:
+    """Distinct keys, and by number the place of its key."""
     keys, at = coded(found.values, key_type)
     places = np.zeros(int(found.used[-1]) + 1 if len(found.used) else 1, dtype=np.int64)
     places[found.used] = at
-    return Coded(keys, places.take(found.numbers))
+    return keys, places
+
+
+CHUNK = 1 << 17
+"""Rows worked on at once, so that what comes between stays in a cache."""
+
+
+class Folded:
+    """Combinations of rows, folded into numbers below `size`, counted as they come."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._sums = np.zeros(size if size <= FEW else 0, dtype=np.int64)
+        self._later: list[Longs] = []
+
+    def add(self, folded: Longs) -> None:
+        """The numbers of some rows."""
+        if self.size <= FEW:
+            self._sums += np.bincount(folded, minlength=self.size)
+        else:
+            self._later.append(folded)
+
+    def counted(self) -> tuple[Longs, Longs]:
+        """The numbers that rows have, ascending, and how many rows."""
+        if self._later:
+            return count_numbers(np.concatenate(self._later), self.size)
+        some = np.flatnonzero(self._sums)
+        return some, self._sums[some]

@@ -29,14 +29,14 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.grouping.choice import CountingWay, choose_codes
 from tailbit.index.grouping.dictionary import coded, python_values, truncated, united
 from tailbit.index.grouping.folding import (
-    FEW,
+    CHUNK,
     Coded,
     Combinations,
+    Folded,
     combinations,
-    count_numbers,
     fold,
     grouped,
-    of_numbers,
+    grouped_numbers,
     unfold,
 )
 from tailbit.index.grouping.key_counts import Step
@@ -50,9 +50,6 @@ from tailbit.tables.parquet.coded.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
-
-_CHUNK = 1 << 17
-"""Positions worked on at once, so that what comes between stays in a cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +207,7 @@ class _Grouping:
         begun = time.perf_counter()
         for found, rest in numbered(self.rows.storage, reads, self.columns):
             if found:
-                yield grouped([of_numbers(*its) for its in zip(found, self.key_types, strict=True)])
+                yield grouped_numbers(found, self.key_types)
             for table in fetch_files(self.rows.storage, rest, self.columns):
                 pairs = zip(self.columns, self.key_types, strict=True)
                 yield grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
@@ -231,21 +228,16 @@ def _looked_up(
     size, short = math.prod(sizes), BitMap()
     if size >= 1 << 62:
         return None, bits
-    sums, folds = np.zeros(size if size <= FEW else 0, dtype=np.int64), []
+    combined = Folded(size)
     positions: BitPositions = positions_in(bits)
-    for start in range(0, len(positions), _CHUNK):
-        chunk = positions[start : start + _CHUNK]
+    for start in range(0, len(positions), CHUNK):
+        chunk = positions[start : start + CHUNK]
         folded, keep = _chunk(columns, shorts, sizes, chunk)
         if keep is not None:
             short |= bitmap_of(chunk[~keep & (folded > 0)])
             folded = folded[keep]
-        if size <= FEW:
-            sums += np.bincount(folded, minlength=size)
-        else:
-            folds.append(folded)
-    numbers, counts = np.flatnonzero(sums), sums[sums > 0]
-    if folds:
-        numbers, counts = count_numbers(np.concatenate(folds), size)
+        combined.add(folded)
+    numbers, counts = combined.counted()
     codes = unfold(numbers, sizes)
     there = np.logical_and.reduce([code > 0 for code in codes])
     parts = [Coded(column.keys, code[there] - 1) for column, code in zip(columns, codes, strict=True)]
