@@ -64,8 +64,12 @@ def count_numbers(folded: Longs, size: int, counts: Longs | None = None) -> tupl
         sums = _sums(folded, counts, size)
         some = np.flatnonzero(sums)
         return some, sums[some]
-    numbers, at = np.unique(folded, return_inverse=True)
-    return numbers, _sums(at, counts, len(numbers))
+    if counts is None:
+        return np.unique(folded, return_counts=True)
+    order = np.argsort(folded)
+    ordered = folded[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
+    return ordered[starts], np.add.reduceat(counts[order], starts) if len(starts) else counts[:0]
 
 
 def unfold(numbers: Longs, sizes: Sequence[int]) -> list[Longs]:
