@@ -45,8 +45,10 @@ _SIGNS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 def expression(library: ModuleType, condition: Condition, names: Names) -> Expr:
     """True for the rows that pass."""
     if isinstance(condition, Pair):
-        left, right = (names[key_of((its, None))][0] for its in (condition.left, condition.right))
-        compared: Expr = _SIGNS[condition.sign](_number(library, left), _number(library, right))
+        left, right = (names[key_of((its, None))] for its in (condition.left, condition.right))
+        same = left[1] == right[1]
+        a, b = (library.col(its[0]) if same else _number(library, its[0]) for its in (left, right))
+        compared: Expr = _SIGNS[condition.sign](a, b)
         return compared
     if isinstance(condition, Formula):
         columns = {c.id: _operand(library, names[key_of((c, None))], c) for c in condition.columns}
