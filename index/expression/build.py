@@ -219,7 +219,8 @@ class Builder:
     def case(self, pairs: Sequence[tuple[Expression, Expression]], other: Expression) -> Expression:
         """CASE WHEN: conditions and values, and the value of ELSE; that alone, where all values are one.
 
-        No condition is asked then, so that none raises. Source: Spark, SimplifyConditionals.
+        No condition is asked then, so that none raises. Source: Spark, SimplifyConditionals, to which more
+        values are one, such as `a + b` and `b + a`.
         """
         values = self.together([value for _, value in pairs] + [other], "CASE")
         args = [

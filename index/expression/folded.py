@@ -14,8 +14,12 @@ from tailbit.index.values.refusals import Unsupported, mismatch
 from tailbit.tables.model import DataType
 
 _CASES = ("lower", "upper")
-_OF_BOTH = ("+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=")
-"""Operators that are NULL where an operand is the constant NULL, whatever the other raises.
+_OF_ALL = (
+    *("+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">="),
+    *("date_add", "date_sub", "datediff"),
+    *("startswith", "endswith", "contains", "substring", "replace", "left"),
+)
+"""What is NULL where an argument is the constant NULL, whatever the others raise.
 Source: Spark, NullPropagation, which precedes the folding of constants."""
 
 
@@ -31,7 +35,7 @@ def call(
     name: str, args: Sequence[Expression], type_: DataType, setting: tuple[str | int, ...] = ()
 ) -> Expression:
     """A call; the constant that it is where all arguments are constants and it does not raise."""
-    if name in _OF_BOTH and any(isinstance(arg, Literal) and arg.value is None for arg in args):
+    if name in _OF_ALL and any(isinstance(arg, Literal) and arg.value is None for arg in args):
         return Literal(type_, None)
     made = Call(name, tuple(_before_case(name, args)), type_, setting)
     if columns_in(made):

@@ -62,7 +62,7 @@ class KeyCounts:
         return int(self.counts[0 if self.ordered else np.flatnonzero(np.asarray(self.keys.is_null()))[0]])
 
     def most_frequent(self, n: int | None = None) -> Longs:
-        """Places of the keys by falling count, ties in the order of the keys; `n`: of the first."""
+        """Places of the keys by falling count, ties in the order of the keys; `n`: the first alone."""
         if n is None or n >= len(self.counts):
             places = np.arange(len(self.counts)) if self.ordered else in_order(self.keys)
         else:

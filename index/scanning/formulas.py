@@ -26,7 +26,7 @@ _TIMES = {"date": WHOLE["integer"], "timestamp": WHOLE["long"], "timestamp_ntz":
 _DIGITS = 18
 """Digits of the largest decimals that are stored as integers of 64 bits."""
 _MOST_TERMS = 100
-"""Operations of one formula; a row is asked for each."""
+"""Operations of one formula; one that stands in several places is done in each."""
 _MOST_LISTED = 16
 """Values of a list that are compared one by one."""
 
@@ -71,7 +71,20 @@ def fitting_in(
         for column in formula.columns:
             if column.id not in spans:
                 spans[column.id] = _span_in(layout, path, column, groups)
-    return {node: formula for node, formula in formulas.items() if fits(formula, spans)}
+    return {
+        node: formula
+        for node, formula in formulas.items()
+        if all(_is_stored(layout, path, column) for column in formula.columns) and fits(formula, spans)
+    }
+
+
+def _is_stored(layout: Layout, path: str, column: Column) -> bool:
+    """Whether a file may store a column as a formula takes it; what else it takes is asked later."""
+    steps = find_column(layout.tree, column, path)
+    if not steps or len(steps) != 1 or steps[0].children:
+        return False
+    physical = str(layout.metadata.schema.column(steps[0].first).physical_type)
+    return physical == "BYTE_ARRAY" if column.type.name in TEXTUAL else physical in ("INT32", "INT64")
 
 
 def span_of(type_: DataType) -> Span:
@@ -110,7 +123,7 @@ class _Terms:
     """Makes terms of expressions; of those that stand in several places once."""
 
     def __init__(self) -> None:
-        self.known: dict[int, Term] = {}
+        self.known: dict[int, tuple[Term, int]] = {}
         self.count = 0
 
     def truth(self, e: Expression) -> Term:
@@ -137,15 +150,19 @@ class _Terms:
         return _times(term, 10 ** (scale - its))
 
     def _once(self, e: Call, make: Callable[[Call], Term]) -> Term:
+        before = self.count
         if id(e) not in self.known:
             self.count += 1
-            if self.count > _MOST_TERMS:
-                raise _NoFormula
-            self.known[id(e)] = make(e)
-        return self.known[id(e)]
+            made = make(e)
+            self.known[id(e)] = made, self.count - before
+        else:
+            self.count += self.known[id(e)][1]
+        if self.count > _MOST_TERMS:
+            raise _NoFormula
+        return self.known[id(e)][0]
 
     def _truth(self, e: Call) -> Term:
-        if e.name in ("=", "<>", "<", "<=", ">", ">=", "<=>"):
+        if e.name in _COMPARED:
             return self.compared(e.name, *e.args)
         if e.name in ("and", "or", "not", "coalesce"):
             return Op(e.name, tuple(self.truth(arg) for arg in e.args))
@@ -162,7 +179,9 @@ class _Terms:
         raise _NoFormula
 
     def compared(self, op: str, left: Expression, right: Expression) -> Term:
-        """A comparison of two numbers of one kind."""
+        """A comparison of two numbers of one kind: days are no microseconds."""
+        if op not in _COMPARED or _kind(left.type) != _kind(right.type):
+            raise _NoFormula
         if _is_quotient(left) and isinstance(right, Literal):
             return self._quotient(op, left, right)
         a, b = self.number(left)[1], self.number(right)[1]
@@ -219,6 +238,14 @@ class _Terms:
 
 _NAMES = {"abs": "abs", "date_add": "+", "date_sub": "-", "datediff": "-"}
 """Operations of numbers without a point."""
+_COMPARED = ("=", "<>", "<", "<=", ">", ">=", "<=>")
+
+
+def _kind(type_: DataType) -> str:
+    """What is equal for types whose numbers may be compared."""
+    return "number" if type_.name in (*WHOLE, "decimal", "void") else type_.name
+
+
 _KINDS = (*WHOLE, *_TIMES, "decimal")
 
 

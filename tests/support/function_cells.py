@@ -91,7 +91,7 @@ CELLS: dict[str, list[str]] = {
        for op in ("+", "-", "*", "/", "%", "div")},
     "decimals of more than 38 digits": ["p * (1 - p) * (1 + p)", "q * q * q", "q * q * q * q", "p * p * p * p * p", "p / q / p", "q / p / q / p", "q * q / p / q", "q / (q * q * q)", "CAST(q AS DECIMAL(38,18)) + CAST(p AS DECIMAL(38,17))", "CAST(p AS DECIMAL(38,18)) - q * q * q", "CAST(q AS DECIMAL(38,18)) * CAST(0.000001 AS DECIMAL(38,37))", "q * q * q % (p * p)", "1 / CAST(q AS DECIMAL(31,6))", "CAST(0.5 AS DECIMAL(6,6)) / CAST(l AS DECIMAL(31,0))", "q * q * q * q > p * p", "CASE WHEN bo THEN q * q * q ELSE p END", "q * q * q = p"],
     "several constants in a sum or product": ["i + 2 + -2", "2 + i + -2", "i + 2 - 2", "2 + i + sh + -2 + l + 1", "(i + 2) * (i + 2) * 0", "2 * i * 0", "b + 127Y + -127Y", "CASE WHEN bo THEN i + 2 + -2 END", "CAST(i + 1 AS BIGINT) + 1 + -1", "p + 1 + 2", "d + 1 + 2"],
-    "NULL as an operand": ["NULL + 1 / d", "1 % i + NULL", "1 % i > NULL", "(1 % 0 + NULL) = i"],
+    "NULL as an operand": ["NULL + 1 / d", "1 % i + NULL", "1 % i > NULL", "(1 % 0 + NULL) = i", "datediff(NULL, CAST(t AS DATE))", "date_add(CAST(t AS DATE), NULL)", "startswith(CAST(1 % i AS STRING), NULL)", "contains(NULL, CAST(1 % i AS STRING))", "substring(s, 1 % i, NULL)", "replace(s, NULL, CAST(1 % i AS STRING))", "left(NULL, 1 % i)"],
     "- (sign)": _each("-{c}", _NUMBERS),
     "date + and -": ["dt + 1", "dt - 1", "1 + dt", "dt + i", "dt - b"],
     "comparison": [f"{a} {op} {b}" for a, b in _PAIRS for op in ("=", "<", "<=>")]

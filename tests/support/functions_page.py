@@ -26,8 +26,8 @@ cell of (expression, row) over columns of edge values: its value and type, or th
 A condition on one indexed column is evaluated once for each distinct value of the column; on partition columns once for
 each partition; anything else on the rows that the other conditions leave. A value that raises is an `EvaluationError`
 where the answer for a visible row depends on it. A constant part that raises, such as `1 % 0`, is refused whatever the
-rows hold, unless it stands in CASE, `if`, `coalesce` or their like: so does Spark. `LIKE 'abc%'` and comparisons of a
-column with constants are ranges, which the statistics of the log are asked for too.
+rows hold, unless it stands in CASE, `if`, `coalesce` or their like: so does Spark, but for `false AND ...`.
+`LIKE 'abc%'` and comparisons of a column with constants are ranges, which the log's statistics are asked for too.
 
 Patterns of `LIKE` and `RLIKE`, formats, units and the digits of `round` are constants. Not read: intervals, bitwise
 operators, `RLIKE` with look-around, back references, possessive quantifiers, `\\b`, `\\p` and flags; texts from floating

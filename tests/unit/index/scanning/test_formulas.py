@@ -241,6 +241,28 @@ def test_what_overflows_raises_as_ever(tmp_path: Path, condition: str, error: st
         scanned(path, condition, by_polars=True)
 
 
+@pytest.mark.parametrize("sign", ["=", "<>", "<", "<=", ">", ">=", "<=>", "IS DISTINCT FROM"])
+def test_days_are_not_compared_with_microseconds(tmp_path: Path, sign: str) -> None:
+    days = pa.array([1, 2, None, -5], pa.int32()).cast(pa.date32())
+    times = pa.array([1, 86_400_000_000 * 2, 7, None], pa.int64()).cast(pa.timestamp("us"))
+    table = pa.table({"d": days, "n": times, "t": times.cast(pa.timestamp("us", "UTC"))})
+    builder = DeltaBuilder(str(tmp_path / "table")).create(table.schema, features=["timestampNtz"])
+    builder.commit([builder.data_file(table, "f.parquet")])
+    path = str(tmp_path / "table")
+    for condition in (f"d {sign} n", f"d {sign} t", f"n {sign} t", f"coalesce(d, d) {sign} n"):
+        assert scanned(path, condition, by_polars=True) == scanned(path, condition, by_polars=False), (
+            condition
+        )
+
+
+def test_what_stands_in_many_places_is_counted_in_each(path: str) -> None:
+    nested = "l"
+    for number in range(20):
+        nested = f"(nullif({nested}, {number}) + l)"
+    node = tailbit.open(path).where(f"{nested} > 20")._selection.node
+    assert formulas_in(node) == {}
+
+
 def test_texts_that_are_not_utf_8_are_left_to_evaluation(tmp_path: Path) -> None:
     texts = pa.array([b"abc", b"\xff\xfe\xfd\xfc", b"\xe4\xb8", None], pa.binary())
     valid, ends, data = texts.buffers()
