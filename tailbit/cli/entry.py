@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import FrameType
 
 _RUN = "run"
+_INTERRUPTED = 130
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -21,10 +22,14 @@ def main() -> None:
     running = sys.argv[1:2] == [_RUN]
     if running:
         _obey(_end)
-    from tailbit.cli.main import main as command
-
     try:
+        from tailbit.cli.main import main as command
+
         command()
+    except KeyboardInterrupt:
+        # It came where the command does not look for it, as while it was loaded.
+        sys.stderr.write("interrupted\n")
+        sys.exit(_INTERRUPTED)
     finally:
         if running:
             _obey(signal.SIG_IGN)
