@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,9 @@ MARKS = "<!-- random conditions: begin -->", "<!-- random conditions: end -->"
 
 PORTION = 600
 """Conditions that are evaluated and judged together."""
+
+TURN = 100
+"""Portions that one Spark judges: what it keeps of each query fills its heap in time."""
 
 
 @dataclass
@@ -88,18 +92,51 @@ def _all(asked: argparse.Namespace, tally: Tally, console: Console) -> bool:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with tempfile.TemporaryDirectory() as folder, Progress(*columns, console=console) as progress:
         bar = progress.add_task("0 mismatches", total=asked.conditions)
-        spark = start_spark(Path(folder), lives_long=True)
-        frame = frame_of(spark, Path(folder))
+        judge = _Judge(Path(folder))
         try:
             for portion, mine in _evaluated(asked):
-                _judge(frame, mine, tally)
+                _judge(judge, mine, tally)
                 tally.asked += len(portion)
                 progress.update(bar, completed=tally.asked, description=f"{tally.wrong} mismatches")
         except KeyboardInterrupt:
             return False
         finally:
-            spark.stop()
+            judge.close()
     return True
+
+
+class _Judge:
+    """Spark in a process of its own, a new one every `TURN` portions."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._turns = folder, 0
+        self._start()
+
+    def mismatches(self, mine: dict[str, Truth]) -> dict[str, tuple[Any, Any]]:
+        """As `judged_conditions.mismatches`."""
+        if self._left == 0:
+            self.close()
+            self._start()
+        self._left -= 1
+        return self._spark.submit(_mismatches, self._folder / str(self._turns), mine).result()
+
+    def close(self) -> None:
+        """End its Spark."""
+        self._spark.shutdown()
+
+    def _start(self) -> None:
+        self._turns, self._left = self._turns + 1, TURN
+        self._spark = ProcessPoolExecutor(1, get_context("spawn"), ignore_interrupts)
+
+
+def _mismatches(folder: Path, mine: dict[str, Truth]) -> dict[str, tuple[Any, Any]]:
+    return mismatches(_frame(folder), mine)
+
+
+@cache
+def _frame(folder: Path) -> Any:
+    folder.mkdir()
+    return frame_of(start_spark(folder, lives_long=True), folder)
 
 
 def _evaluated(asked: argparse.Namespace) -> Iterator[tuple[Sequence[RandomCondition], dict[str, Truth]]]:
@@ -122,8 +159,8 @@ def _done(waiting: deque[tuple[Any, Future[Any]]]) -> tuple[Any, Any]:
     return portion, future.result()
 
 
-def _judge(frame: Any, mine: dict[str, Truth], tally: Tally) -> None:
-    for text, (truth, said) in mismatches(frame, mine).items():
+def _judge(judge: _Judge, mine: dict[str, Truth], tally: Tally) -> None:
+    for text, (truth, said) in judge.mismatches(mine).items():
         tally.wrong += 1
         print(f"{text}\n  ours:  {truth}\n  Spark: {said}", flush=True)
     tally.judged += len(mine)
