@@ -19,6 +19,9 @@ Value = bool | int | float | bytes
 SIGN = 1 << 63
 """The sign bit of 64."""
 
+WORD_DIGITS = 18
+"""Decimal digits that 64 bits always hold."""
+
 
 def ordered_ints(values: pa.Array, key_type: str) -> Longs:
     """An int64 per value in the order of the values, for key types of 8 bytes and boolean; 0 where NULL."""

@@ -21,6 +21,7 @@ import pyarrow as pa
 from tailbit.arrays import Longs
 from tailbit.index.grouping.dictionary import full_keys, one_array
 from tailbit.index.keys import NO_KEYS
+from tailbit.index.ordered import WORD_DIGITS
 from tailbit.tables.parquet.assembled.by_polars import polars
 
 _GATHERED = 1 << 28
@@ -91,18 +92,14 @@ def _grouped(library: Any, parts: Sequence[tuple[pa.Array, Longs | None]]) -> tu
     return _typed(values, type_), found["rows"].to_numpy()
 
 
-_DIGITS = 18
-"""Digits of the largest decimals that are 64-bit integers without their point."""
-
-
 def _plain(values: pa.Array) -> pa.Array:
     type_ = values.type
     if pa.types.is_timestamp(type_):
         return values.view(pa.int64())
     if pa.types.is_date32(type_):
         return values.view(pa.int32())
-    if pa.types.is_decimal128(type_) and type_.precision <= _DIGITS:
-        return _of_scale(values, pa.decimal128(_DIGITS, 0)).cast(pa.int64())
+    if pa.types.is_decimal128(type_) and type_.precision <= WORD_DIGITS:
+        return _of_scale(values, pa.decimal128(WORD_DIGITS, 0)).cast(pa.int64())
     return values
 
 
@@ -110,8 +107,8 @@ def _typed(values: pa.Array, type_: pa.DataType) -> pa.Array:
     """What `_plain` made of values of a type, as these."""
     if pa.types.is_timestamp(type_) or pa.types.is_date32(type_):
         return values.view(type_)
-    if pa.types.is_decimal128(type_) and type_.precision <= _DIGITS:
-        return _of_scale(values.cast(pa.decimal128(_DIGITS + 1, 0)), type_)
+    if pa.types.is_decimal128(type_) and type_.precision <= WORD_DIGITS:
+        return _of_scale(values.cast(pa.decimal128(WORD_DIGITS + 1, 0)), type_)
     return values.cast(type_)
 
 

@@ -15,13 +15,10 @@ import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import encode_array
-from tailbit.index.ordered import ordered_ints
+from tailbit.index.ordered import WORD_DIGITS, ordered_ints
 
 Codes = npt.NDArray[Any]
 """Unsigned integers, as narrow as the number of keys allows."""
-
-_DIGITS = 18
-"""Decimal digits that 64 bits always hold."""
 
 _INTEGERS = (
     pa.types.is_integer,
@@ -111,7 +108,7 @@ def _integers(chunk: pa.Array) -> pa.Array | None:
     words = np.frombuffer(chunk.buffers()[1], dtype=np.int64)
     words = words[2 * chunk.offset : 2 * (chunk.offset + len(chunk))]
     low, high = words[::2], words[1::2]
-    if chunk.type.precision > _DIGITS and not (high == low >> 63).all():
+    if chunk.type.precision > WORD_DIGITS and not (high == low >> 63).all():
         return None
     return pa.array(low, mask=nulls)
 

@@ -21,7 +21,7 @@ from tailbit.index.functions.patterns import like_parts
 from tailbit.index.functions.texts import constant_text
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.keys import is_textual, key_type_of, scale_of
-from tailbit.index.ordered import SIGN, ordered_int
+from tailbit.index.ordered import SIGN, WORD_DIGITS, ordered_int
 from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, judge
 from tailbit.index.predicate.membership import ends_of, in_values
 from tailbit.index.predicate.tree import And, Compare, Constant, Interval, Leaf, Node, Or, all_of
@@ -46,8 +46,6 @@ _MOST_TESTS = 32
 """Tests of one condition; a column each has to be put together for."""
 _MOST_RANGES = 16
 """Ranges of one test that are no single values; each is compared with every row."""
-_MOST_DECIMAL = 18
-"""Digits of decimals that are stored as integers of 64 bits."""
 _SEARCHES = {"startswith": "begin", "endswith": "end", "contains": "middle"}
 
 Constants = Mapping[str, str | None]
@@ -152,7 +150,7 @@ def _pair(node: Compare) -> Pair | None:
     kinds = {"whole" if its.type.name in WHOLE else (its.type.name, its.type.scale) for its in (left, right)}
     if len(kinds) > 1 or left.type.name not in _PAIRED:
         return None
-    if max(left.type.precision, right.type.precision) > _MOST_DECIMAL:
+    if max(left.type.precision, right.type.precision) > WORD_DIGITS:
         return None
     return Pair(left, node.op, right)
 
@@ -179,7 +177,7 @@ def _stored(leaf: Leaf) -> Numbers | Floats | Texts | None:
     if is_textual(key_type):
         return Texts([(i.lo, i.lo_closed, i.hi, i.hi_closed) for i in intervals])  # type: ignore[misc]
     if scale_of(key_type) is not None:
-        return Numbers(_whole(intervals)) if type_.precision <= _MOST_DECIMAL else None
+        return Numbers(_whole(intervals)) if type_.precision <= WORD_DIGITS else None
     ends = list(zip(*(its.tolist() for its in ends_of(leaf.true, type_)), strict=True))
     return _floats(ends) if key_type == "double" else Numbers(ends)
 

@@ -1,4 +1,4 @@
-"""Computed conditions of whole numbers and decimals as formulas over what data files store.
+"""Computed conditions of numbers, days, times and lengths of texts as formulas over what data files store.
 
 Decimals are integers without their point: before they are added or compared, those with fewer digits behind
 it are multiplied. A quotient beside a constant becomes a product on the other side of the comparison. What
@@ -12,19 +12,18 @@ from decimal import Decimal
 from typing import Any
 
 from tailbit.index.functions.tree import Call, Expression, Ref
+from tailbit.index.ordered import WORD_DIGITS
 from tailbit.index.predicate.computed import Computed, TruthValue
 from tailbit.index.predicate.tree import Compare, Node
 from tailbit.index.predicate.walks import nodes_of
 from tailbit.index.values.literals import WHOLE, Literal
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.bounds import row_group_bounds
-from tailbit.tables.parquet.data_file import find_column
+from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.sought.formula import LEAST, MOST, TEXTUAL, Formula, Op, Span, Term, fits
 
 _TIMES = {"date": WHOLE["integer"], "timestamp": WHOLE["long"], "timestamp_ntz": WHOLE["long"]}
-_DIGITS = 18
-"""Digits of the largest decimals that are stored as integers of 64 bits."""
 _MOST_TERMS = 100
 """Operations of one formula; one that stands in several places is done in each."""
 _MOST_LISTED = 16
@@ -66,25 +65,14 @@ def fitting_in(
     Raises:
         DataFileError: the name of a column is ambiguous in the file.
     """
-    spans: dict[str, Span] = {}
-    for formula in formulas.values():
-        for column in formula.columns:
-            if column.id not in spans:
-                spans[column.id] = _span_in(layout, path, column, groups)
+    columns = {column.id: column for formula in formulas.values() for column in formula.columns}
+    found = {its.id: _span_in(layout, path, its, groups) for its in columns.values()}
+    spans = {id_: span for id_, span in found.items() if span is not None}
     return {
         node: formula
         for node, formula in formulas.items()
-        if all(_is_stored(layout, path, column) for column in formula.columns) and fits(formula, spans)
+        if all(column.id in spans for column in formula.columns) and fits(formula, spans)
     }
-
-
-def _is_stored(layout: Layout, path: str, column: Column) -> bool:
-    """Whether a file may store a column as a formula takes it; what else it takes is asked later."""
-    steps = find_column(layout.tree, column, path)
-    if not steps or len(steps) != 1 or steps[0].children:
-        return False
-    physical = str(layout.metadata.schema.column(steps[0].first).physical_type)
-    return physical == "BYTE_ARRAY" if column.type.name in TEXTUAL else physical in ("INT32", "INT64")
 
 
 def span_of(type_: DataType) -> Span:
@@ -94,9 +82,20 @@ def span_of(type_: DataType) -> Span:
     return WHOLE.get(type_.name) or _TIMES[type_.name]
 
 
-def _span_in(layout: Layout, path: str, column: Column, groups: Sequence[int]) -> Span:
+def _span_in(layout: Layout, path: str, column: Column, groups: Sequence[int]) -> Span | None:
+    """What the numbers of a column are between in a file; None where it stores none that a formula takes.
+
+    Of a text it is the length: no encoding makes one longer than its chunk is, decompressed.
+    """
+    node = flat_column(layout.tree, column, path)
+    if node is None:
+        return None
+    physical = str(layout.metadata.schema.column(node.first).physical_type)
     if column.type.name in TEXTUAL:
-        return 0, _longest(layout, path, column, groups)
+        longest = max((layout.chunk(group, node.first).unpacked for group in groups), default=0)
+        return (0, longest) if physical == "BYTE_ARRAY" else None
+    if physical not in ("INT32", "INT64"):
+        return None
     least, most = span_of(column.type)
     found = row_group_bounds(layout, path, column)
     known = [its for group in groups if (its := found[group]) is not None]
@@ -105,14 +104,6 @@ def _span_in(layout: Layout, path: str, column: Column, groups: Sequence[int]) -
     low = min(_stored(its.min, column) for its in known)
     high = max(_stored(its.max, column) for its in known)
     return max(least, low), min(most, high)
-
-
-def _longest(layout: Layout, path: str, column: Column, groups: Sequence[int]) -> int:
-    """How long a text may be: no encoding makes one longer than its chunk is, decompressed."""
-    steps = find_column(layout.tree, column, path)
-    if not steps or len(steps) != 1 or steps[0].children:
-        return WHOLE["integer"][1]
-    return max((layout.chunk(group, steps[0].first).unpacked for group in groups), default=0)
 
 
 def _stored(value: Any, column: Column) -> int:
@@ -267,7 +258,7 @@ def _constant(e: Literal) -> tuple[int | None, int]:
 
 def _column(column: Column) -> Term:
     type_ = column.type
-    if column.partition or type_.name not in _KINDS or type_.precision > _DIGITS:
+    if column.partition or type_.name not in _KINDS or type_.precision > WORD_DIGITS:
         raise _NoFormula
     return column
 

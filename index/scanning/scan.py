@@ -31,6 +31,7 @@ from tailbit.tables.parquet.sought.find import Sought, count_passing, find
 from tailbit.tables.storage import Storage
 
 _TRUE = Constant(True)
+_NONE: Positions = np.zeros(0, np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +59,8 @@ def scan(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None)
         DataFileError: a file is missing or is not Parquet.
         EvaluationError: the answer for a visible row depends on an expression that raises there.
     """
-    left = [_narrowed(storage, its) for its in scans]
-    asked = _askable(storage, left, by_polars) if by_polars is not False else []
-    found = find(storage, [sought for _, sought, _ in asked])
-    for (at, _, rest), passing in zip(asked, found, strict=True):
-        if passing is not None:
-            left[at] = replace(left[at], among=passing, groups=None, node=rest)
-    return [without(its, by.hidden) for its, by in zip(_judged(storage, left), scans, strict=True)]
+    left, asked = _prepared(storage, scans, by_polars)
+    return _found(storage, left, asked)
 
 
 def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None) -> int:
@@ -73,12 +69,35 @@ def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None
     Raises:
         DataFileError, EvaluationError: as `scan`.
     """
-    left = [_narrowed(storage, its) for its in scans]
-    asked = _askable(storage, left, by_polars) if by_polars is not False else []
+    left, asked = _prepared(storage, scans, by_polars)
     whole = {at: sought for at, sought, rest in asked if rest == _TRUE and not left[at].hidden}
-    total = count_passing(storage, list(whole.values())) if whole else 0
-    others = [its for at, its in enumerate(left) if total is None or at not in whole]
-    return (total or 0) + sum(len(at) for at in scan(storage, others, by_polars))
+    total = count_passing(storage, list(whole.values())) if whole else None
+    if total is not None:
+        left = [replace(its, among=_NONE) if at in whole else its for at, its in enumerate(left)]
+        asked = [its for its in asked if its[0] not in whole]
+    return (total or 0) + sum(len(at) for at in _found(storage, left, asked))
+
+
+_Asked = tuple[int, Sought, Node]
+"""A scan, by number: what Polars is asked of stored values, and the predicate that is left over."""
+
+
+def _prepared(
+    storage: Storage, scans: Sequence[Scan], by_polars: bool | None
+) -> tuple[list[Scan], list[_Asked]]:
+    """The scans of what may hold a match, and what of them Polars is asked."""
+    left = [_narrowed(storage, its) for its in scans]
+    return left, _askable(storage, left, by_polars) if by_polars is not False else []
+
+
+def _found(storage: Storage, scans: Sequence[Scan], asked: Sequence[_Asked]) -> list[Positions]:
+    """Per scan the visible positions; raises as `scan`."""
+    left = list(scans)
+    found = find(storage, [sought for _, sought, _ in asked])
+    for (at, _, rest), passing in zip(asked, found, strict=True):
+        if passing is not None:
+            left[at] = replace(left[at], among=passing, groups=None, node=rest)
+    return [without(its, by.hidden) for its, by in zip(_judged(storage, left), scans, strict=True)]
 
 
 def _narrowed(storage: Storage, its: Scan) -> Scan:
@@ -92,10 +111,8 @@ def _narrowed(storage: Storage, its: Scan) -> Scan:
     return replace(its, among=its.among[may[layout.groups_of(its.among)]])
 
 
-def _askable(
-    storage: Storage, scans: Sequence[Scan], whatever: bool | None
-) -> list[tuple[int, Sought, Node]]:
-    """By number the scans that Polars can make quicker: what to ask of stored values, and what is left over.
+def _askable(storage: Storage, scans: Sequence[Scan], whatever: bool | None) -> list[_Asked]:
+    """The scans that Polars can make quicker.
 
     `whatever`: also those that it cannot make quicker.
     """
@@ -139,8 +156,7 @@ def _judged(storage: Storage, scans: Sequence[Scan]) -> list[Positions]:
         EvaluationError: as `scan`.
     """
     found: list[list[Positions]] = [
-        [its.among if its.among is not None and its.node == _TRUE else np.zeros(0, np.uint64)]
-        for its in scans
+        [its.among if its.among is not None and its.node == _TRUE else _NONE] for its in scans
     ]
     for number, hits, raising, row in in_order(_work(storage, scans)):
         its = scans[number]

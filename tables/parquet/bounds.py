@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from tailbit.errors import TailbitError
 from tailbit.tables.model import Column, FileBounds
-from tailbit.tables.parquet.data_file import find_column
+from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.decode import Decoder
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import ParquetNode
@@ -38,18 +38,18 @@ def row_group_bounds(layout: Layout, path: str, column: Column) -> list[FileBoun
 
 def _bounds(layout: Layout, path: str, column: Column) -> list[FileBounds | None]:
     groups = layout.metadata.num_row_groups
-    steps = find_column(layout.tree, column, path)
-    if not steps or len(steps) != 1 or steps[0].children or column.type.char_length:
+    node = flat_column(layout.tree, column, path)
+    if node is None or column.type.char_length:
         return [None] * groups
-    leaf = layout.metadata.schema.column(steps[0].first)
+    leaf = layout.metadata.schema.column(node.first)
     if column.type.name not in _ORDERED or str(leaf.physical_type) not in _PHYSICAL:
         return [None] * groups
     if leaf.max_repetition_level or leaf.max_definition_level > 1:
         return [None] * groups
-    stated = [_stated(layout, group, steps[0].first) for group in range(groups)]
+    stated = [_stated(layout, group, node.first) for group in range(groups)]
     try:
-        low = _values(layout, path, column, steps[0], [_end(its, "min") for its in stated])
-        high = _values(layout, path, column, steps[0], [_end(its, "max") for its in stated])
+        low = _values(layout, path, column, node, [_end(its, "min") for its in stated])
+        high = _values(layout, path, column, node, [_end(its, "max") for its in stated])
     except (TailbitError, pa.ArrowException, ValueError, TypeError, OverflowError):
         return [None] * groups
     return [

@@ -250,6 +250,16 @@ def find_column(tree: ParquetNode, column: Column, path: str) -> list[ParquetNod
     return steps
 
 
+def flat_column(tree: ParquetNode, column: Column, path: str) -> ParquetNode | None:
+    """The field of a column that stands at the top of a file and is no struct, list or map; None for others.
+
+    Raises:
+        DataFileError: as `find_column`.
+    """
+    steps = find_column(tree, column, path)
+    return steps[0] if steps and len(steps) == 1 and not steps[0].children else None
+
+
 def column_of(
     table: pa.Table, tree: ParquetNode, steps: list[ParquetNode], leaves: set[int]
 ) -> pa.ChunkedArray:

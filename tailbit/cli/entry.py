@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
+from tailbit.cli.statuses import INTERRUPTED
+
 _RUN = "run"
-_INTERRUPTED = 130
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -29,7 +30,7 @@ def main() -> None:
     except KeyboardInterrupt:
         # It came where the command does not look for it, as while it was loaded.
         sys.stderr.write("interrupted\n")
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     finally:
         if running:
             _obey(signal.SIG_IGN)

@@ -16,9 +16,10 @@ import click
 
 from tailbit.cli.advice import advise
 from tailbit.cli.analytics import histogram, summary, transitions
-from tailbit.cli.options import AGAIN, INTERRUPTED, PROBLEM, WRONG_USE, NoPandas
+from tailbit.cli.options import NoPandas
 from tailbit.cli.questions import count, explain, facets, positions, read
 from tailbit.cli.running import archive_classes, demo, run
+from tailbit.cli.statuses import AGAIN, INTERRUPTED, PROBLEM, WRONG_USE
 from tailbit.cli.upkeep import alter, compact, repair, status, vacuum, verify
 from tailbit.errors import TailbitError, UsageError
 

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-PROBLEM, WRONG_USE, AGAIN, INTERRUPTED = 1, 2, 75, 130
-"""Exit statuses other than 0."""
-
-
 _STORAGE_OPTIONS = "tailbit.storage_options"
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tailbit.cli.options import (
-    PROBLEM,
     emit,
     index_option,
     json_option,
@@ -17,6 +16,7 @@ from tailbit.cli.options import (
     split_columns,
     storage_options,
 )
+from tailbit.cli.statuses import PROBLEM
 from tailbit.visible import visible
 
 if TYPE_CHECKING:

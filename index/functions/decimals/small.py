@@ -17,11 +17,10 @@ import pyarrow as pa
 from tailbit.arrays import Longs, Mask
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector, code, decimals_of_words, nulls_of
+from tailbit.index.ordered import WORD_DIGITS
 from tailbit.tables.model import DataType
 
 _LIMIT = 1 << 62
-_DIGITS = 18
-"""Powers of ten up to this one fit in 64 bits."""
 
 
 class Small(NamedTuple):
@@ -39,7 +38,7 @@ class Small(NamedTuple):
         """Times a power of ten."""
         if power == 0:
             return self
-        if power > _DIGITS or self.most * 10**power >= _LIMIT:
+        if power > WORD_DIGITS or self.most * 10**power >= _LIMIT:
             return None
         return Small(self.data * np.int64(10**power), self.most * 10**power)
 
@@ -48,7 +47,7 @@ class Small(NamedTuple):
         if to >= scale:
             return self.times(to - scale)
         unit = 10 ** (scale - to)
-        if scale - to > _DIGITS or 2 * self.most + unit >= _LIMIT:
+        if scale - to > WORD_DIGITS or 2 * self.most + unit >= _LIMIT:
             return None
         found = (2 * np.abs(self.data) + unit) // (2 * unit)
         return Small(np.where(self.data < 0, -found, found), self.most // unit + 1)
@@ -75,7 +74,7 @@ def small(values: pa.Array) -> Small | None:
 
 def fitted(its: Small, null: Mask, type_: DataType) -> Vector:
     """As decimals of a type; those of too many digits raise."""
-    if type_.precision > _DIGITS or its.most < 10**type_.precision:
+    if type_.precision > WORD_DIGITS or its.most < 10**type_.precision:
         return Vector(decimals_of_words(its.data, its.data >> 63, null, type_))
     beyond = ~null & (np.abs(its.data) >= 10**type_.precision)
     kept = np.where(beyond, 0, its.data)
@@ -116,7 +115,7 @@ def _divided(call: Call, a: Small, b: Small, null: Mask) -> Vector | None:
     """
     digits = call.type.scale + call.args[1].type.scale - call.args[0].type.scale
     step = len(str(_LIMIT // max(1, b.most))) - 1
-    if not 0 <= digits <= _DIGITS or step < 1 or call.type.scale > _DIGITS:
+    if not 0 <= digits <= WORD_DIGITS or step < 1 or call.type.scale > WORD_DIGITS:
         return None
     rest, divisor = np.abs(a.data), np.abs(np.where(null, 1, b.data))
     whole, rest = rest // divisor, rest % divisor

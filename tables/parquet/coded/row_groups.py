@@ -17,7 +17,7 @@ from tailbit.arrays import Longs
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.assembled.excerpt import pick
 from tailbit.tables.parquet.assembled.footer import CODECS
-from tailbit.tables.parquet.data_file import find_column, open_layout
+from tailbit.tables.parquet.data_file import flat_column, open_layout
 from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
 from tailbit.tables.storage import Storage
 
@@ -131,12 +131,12 @@ def _in_few_pages(pages: Pages, rows: Longs) -> bool:
 
 def _leaf(layout: Layout, column: Column, path: str) -> int | None:
     """The leaf of a column that stands at the top and is no struct, list or map."""
-    steps = find_column(layout.tree, column, path)
-    if not steps or len(steps) != 1 or steps[0].children:
+    node = flat_column(layout.tree, column, path)
+    if node is None:
         return None
-    leaf = layout.metadata.schema.column(steps[0].first)
+    leaf = layout.metadata.schema.column(node.first)
     nested = leaf.max_repetition_level or leaf.max_definition_level > 1
-    return None if nested else steps[0].first
+    return None if nested else node.first
 
 
 def _chunk(layout: Layout, source: pa.NativeFile, group: int, leaf: int) -> Chunk | None:

@@ -25,7 +25,7 @@ from tailbit.tables.model import Column
 from tailbit.tables.parquet.assembled.assembly import Assembly
 from tailbit.tables.parquet.assembled.by_polars import CHECKED, MASK_LEAF, failures, polars, wanted_rows
 from tailbit.tables.parquet.assembled.footer import written_leaf
-from tailbit.tables.parquet.data_file import find_column
+from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.decode import Decoder
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import ParquetNode, plain_type
@@ -79,15 +79,15 @@ def _maskable(part: Part, columns: Sequence[Column]) -> list[Masked]:
     layout, path, groups = part
     out: list[Masked] = []
     for column in columns:
-        steps = find_column(layout.tree, column, path)
-        if not steps or len(steps) != 1 or steps[0].children:
+        node = flat_column(layout.tree, column, path)
+        if node is None:
             continue
-        leaf = steps[0].first
+        leaf = node.first
         codecs = (layout.chunk(group, leaf).codec for group, _ in groups)
-        type_ = plain_type(steps[0].field.type)
+        type_ = plain_type(node.field.type)
         written = _written(layout.metadata.schema.column(leaf), type_, str(len(out)))
         if written is not None and CHECKED.issuperset(codecs):
-            out.append(Masked(column, steps[0], leaf, type_, written))
+            out.append(Masked(column, node, leaf, type_, written))
     return out
 
 

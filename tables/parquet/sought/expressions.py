@@ -150,7 +150,7 @@ def _any(parts: Sequence[Expr]) -> Expr | None:
 
 
 def _formula(library: ModuleType, formula: Formula, columns: Mapping[str, Expr]) -> Expr:
-    """True for the rows that pass a formula that fits; `columns`: of 64 bits, by id.
+    """True for the rows that pass a formula that fits; `columns`, by id: numbers of 64 bits, and bytes.
 
     AND and OR of Polars are those of SQL, and so is what NULL does in its arithmetic and comparisons.
     """
@@ -173,6 +173,10 @@ class _Translation:
     def truth(self, term: Term) -> Expr:
         return self._of(term, self.library.Boolean)
 
+    def text(self, term: Term) -> Expr:
+        assert isinstance(term, Column)
+        return self.columns[term.id]
+
     def _of(self, term: Term, dtype: type) -> Expr:
         if isinstance(term, Column):
             return self.columns[term.id]
@@ -194,9 +198,9 @@ class _Translation:
             found = self.library.coalesce([self._of(arg, dtype) for arg in op.args])
         elif op.name == "characters":
             # What is not UTF-8 raises, and is left to who counts its characters as Spark does.
-            found = self.number(op.args[0]).cast(self.library.String).str.len_chars().cast(self.library.Int64)
+            found = self.text(op.args[0]).cast(self.library.String).str.len_chars().cast(self.library.Int64)
         elif op.name == "octets":
-            found = self.number(op.args[0]).bin.size().cast(self.library.Int64)
+            found = self.text(op.args[0]).bin.size().cast(self.library.Int64)
         elif op.name in _LOGIC:
             found = _LOGIC[op.name](*(self.truth(arg) for arg in op.args))
         else:
@@ -210,18 +214,15 @@ _LOGIC: Mapping[str, Callable[..., Any]] = {
     "not": invert,
     "null truth": lambda a: a.is_null(),
 }
+"""Operations of truths, by name as `Op` has them."""
 _NUMERIC: Mapping[str, Callable[..., Any]] = {
     "+": add,
     "-": sub,
     "*": mul,
-    "=": eq,
-    "<>": ne,
-    "<": lt,
-    "<=": le,
-    ">": gt,
-    ">=": ge,
+    **_SIGNS,
     "<=>": lambda a, b: a.eq_missing(b),
     "abs": lambda a: a.abs(),
     "is": lambda a: a,
     "null number": lambda a: a.is_null(),
 }
+"""Operations of numbers, by name as `Op` has them."""

@@ -97,7 +97,8 @@ def find(storage: Storage, files: Sequence[Sought]) -> list[Positions | None]:
     Raises:
         DataFileError: a file is missing, of another size than the log says, or not Parquet.
     """
-    found: list[list[Positions] | None] = [[] for _ in files]
+    found: list[list[Positions]] = [[] for _ in files]
+    unable: set[int] = set()
     if polars() is None:
         return [None for _ in files]
 
@@ -105,26 +106,21 @@ def find(storage: Storage, files: Sequence[Sought]) -> list[Positions | None]:
         return batch, _found(storage, batch)
 
     for batch, parts in in_order(
-        partial(look, batch) for batch in in_batches(_groups(storage, files, found))
+        partial(look, batch) for batch in in_batches(_groups(storage, files, unable))
     ):
         if parts is None:
-            for group in batch:
-                found[group.file] = None
+            unable.update(group.file for group in batch)
         for file, part in parts or ():
-            known = found[file]
-            if known is not None:
-                known.append(part)
-    return [None if parts is None else _joined(parts) for parts in found]
+            found[file].append(part)
+    return [None if file in unable else _joined(parts) for file, parts in enumerate(found)]
 
 
 def _joined(parts: Sequence[Positions]) -> Positions:
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.uint64), *parts])
 
 
-def _groups(
-    storage: Storage, files: Sequence[Sought], found: list[list[Positions] | None]
-) -> Iterator[_Group]:
-    """The row groups of files whose columns can be put to the tests; `found` of others becomes None."""
+def _groups(storage: Storage, files: Sequence[Sought], unable: set[int]) -> Iterator[_Group]:
+    """The row groups of files whose columns can be put to the tests; `unable`: takes the others' numbers."""
     for number, its in enumerate(files):
         layout = open_layout(storage, its.slice_.path, its.slice_.size)
         with named_file(storage, its.slice_.path):
@@ -134,7 +130,7 @@ def _groups(
             ]
         known = tuple(form for form in forms if form is not None)
         if len(known) < len(forms):
-            found[number] = None
+            unable.add(number)
             continue
         yield from (_Group(number, its, layout, known, group) for group in its.groups)
 
@@ -144,7 +140,7 @@ def count_passing(storage: Storage, files: Sequence[Sought]) -> int | None:
 
     None where Polars cannot tell. Cost, memory and errors: as `find`, without the positions.
     """
-    unable: list[list[Positions] | None] = [[] for _ in files]
+    unable: set[int] = set()
     if polars() is None:
         return None
     total, batches = 0, in_batches(_groups(storage, files, unable))
@@ -152,7 +148,7 @@ def count_passing(storage: Storage, files: Sequence[Sought]) -> int | None:
         if counted is None:
             return None
         total += counted
-    return None if None in unable else total
+    return None if unable else total
 
 
 def _count(storage: Storage, batch: Sequence[_Group], _: bool) -> int | None:

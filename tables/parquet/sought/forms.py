@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.assembled.by_polars import CHECKED
 from tailbit.tables.parquet.assembled.footer import written_leaf
-from tailbit.tables.parquet.data_file import find_column
+from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.decode import written_legacy
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import plain_type
@@ -55,10 +55,10 @@ def form_of(
     Cost: where dictionaries are to be tested, the headers of the pages, once.
     """
     column, test = asked
-    steps = find_column(layout.tree, column, path)
-    if not steps or len(steps) != 1 or steps[0].children:
+    node = flat_column(layout.tree, column, path)
+    if node is None:
         return None
-    leaf = steps[0].first
+    leaf = node.first
     described = layout.metadata.schema.column(leaf)
     chunks = [layout.chunk(group, leaf) for group in groups]
     if described.max_repetition_level or described.max_definition_level > 1:
@@ -67,9 +67,7 @@ def form_of(
         return None
     nullable = bool(described.max_definition_level)
     stored = _operand(column) if test is None else test.stored
-    if stored is not None and _is_as_meant(
-        layout, described, plain_type(steps[0].field.type), column, stored
-    ):
+    if stored is not None and _is_as_meant(layout, described, plain_type(node.field.type), column, stored):
         return Form(leaf, written_leaf(name, str(described.physical_type), nullable), False)
     if (
         test is not None

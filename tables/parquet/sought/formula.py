@@ -1,4 +1,4 @@
-"""Formulas of whole numbers over columns that are stored as whole numbers: integers, days, unscaled decimals.
+"""Formulas of whole numbers: of integers, days, microseconds, unscaled decimals, and lengths of texts.
 
 A formula is reckoned in 64 bits without a look at what overflows. So whoever asks for it proves first, from
 the bounds of its columns, that nothing does: neither 64 bits nor the type that an operation has in the table.
@@ -28,9 +28,9 @@ class Op:
     """An operation, by its name.
 
     Of numbers `+`, `-`, `*`, `abs` and `is` (the number itself); of a text `characters` and of bytes
-    `octets`, both how many there are; of numbers or truths `case` (pairs of a
-    condition and a value, and the value else) and `coalesce`. Truths are `=`, `<>`, `<`, `<=`, `>`, `>=`,
-    `<=>`, `and`, `or`, `not`, `null number` and `null truth`. `low`, `high`: what a number must be between.
+    `octets`, both how many there are; of numbers or truths `case` (pairs of a condition and a value, and the
+    value else) and `coalesce`. Truths are `=`, `<>`, `<`, `<=`, `>`, `>=`, `<=>`, `and`, `or`, `not`,
+    `null number` and `null truth`. `low`, `high`: what a number must be between.
     """
 
     name: str
