@@ -24,6 +24,7 @@ import tailbit
 from tailbit.index.evaluation.costs import SPENT
 from tailbit.index.evaluation.key_spans import UNIONS
 from tailbit.index.grouping.dictionary import DICTIONARIES
+from tailbit.index.grouping.lookups import KEPT
 from tailbit.index.kinds.bitmap_index.codes import CODES
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
 from tailbit.tables.parquet import file, layout
@@ -44,8 +45,10 @@ FACETS = ("l_shipmode", "l_shipdate", "l_suppkey", "l_returnflag, l_shipmode", "
 
 def forget() -> None:
     """Make the process forget what it has read of indexes and data files."""
-    for cache in (POSTINGS, CODES, DICTIONARIES, SPENT, UNIONS, *layout.CACHES, *file.CACHES, *kept.CACHES):
+    for cache in (POSTINGS, CODES, DICTIONARIES, KEPT, SPENT, UNIONS):
         cache.clear()
+    for others in (*layout.CACHES, *file.CACHES, *kept.CACHES):
+        others.clear()
 
 
 Calls = dict[str, tuple[Callable[[], Any], Callable[[], Any]]]

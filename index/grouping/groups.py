@@ -13,9 +13,8 @@ Four rows by hand:
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,23 +22,21 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs, Mask
+from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.grouping.choice import CountingWay, choose_codes
 from tailbit.index.grouping.dictionary import coded, python_values, truncated, united
 from tailbit.index.grouping.folding import (
-    CHUNK,
     Coded,
     Combinations,
-    Folded,
     combinations,
     fold,
     grouped,
     grouped_numbers,
-    unfold,
 )
 from tailbit.index.grouping.key_counts import Step
+from tailbit.index.grouping.lookups import AllRows, Lookup, looked_up
 from tailbit.index.grouping.rows import Read, Rows
 from tailbit.index.keys import NO_KEYS, widen_keys
 from tailbit.index.kinds.bitmap_index.codes import codes_of
@@ -49,15 +46,7 @@ from tailbit.tables.model import Column
 from tailbit.tables.parquet.coded.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
-from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
-
-
-@dataclass(frozen=True, eq=False)
-class Lookup:
-    """One column of a row space: distinct `keys`, and by positions 1 + the place of its key, 0 for none."""
-
-    keys: pa.BinaryArray
-    codes: Callable[[BitPositions], Any]
+from tailbit.tables.positions import BitPositions
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +150,10 @@ class _Grouping:
             if part is not None:
                 return part, BitMap()
         columns = [self._lookup(space, serving, column) for column in self.columns]
-        return _looked_up(columns, self.key_types, bits)
+        if len(serving) < len(self.columns):
+            return looked_up(columns, self.key_types, bits)
+        parts = tuple((segment.name, id_) for id_, some in serving.items() for segment in some)
+        return looked_up(columns, self.key_types, bits, AllRows((*parts, *self.key_types), space.extent))
 
     def _intersected(self, serving: dict[str, list[Segment]], bits: BitMap) -> Combinations | None:
         """Positions grouped by intersecting the postings of each combination; None where a key is shortened.
@@ -214,56 +206,6 @@ class _Grouping:
         if reads:
             took = (time.perf_counter() - begun) * 1e3
             self.steps.append(Step(CountingWay.DATA, sum(len(positions) for _, positions in reads), took))
-
-
-def _looked_up(
-    columns: Sequence[Lookup], key_types: Sequence[str], bits: BitMap
-) -> tuple[Combinations | None, BitMap]:
-    """Positions grouped by their codes, and those of a shortened key; positions without a code are left out.
-
-    Rows are worked on in chunks that stay in a cache; where combinations are few, so are their sums.
-    """
-    shorts = [truncated(column.keys, key_type) for column, key_type in zip(columns, key_types, strict=True)]
-    sizes = [len(column.keys) + 1 for column in columns]
-    size, short = math.prod(sizes), BitMap()
-    if size >= 1 << 62:
-        return None, bits
-    combined = Folded(size)
-    positions: BitPositions = positions_in(bits)
-    for start in range(0, len(positions), CHUNK):
-        chunk = positions[start : start + CHUNK]
-        folded, keep = _chunk(columns, shorts, sizes, chunk)
-        if keep is not None:
-            short |= bitmap_of(chunk[~keep & (folded > 0)])
-            folded = folded[keep]
-        combined.add(folded)
-    numbers, counts = combined.counted()
-    codes = unfold(numbers, sizes)
-    there = np.logical_and.reduce([code > 0 for code in codes])
-    parts = [Coded(column.keys, code[there] - 1) for column, code in zip(columns, codes, strict=True)]
-    return Combinations([part.of_used() for part in parts], counts[there]), short
-
-
-def _chunk(
-    columns: Sequence[Lookup],
-    shorts: Sequence[Mask | None],
-    sizes: Sequence[int],
-    positions: BitPositions,
-) -> tuple[Longs, Mask | None]:
-    """The codes of some positions folded into a number each; which have no shortened key (None: all)."""
-    folded: Longs = np.zeros(0, dtype=np.int64)
-    keep: Mask | None = None
-    for number, (column, short, size) in enumerate(zip(columns, shorts, sizes, strict=True)):
-        codes = column.codes(positions)
-        if short is not None:
-            mine = ~np.append(False, short)[codes]
-            keep = mine if keep is None else keep & mine
-        if number:
-            folded *= size
-            folded += codes
-        else:
-            folded = codes.astype(np.int64)
-    return folded, keep
 
 
 def _of_files(space: SpaceView, column: Column, key_type: str) -> Lookup:

@@ -7,8 +7,9 @@ since codes rise with the keys, a range of keys is a range of codes.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,12 @@ from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index.gaps import Gaps
-from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.kinds.bitmap_index.segment import STORED, Segment
 from tailbit.index.roaring.collected import narrowest
 from tailbit.index.roaring.decode import place_codes
 from tailbit.index.roaring.masks import bitmap_where
 from tailbit.tables.cache import Cache, share
+from tailbit.tables.parquet.ahead import in_order
 from tailbit.tables.positions import BitPositions
 
 CODES_BYTES = share(1 / 4)
@@ -125,16 +127,20 @@ def codes_of(segment: Segment, column: str) -> SegmentCodes:
 def _made(segment: Segment, column: str) -> tuple[SegmentCodes, int]:
     keys, cardinality = segment.keys(column)
     codes = np.zeros(segment.rows, dtype=narrowest(len(keys)))
-    first = 1
     try:
-        for part in segment.stored(column):
-            _place(part, first, codes)
-            first += len(part)
+        for _ in in_order(partial(_placed, read, 1 + first, codes) for first, read in segment.parts(column)):
+            pass
     except ValueError as damage:
         raise CorruptIndexError(file=segment.path, reason=str(damage)) from damage
     if np.count_nonzero(codes) != int(cardinality.sum()):
         raise CorruptIndexError(file=segment.path, reason=f"postings of {column} share positions")
     return SegmentCodes(keys, codes), codes.nbytes + keys.nbytes
+
+
+def _placed(
+    read: Callable[[Sequence[str]], pa.Table], first: int, out: npt.NDArray[Any], alone: bool
+) -> None:
+    _place(read(STORED[1:]), first, out)
 
 
 def _place(part: pa.Table, first: int, out: npt.NDArray[Any]) -> None:

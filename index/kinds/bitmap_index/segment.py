@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +26,7 @@ from tailbit.index.parquet.index_file import (
 from tailbit.index.roaring.masks import union_of
 from tailbit.once import once
 from tailbit.tables.cache import Cache, share
+from tailbit.tables.parquet.ahead import in_order
 from tailbit.tables.positions import BitPositions
 from tailbit.tables.storage import Storage
 
@@ -56,10 +59,6 @@ POSTINGS: Cache[tuple[str, str | int], Any] = Cache(CACHE_BYTES)
 """What this process has read of segments."""
 
 
-SERIALIZED_BYTES = 128 << 20
-"""Bytes of serialized bitmaps that are read at once."""
-
-
 def _overlaps(place: _Place, wanted: KeyRange) -> bool:
     low, _, high, _ = wanted
     above = low is None or (place.high or b"") >= low
@@ -75,6 +74,7 @@ class Segment:
     def __init__(self, storage: Storage, path: str) -> None:
         self.path = path
         self.bytes_read = 0
+        self._counting = Lock()
         self._storage = storage
         self._name = f"{storage.root}/{path}"
 
@@ -119,14 +119,24 @@ class Segment:
         """Keys in the ranges, ascending in each, and their postings. Cost: the row groups that overlap."""
         keys: list[bytes] = []
         bitmaps: list[BitMap] = []
-        for number, wanted in self._overlapping(column, ranges):
-            found_keys, found = self._group(number).select(wanted)
+        for group, wanted in self._overlapping(column, ranges):
+            found_keys, found = group.select(wanted)
             keys += found_keys
             bitmaps += found
         return keys, bitmaps
 
-    def _overlapping(self, column: str, ranges: Sequence[KeyRange]) -> Iterator[tuple[int, KeyRange]]:
-        """The row groups that may hold keys of each range, in the order of the ranges."""
+    def _overlapping(self, column: str, ranges: Sequence[KeyRange]) -> Iterator[tuple[RowGroup, KeyRange]]:
+        """The row groups that may hold keys of each range, in the order of the ranges; read on all cores."""
+        found = list(self._numbers(column, ranges))
+        new = {n for n, _ in found if POSTINGS.held((self._name, n)) is None} if len(found) > 1 else set()
+        read = dict(in_order(partial(self._numbered, number) for number in sorted(new)))
+        for number, wanted in found:
+            yield read.get(number) or self._group(number), wanted
+
+    def _numbered(self, number: int, _: bool) -> tuple[int, RowGroup]:
+        return number, self._group(number)
+
+    def _numbers(self, column: str, ranges: Sequence[KeyRange]) -> Iterator[tuple[int, KeyRange]]:
         places, highs = self._places(column)
         for wanted in ranges:
             low, _, high, _ = wanted
@@ -157,8 +167,8 @@ class Segment:
         """
         dense: list[BitMap] = []
         sparse: list[BitPositions] = []
-        for number, wanted in self._overlapping(column, ranges):
-            bitmaps, positions = self._group(number).cover(wanted)
+        for group, wanted in self._overlapping(column, ranges):
+            bitmaps, positions = group.cover(wanted)
             dense += bitmaps
             sparse += positions
         return [*dense, union_of(sparse, self.rows)] if sparse else dense
@@ -169,20 +179,12 @@ class Segment:
             group, _ = self._read_group(place.number)
             yield group.keys, group.every()
 
-    def row_groups(self, column: str) -> Iterator[pa.Table]:
-        """Keys and postings as they are stored, a row group at a time; not decoded, not cached."""
+    def parts(self, column: str) -> Iterator[tuple[int, Callable[[Sequence[str]], pa.Table]]]:
+        """Per row group the place of its first key, and what reads some of STORED; nothing is cached."""
+        first = 0
         for place in self._places(column)[0]:
-            yield self._read([place.number], STORED)
-
-    def stored(self, column: str) -> Iterator[pa.Table]:
-        """Postings as they are stored, by rising key, SERIALIZED_BYTES a table; not decoded."""
-        numbers = [place.number for place in self._places(column)[0]]
-        sizes = [self._bytes_of(number) for number in numbers]
-        ends = np.cumsum(np.array([0, *sizes])) // SERIALIZED_BYTES
-        cuts = (np.flatnonzero(np.diff(ends[:-1])) + 1).tolist()
-        for low, high in zip([0, *cuts], [*cuts, len(numbers)], strict=True):
-            if low < high:
-                yield self._read(numbers[low:high], STORED[1:])
+            yield first, partial(self._read, [place.number])
+            first += self._footer.row_group(place.number).num_rows
 
     def weight(self, column: str, ranges: Sequence[KeyRange] | None = None) -> tuple[int, int]:
         """Keys of a column and bytes of their postings, of the row groups that meet `ranges`. Cost: none."""
@@ -254,9 +256,9 @@ class Segment:
 
     def _read(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
         numbers = [SCHEMA.get_field_index(name) for name in columns]
-        for group in groups:
-            parts = self._footer.row_group(group)
-            self.bytes_read += sum(parts.column(n).total_compressed_size for n in numbers)
+        parts = [self._footer.row_group(group) for group in groups]
+        with self._counting:
+            self.bytes_read += sum(its.column(n).total_compressed_size for its in parts for n in numbers)
         try:
             with reopen_index_file(self._storage, self.path, self._footer) as file:
                 return file.read_row_groups(groups, columns=list(columns), use_threads=False)

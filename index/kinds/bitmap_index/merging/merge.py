@@ -18,7 +18,7 @@ from tailbit.index.kinds.bitmap_index import gaps
 from tailbit.index.kinds.bitmap_index.merging.combine import combine
 from tailbit.index.kinds.bitmap_index.merging.moves import Input, Moves, lay_out
 from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
-from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.kinds.bitmap_index.segment import STORED, Segment
 from tailbit.index.kinds.merging import Merged
 from tailbit.index.model import FileRecord
 from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort
@@ -66,7 +66,8 @@ def _postings(
 
 def _batches(segment: Segment, column: str, key_type: str, source: int) -> Iterator[pa.Table]:
     stored = segment.columns[column]
-    for rows in segment.row_groups(column):
+    for _, read in segment.parts(column):
+        rows = read(STORED)
         if stored != key_type:
             rows = rows.set_column(0, "key", widen_keys(rows["key"].combine_chunks(), stored, key_type))
         yield rows.append_column("source", pa.array(np.full(len(rows), source, dtype=np.int64)))

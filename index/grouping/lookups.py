@@ -1,0 +1,128 @@
+"""Positions grouped by the codes that several columns have there.
+
+Of most positions of a row space it is quicker to count the others, once the combinations of all are known:
+those change with its segments alone, and are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tailbit.arrays import Longs, Mask
+from tailbit.index.grouping.dictionary import truncated
+from tailbit.index.grouping.folding import CHUNK, Coded, Combinations, Folded, unfold
+from tailbit.tables.cache import Cache, share
+from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
+
+_OTHERS = 4
+"""Positions are few where they are not one in this many."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """One column of a row space: distinct `keys`, and by positions 1 + the place of its key, 0 for none."""
+
+    keys: pa.BinaryArray
+    codes: Callable[[BitPositions], Any]
+
+
+class AllRows(NamedTuple):
+    """All positions of a row space, below `extent`; `stand`: equal where the codes of all are the same."""
+
+    stand: tuple[str | tuple[str, str], ...]
+    extent: int
+
+
+class _Counted(NamedTuple):
+    """Folded codes, ascending, and the positions of each; and the positions of shortened keys, in neither."""
+
+    numbers: Longs
+    counts: Longs
+    short: BitMap
+
+    def without(self, others: _Counted) -> _Counted:
+        """The positions that are not among others, all of which are here."""
+        counts = self.counts.copy()
+        counts[np.searchsorted(self.numbers, others.numbers)] -= others.counts
+        some = counts > 0
+        return _Counted(self.numbers[some], counts[some], self.short - others.short)
+
+
+KEPT: Cache[AllRows, _Counted] = Cache(share(1 / 32))
+"""Combinations of all positions of row spaces."""
+
+
+def looked_up(
+    columns: Sequence[Lookup], key_types: Sequence[str], bits: BitMap, all_rows: AllRows | None = None
+) -> tuple[Combinations | None, BitMap]:
+    """Positions grouped by their codes, and those of a shortened key; positions without a code are left out.
+
+    `all_rows`: where what is found of all positions may be kept. None where codes do not fold into 64 bits.
+    Cost: a look-up a position and column; of most positions, after the first time, one a position left out.
+    """
+    counting = _Counting(columns, key_types)
+    if counting.size >= 1 << 62:
+        return None, bits
+    found = counting.of_most(bits, all_rows) if all_rows is not None else counting.of(bits)
+    codes = unfold(found.numbers, counting.sizes)
+    there = np.logical_and.reduce([code > 0 for code in codes])
+    parts = [Coded(column.keys, code[there] - 1) for column, code in zip(columns, codes, strict=True)]
+    return Combinations([part.of_used() for part in parts], found.counts[there]), found.short
+
+
+class _Counting:
+    def __init__(self, columns: Sequence[Lookup], key_types: Sequence[str]) -> None:
+        pairs = zip(columns, key_types, strict=True)
+        self.columns, self.shorts = columns, [truncated(column.keys, type_) for column, type_ in pairs]
+        self.sizes = [len(column.keys) + 1 for column in columns]
+        self.size = math.prod(self.sizes)
+
+    def of_most(self, bits: BitMap, all_rows: AllRows) -> _Counted:
+        """As `of`; where most of all rows are asked for, by way of the others."""
+        extent = all_rows.extent
+        if _OTHERS * (extent - len(bits)) > extent:
+            return self.of(bits)
+        whole = KEPT.get(all_rows, lambda: self._sized(BitMap(range(extent))))
+        return whole if len(bits) == extent else whole.without(self.of(bits.flip(0, extent)))
+
+    def _sized(self, bits: BitMap) -> tuple[_Counted, int]:
+        found = self.of(bits)
+        return found, found.numbers.nbytes + found.counts.nbytes + 4 * len(found.short)
+
+    def of(self, bits: BitMap) -> _Counted:
+        """Folded in chunks that stay in a cache; where combinations are few, so are their sums."""
+        combined, short = Folded(self.size), BitMap()
+        positions: BitPositions = positions_in(bits)
+        for start in range(0, len(positions), CHUNK):
+            chunk = positions[start : start + CHUNK]
+            folded, keep = self._chunk(chunk)
+            if keep is not None:
+                short |= bitmap_of(chunk[~keep & (folded > 0)])
+                folded = folded[keep]
+            combined.add(folded)
+        return _Counted(*combined.counted(), short)
+
+    def _chunk(self, positions: BitPositions) -> tuple[Longs, Mask | None]:
+        """The codes of some positions folded into a number each; which have no shortened key (None: all)."""
+        folded: Longs = np.zeros(0, dtype=np.int64)
+        keep: Mask | None = None
+        for number, (column, short, size) in enumerate(
+            zip(self.columns, self.shorts, self.sizes, strict=True)
+        ):
+            codes = column.codes(positions)
+            if short is not None:
+                mine = ~np.append(False, short)[codes]
+                keep = mine if keep is None else keep & mine
+            if number:
+                folded *= size
+                folded += codes
+            else:
+                folded = codes.astype(np.int64)
+        return folded, keep
