@@ -45,8 +45,6 @@ def _keys(values: pa.Array, wanted: str) -> pa.Array:
         return values.cast(pa.binary())
     if wanted == "double":
         values = values.cast(pa.float64(), safe=False)
-    elif wanted == "timestamp_ntz":
-        values = values.cast(pa.timestamp("us"))
     elif (scale := scale_of(wanted)) is not None:
         if pa.types.is_integer(values.type):
             values = values.cast(pa.int64()).cast(pa.decimal128(19, 0))

@@ -19,6 +19,7 @@ from tailbit.index.predicate.computed import Computed, error_of, judge
 from tailbit.index.predicate.membership import distinct_numbers, ends_of, has_numbers, in_values
 from tailbit.index.predicate.tree import And, Compare, Constant, Leaf, Node, Or
 from tailbit.index.predicate.walks import nodes_of, shared_in
+from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column
 from tailbit.tables.partition_values import partition_array
 
@@ -53,8 +54,8 @@ def raise_error(
     rows = _Rows(row, partition, frozenset())
     for part in nodes_of(node):
         if isinstance(part, Computed) and (found := error_of(part, rows.arrays(part))) is not None:
-            values = {c.label: rows.array(c)[0] for c in part.columns}
-            shown = ", ".join(f"{name} = {_cut(str(value))}" for name, value in values.items())
+            values = {c.label: rows.array(c)[:1] for c in part.columns}
+            shown = ", ".join(f"{name} = {_cut(_text(value))}" for name, value in values.items())
             raise EvaluationError(
                 error=found, condition=part.text, values=shown, file=file or "these rows", position=position
             )
@@ -107,6 +108,14 @@ def _guards_on(leaves: list[tuple[int, Leaf]]) -> Guards:
 
 _SHOWN = 80
 """Characters of a value that an error shows."""
+
+
+def _text(value: pa.Array) -> str:
+    """The only value of an array as an error shows it, years that Python has not too."""
+    try:
+        return str(value[0])
+    except (OverflowError, ValueError):
+        return str(date_texts(value)[0])
 
 
 def _cut(text: str) -> str:

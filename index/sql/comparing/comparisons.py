@@ -52,7 +52,7 @@ def comparable_type(left: Column, right: Column) -> DataType:
         raise Incomparable(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
     for side in (left, right):
         key_type, wanted = key_type_of(side.type), key_type_of(common)
-        plain = (key_type, wanted) in (("integer", "double"), ("date", "timestamp_ntz"))
+        plain = (key_type, wanted) == ("integer", "double")
         scale, wide = 0 if key_type == "integer" else scale_of(key_type), scale_of(wanted)
         digits = side.type.precision - side.type.scale if scale else 19
         rescaled = scale is not None and wide is not None and scale <= wide and digits + wide <= 38

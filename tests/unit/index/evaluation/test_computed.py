@@ -7,6 +7,7 @@ import pytest
 from deltalake import write_deltalake
 
 import tailbit
+from support.delta_builder import DeltaBuilder
 from support.tables import eight_flights, index_of
 from tailbit.answer import Answer
 from tailbit.errors import EvaluationError
@@ -141,3 +142,20 @@ def test_a_partition_value_without_a_zone_is_in_the_zone_of_its_writer(table_pat
         opened.where("at < TIMESTAMP'1970-01-02'", partition_zone=z).count() for z in ("UTC", "-05:00", "UTC")
     ]
     assert zoned == plain == [2, 1, 2]
+
+
+@pytest.mark.parametrize("predicate", ["day < time", "time >= day", "day <=> time", "day < moment"])
+def test_a_date_that_no_time_can_be_is_shown_where_it_is_compared_with_one(
+    table_path: str, predicate: str
+) -> None:
+    times = pa.array([0, 5], pa.int64())
+    rows = {
+        "day": pa.array([-1, 106751992], pa.int32()).cast(pa.date32()),
+        "time": times.cast(pa.timestamp("us")),
+        "moment": times.cast(pa.timestamp("us", "UTC")),
+    }
+    builder = DeltaBuilder(table_path).create(pa.table(rows).schema)
+    builder.commit([builder.data_file(pa.table(rows), "f.parquet")])
+    with pytest.raises(EvaluationError, match=r"where .*day = 294247-01-11.*, at row 1 of f"):
+        ask(table_path, predicate).count()
+    assert ask(table_path, f"({predicate}) IS NOT NULL AND day < DATE'1970-01-01'").count() == 1
