@@ -129,7 +129,7 @@ class Segment:
         """The row groups that may hold keys of each range, in the order of the ranges; read on all cores."""
         found = list(self._numbers(column, ranges))
         new = {n for n, _ in found if POSTINGS.held((self._name, n)) is None} if len(found) > 1 else set()
-        read = dict(in_order(partial(self._numbered, number) for number in sorted(new)))
+        read = dict(in_order(partial(self._numbered, n) for n in sorted(new))) if new else {}
         for number, wanted in found:
             yield read.get(number) or self._group(number), wanted
 
