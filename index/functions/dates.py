@@ -124,7 +124,7 @@ UNITS = {
 }  # fmt: skip
 """What `date_trunc` cuts to, by the names that Spark has for it."""
 
-_STEPS = {
+STEPS = {
     "day": DAY_US, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000,
     "millisecond": 1000, "microsecond": 1,
 }  # fmt: skip
@@ -144,8 +144,8 @@ def truncated(call: Call, args: list[pa.Array]) -> Vector:
     unit, zone = str(call.setting[0]), str(call.setting[1])
     micros, raised = local(args[0], call.args[0].type, zone)
     null = nulls_of(args[0])
-    if unit in _STEPS:
-        found = micros - micros % _STEPS[unit]
+    if unit in STEPS:
+        found = micros - micros % STEPS[unit]
     else:
         found = first_day(micros // DAY_US, unit) * DAY_US
     beyond = found > micros  # what is cut is never later, unless it has left 64 bits

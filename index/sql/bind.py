@@ -21,7 +21,6 @@ from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
 from tailbit.index.predicate.leaves import leaf_of, leaf_of_like, leaf_of_null, leaf_of_truth
 from tailbit.index.predicate.tree import (
     Compare,
-    Computed,
     Constant,
     Node,
     all_of,
@@ -38,6 +37,7 @@ from tailbit.index.sql.comparing.comparisons import (
     membership,
 )
 from tailbit.index.sql.comparing.constant_comparisons import compared_constants, constant_in
+from tailbit.index.sql.comparing.rising import node_of
 from tailbit.index.sql.expressions import COMPARISONS, ExpressionReader, chain, is_unknown
 from tailbit.index.sql.operands import Operand, OperandReader, Tree
 from tailbit.index.sql.refusals import refuse
@@ -156,7 +156,7 @@ class _Binder:
         if (constant := raising_constant(found)) is not None:
             raised = (error := error_of(constant)) and f" ({error} in Spark)"
             self.operands.refuse(f"{show(constant)} raises for every row{raised}", e)
-        return Computed(found, show(found))
+        return node_of(found)
 
     def compare(self, e: Tree, left: Expression, op: str, right: Expression, padded: bool = True) -> Node:
         """A comparison of two operands; `padded`: a CHAR column and a constant are made equally long."""

@@ -27,7 +27,9 @@ A condition on one indexed column is evaluated once for each distinct value of t
 each partition; anything else on the rows that the other conditions leave. A value that raises is an `EvaluationError`
 where the answer for a visible row depends on it. A constant part that raises, such as `1 % 0`, is refused whatever the
 rows hold, unless it stands in CASE, `if`, `coalesce` or their like: so does Spark, but for `false AND ...`.
-`LIKE 'abc%'` and comparisons of a column with constants are ranges, which the log's statistics are asked for too.
+`LIKE 'abc%'` and comparisons of a column with constants are ranges, which the log's statistics are asked for too. So are
+those of `year`, `CAST(time AS DATE)`, `to_date`, `trunc`, `date_trunc` and `last_day` of one date or time, but for
+instants where clocks change. (A time of the first year of 64 bits, -290308, is FALSE there where `date_trunc` would raise.)
 
 Patterns of `LIKE` and `RLIKE`, formats, units and the digits of `round` are constants. Not read: intervals, bitwise
 operators, `RLIKE` with look-around, back references, possessive quantifiers, `\\b`, `\\p` and flags; texts from floating
