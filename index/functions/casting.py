@@ -20,12 +20,14 @@ from tailbit.index.functions.decimals.casting import (
     whole_as_decimal,
 )
 from tailbit.index.functions.decimals.exact import half_up
+from tailbit.index.functions.reading import read, usual
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
     NOT_READ,
     Raised,
     Vector,
     array_of,
+    by_parts,
     code,
     nulls_of,
     numbers,
@@ -92,7 +94,18 @@ def cast(call: Call, args: list[pa.Array]) -> Vector:
         return _times_as_text(values, str(call.setting[0]))
     if from_.name in _TIMES:
         return cast_time(values, from_, to, str(call.setting[0]))
-    return per_distinct([values], [from_], to, _one(from_, to, str(call.setting[0])))
+    return _of_text(values, from_, to, str(call.setting[0]))
+
+
+def _of_text(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vector:
+    def one_by_one(texts: pa.Array) -> Vector:
+        return per_distinct([texts], [from_], to, _one(from_, to, zone))
+
+    pattern = usual(to, zone)
+    if pattern is None:
+        return one_by_one(values)
+    plain = pc.match_substring_regex(values, pattern)
+    return by_parts(values, plain, lambda texts: read(texts, to), one_by_one)
 
 
 def _one(from_: DataType, to: DataType, zone: str) -> Any:
@@ -204,12 +217,39 @@ def rounded(call: Call, args: list[pa.Array]) -> Vector:
         kept = [None if b else v for v, b in zip(data, beyond.tolist(), strict=True)]
         return Vector(pa.array(kept, arrow_of_whole(call.type)), code("ARITHMETIC_OVERFLOW", beyond))
     if call.name == "round":
-        return per_distinct([values], [from_], call.type, lambda v: _round_float(v, digits))
+        return _rounded_floats(values, from_, digits)
     found = pc.floor(values) if call.name == "floor" else pc.ceil(values)
     wide = np.nan_to_num(numbers(found).astype(np.float64), nan=0.0, posinf=2.0**63, neginf=-(2.0**63))
     whole = np.clip(wide, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
     whole = np.where(wide >= 2.0**63, WHOLE["long"][1], whole)
     return Vector(array_of(whole, nulls_of(values), call.type))
+
+
+_FAR = 1e-3
+"""From here on a number of 38 bits before the point is beside a tie, whatever its last bits stand for."""
+
+
+def _rounded_floats(values: pa.Array, type_: DataType, digits: int) -> Vector:
+    """Numbers rounded as they are printed: exactly where they are not near a tie."""
+
+    def one_by_one(floats: pa.Array) -> Vector:
+        return per_distinct([floats], [type_], type_, lambda v: _round_float(v, digits))
+
+    def quick(floats: pa.Array) -> Vector:
+        scaled = numbers(floats) * 10.0**digits
+        found = np.copysign(np.floor(np.abs(scaled) + 0.5), scaled) / 10.0**digits + 0.0
+        return Vector(array_of(found, nulls_of(floats), type_))
+
+    if type_.name != "double" or not 0 <= digits <= _MOST_DIGITS:
+        return one_by_one(values)
+    with np.errstate(all="ignore"):
+        scaled = np.abs(numbers(values) * 10.0**digits)
+        plain = (scaled < 2.0**38) & (np.abs(scaled % 1 - 0.5) > _FAR)
+    return by_parts(values, pa.array(plain, mask=nulls_of(values)), quick, one_by_one)
+
+
+_MOST_DIGITS = 22
+"""Powers of ten up to this one are floating point numbers."""
 
 
 def _round_float(value: float, digits: int) -> float:

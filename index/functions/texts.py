@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.index.functions.patterns import END, LAST_BREAK, Unread, java_regex, like_parts, like_regex
-from tailbit.index.functions.tree import Call
-from tailbit.index.functions.vectors import Raised, Vector, per_distinct
+from tailbit.index.functions.tree import Call, Expression
+from tailbit.index.functions.vectors import Raised, Vector, by_parts, per_distinct
 from tailbit.index.values.literals import STRING, Literal
 
 
@@ -82,11 +82,14 @@ def octets(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def cased(call: Call, args: list[pa.Array]) -> Vector:
-    """Lower and upper; texts of ASCII alone in vectors, others by Python where it agrees with Java."""
+    """Lower and upper; texts of ASCII in vectors, others by Python where it agrees with Java."""
     lower = call.name == "lower"
-    if pc.all(pc.string_is_ascii(args[0])).as_py() is not False:
-        return Vector(pc.ascii_lower(args[0]) if lower else pc.ascii_upper(args[0]))
-    return per_distinct(args, [STRING], STRING, lambda text: _cased(text.decode(), lower).encode())
+    return by_parts(
+        args[0],
+        pc.string_is_ascii(args[0]),
+        lambda texts: Vector(pc.ascii_lower(texts) if lower else pc.ascii_upper(texts)),
+        lambda texts: per_distinct([texts], [STRING], STRING, lambda t: _cased(t.decode(), lower).encode()),
+    )
 
 
 def _cased(text: str, lower: bool) -> str:
@@ -120,8 +123,28 @@ def trimmed(call: Call, args: list[pa.Array]) -> Vector:
 
 def part_of(call: Call, args: list[pa.Array]) -> Vector:
     """Substr of a position, counted from 1, or from the end where below 0, and a number of characters."""
+    numbers = [_constant(arg) for arg in call.args[1:]]
+    if None not in numbers:
+        return _sliced(args[0], *(int(number or 0) for number in numbers))
     types = [arg.type for arg in call.args]
     return per_distinct(args, types, STRING, _substring)
+
+
+def _constant(arg: Expression) -> int | None:
+    return arg.value if isinstance(arg, Literal) and isinstance(arg.value, int) else None
+
+
+def _sliced(texts: pa.Array, position: int, count: int = (1 << 31) - 1) -> Vector:
+    """As `_substring`, of all texts. Arrow counts from the end as Python does."""
+    start = position - 1 if position > 0 else position
+    stop = start + count
+    if count <= 0:
+        return Vector(_emptied(texts))
+    return Vector(pc.utf8_slice_codeunits(texts, start, None if start < 0 <= stop else stop))
+
+
+def _emptied(texts: pa.Array) -> pa.Array:
+    return pc.if_else(texts.is_valid(), "", pa.scalar(None, pa.string()))
 
 
 def _substring(text: bytes, position: int, count: int = (1 << 31) - 1) -> bytes:
@@ -132,12 +155,16 @@ def _substring(text: bytes, position: int, count: int = (1 << 31) - 1) -> bytes:
 
 def left(call: Call, args: list[pa.Array]) -> Vector:
     """The first characters of a text."""
+    if (n := _constant(call.args[1])) is not None:
+        return _sliced(args[0], 1, n)
     types = [arg.type for arg in call.args]
     return per_distinct(args, types, STRING, lambda text, n: _substring(text, 1, n))
 
 
 def right(call: Call, args: list[pa.Array]) -> Vector:
     """The last characters of a text."""
+    if (n := _constant(call.args[1])) is not None:
+        return _sliced(args[0], -max(n, 0), max(n, 0))
     types = [arg.type for arg in call.args]
     return per_distinct(args, types, STRING, lambda text, n: _substring(text, -n) if n > 0 else b"")
 
@@ -149,7 +176,11 @@ def joined(call: Call, args: list[pa.Array]) -> Vector:
 
 def replaced(call: Call, args: list[pa.Array]) -> Vector:
     """Every occurrence of a text replaced by another; an empty one occurs nowhere."""
-    return per_distinct(args, [STRING] * len(args), STRING, _replace)
+    constants = [constant_text(call, at) for at in range(1, len(args))]
+    if None in constants:
+        return per_distinct(args, [STRING] * len(args), STRING, _replace)
+    old, new = (*constants, "")[:2]
+    return Vector(pc.replace_substring(args[0], old, new) if old else args[0])
 
 
 def _replace(text: bytes, old: bytes, new: bytes = b"") -> bytes:

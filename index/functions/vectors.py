@@ -167,6 +167,31 @@ def decimals_of_words(low: npt.NDArray[Any], high: npt.NDArray[Any], null: Mask,
     return pa.Array.from_buffers(target, len(low), [valid, pa.py_buffer(words)], int(null.sum()))
 
 
+def by_parts(
+    values: pa.Array,
+    plain: pa.BooleanArray,
+    quick: Callable[[pa.Array], Vector],
+    other: Callable[[pa.Array], Vector],
+) -> Vector:
+    """A function of values of which those of a plain form are quickly done, and others otherwise.
+
+    `plain`: where they have it; NULL goes with those.
+    """
+    odd = np.flatnonzero(~np.asarray(plain.fill_null(True)))
+    if not len(odd):
+        return quick(values)
+    if len(odd) == len(values):
+        return other(values)
+    mask = np.ones(len(values), dtype=np.bool_)
+    mask[odd] = False
+    parts = [quick(values.filter(pa.array(mask))), other(values.take(pa.array(odd)))]
+    at = np.where(mask, np.cumsum(mask) - 1, 0)
+    at[odd] = int(mask.sum()) + np.arange(len(odd))
+    codes = [np.zeros(len(part.values), np.uint8) if part.raised is None else part.raised for part in parts]
+    raised = np.concatenate(codes)[at] if any(part.raised is not None for part in parts) else None
+    return Vector(pa.concat_arrays([part.values for part in parts]).take(pa.array(at)), raised)
+
+
 def per_distinct(
     args: Sequence[pa.Array], types: Sequence[DataType], to: DataType, apply: Callable[..., Any]
 ) -> Vector:
