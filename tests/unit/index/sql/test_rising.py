@@ -1,7 +1,8 @@
-"""Conditions on functions of dates and times that never fall are ranges of the column."""
+"""Conditions on functions of a column that never fall as it rises are ranges of the column."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from support.function_cells import rows, schema
+from tailbit.errors import PredicateError
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.tree import Constant, Interval, Leaf, Node, is_null, negate
 from tailbit.index.predicate.truth import judged
@@ -22,6 +24,23 @@ OPERATORS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 DAYS = ("1969-12-31", "1970-01-01", "2024-02-29", "2021-03-05", "0001-01-01", "9999-12-31", "2024-12-30")
 TIMES = ("1970-01-01 00:00:00", "2024-02-29 12:34:56.123456", "2024-01-01 00:00:00", "9999-12-31 23:59:59.9")
 YEARS = (1970, 2024, 0, -5, 9999, 2147483647, -2147483648, 99999999999)
+NUMBERS = (
+    "0",
+    "1",
+    "-1",
+    "2.5",
+    "1e0",
+    "100",
+    "0.05",
+    "1.005",
+    "99999",
+    "127",
+    "1e308",
+    "0.1e0",
+    "-1e-3",
+    "1e16",
+)
+CONSTANTS = ("2", "0.5", "2e0", "-3e0", "0e0", "1e300", "7", "1.5e0", "0.1e0")
 UNITS = tuple("YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND".split())
 
 
@@ -38,9 +57,19 @@ UNITS = tuple("YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROS
         ("last_day(dt) <= DATE'1970-02-27'", None, 31),
         ("date_trunc('DAY', ts) = TIMESTAMP'1970-01-02 00:00:00'", DAY_US, 2 * DAY_US),
         ("year(ts) < 1971", None, 365 * DAY_US),
+        ("floor(p) = 5", 500, 600),
+        ("ceil(p) <= -5", None, -499),
+        ("round(p) = 2", 150, 250),
+        ("round(p) = 0", -49, 50),
+        ("round(p, 1) < -0.1", None, -14),
+        ("CAST(p AS INT) = 0", -99, 100),
+        ("CAST(i AS DOUBLE) > 2.5", 3, None),
+        ("i / 2 >= 1.5", 3, None),
+        ("d * 2 >= 3e0", 1.5, None),
+        ("1 + d >= 3", math.nextafter(2.0, 0.0), None),
     ],
 )
-def test_a_comparison_is_a_range(text: str, low: int | None, high: int | None) -> None:
+def test_a_comparison_is_a_range(text: str, low: float | None, high: float | None) -> None:
     node = bind(text, SCHEMA)
     assert isinstance(node, Leaf)
     assert node.true.intervals == (Interval(low, low is not None, high, False),)
@@ -59,9 +88,14 @@ def test_a_range_in_another_zone_begins_when_the_day_does_there() -> None:
     [
         "year(dt) = month(dt)",
         "month(dt) = 3",
-        "year(ts) = 2024.5",
+        "year(ts) + 1 = 2024",
         "year(CAST(dt AS TIMESTAMP)) = 1970",
         "year(date_add(dt, 1)) = 1970",
+        "i + 1 = 2",
+        "CAST(l AS INT) = 5",
+        "d * -2 > 1",
+        "floor(d) = 1",
+        "d / 0 > 1",
     ],
 )
 def test_what_may_fall_or_raise_is_computed(text: str) -> None:
@@ -75,7 +109,8 @@ def test_a_day_where_clocks_change_is_computed() -> None:
 def test_the_rows_are_those_that_it_is_computed_for(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(1)
     fixed = ZONES[:-1]
-    asked = [(t, rng.choice(fixed if "date_trunc" in t else ZONES)) for t in conditions(rng, 400)]
+    texts = [(t, rng.choice(fixed if "date_trunc" in t else ZONES)) for t in conditions(rng, 1000)]
+    asked = [question for question in texts if is_read(*question)]
     quick = [bind(text, SCHEMA, zone) for text, zone in asked]
     binding._bound.cache_clear()
     with monkeypatch.context() as patched:
@@ -85,7 +120,14 @@ def test_the_rows_are_those_that_it_is_computed_for(monkeypatch: pytest.MonkeyPa
     for question, one, other in zip(asked, quick, computed, strict=True):
         for mine, theirs in ((one, other), (negate(one), negate(other)), (is_null(one), is_null(other))):
             assert same_rows(mine, theirs), question
-    assert sum(isinstance(node, Leaf) for node in quick) > 200
+    assert sum(isinstance(node, Leaf) for node in quick) > 500
+
+
+def is_read(text: str, zone: str) -> bool:
+    try:
+        return bind(text, SCHEMA, zone) is not None
+    except PredicateError:
+        return False
 
 
 def conditions(rng: random.Random, count: int) -> Iterator[str]:
@@ -99,6 +141,8 @@ def conditions(rng: random.Random, count: int) -> Iterator[str]:
             f"date_trunc('{unit}', ts) {op} TIMESTAMP'{rng.choice(TIMES)}'",
             f"date_trunc('{unit}', nt) {op} TIMESTAMP_NTZ'{rng.choice(TIMES)}'",
             f"year({day(rng)}) IS NULL",
+            *(f"{number(rng)} {op} {rng.choice(NUMBERS)}" for _ in range(6)),
+            f"{number(rng)} IN (1, {rng.choice(NUMBERS)}{rng.choice(['', ', NULL'])})",
         ]
         yield rng.choice(kinds)
 
@@ -106,6 +150,14 @@ def conditions(rng: random.Random, count: int) -> Iterator[str]:
 def day(rng: random.Random) -> str:
     inner = rng.choice(("dt", "CAST(ts AS DATE)", "to_date(nt)")) if rng.random() < 0.6 else day(rng)
     return rng.choice([inner, f"trunc({inner}, '{rng.choice(UNITS[:4])}')", f"last_day({inner})"])
+
+
+def number(rng: random.Random) -> str:
+    inner = rng.choice(("b", "sh", "i", "l", "p", "q", "d")) if rng.random() < 0.7 else number(rng)
+    target = rng.choice(("INT", "BIGINT", "DOUBLE", "DECIMAL(12,2)", "DECIMAL(9,1)", "DECIMAL(38,6)"))
+    kinds = [f"floor({inner})", f"ceil({inner})", f"round({inner}, {rng.choice([0, 1, 3])})"]
+    kinds += [f"CAST({inner} AS {target})", f"({inner} {rng.choice('+-*/')} {rng.choice(CONSTANTS)})"]
+    return rng.choice(kinds)
 
 
 def same_rows(one: Node, other: Node) -> bool:

@@ -1,0 +1,221 @@
+"""For functions that never fall as their argument rises: the least argument with a value of y or more.
+
+    f                              the least x with f(x) >= y
+    year(day)                      the first day of year y
+    CAST(time AS DATE)             the first moment of day y
+    date_trunc('MONTH', time)      y, or the first moment of the next month
+    floor(price)                   y
+    round(price, 1)                y less half of the last digit, of y above 0
+    x / 2, of doubles              found by bisection, since it is rounded
+
+Values are canonical (`tailbit.index.keys`): days, microseconds, decimals without their point.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tailbit.index.functions.dates import STEPS, days_from, first_day
+from tailbit.index.functions.tree import Call, Expression, Ref
+from tailbit.index.values.literals import MAX_DIGITS, WHOLE, Literal
+from tailbit.tables.date_text import DAY_US
+from tailbit.tables.model import DataType
+from tailbit.tables.time_zones import fixed_offset
+
+Number = int | float
+
+_LONGEST = {"week": 7, "month": 31, "quarter": 92, "year": 366}
+"""The most days of a unit."""
+_MOST_YEAR = 6_000_000
+"""No date is of such a year."""
+_TIMES = {"date": WHOLE["integer"], "timestamp": WHOLE["long"], "timestamp_ntz": WHOLE["long"]}
+_TWO = 2
+
+
+class NotRising(Exception):
+    """Nothing is known of a function."""
+
+
+def domain_of(type_: DataType) -> tuple[Number, Number]:
+    """The least and the greatest value of a type, NaN excepted, which is greater.
+
+    Raises:
+        NotRising: nothing is asked of values of the type here.
+    """
+    if type_.name == "decimal":
+        return 1 - 10**type_.precision, 10**type_.precision - 1
+    found = WHOLE.get(type_.name) or _TIMES.get(type_.name)
+    if found is None and type_.name != "double":
+        raise NotRising
+    return found or (-math.inf, math.inf)
+
+
+def least(e: Expression, y: Number) -> Number:
+    """The least value of the only column for which a function is `y` or more; it may be beyond its type.
+
+    Raises:
+        NotRising: nothing is known of the function.
+    """
+    while isinstance(e, Call):
+        step = _STEPS_DOWN.get(e.name)
+        if step is None:
+            raise NotRising
+        y, e = step(e, y)
+    if not isinstance(e, Ref):
+        raise NotRising
+    return y
+
+
+def next_value(y: Number) -> Number:
+    """The least value above another.
+
+    Raises:
+        NotRising: there is none.
+    """
+    if isinstance(y, int):
+        return y + 1
+    if not math.isfinite(y):
+        raise NotRising
+    return math.nextafter(y, math.inf)
+
+
+def _year(call: Call, y: Number) -> tuple[Number, Expression]:
+    year = np.array(max(-_MOST_YEAR, min(int(y), _MOST_YEAR)))
+    return int(days_from(year, np.array(1), np.array(1))), call.args[0]
+
+
+def _cast(call: Call, y: Number) -> tuple[Number, Expression]:
+    from_, to = call.args[0].type, call.type
+    if from_.name in (*WHOLE, "decimal") and to.name in (*WHOLE, "decimal"):
+        return _resized(from_, to, int(y)), call.args[0]
+    if from_.name in (*WHOLE, "decimal") and to.name == "double":
+        unit = 10**from_.scale
+        return _bisected(lambda x: x / unit >= y, *domain_of(from_)), call.args[0]
+    if (from_.name, to.name) == ("timestamp_ntz", "date"):
+        return int(y) * DAY_US, call.args[0]
+    if (from_.name, to.name) == ("timestamp", "date"):
+        return int(y) * DAY_US - _offset(str(call.setting[0])), call.args[0]
+    if {from_.name, to.name} == {"timestamp_ntz", "timestamp"} and _offset(str(call.setting[0])) == 0:
+        return y, call.args[0]
+    raise NotRising
+
+
+def _resized(from_: DataType, to: DataType, y: int) -> int:
+    """A cast between whole numbers and decimals that cannot raise."""
+    most = max(abs(int(end)) for end in domain_of(from_))
+    if from_.scale <= to.scale:
+        unit: int = 10 ** (to.scale - from_.scale)
+        found, reached = -(-y // unit), most * unit
+    else:
+        unit = 10 ** (from_.scale - to.scale)
+        found = _rounded(y, unit) if to.name == "decimal" else _truncated(y, unit)
+        reached = (most + unit // _TWO) // unit if to.name == "decimal" else most // unit
+    if reached > max(map(int, domain_of(to))):
+        raise NotRising
+    return found
+
+
+def _truncated(y: int, unit: int) -> int:
+    """Whole units, towards zero."""
+    return y * unit if y > 0 else (y - 1) * unit + 1
+
+
+def _rounded(y: int, unit: int) -> int:
+    """Whole units, half of one away from zero."""
+    return y * unit - unit // _TWO + (y <= 0 and unit > 1)
+
+
+def _to_digits(call: Call, y: Number) -> tuple[Number, Expression]:
+    """round, floor and ceil of whole numbers and decimals."""
+    from_, digits = call.args[0].type, int(call.setting[0])
+    if from_.name not in (*WHOLE, "decimal") or digits < 0 or from_.precision >= MAX_DIGITS:
+        raise NotRising
+    unit: int = 10 ** max(from_.scale - call.type.scale, 0)
+    if call.name == "round":
+        return _rounded(int(y), unit), call.args[0]
+    return int(y) * unit if call.name == "floor" else (int(y) - 1) * unit + 1, call.args[0]
+
+
+def _of_doubles(call: Call, y: Number) -> tuple[Number, Expression]:
+    """Arithmetic of a double and a constant."""
+    if call.type.name != "double":
+        raise NotRising
+    left, right = call.args
+    if call.name in "+*" and isinstance(left, Literal):
+        left, right = right, left
+    if not isinstance(right, Literal) or not isinstance(right.value, float) or not math.isfinite(right.value):
+        raise NotRising
+    constant = right.value
+    if call.name in "*/" and not constant > 0:
+        raise NotRising
+    apply: Callable[[float], float] = {
+        "+": lambda x: x + constant,
+        "-": lambda x: x - constant,
+        "*": lambda x: x * constant,
+        "/": lambda x: x / constant,
+    }[call.name]
+    infinite = _place(math.inf)
+    return _float(int(_bisected(lambda at: apply(_float(at)) >= y, -infinite, infinite))), left
+
+
+def _bisected(reaches: Callable[[int], bool], low: Number, high: Number) -> int:
+    """The least whole number from `low` to `high` that reaches something; the one behind where none does."""
+    low, high = int(low), int(high) + 1
+    while low < high:
+        middle = (low + high) // _TWO
+        if reaches(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _place(value: float) -> int:
+    """The place of a double among all, 0.0 and -0.0 at 0."""
+    bits: int = struct.unpack("<q", struct.pack("<d", abs(value)))[0]
+    return -bits if value < 0 else bits
+
+
+def _float(place: int) -> float:
+    """The double at a place."""
+    found: float = struct.unpack("<d", struct.pack("<q", min(abs(place), _place(math.inf))))[0]
+    return -found if place < 0 else found
+
+
+def _date_trunc(call: Call, y: Number) -> tuple[Number, Expression]:
+    unit, zone = str(call.setting[0]), str(call.setting[1])
+    offset = _offset(zone) if call.type.name == "timestamp" else 0
+    local = int(y) + offset
+    if unit in STEPS:
+        return -(-local // STEPS[unit]) * STEPS[unit] - offset, call.args[0]
+    return _first(unit, -(-local // DAY_US)) * DAY_US - offset, call.args[0]
+
+
+def _first(unit: str, day: int) -> int:
+    """The first day of a unit that is `day` or later."""
+    found = int(first_day(np.array(day), unit))
+    return found if found == day else int(first_day(np.array(found + _LONGEST[unit]), unit))
+
+
+def _offset(zone: str) -> int:
+    found = fixed_offset(zone)
+    if found is None:
+        raise NotRising
+    return found
+
+
+_STEPS_DOWN: Mapping[str, Callable[[Call, Number], tuple[Number, Expression]]] = {
+    "year": _year,
+    "cast": _cast,
+    "try_cast": _cast,
+    "date_trunc": _date_trunc,
+    "trunc": lambda call, y: (_first(str(call.setting[0]), int(y)), call.args[0]),
+    "last_day": lambda call, y: (int(first_day(np.array(int(y)), "month")), call.args[0]),
+    **dict.fromkeys(("round", "floor", "ceil"), _to_digits),
+    **dict.fromkeys(("+", "-", "*", "/"), _of_doubles),
+}
+"""By name of a function, what its argument must be at least for it to be `y` or more; and that argument."""
