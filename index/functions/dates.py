@@ -58,7 +58,7 @@ def _ordinal(days: Longs) -> Longs:
     return days - days_from(year, np.ones_like(year), np.ones_like(year)) + 1
 
 
-_OF_DATE: dict[str, Callable[[Longs], Longs]] = {
+OF_DATE: dict[str, Callable[[Longs], Longs]] = {
     "year": lambda days: civil(days)[0],
     "quarter": lambda days: (civil(days)[1] + 2) // 3,
     "month": lambda days: civil(days)[1],
@@ -73,7 +73,7 @@ _OF_DATE: dict[str, Callable[[Longs], Longs]] = {
 def of_date(call: Call, args: list[pa.Array]) -> Vector:
     """A part of a date as an integer."""
     days = numbers(args[0]).astype(np.int64)
-    return Vector(array_of(_OF_DATE[call.name](days).astype(np.int32), nulls_of(args[0]), call.type))
+    return Vector(array_of(OF_DATE[call.name](days).astype(np.int32), nulls_of(args[0]), call.type))
 
 
 def last_day(call: Call, args: list[pa.Array]) -> Vector:
@@ -84,7 +84,7 @@ def last_day(call: Call, args: list[pa.Array]) -> Vector:
     return Vector(array_of(found, nulls_of(args[0]), call.type))
 
 
-_OF_TIME = {"hour": (3_600_000_000, 24), "minute": (60_000_000, 60), "second": (1_000_000, 60)}
+OF_TIME = {"hour": (3_600_000_000, 24), "minute": (60_000_000, 60), "second": (1_000_000, 60)}
 
 
 def local(values: pa.Array, type_: DataType, zone: str) -> tuple[Longs, Codes | None]:
@@ -97,7 +97,7 @@ def local(values: pa.Array, type_: DataType, zone: str) -> tuple[Longs, Codes | 
 
 def of_time(call: Call, args: list[pa.Array]) -> Vector:
     """hour, minute and second of a time; the setting is the time zone."""
-    unit, count = _OF_TIME[call.name]
+    unit, count = OF_TIME[call.name]
     micros, raised = local(args[0], call.args[0].type, str(call.setting[0]))
     found = micros // unit % count
     return Vector(array_of(found.astype(np.int32), nulls_of(args[0]), call.type), raised)
@@ -172,7 +172,7 @@ def formatted(call: Call, args: list[pa.Array]) -> Vector:
     year, month, day = civil(micros // DAY_US)
     null = nulls_of(args[0])
     found = {"yyyy": year, "MM": month, "dd": day}
-    for part, (unit, count) in zip(("HH", "mm", "ss"), _OF_TIME.values(), strict=True):
+    for part, (unit, count) in zip(("HH", "mm", "ss"), OF_TIME.values(), strict=True):
         found[part] = micros // unit % count
     outside = ~null & ((year < 0) | (year > 9999)) if "yyyy" in parts else null & False
     columns = [

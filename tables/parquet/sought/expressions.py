@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from operator import add, and_, eq, ge, gt, invert, le, lt, mul, ne, or_, sub
+from operator import add, and_, eq, floordiv, ge, gt, invert, le, lt, mod, mul, ne, or_, sub
 from typing import TYPE_CHECKING, Any
 
 from tailbit.tables.model import Column
@@ -201,6 +201,9 @@ class _Translation:
             found = self.text(op.args[0]).cast(self.library.String).str.len_chars().cast(self.library.Int64)
         elif op.name == "octets":
             found = self.text(op.args[0]).bin.size().cast(self.library.Int64)
+        elif op.name in _PARTS:
+            days = self.number(op.args[0]).cast(self.library.Int32).cast(self.library.Date)
+            found = _PARTS[op.name](days.dt).cast(self.library.Int64)
         elif op.name in _LOGIC:
             found = _LOGIC[op.name](*(self.truth(arg) for arg in op.args))
         else:
@@ -215,12 +218,25 @@ _LOGIC: Mapping[str, Callable[..., Any]] = {
     "null truth": lambda a: a.is_null(),
 }
 """Operations of truths, by name as `Op` has them."""
+_PARTS: Mapping[str, Callable[..., Any]] = {
+    "year": lambda dates: dates.year(),
+    "quarter": lambda dates: dates.quarter(),
+    "month": lambda dates: dates.month(),
+    "day": lambda dates: dates.day(),
+    "dayofyear": lambda dates: dates.ordinal_day(),
+    "dayofweek": lambda dates: dates.weekday() % 7 + 1,
+    "weekday": lambda dates: dates.weekday() - 1,
+    "weekofyear": lambda dates: dates.week(),
+}
+"""Parts of dates, by name as `Op` has them: of the years 1 to 9999 they are those of Spark."""
 _NUMERIC: Mapping[str, Callable[..., Any]] = {
     "+": add,
     "-": sub,
     "*": mul,
     **_SIGNS,
     "<=>": lambda a, b: a.eq_missing(b),
+    "//": floordiv,
+    "%": mod,
     "abs": lambda a: a.abs(),
     "is": lambda a: a,
     "null number": lambda a: a.is_null(),

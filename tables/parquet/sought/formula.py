@@ -27,10 +27,11 @@ TEXTUAL = ("string", "binary")
 class Op:
     """An operation, by its name.
 
-    Of numbers `+`, `-`, `*`, `abs` and `is` (the number itself); of a text `characters` and of bytes
-    `octets`, both how many there are; of numbers or truths `case` (pairs of a condition and a value, and the
-    value else) and `coalesce`. Truths are `=`, `<>`, `<`, `<=`, `>`, `>=`, `<=>`, `and`, `or`, `not`,
-    `null number` and `null truth`. `low`, `high`: what a number must be between.
+    Of numbers `+`, `-`, `*`, `abs`, `is` (the number itself), and by one constant above 0 `//` (down to a
+    whole number) and `%` (of numbers that are not below 0); of days the PARTS of their date; of a text
+    `characters` and of bytes `octets`, both how many there are; of numbers or truths `case` (pairs of a
+    condition and a value, and the value else) and `coalesce`. Truths are `=`, `<>`, `<`, `<=`, `>`, `>=`,
+    `<=>`, `and`, `or`, `not`, `null number` and `null truth`. `low`, `high`: what a number must be between.
     """
 
     name: str
@@ -41,6 +42,12 @@ class Op:
 
 Term = Op | Column | int | bool | None
 """An operation, a column, a number, a truth, or NULL."""
+
+PARTS = {
+    "year": 9999, "quarter": 4, "month": 12, "day": 31,
+    "dayofyear": 366, "dayofweek": 7, "weekday": 6, "weekofyear": 53,
+}  # fmt: skip
+"""The greatest value of each part of a date."""
 
 Span = tuple[int, int]
 """The least and the greatest number that a term may be; of a text, how long."""
@@ -122,12 +129,40 @@ def _magnitude(a: Span) -> Span:
     return (0 if a[0] <= 0 <= a[1] else low), high
 
 
+def _quotient(a: Span, b: Span) -> Span:
+    if b[0] != b[1] or b[0] <= 0:
+        raise OverflowError(b)
+    return a[0] // b[0], a[1] // b[0]
+
+
+def _remainder(a: Span, b: Span) -> Span:
+    if a[0] < 0 or b[0] != b[1] or b[0] <= 0:
+        raise OverflowError(b)
+    return 0, min(a[1], b[0] - 1)
+
+
+_CALENDAR = -719162, 2932896
+"""Days of the years 1 to 9999."""
+
+
+def _within_calendar(most: int) -> Callable[[Span], Span]:
+    def reach(days: Span) -> Span:
+        if days[0] < _CALENDAR[0] or days[1] > _CALENDAR[1]:
+            raise OverflowError(days)
+        return 0, most
+
+    return reach
+
+
 _REACH: Mapping[str, Callable[..., Span]] = {
     "+": lambda a, b: (a[0] + b[0], a[1] + b[1]),
     "-": lambda a, b: (a[0] - b[1], a[1] - b[0]),
     "*": _product,
     "abs": _magnitude,
     "is": lambda a: a,
+    "//": _quotient,
+    "%": _remainder,
+    **{name: _within_calendar(most) for name, most in PARTS.items()},
     "characters": lambda a: a,
     "octets": lambda a: a,
 }

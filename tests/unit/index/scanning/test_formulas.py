@@ -102,6 +102,23 @@ CONDITIONS = (
     "length(y) - i > octet_length(s) + 1",
     "NOT (octet_length(y) = length(s))",
     "coalesce(length(s), 7) IN (7, 2, i)",
+    "(i + 200) % 7 = b",
+    "abs(l) % 10 = 3",
+    "(abs(i) + 1) div 3 = abs(b) div 40",
+    "(p + 2) % 0.7 > q",
+    "round(p + 2, 1) = round(q + 2, 1)",
+    "round(abs(p) * 0.35, 1) > 0.1",
+    "floor(p) = floor(q)",
+    "ceil(abs(q) * 100) > i",
+    "CAST(abs(p) * 10 AS INT) = b",
+    "CAST(q + 2 AS DECIMAL(7, 2)) = p + 2",
+    "month(dt) = i",
+    "month(ts) = month(dt) OR day(dt) > 20 AND l > 0",
+    "dayofweek(dt) + weekday(ts) = quarter(dt) + 3",
+    "dayofyear(dt) > weekofyear(ts) * 3",
+    "year(dt) - 1970 = b",
+    "hour(ts) = 23 OR minute(ts) = abs(b) OR second(ts) = 59",
+    "CAST(ts AS DATE) <> dt",
 )
 
 
@@ -141,8 +158,15 @@ class Arithmetic:
             return self.rng.choice((*"bilpqw", self.constant()))
         if pick < 0.6:
             return f"({self.number(depth - 1)} {self.rng.choice('+-*')} {self.number(depth - 1)})"
-        if pick < 0.7:
+        if pick < 0.65:
             return f"abs({self.number(depth - 1)})"
+        if pick < 0.75:
+            part = self.rng.choice(("year", "month", "day", "dayofweek", "weekofyear", "hour", "second"))
+            return f"{part}({'ts' if part in ('hour', 'second') else self.rng.choice(('dt', 'ts'))})"
+        if pick < 0.8:
+            inner = self.rng.choice((f"abs({self.number(depth - 1)})", self.number(depth - 1)))
+            made = ("({} % 3)", "({} div 2)", "round({}, 1)", "floor({})", "ceil({})", "CAST({} AS BIGINT)")
+            return self.rng.choice(made).format(inner)
         if pick < 0.85:
             value, other = self.number(depth - 1), self.number(depth - 1)
             return f"CASE WHEN {self.truth(0)} THEN {value} ELSE {other} END"
@@ -197,6 +221,13 @@ def fitting(path: str, condition: str, file: int) -> int:
         ("p / (q + 1) > 2", 1, 0),
         ("p / (abs(q) + 1) > 2", 1, 1),
         ("abs(b) > 3 + l", 1, 0),
+        ("i % 3 = b", 0, 0),  # what is below 0
+        ("abs(i) % 3 = b", 1, 0),
+        ("abs(i) % l = b", 0, 0),  # by 0
+        ("floor(p) = i", 1, 1),
+        ("round(p) = i", 0, 0),
+        ("round(abs(p)) = i", 1, 1),
+        ("month(dt) = i", 1, 0),  # years beyond 9999
     ],
 )
 def test_a_formula_is_used_where_nothing_can_overflow(
@@ -206,7 +237,7 @@ def test_a_formula_is_used_where_nothing_can_overflow(
 
 
 @pytest.mark.parametrize(
-    "condition", ["x + 1 > i", "i % 2 = 1", "i div 2 = 1", "year(dt) = i", "round(p, 1) = i"]
+    "condition", ["x + 1 > i", "i % x = 1", "round(l, -1) = i", "TRY_CAST(p AS INT) = i", "last_day(dt) = dt"]
 )
 def test_what_rounds_or_is_of_other_types_has_no_formula(path: str, condition: str) -> None:
     node = tailbit.open(path).where(condition)._selection.node

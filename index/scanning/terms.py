@@ -1,0 +1,244 @@
+"""Expressions of numbers, dates and times as terms of formulas.
+
+Decimals are integers without their point: before they are added or compared, those with fewer digits behind
+it are multiplied. A quotient beside a constant becomes a product on the other side of the comparison. What
+rounds below 0, what may raise other than by overflow, and what is of other types has no formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tailbit.index.functions.dates import OF_DATE, OF_TIME
+from tailbit.index.functions.tree import Call, Expression, Ref
+from tailbit.index.ordered import WORD_DIGITS
+from tailbit.index.values.literals import WHOLE, Literal
+from tailbit.tables.date_text import DAY_US
+from tailbit.tables.model import Column, DataType
+from tailbit.tables.parquet.sought.formula import LEAST, MOST, Op, Span, Term
+from tailbit.tables.time_zones import fixed_offset
+
+_TIMES = {"date": WHOLE["integer"], "timestamp": WHOLE["long"], "timestamp_ntz": WHOLE["long"]}
+_MOST_TERMS = 100
+"""Operations of one formula; one that stands in several places is done in each."""
+_MOST_LISTED = 16
+"""Values of a list that are compared one by one."""
+
+
+class NoFormula(Exception):
+    """The condition has none."""
+
+
+def span_of(type_: DataType) -> Span:
+    """The numbers that a column of a type may hold, as they are stored."""
+    if type_.name == "decimal":
+        return 1 - 10**type_.precision, 10**type_.precision - 1
+    return WHOLE.get(type_.name) or _TIMES[type_.name]
+
+
+class Terms:
+    """Makes terms of expressions; of those that stand in several places once."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[Term, int]] = {}
+        self.count = 0
+
+    def truth(self, e: Expression) -> Term:
+        """A boolean expression."""
+        if isinstance(e, Literal) and e.type.name in ("boolean", "void"):
+            return None if e.value is None else bool(e.value)
+        if not isinstance(e, Call) or e.type.name != "boolean":
+            raise NoFormula
+        return self._once(e, self._truth)
+
+    def number(self, e: Expression) -> tuple[Term, int]:
+        """A number, a date or a time, and the digits behind its point."""
+        if isinstance(e, Literal):
+            return _constant(e)
+        if isinstance(e, Ref):
+            return _column(e.column), e.type.scale
+        return self._once(e, self._number), e.type.scale
+
+    def scaled(self, e: Expression, scale: int) -> Term:
+        """A number with more digits behind its point, or as many."""
+        term, its = self.number(e)
+        if scale < its:
+            raise NoFormula
+        return _times(term, 10 ** (scale - its))
+
+    def _once(self, e: Call, make: Callable[[Call], Term]) -> Term:
+        before = self.count
+        if id(e) not in self.known:
+            self.count += 1
+            made = make(e)
+            self.known[id(e)] = made, self.count - before
+        else:
+            self.count += self.known[id(e)][1]
+        if self.count > _MOST_TERMS:
+            raise NoFormula
+        return self.known[id(e)][0]
+
+    def _truth(self, e: Call) -> Term:
+        if e.name in _COMPARED:
+            return self.compared(e.name, *e.args)
+        if e.name in ("and", "or", "not", "coalesce"):
+            return Op(e.name, tuple(self.truth(arg) for arg in e.args))
+        if e.name == "is null":
+            (inner,) = e.args
+            if inner.type.name == "boolean":
+                return Op("null truth", (self.truth(inner),))
+            return Op("null number", (self.number(inner)[0],))
+        if e.name == "case":
+            return Op("case", tuple(self.truth(arg) for arg in e.args))
+        if e.name == "in" and len(e.args) <= _MOST_LISTED:
+            found = [self.compared("=", e.args[0], item) for item in e.args[1:]]
+            return Op("or", (*found, *([None] if e.setting[0] else [])))
+        raise NoFormula
+
+    def compared(self, op: str, left: Expression, right: Expression) -> Term:
+        """A comparison of two numbers of one kind: days are no microseconds."""
+        if op not in _COMPARED or _kind(left.type) != _kind(right.type):
+            raise NoFormula
+        if _is_quotient(left) and isinstance(right, Literal):
+            return self._quotient(op, left, right)
+        a, b = self.number(left)[1], self.number(right)[1]
+        return Op(op, (self.scaled(left, max(a, b)), self.scaled(right, max(a, b))))
+
+    def _quotient(self, op: str, e: Expression, bound: Literal) -> Term:
+        """A quotient a / b beside c as a beside c * b, for b above 0.
+
+        The quotient is rounded, by half of its last digit at most. If it is not c, it is off by at least
+        1 / (b * 10 ** d), d the digits behind the points of a and c: where that is more, it keeps sides.
+        """
+        assert isinstance(e, Call)
+        (dividend, of), (divisor, by) = (self.number(arg) for arg in e.args)
+        constant, behind = _constant(bound)
+        a, b = (arg.type for arg in e.args)
+        overflows = e.type.precision - e.type.scale < a.precision - a.scale + b.scale
+        if op == "<=>" or constant is None or behind > e.type.scale or overflows:
+            raise NoFormula
+        most = (2 * 10**e.type.scale - 1) // 10 ** (of + behind)
+        above_zero = Op("is", (divisor,), 1, most)
+        return Op(op, (_times(dividend, 10 ** (by + behind)), _times(above_zero, constant * 10**of)))
+
+    def _number(self, e: Call) -> Term:
+        if e.type.name not in _KINDS:
+            raise NoFormula
+        low, high = span_of(e.type)
+        name, args = self._made(e)
+        return Op(name, args, max(low, LEAST), min(high, MOST))
+
+    def _made(self, e: Call) -> tuple[str, tuple[Term, ...]]:
+        """The operation that a call of a number is."""
+        scale = e.type.scale
+        if e.name in ("+", "-", "coalesce", "%"):
+            return e.name, tuple(self.scaled(arg, scale) for arg in e.args)
+        if e.name in _NAMES:
+            return _NAMES[e.name], tuple(self.number(arg)[0] for arg in e.args)
+        if e.name == "*":
+            (a, of_a), (b, of_b) = (self.number(arg) for arg in e.args)
+            if of_a + of_b <= scale:
+                return "is", (_times(Op("*", (a, b)), 10 ** (scale - of_a - of_b)),)
+        if e.name == "negative":
+            return "-", (0, self.number(e.args[0])[0])
+        if e.name in ("cast", *_ROUNDED) and {e.type.name, e.args[0].type.name} <= {*WHOLE, "decimal"}:
+            return self._rounded(e)
+        if e.name == "div":
+            a, b = (self.number(arg)[0] for arg in e.args)
+            return "//", (Op("is", (a,), 0), b)
+        if e.name in _PARTS or e.name == "cast":
+            return self._part(e)
+        if e.name in ("length", "octet_length"):
+            octets = e.name == "octet_length" or e.args[0].type.name == "binary"
+            return "octets" if octets else "characters", (_text(e.args[0]),)
+        if e.name == "case":
+            pairs = zip(e.args[:-1:2], e.args[1:-1:2], strict=True)
+            terms = [term for c, value in pairs for term in (self.truth(c), self.scaled(value, scale))]
+            return "case", (*terms, self.scaled(e.args[-1], scale))
+        raise NoFormula
+
+    def _rounded(self, e: Call) -> tuple[str, tuple[Term, ...]]:
+        """A cast, round, floor or ceil of a number."""
+        (term, behind), scale = self.number(e.args[0]), e.type.scale
+        if e.name in _ROUNDED and int(e.setting[0]) < 0:
+            raise NoFormula
+        if behind <= scale:
+            return "is", (self.scaled(e.args[0], scale),)
+        unit = 10 ** (behind - scale)
+        half = "round" if e.name in ("round", "cast") and e.type.name == "decimal" else e.name
+        more = {"round": unit // 2, "ceil": unit - 1}.get(half, 0)
+        # What is below 0 would be rounded the other way: floor alone is the same there.
+        positive = term if e.name == "floor" else Op("is", (term,), 0)
+        return "//", (Op("+", (positive, more)), unit)
+
+    def _part(self, e: Call) -> tuple[str, tuple[Term, ...]]:
+        """The day, or another part, of a date or time."""
+        (arg,) = e.args
+        term = self.number(arg)[0]
+        if e.name in OF_DATE:
+            return e.name, (term,)
+        if arg.type.name == "timestamp":
+            offset = fixed_offset(str(e.setting[0]))
+            if offset is None:
+                raise NoFormula
+            term = Op("+", (term, offset))
+        elif arg.type.name != "timestamp_ntz":
+            raise NoFormula
+        if e.name == "cast" and e.type.name == "date":
+            return "//", (term, DAY_US)
+        if e.name not in OF_TIME:
+            raise NoFormula
+        unit, count = OF_TIME[e.name]
+        whole = Op("*", (Op("//", (term, unit * count)), count))
+        return "-", (Op("//", (term, unit)), whole)
+
+
+_ROUNDED = ("round", "floor", "ceil")
+_PARTS = (*OF_DATE, *OF_TIME)
+_NAMES = {"abs": "abs", "date_add": "+", "date_sub": "-", "datediff": "-"}
+"""Operations of numbers without a point."""
+_COMPARED = ("=", "<>", "<", "<=", ">", ">=", "<=>")
+
+
+def _kind(type_: DataType) -> str:
+    """What is equal for types whose numbers may be compared."""
+    return "number" if type_.name in (*WHOLE, "decimal", "void") else type_.name
+
+
+_KINDS = (*WHOLE, *_TIMES, "decimal")
+
+
+def _is_quotient(e: Expression) -> bool:
+    return isinstance(e, Call) and e.name == "/" and e.type.name == "decimal"
+
+
+def _constant(e: Literal) -> tuple[int | None, int]:
+    """A constant with as few digits behind its point as it needs."""
+    if e.value is None:
+        return None, 0
+    if e.type.name not in _KINDS or not isinstance(e.value, int):
+        raise NoFormula
+    number, scale = e.value, e.type.scale
+    while scale > 0 and number % 10 == 0:
+        number, scale = number // 10, scale - 1
+    return number, scale
+
+
+def _column(column: Column) -> Term:
+    type_ = column.type
+    if column.partition or type_.name not in _KINDS or type_.precision > WORD_DIGITS:
+        raise NoFormula
+    return column
+
+
+def _text(e: Expression) -> Term:
+    """A column of texts or bytes."""
+    if not isinstance(e, Ref) or e.column.partition or e.column.type.char_length:
+        raise NoFormula
+    return e.column
+
+
+def _times(term: Term, power: int) -> Term:
+    if term is None or power == 1:
+        return term
+    return term * power if isinstance(term, int) else Op("*", (term, power))
