@@ -152,8 +152,10 @@ class _Grouping:
         columns = [self._lookup(space, serving, column) for column in self.columns]
         if len(serving) < len(self.columns):
             return looked_up(columns, self.key_types, bits)
-        parts = tuple((segment.name, id_) for id_, some in serving.items() for segment in some)
-        return looked_up(columns, self.key_types, bits, AllRows((*parts, *self.key_types), space.extent))
+        segments = [(segment, id_) for id_, some in serving.items() for segment in some]
+        stand = (*((segment.name, id_) for segment, id_ in segments), *self.key_types)
+        extent = max(segment.rows for segment, _ in segments)
+        return looked_up(columns, self.key_types, bits, AllRows(stand, extent))
 
     def _intersected(self, serving: dict[str, list[Segment]], bits: BitMap) -> Combinations | None:
         """Positions grouped by intersecting the postings of each combination; None where a key is shortened.

@@ -34,7 +34,10 @@ class Lookup:
 
 
 class AllRows(NamedTuple):
-    """All positions of a row space, below `extent`; `stand`: equal where the codes of all are the same."""
+    """All positions that segments may have, below `extent`; `stand`: equal where their codes are the same.
+
+    Those of files that have left the table are among them.
+    """
 
     stand: tuple[str | tuple[str, str], ...]
     extent: int
@@ -86,11 +89,12 @@ class _Counting:
 
     def of_most(self, bits: BitMap, all_rows: AllRows) -> _Counted:
         """As `of`; where most of all rows are asked for, by way of the others."""
-        extent = all_rows.extent
-        if _OTHERS * (extent - len(bits)) > extent:
+        every = BitMap(range(all_rows.extent))
+        others = every - bits
+        if _OTHERS * len(others) > all_rows.extent or not bits <= every:
             return self.of(bits)
-        whole = KEPT.get(all_rows, lambda: self._sized(BitMap(range(extent))))
-        return whole if len(bits) == extent else whole.without(self.of(bits.flip(0, extent)))
+        whole = KEPT.get(all_rows, lambda: self._sized(every))
+        return whole.without(self.of(others)) if others else whole
 
     def _sized(self, bits: BitMap) -> tuple[_Counted, int]:
         found = self.of(bits)

@@ -39,7 +39,7 @@ UNITS = ("year", "quarter", "month", "week", "day")
 
 
 def table_of(path: str, rng: random.Random) -> Judged:
-    """An indexed table of five files and its visible rows."""
+    """An indexed table of five files, one of which may have left it, and its visible rows."""
     builder = DeltaBuilder(path).create(SCHEMA, partition_by=["region"], **VECTORS)
     files: dict[str, pa.Table] = {}
     hidden: dict[str, set[int]] = {}
@@ -66,6 +66,10 @@ def table_of(path: str, rng: random.Random) -> Judged:
     hide("f0.parquet")
     hide("f1.parquet")
     append("f4.parquet")
+    if rng.random() < 0.6:
+        gone = rng.choice(["f0.parquet", "f1.parquet", "f2.parquet"])
+        builder.commit([builder.remove(gone)])
+        del files[gone]
     if rng.random() < 0.5:
         drive.drain()
     kept = [rows.take(sorted(set(range(len(rows))) - hidden[name])) for name, rows in files.items()]

@@ -50,6 +50,25 @@ def test_rows_beyond_those_of_a_segment_are_counted_by_another(grown: tailbit.In
     assert count_groups(Rows.of(selection), [v, k], CountingWay.CODES).counts.tolist() == [1] * 14
 
 
+def test_rows_of_a_file_that_has_left_the_table_are_in_no_group(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    builder = DeltaBuilder(path).create(pa.schema([("a", pa.string()), ("b", pa.int64())]))
+    for name in ("x", "y"):
+        rows = pa.table({"a": [name] * 10, "b": [n % 2 for n in range(10)]})
+        builder.commit([builder.data_file(rows, f"{name}.parquet")])
+    index_of(path, ["a", "b"])
+    both = {(name, n): 5 for name in ("x", "y") for n in (0, 1)}
+    before = builder.version
+    builder.commit([builder.remove("x.parquet")])
+    left = {("y", 0): 5, ("y", 1): 5}
+    opened = tailbit.open(path)
+    for _ in range(2):
+        assert dict(opened.where().facets("a", "b")) == left
+        assert dict(opened.where("b <> 7").facets("a", "b")) == left
+        assert dict(opened.where(version=before).facets("a", "b")) == both
+    assert opened.where().count_distinct("a", "b") == 2
+
+
 def test_rows_beyond_those_of_a_segment_are_within_no_span_of_its_codes(grown: tailbit.IndexedTable) -> None:
     (space,) = grown.where()._selection.coverage.spaces
     v = grown.where()._selection.schema.resolve("v")
