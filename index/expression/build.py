@@ -6,6 +6,7 @@ Source: Spark 4.2, AnsiTypeCoercion, DecimalPrecision; asked of Spark itself by 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tailbit.index.expression.folded import NotRead, associated, call, of_no_number, referred
 from tailbit.index.expression.types import decimal_result
@@ -64,7 +65,7 @@ class Builder:
 
     def _cast_constant(self, value: Literal, to: DataType, tried: bool) -> Literal:
         try:
-            return casts.cast(value, to, self.zone)
+            return replace(casts.cast(value, to, self.zone), late=value.late)
         except Unsupported:
             raise
         except (ValueError, OverflowError):

@@ -64,12 +64,12 @@ def raising_constant(expression: Expression) -> Call | None:
         if not at.columns:
             return at
         seen.add(id(at))
-        if at.name not in _CONDITIONAL:
+        if at.name not in CONDITIONAL:
             rest.extend(reversed(at.args))
     return None
 
 
-_CONDITIONAL = ("case", "coalesce")
+CONDITIONAL = ("case", "coalesce")
 """What `if`, `nullif`, `nvl` and their like are made of, too."""
 
 

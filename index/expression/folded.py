@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from tailbit.index.expression.evaluate import evaluate
+from tailbit.index.expression.evaluate import CONDITIONAL, evaluate, raising_constant
 from tailbit.index.functions.tree import Call, Expression, columns_in
 from tailbit.index.functions.vectors import canonical
 from tailbit.index.values.datetimes import special_word
@@ -35,15 +35,32 @@ def call(
     name: str, args: Sequence[Expression], type_: DataType, setting: tuple[str | int, ...] = ()
 ) -> Expression:
     """A call; the constant that it is where all arguments are constants and it does not raise."""
-    if name in _OF_ALL and any(isinstance(arg, Literal) and arg.value is None for arg in args):
-        return Literal(type_, None)
     made = Call(name, tuple(_before_case(name, args)), type_, setting)
+    null = _null_of(made) if name in _OF_ALL else None
+    if null is not None:
+        return null
     if columns_in(made):
         return made
     found = evaluate(made, {}, 1)
     if found.failed[0]:
         return made
-    return Literal(type_, canonical(found.values, type_)[0])
+    return Literal(type_, canonical(found.values, type_)[0], late=name in CONDITIONAL)
+
+
+def _null_of(made: Call) -> Expression | None:
+    """What a call is that has the constant NULL as an argument; None where it has none.
+
+    A NULL that is known late does not keep constants beside it from being folded, which may raise; but where
+    there is no column, the call itself is folded, and what stands behind NULL is not asked.
+    """
+    nulls = [n for n, arg in enumerate(made.args) if isinstance(arg, Literal) and arg.value is None]
+    if not nulls:
+        return None
+    raising = [n for n, arg in enumerate(made.args) if raising_constant(arg) is not None]
+    late = all(isinstance(arg, Literal) and arg.late for arg in (made.args[n] for n in nulls))
+    if late and raising and (made.columns or raising[0] < nulls[0]):
+        return made
+    return Literal(made.type, None, late=late)
 
 
 def _before_case(name: str, args: Sequence[Expression]) -> Sequence[Expression]:

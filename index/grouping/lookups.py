@@ -39,7 +39,7 @@ class AllRows(NamedTuple):
     Those of files that have left the table are among them.
     """
 
-    stand: tuple[str | tuple[str, str], ...]
+    stand: tuple[object, ...]
     extent: int
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
@@ -56,12 +56,14 @@ class Literal:
     """A typed constant; `value` None is NULL.
 
     `written`: it stands in the text as it is, rather than as the result of a cast or a sign; Spark then gives
-    an integer only as many decimal digits as it has.
+    an integer only as many decimal digits as it has. `late`: it is a NULL that CASE, `nullif` or their like
+    come to, which Spark learns when it folds constants, not before.
     """
 
     type: DataType
     value: Value | None
     written: bool = False
+    late: bool = field(default=False, compare=False)
 
     @property
     def number(self) -> Fraction:

@@ -8,6 +8,7 @@ commands, so that `tailbit count` starts neither a JVM nor loads pyspark.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from typing import Any
@@ -31,6 +32,11 @@ COMMANDS = (
 
 def main() -> None:
     """Run the command line; errors become one or two lines on stderr and an exit status."""
+    if sys.stdout is None:
+        sys.stderr.write("standard output is closed\n")
+        sys.exit(WRONG_USE)
+    # What the encoding of the output cannot hold is spelled out.
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         code = cli(standalone_mode=False, obj=NoPandas())
         sys.stdout.flush()
@@ -45,6 +51,11 @@ def main() -> None:
         sys.exit(_status(error))
     except (_NobodyReads, BrokenPipeError):
         _leave_quietly()
+    except OSError as refused:
+        if refused.errno not in _FULL:
+            raise
+        click.echo(f"standard output cannot be written: {os.strerror(refused.errno)}", err=True)
+        _leave_quietly(AGAIN)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -55,11 +66,14 @@ def _status(error: TailbitError) -> int:
     return WRONG_USE if isinstance(error, UsageError) else PROBLEM
 
 
-def _leave_quietly() -> None:
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def _leave_quietly(status: int = 0) -> None:
     """End because nobody reads on, as `head` does: nothing is wrong, and nothing is left to flush."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(0)
+    sys.exit(status)
 
 
 class _NobodyReads(Exception):

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import pyarrow as pa
 
-from tailbit.errors import StorageError
+from tailbit.errors import StorageError, UsageError
 from tailbit.outputs.arrow import BATCH_ROWS
 from tailbit.outputs.plain_values import cell, csv_column, plain_rows
 from tailbit.visible import visible
@@ -22,7 +24,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """A table for a terminal; tab-separated lines where the output is no terminal."""
     if not sys.stdout.isatty():
         for row in (header, *rows):
-            sys.stdout.write("\t".join(str(v) for v in row) + "\n")
+            sys.stdout.write(_line(row))
         return
     from rich.console import Console
     from rich.table import Table
@@ -31,6 +33,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     for row in rows:
         table.add_row(*[visible(str(v)) for v in row])
     Console().print(table)
+
+
+def _line(row: Iterable[Any]) -> str:
+    """A row between tabs: what would break the line is spelled out, as on a terminal."""
+    return "\t".join(visible(str(v)) for v in row) + "\n"
 
 
 def write_rows(schema: pa.Schema, tables: Iterable[pa.Table], form: str, output: str | None) -> None:
@@ -59,16 +66,28 @@ def write_rows(schema: pa.Schema, tables: Iterable[pa.Table], form: str, output:
 @contextlib.contextmanager
 def _finished(output: str) -> Iterator[str]:
     """A path to write to that becomes `output` when all went well; a device or pipe is written as it is."""
+    if not output or os.path.isdir(output) or not os.path.isdir(os.path.dirname(output) or "."):
+        reason = "it is no file" if not output or os.path.isdir(output) else "its folder does not exist"
+        raise UsageError(reason=f"{output!r} cannot be written: {reason}", hint="Give the path of a file.")
     if os.path.exists(output) and not os.path.isfile(output):
         yield output
         return
     unfinished = f"{output}.{os.getpid()}.unfinished"
+    here = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, _terminated) if here else None
     try:
         yield unfinished
         os.replace(unfinished, output)
     finally:
+        if here:
+            signal.signal(signal.SIGTERM, before)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(unfinished)
+
+
+def _terminated(number: int, frame: object) -> NoReturn:
+    """End by an exception, so that no unfinished file stays."""
+    sys.exit(128 + number)
 
 
 def _write(schema: pa.Schema, tables: Iterable[pa.Table], form: str, out: BinaryIO) -> None:
@@ -102,13 +121,18 @@ def _write_arrow(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -
 
 
 def _write_table(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> None:
-    if out is sys.stdout.buffer:
-        rows = [[cell(v) for v in row.values()] for row in plain_rows(tables)]
-        print_table(schema.names, rows)
-        sys.stderr.write(f"{len(rows)} rows\n")
-        return
-    for cells in (schema.names, *(map(cell, row.values()) for row in plain_rows(tables))):
-        out.write("\t".join(cells).encode() + b"\n")
+    count, rows = 0, (list(map(cell, row.values())) for row in plain_rows(tables))
+    shown = out is sys.stdout.buffer
+    if shown and sys.stdout.isatty():
+        listed = list(rows)
+        print_table(schema.names, listed)
+        count = len(listed)
+    else:
+        out.write(_line(schema.names).encode())
+        for count, row in enumerate(rows, 1):  # noqa: B007
+            out.write(_line(row).encode())
+    if shown:
+        sys.stderr.write(f"{count} rows\n")
 
 
 def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> None:

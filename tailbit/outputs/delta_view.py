@@ -8,6 +8,7 @@ in an error of the reader. VACUUM of the view deletes nothing of the source.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from tailbit.errors import DataFileError, UsageError, ViewExistsError
@@ -34,7 +35,7 @@ def write_view(selection: Selection, target: str) -> str:
     if not isinstance(snapshot, DeltaSnapshot) or selection.storage.uri is None:
         hint = "Write the rows instead: `read` gives them as Arrow."
         raise UsageError(reason=f"the files of {snapshot.root} cannot be shown as a Delta table", hint=hint)
-    if f"{storage.root}/".startswith(f"{selection.storage.root}/"):
+    if f"{_real(storage)}/".startswith(f"{_real(selection.storage)}/"):
         hint = "Give a path outside of the table: a source table is never written to."
         raise UsageError(reason=f"the view {target} would lie in the table {snapshot.root}", hint=hint)
     if storage.exists("") or storage.contents() is None:
@@ -42,6 +43,11 @@ def write_view(selection: Selection, target: str) -> str:
     log, vectors = view_log(snapshot, selection.schema, selection.storage, shown_files(selection))
     _write(storage, vectors.name, bytes(vectors.data), log)
     return storage.root
+
+
+def _real(storage: Storage) -> str:
+    """Where a root really is: links on the way to it are followed."""
+    return os.path.realpath(storage.root) if os.path.isabs(storage.root) else storage.root
 
 
 def shown_files(selection: Selection) -> Iterator[ShownFile]:

@@ -102,13 +102,33 @@ def _of_files(snapshot: DeltaSnapshot, adds: list[dict[str, Any]], spark: SparkS
     jvm = spark._jvm
     assert jvm is not None
     nothing = jvm.scala.Option.empty()
-    delta = jvm.org.apache.spark.sql.delta
-    log = delta.DeltaLog.forTable(spark._jsparkSession, snapshot.root)
-    at_version = log.getSnapshotAt(snapshot.version, nothing, nothing, False)
-    array_of_adds = jvm.org.apache.spark.util.Utils.classForName(
-        "[Lorg.apache.spark.sql.delta.actions.AddFile;", True, False
-    )
-    mapper = getattr(getattr(delta.util, "JsonUtils$"), "MODULE$").mapper()
-    files = mapper.readValue(json.dumps(adds), array_of_adds)
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, snapshot.root)
+    at_version = _shown_alone(jvm, log, log.getSnapshotAt(snapshot.version, nothing, nothing, False))
+    files = _parsed(jvm, adds, "[Lorg.apache.spark.sql.delta.actions.AddFile;")
     listed = jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(files)
     return DataFrame(log.createDataFrame(at_version, listed, False, nothing), spark)
+
+
+def _shown_alone(jvm: Any, log: Any, at_version: Any) -> Any:
+    """A version of a table as a list of its files is read by, with vectors that hide rows of them.
+
+    Delta looks at deletion vectors only where the table's protocol has them, and demands row ids of each file
+    where the table tracks rows.
+    """
+    delta = jvm.org.apache.spark.sql.delta
+    vectors = getattr(getattr(delta, "DeletionVectorsTableFeature$"), "MODULE$")
+    features = at_version.protocol().implicitlyAndExplicitlySupportedFeatures()
+    protocol = delta.actions.Protocol.forTableFeature(vectors).withFeatures(features)
+    metadata = json.loads(at_version.metadata().json())["metaData"]
+    metadata["configuration"].pop("delta.enableRowTracking", None)
+    described = _parsed(jvm, metadata, "org.apache.spark.sql.delta.actions.Metadata")
+    option, nothing = jvm.scala.Option, jvm.scala.Option.empty()
+    return delta.DummySnapshot(log.logPath(), log, described, nothing, option.apply(protocol))
+
+
+def _parsed(jvm: Any, value: Any, name: str) -> Any:
+    """A value as an object of a class of Delta, in one call."""
+    mapper = getattr(getattr(jvm.org.apache.spark.sql.delta.util, "JsonUtils$"), "MODULE$").mapper()
+    return mapper.readValue(
+        json.dumps(value), jvm.org.apache.spark.util.Utils.classForName(name, True, False)
+    )

@@ -21,7 +21,8 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
     The functions are `tailbit_rows`, `tailbit_facets` (table functions) and `tailbit_count`. Executors need
     tailbit installed, since Spark finds data source and functions there by their names. `storage_options` are
     those of the stores that the data source reads, named as in delta-rs; Spark never shows them. The
-    functions take them from the environment of the executors.
+    functions take them from the environment of the executors. Predicates are read in the time zone that the
+    session has now (`spark.sql.session.timeZone`); option `timeZone` of a load names another.
 
     Raises:
         UsageError: `storage_options` is no mapping of texts.
@@ -33,12 +34,12 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
 
     options = StorageOptions.of(texts_by_name("storage_options", storage_options))
     try:
-        from tailbit.spark.functions import register_functions
+        from tailbit.spark.functions import register_functions, session_zone
         from tailbit.spark.source import source_with
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != "pyspark":
             raise
         remedy = "Install it: pip install 'tailbit[spark]'."
         raise EnvironmentError_(reason="pyspark is not installed", remedy=remedy) from None
-    spark.dataSource.register(source_with(options))
+    spark.dataSource.register(source_with(options, session_zone(spark)))
     register_functions(spark)

@@ -26,91 +26,111 @@ from tailbit.spark.schema import python_rows, spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_open = lru_cache(maxsize=8)(open_indexed)
-"""Handles of a worker's process, which serves many statements; each looks at its table anew when asked."""
+
+@lru_cache(maxsize=8)
+def opened(path: str) -> IndexedTable:
+    """A handle of a worker's process, which serves many statements; it looks at its table anew when asked."""
+    return open_indexed(path)
 
 
 def register_functions(spark: SparkSession) -> None:
-    """Make the three functions known to a session."""
+    """Make the three functions known to a session; its time zone travels as a part of their code."""
+    zone = session_zone(spark)
+
+    def tailbit_count(path: str, predicate: str | None = None, version: int | None = None) -> int:
+        return opened(path).where(predicate, version=version, zone=zone).count()
+
+    class TailbitRows(Rows):
+        @staticmethod
+        def analyze(
+            path: AnalyzeArgument,
+            predicate: AnalyzeArgument | None = None,
+            version: AnalyzeArgument | None = None,
+        ) -> OfVersion:
+            return rows_of(_answer(path, predicate, version, zone), zone)
+
+    class TailbitFacets(Facets):
+        @staticmethod
+        def analyze(
+            path: AnalyzeArgument,
+            column: AnalyzeArgument,
+            predicate: AnalyzeArgument | None = None,
+            version: AnalyzeArgument | None = None,
+        ) -> OfVersion:
+            name = str(_constant("column", column))
+            return facets_of(_answer(path, predicate, version, zone), name, zone)
+
     spark.udf.register("tailbit_count", tailbit_count, LongType())
     spark.udtf.register("tailbit_rows", udtf(TailbitRows))
     spark.udtf.register("tailbit_facets", udtf(TailbitFacets))
 
 
-def tailbit_count(path: str, predicate: str | None = None, version: int | None = None) -> int:
-    """The number of rows of the table at `path` where `predicate` is TRUE."""
-    return _open(path).where(predicate, version=version).count()
+def session_zone(spark: SparkSession) -> str:
+    """The time zone that a session has now."""
+    zone: str | None = spark.conf.get("spark.sql.session.timeZone")
+    return zone or "UTC"
 
 
 @dataclass
 class OfVersion(AnalyzeResult):
-    """The columns of a table function, and the version that they were found at."""
+    """The columns of a table function, the version that they were found at, and the zone of its predicate."""
 
     version: int = 0
+    zone: str = "UTC"
 
 
-class TailbitRows:
+class Rows:
     """`tailbit_rows(path, predicate, version)`: the rows of a table, in all its columns."""
 
     def __init__(self, analyzed: OfVersion) -> None:
-        self._version = analyzed.version
-
-    @staticmethod
-    def analyze(
-        path: AnalyzeArgument,
-        predicate: AnalyzeArgument | None = None,
-        version: AnalyzeArgument | None = None,
-    ) -> OfVersion:
-        """Columns and version of the answer."""
-        answer = _answer(path, predicate, version)
-        schema = answer._selection.schema
-        columns = spark_schema(schema.columns, answer.stream(limit=0)[0])
-        return OfVersion(columns, version=answer.version)
+        self._at = analyzed
 
     def eval(
         self, path: str, predicate: str | None = None, version: int | None = None
     ) -> Iterator[tuple[Any, ...]]:
         """The rows."""
-        _, tables = _open(path).where(predicate, version=self._version).stream()
+        _, tables = opened(path).where(predicate, version=self._at.version, zone=self._at.zone).stream()
         for table in tables:
             yield from python_rows(table)
 
 
-class TailbitFacets:
+def rows_of(answer: Answer, zone: str) -> OfVersion:
+    """Columns and version of an answer's rows."""
+    columns = spark_schema(answer._selection.schema.columns, answer.stream(limit=0)[0])
+    return OfVersion(columns, version=answer.version, zone=zone)
+
+
+class Facets:
     """`tailbit_facets(path, column, predicate, version)`: matching rows per value, most frequent first."""
 
     def __init__(self, analyzed: OfVersion) -> None:
-        self._version = analyzed.version
-
-    @staticmethod
-    def analyze(
-        path: AnalyzeArgument,
-        column: AnalyzeArgument,
-        predicate: AnalyzeArgument | None = None,
-        version: AnalyzeArgument | None = None,
-    ) -> OfVersion:
-        """The column in its type, and `count`."""
-        answer = _answer(path, predicate, version)
-        schema = answer._selection.schema
-        found = schema.resolve(str(_constant("column", column)))
-        key_type_of_column(found)
-        named = facet_table(list(schema.arrow([found])), {}).schema
-        (value,) = spark_schema([found], named.remove(1)).fields
-        value.nullable = True
-        return OfVersion(StructType([value, StructField("count", LongType(), False)]), version=answer.version)
+        self._at = analyzed
 
     def eval(
         self, path: str, column: str, predicate: str | None = None, version: int | None = None
     ) -> Iterator[tuple[Any, ...]]:
         """A row per value."""
-        yield from python_rows(_open(path).where(predicate, version=self._version).facet_table(column))
+        answer = opened(path).where(predicate, version=self._at.version, zone=self._at.zone)
+        yield from python_rows(answer.facet_table(column))
+
+
+def facets_of(answer: Answer, name: str, zone: str) -> OfVersion:
+    """The column in its type, and `count`."""
+    schema = answer._selection.schema
+    found = schema.resolve(name)
+    key_type_of_column(found)
+    named = facet_table(list(schema.arrow([found])), {}).schema
+    (value,) = spark_schema([found], named.remove(1)).fields
+    value.nullable = True
+    columns = StructType([value, StructField("count", LongType(), False)])
+    return OfVersion(columns, version=answer.version, zone=zone)
 
 
 def _answer(
-    path: AnalyzeArgument, predicate: AnalyzeArgument | None, version: AnalyzeArgument | None
+    path: AnalyzeArgument, predicate: AnalyzeArgument | None, version: AnalyzeArgument | None, zone: str
 ) -> Answer:
-    table: IndexedTable = _open(_constant("path", path))
-    return table.where(_constant("predicate", predicate), version=_constant("version", version))
+    table: IndexedTable = opened(_constant("path", path))
+    return table.where(_constant("predicate", predicate), version=_constant("version", version), zone=zone)
 
 
 def _constant(name: str, argument: AnalyzeArgument | None) -> Any:

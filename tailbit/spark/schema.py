@@ -50,7 +50,8 @@ def python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     """Rows as tuples of Python values, structs and maps as dicts.
 
     Raises:
-        ColumnTypeError: a date or time outside of Python's calendar, or a map that holds one key twice.
+        ColumnTypeError: a date or time outside of Python's calendar, or a map that holds one key twice, or
+            has keys that are structs, arrays or maps.
     """
     for batch in table.to_batches(max_chunksize=10_000):
         columns = [
@@ -62,7 +63,7 @@ def python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
 def _python(column: pa.Array, name: str) -> list[Any]:
     try:
         found: list[Any] = column.to_pylist(maps_as_pydicts="strict")
-    except (OverflowError, ValueError, KeyError) as wrong:
+    except (OverflowError, ValueError, KeyError, TypeError) as wrong:
         hint = 'Read it with spark.read.format("tailbit"), whose rows are never Python values.'
         raise ColumnTypeError(column=name, type=str(column.type), reason=str(wrong), hint=hint) from wrong
     return found

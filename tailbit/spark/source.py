@@ -48,6 +48,9 @@ class TailbitSource(DataSource):
     storage_options = NO_OPTIONS
     """Those of the stores; no options of a load, which Spark shows: see `source_with`."""
 
+    zone = "UTC"
+    """The time zone of predicates whose load has no option timeZone."""
+
     @classmethod
     def name(cls) -> str:
         """The name of the format."""
@@ -61,7 +64,18 @@ class TailbitSource(DataSource):
 
     def reader(self, schema: StructType) -> TailbitReader:
         """A reader of the rows, of the version that was loaded."""
-        return TailbitReader(self._answer(), self._names(), schema)
+        answer, names = self._answer(), self._names()
+        own = spark_schema(*_columns(answer, names))
+        if [(f.name, f.dataType, f.nullable) for f in schema] != [
+            (f.name, f.dataType, f.nullable) for f in own
+        ]:
+            hint = (
+                'Leave .schema(...) out; option columns takes some of the columns, such as "carrier, dest".'
+            )
+            raise UsageError(
+                reason=f"the rows are {own.simpleString()}, not {schema.simpleString()}", hint=hint
+            )
+        return TailbitReader(answer, names, schema)
 
     def _names(self) -> list[str] | None:
         given = self._asked().get("columns")
@@ -79,7 +93,7 @@ class TailbitSource(DataSource):
 
     def _answer(self) -> Answer:
         asked = self._asked()
-        version, zone = asked.get("version"), asked.get("timezone", "UTC")
+        version, zone = asked.get("version"), asked.get("timezone", self.zone)
         if version is not None and not version.strip().isdigit():
             raise UsageError(reason=f"version {version!r} is no number", hint="Give a version of the table.")
         loaded = None if version is None else int(version)
@@ -93,13 +107,14 @@ class TailbitSource(DataSource):
         )
 
 
-def source_with(options: StorageOptions) -> type[TailbitSource]:
-    """The source for stores that need options: they travel within the class, as a part of its code."""
+def source_with(options: StorageOptions, session_zone: str) -> type[TailbitSource]:
+    """The source of a session: options of its stores and its time zone travel as parts of the class."""
 
-    class TailbitSourceWithOptions(TailbitSource):
+    class TailbitSourceOfSession(TailbitSource):
         storage_options = options
+        zone = session_zone
 
-    return TailbitSourceWithOptions if options.items else TailbitSource
+    return TailbitSourceOfSession
 
 
 def _columns(answer: Answer, names: list[str] | None) -> tuple[list[Column], pa.Schema]:

@@ -29,7 +29,7 @@ CAST('300' AS TINYINT) = b | CAST(300 AS TINYINT) = b | CAST(1e30 AS INT) = i | 
 CAST(CAST('NaN' AS DOUBLE) AS INT) = i | CAST(123456 AS DECIMAL(5,2)) = p | CAST('123456' AS DECIMAL(5,2)) = p
 1Y + 127Y = 1Y | 2147483647 + 1 = 1 | 9223372036854775807 * 2 = 1 | 1 / 0 = 1 | 1 % 0 = 1 | abs(-128Y) = 1
 i + 2147483647 + 1 > 1 | bo AND i > 1 % 0 | i IN (1, 1 % 0) | i + abs(-128Y) BETWEEN 1 AND 2
-(i <=> 1 / 0) IS TRUE
+(i <=> 1 / 0) IS TRUE | 7 / 0 % i > nullif(CAST(7 AS INT), 7) | 1 / 0 + nullif(7, 7) > i
 CASE WHEN i > 1000000000 THEN 1 END >= -99999999999999999999 % 0
 (((CASE WHEN bo AND NOT bo THEN 1 END >= 1 % 0) OR d > f) AND i = 1) IS NULL
 """

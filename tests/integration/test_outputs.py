@@ -82,6 +82,39 @@ def test_in_a_session_with_other_rules_vectors_hide_the_rows_that_do_not_match(
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("session.timeZone", "Europe/Paris"), ("ansi.enabled", "false"), ("caseSensitive", "true")],
+)
+def test_so_they_do_in_a_table_that_has_no_deletion_vectors(
+    spark: Any, tmp_path: Path, setting: str, value: str
+) -> None:
+    path, name = str(tmp_path / "t"), f"spark.sql.{setting}"
+    deltalake.write_deltalake(path, pa.table({"id": range(40)}))
+    before = spark.conf.get(name)
+    spark.conf.set(name, value)
+    try:
+        frame = tailbit.open(path).where("id > 35").dataframe(spark)
+        assert spelled(frame.collect()) == ["[36]", "[37]", "[38]", "[39]"]
+        assert frame.schema == spark.read.format("delta").load(path).schema
+    finally:
+        spark.conf.set(name, before)
+
+
+def test_a_table_that_tracks_rows_is_shown_where_vectors_hide_some(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    tracked = "'delta.enableRowTracking' = 'true', 'delta.enableDeletionVectors' = 'true'"
+    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT) USING delta TBLPROPERTIES ({tracked})")
+    for first in (0, 40, 80):
+        spark.range(first, first + 40, 1, 1).write.format("delta").mode("append").save(path)
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id % 7 = 2")
+    index_of(path, ["id"])
+    theirs = spark.read.format("delta").load(path).where("id < 30")
+    frame = tailbit.open(path).where("id < 30").dataframe(spark)
+    assert spelled(frame.collect()) == spelled(theirs.collect())
+    assert len(frame.inputFiles()) == 1
+
+
 def test_a_dataframe_stays_at_its_version_and_names_only_files_that_may_match(
     spark: Any, tmp_path: Path
 ) -> None:
@@ -201,6 +234,43 @@ def test_a_wrong_option_is_named_when_the_table_is_loaded(
 ) -> None:
     with pytest.raises(Exception, match=said):
         load(registered, feature_table, **options)
+
+
+@pytest.mark.parametrize(
+    "schema", ["id BIGINT", "id STRING", "v BIGINT, id BIGINT", "id BIGINT NOT NULL, v BIGINT"]
+)
+def test_a_schema_of_the_callers_own_is_refused(registered: Any, tmp_path: Path, schema: str) -> None:
+    path = str(tmp_path / "t")
+    deltalake.write_deltalake(path, pa.table({"id": [1], "v": [2]}))
+    with pytest.raises(Exception, match=r"the rows are struct<id:bigint,v:bigint>, not struct<"):
+        registered.read.format("tailbit").schema(schema).load(path).collect()
+
+
+def test_a_time_means_what_it_means_in_the_session(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    at = pa.array([0, 3_600_000_000 * 6], pa.timestamp("us", "UTC"))
+    deltalake.write_deltalake(path, pa.table({"at": at}))
+    where = "at < '1970-01-01 05:00:00'"
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    try:
+        tailbit.spark.register(spark)
+        theirs = spark.read.format("delta").load(path).where(where).count()
+        quoted = where.replace("'", "''")
+        (counted,) = spark.sql(f"SELECT tailbit_count('{path}', '{quoted}')").first()
+        listed = spark.sql(f"SELECT * FROM tailbit_rows('{path}', '{quoted}')").count()
+        faceted = spark.sql(f"SELECT * FROM tailbit_facets('{path}', 'at', '{quoted}')").count()
+        assert [counted, listed, faceted, load(spark, path, where=where).count()] == [theirs] * 4 == [0] * 4
+        assert load(spark, path, where=where, timeZone="UTC").count() == 1
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        tailbit.spark.register(spark)
+
+
+def test_a_map_whose_keys_are_structs_is_no_value_of_python(registered: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    registered.sql("SELECT 1 AS id, map(named_struct('a', 1), 2) AS m").write.format("delta").save(path)
+    with pytest.raises(Exception, match="column m is of type map<struct<a: int32>, int32>"):
+        registered.sql(f"SELECT id FROM tailbit_rows('{path}')").collect()
 
 
 def test_the_table_functions_give_the_rows_and_facets_that_spark_finds(
