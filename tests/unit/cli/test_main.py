@@ -252,7 +252,7 @@ def test_a_file_that_fails_half_way_does_not_appear(table: str, tmp_path: Path) 
         assert isinstance(result.exception, TailbitError)
     assert not list(tmp_path.glob("out*"))
     result = asked("read", table, "--format", "csv", "-o", str(tmp_path / "no" / "such" / "folder"))
-    assert "StorageError" in repr(result.exception)
+    assert "UsageError" in repr(result.exception)
 
 
 @pytest.mark.parametrize("form", ["table", "json"])
@@ -607,6 +607,69 @@ def test_csv_goes_through_a_pipe_and_a_reader_that_leaves_early_is_no_problem(tm
     line = f"'{TOOL}' positions '{path}' | head -n 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, check=False)
     assert (done.stderr, done.stdout.splitlines()[-1]) == (b"", b"0")
+
+
+@pytest.fixture
+def odd_texts(tmp_path: Path) -> str:
+    """Two texts, one of which would break a line."""
+    path = str(tmp_path / "odd")
+    write_deltalake(path, pa.table({"s": ["x\ny\tz", "é"]}))
+    return path
+
+
+def test_a_line_holds_a_row_whatever_its_texts_hold(odd_texts: str, tmp_path: Path) -> None:
+    expected = "s\nx\\ny\\tz\né\n"
+    assert run("read", odd_texts).stdout == expected
+    assert run("read", odd_texts, "-o", str(tmp_path / "out")).returncode == 0
+    assert (tmp_path / "out").read_text() == expected
+    assert sorted(run("facets", odd_texts, "s").stdout.splitlines()) == ["s\tcount", "x\\ny\\tz\t1", "é\t1"]
+
+
+def test_what_the_encoding_of_the_output_lacks_is_spelled_out(odd_texts: str) -> None:
+    done = run("facets", odd_texts, "s", env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, sorted(done.stdout.splitlines())[0]) == (0, "\\xe9\t1")
+
+
+@pytest.mark.parametrize("command", ["count", "read", "facets", "explain"])
+def test_a_full_disk_is_named(odd_texts: str, command: str) -> None:
+    more = {"facets": "s", "explain": "s = 'é'"}.get(command, "TRUE")
+    line = f"'{TOOL}' {command} '{odd_texts}' \"{more}\" > /dev/full"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (75, False)
+    assert "No space left on device" in done.stderr
+
+
+def test_an_output_that_is_closed_is_named(odd_texts: str) -> None:
+    line = f"'{TOOL}' count '{odd_texts}' >&-"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "standard output is closed\n")
+
+
+@pytest.mark.parametrize(
+    ("output", "why"), [("", "no file"), ("{}", "no file"), ("{}/none/out", "does not exist")]
+)
+def test_an_output_that_can_be_no_file_is_wrong_use(
+    odd_texts: str, tmp_path: Path, output: str, why: str
+) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    done = run("read", odd_texts, "-o", output.format(tmp_path))
+    assert done.returncode == 2
+    assert why in done.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_terminated_read_leaves_no_unfinished_file(odd_texts: str, tmp_path: Path) -> None:
+    """The read waits for a data file, a pipe, when it is terminated."""
+    os.mkfifo(tmp_path / "pipe")
+    script = "import signal, time; from tailbit.cli.render import _finished\n"
+    script += f"with _finished({str(tmp_path / 'out')!r}) as path:\n"
+    script += f"    open(path, 'w').close(); open({str(tmp_path / 'pipe')!r}).read()\n"
+    with subprocess.Popen([sys.executable, "-c", script]) as process:
+        writer = opened_by_its_reader(tmp_path / "pipe", process)
+        process.terminate()
+        assert process.wait(HANG_S) == 143
+        os.close(writer)
+    assert not list(tmp_path.glob("out*"))
 
 
 def test_ctrl_c_ends_a_question_with_status_130(tmp_path: Path) -> None:

@@ -160,6 +160,14 @@ def test_a_path_inside_the_table_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "flights" / "view").exists()
 
 
+def test_a_path_that_a_link_leads_into_the_table_is_refused(tmp_path: Path) -> None:
+    eight_flights(str(tmp_path / "flights"))
+    (tmp_path / "link").symlink_to(tmp_path / "flights")
+    with pytest.raises(UsageError, match="would lie in the table"):
+        tailbit.open(tmp_path / "flights").where().to_delta(tmp_path / "link" / "view")
+    assert not (tmp_path / "flights" / "view").exists()
+
+
 def test_a_data_file_that_is_gone_is_named_and_no_view_is_left(tmp_path: Path) -> None:
     eight_flights(str(tmp_path / "flights"))
     answer = tailbit.open(tmp_path / "flights").where("carrier = 'UA'")
