@@ -35,7 +35,9 @@ def restore(history: BuiltHistory) -> bool:
 
 def _identity(add: Action | None) -> object:
     """What tells two states of one path apart."""
-    return None if add is None else (add["path"], add["modificationTime"], add.get("deletionVector"))
+    if add is None:
+        return None
+    return add["path"], add["modificationTime"], add.get("deletionVector"), add["partitionValues"]
 
 
 def replace_table(history: BuiltHistory) -> bool:
