@@ -36,6 +36,12 @@ COMPUTED = {
     "product": "l_extendedprice * (1 - l_discount) > 50000",
     "quotient": "l_extendedprice / l_quantity > 2000",
     "length": "length(l_comment) > 40",
+    "part of a text": "substring(l_comment, 1, 2) IN ('fu', 'th')",
+    "other letters": "upper(l_comment) LIKE '%FURIOUS%'",
+    "remainder": "l_partkey % 10 = 3",
+    "rounded": "round(l_extendedprice) > 50000",
+    "half": "l_partkey / 2 > 50000",
+    "month of two": "month(l_shipdate) = month(l_commitdate)",
     "a choice": "CASE WHEN l_tax > 0.05 THEN l_discount ELSE l_tax END > 0.04",
 }
 
