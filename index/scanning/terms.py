@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tailbit.index.functions.dates import OF_DATE, OF_TIME
+from tailbit.index.functions.dates import OF_TIME
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.ordered import WORD_DIGITS
-from tailbit.index.values.literals import WHOLE, Literal
+from tailbit.index.values.literals import TIMES, WHOLE, Literal, range_of
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
-from tailbit.tables.parquet.sought.formula import LEAST, MOST, Op, Span, Term
+from tailbit.tables.parquet.sought.formula import LEAST, MOST, PARTS, Op, Span, Term
 from tailbit.tables.time_zones import fixed_offset
 
-_TIMES = {"date": WHOLE["integer"], "timestamp": WHOLE["long"], "timestamp_ntz": WHOLE["long"]}
 _MOST_TERMS = 100
 """Operations of one formula; one that stands in several places is done in each."""
 _MOST_LISTED = 16
@@ -31,9 +30,9 @@ class NoFormula(Exception):
 
 def span_of(type_: DataType) -> Span:
     """The numbers that a column of a type may hold, as they are stored."""
-    if type_.name == "decimal":
-        return 1 - 10**type_.precision, 10**type_.precision - 1
-    return WHOLE.get(type_.name) or _TIMES[type_.name]
+    found = range_of(type_)
+    assert found is not None
+    return found
 
 
 class Terms:
@@ -175,7 +174,7 @@ class Terms:
         """The day, or another part, of a date or time."""
         (arg,) = e.args
         term = self.number(arg)[0]
-        if e.name in OF_DATE:
+        if e.name in PARTS:
             return e.name, (term,)
         if arg.type.name == "timestamp":
             offset = fixed_offset(str(e.setting[0]))
@@ -194,7 +193,7 @@ class Terms:
 
 
 _ROUNDED = ("round", "floor", "ceil")
-_PARTS = (*OF_DATE, *OF_TIME)
+_PARTS = (*PARTS, *OF_TIME)
 _NAMES = {"abs": "abs", "date_add": "+", "date_sub": "-", "datediff": "-"}
 """Operations of numbers without a point."""
 _COMPARED = ("=", "<>", "<", "<=", ">", ">=", "<=>")
@@ -205,7 +204,7 @@ def _kind(type_: DataType) -> str:
     return "number" if type_.name in (*WHOLE, "decimal", "void") else type_.name
 
 
-_KINDS = (*WHOLE, *_TIMES, "decimal")
+_KINDS = (*WHOLE, *TIMES, "decimal")
 
 
 def _is_quotient(e: Expression) -> bool:

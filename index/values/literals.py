@@ -34,6 +34,8 @@ WHOLE = {
 }
 """The integer types and their ranges, narrow to wide."""
 
+TIMES = {"date": WHOLE["integer"], "timestamp": WHOLE["long"], "timestamp_ntz": WHOLE["long"]}
+"""What days and microseconds may be."""
 DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 """Digits of the decimal type that Spark gives an integer type beside a decimal."""
 
@@ -70,6 +72,13 @@ class Literal:
         """The exact value of a finite number."""
         assert isinstance(self.value, (int, float))
         return Fraction(self.value) / Fraction(10**self.type.scale)
+
+
+def range_of(type_: DataType) -> tuple[int, int] | None:
+    """The least and the greatest canonical value of a type whose values are integers; None for others."""
+    if type_.name == "decimal":
+        return 1 - 10**type_.precision, 10**type_.precision - 1
+    return WHOLE.get(type_.name) or TIMES.get(type_.name)
 
 
 def decimal_type(precision: int, scale: int) -> DataType:

@@ -129,8 +129,9 @@ def _write_table(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -
         count = len(listed)
     else:
         out.write(_line(schema.names).encode())
-        for count, row in enumerate(rows, 1):  # noqa: B007
+        for row in rows:
             out.write(_line(row).encode())
+            count += 1
     if shown:
         sys.stderr.write(f"{count} rows\n")
 

@@ -103,7 +103,11 @@ def _of_files(snapshot: DeltaSnapshot, adds: list[dict[str, Any]], spark: SparkS
     assert jvm is not None
     nothing = jvm.scala.Option.empty()
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, snapshot.root)
-    at_version = _shown_alone(jvm, log, log.getSnapshotAt(snapshot.version, nothing, nothing, False))
+    at_version = log.getSnapshotAt(snapshot.version, nothing, nothing, False)
+    hides = any(add["deletionVector"] is not None for add in adds)
+    tracked = snapshot.configuration.get("delta.enableRowTracking", "").lower() == "true"
+    if tracked or (hides and "deletionVectors" not in snapshot.protocol.reader_features):
+        at_version = _shown_alone(jvm, log, at_version)
     files = _parsed(jvm, adds, "[Lorg.apache.spark.sql.delta.actions.AddFile;")
     listed = jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(files)
     return DataFrame(log.createDataFrame(at_version, listed, False, nothing), spark)

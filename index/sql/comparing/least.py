@@ -21,7 +21,7 @@ import numpy as np
 
 from tailbit.index.functions.dates import STEPS, days_from, first_day
 from tailbit.index.functions.tree import Call, Expression, Ref
-from tailbit.index.values.literals import MAX_DIGITS, WHOLE, Literal
+from tailbit.index.values.literals import MAX_DIGITS, WHOLE, Literal, range_of
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.time_zones import fixed_offset
@@ -32,8 +32,6 @@ _LONGEST = {"week": 7, "month": 31, "quarter": 92, "year": 366}
 """The most days of a unit."""
 _MOST_YEAR = 6_000_000
 """No date is of such a year."""
-_TIMES = {"date": WHOLE["integer"], "timestamp": WHOLE["long"], "timestamp_ntz": WHOLE["long"]}
-_TWO = 2
 
 
 class NotRising(Exception):
@@ -46,9 +44,7 @@ def domain_of(type_: DataType) -> tuple[Number, Number]:
     Raises:
         NotRising: nothing is asked of values of the type here.
     """
-    if type_.name == "decimal":
-        return 1 - 10**type_.precision, 10**type_.precision - 1
-    found = WHOLE.get(type_.name) or _TIMES.get(type_.name)
+    found = range_of(type_)
     if found is None and type_.name != "double":
         raise NotRising
     return found or (-math.inf, math.inf)
@@ -113,7 +109,7 @@ def _resized(from_: DataType, to: DataType, y: int) -> int:
     else:
         unit = 10 ** (from_.scale - to.scale)
         found = _rounded(y, unit) if to.name == "decimal" else _truncated(y, unit)
-        reached = (most + unit // _TWO) // unit if to.name == "decimal" else most // unit
+        reached = (most + unit // 2) // unit if to.name == "decimal" else most // unit
     if reached > max(map(int, domain_of(to))):
         raise NotRising
     return found
@@ -126,7 +122,7 @@ def _truncated(y: int, unit: int) -> int:
 
 def _rounded(y: int, unit: int) -> int:
     """Whole units, half of one away from zero."""
-    return y * unit - unit // _TWO + (y <= 0 and unit > 1)
+    return y * unit - unit // 2 + (y <= 0 and unit > 1)
 
 
 def _to_digits(call: Call, y: Number) -> tuple[Number, Expression]:
@@ -166,7 +162,7 @@ def _bisected(reaches: Callable[[int], bool], low: Number, high: Number) -> int:
     """The least whole number from `low` to `high` that reaches something; the one behind where none does."""
     low, high = int(low), int(high) + 1
     while low < high:
-        middle = (low + high) // _TWO
+        middle = (low + high) // 2
         if reaches(middle):
             high = middle
         else:

@@ -11,12 +11,11 @@ from tailbit.index.functions.tree import Call, Expression
 from tailbit.index.predicate.leaves import leaf_of
 from tailbit.index.predicate.tree import Computed, Constant, Interval, Leaf, ValueSet
 from tailbit.index.predicate.value_sets import NULL, VALUES
+from tailbit.index.sql.comparing.comparisons import Truth
 from tailbit.index.sql.comparing.least import NotRising, Number, domain_of, least, next_value
+from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import Literal
 from tailbit.tables.model import Column
-
-Truth = tuple[ValueSet, ValueSet]
-"""The values of a column for which a condition is TRUE, and those for which it is FALSE."""
 
 
 def node_of(found: Expression) -> Leaf | Constant | Computed:
@@ -69,18 +68,12 @@ class _Truths:
 
     def _compared(self, op: str, left: Expression, right: Expression) -> Truth:
         if isinstance(left, Literal):
-            left, op, right = right, _MIRRORED[op], left
+            left, op, right = right, MIRRORED[op], left
         if not isinstance(right, Literal) or not isinstance(right.value, (int, float)):
             raise NotRising
         low, high = least(left, right.value), least(left, next_value(right.value))
-        true = {
-            "=": self._between(low, high),
-            "<=>": self._between(low, high),
-            "<": self._between(None, low),
-            "<=": self._between(None, high),
-            ">": self._between(high, None),
-            ">=": self._between(low, None),
-        }[op]
+        ends = {"=": (low, high), "<=>": (low, high), "<": (None, low), "<=": (None, high)}
+        true = self._between(*(ends | {">": (high, None), ">=": (low, None)})[op])
         return true, (true.inverse() if op == "<=>" else true.others())
 
     def _between(self, low: Number | None, high: Number | None) -> ValueSet:
@@ -99,5 +92,4 @@ def _interval(low: Number | None, high: Number | None) -> Interval:
     return Interval(low, low is not None, high, False)
 
 
-_MIRRORED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_COMPARED = tuple(_MIRRORED)
+_COMPARED = ("=", "<=>", "<", "<=", ">", ">=")
