@@ -211,16 +211,27 @@ class SpaceView:
             self._leaves[physical] = held
         return held
 
-    def split(self, bits: BitMap) -> list[tuple[int, npt.NDArray[np.uint64]]]:
-        """Split positions of the row space into (row number in snapshot.files, positions in the file)."""
+    def split(self, bits: BitMap, shared: bool = False) -> list[tuple[int, npt.NDArray[np.uint64]]]:
+        """Split positions of the row space into (row number in snapshot.files, positions in the file).
+
+        `shared`: files all of whose rows are among them share one array, which nobody can write to.
+        """
         if not bits:
             return []
         at = positions_in(bits)
         owners, starts, ends = self._owners(at)
-        spans = zip(owners.tolist(), starts.tolist(), ends.tolist(), strict=True)
+        whole = (ends - starts == self.rows[owners]) & shared
+        all_rows = np.arange((ends - starts).max(where=whole, initial=0), dtype=np.uint64)
+        all_rows.flags.writeable = False
+        spans = zip(owners.tolist(), starts.tolist(), ends.tolist(), whole.tolist(), strict=True)
         return [
-            (int(self.files[owner]), at[start:end].astype(np.uint64) - np.uint64(self.bases[owner]))
-            for owner, start, end in spans
+            (
+                int(self.files[owner]),
+                all_rows[: end - start]
+                if every
+                else at[start:end].astype(np.uint64) - np.uint64(self.bases[owner]),
+            )
+            for owner, start, end, every in spans
         ]
 
     def split_whole(self, bits: BitMap) -> tuple[list[int], BitMap]:

@@ -44,7 +44,7 @@ class Rows:
 
     def by_slice(self, space: SpaceView, bits: BitMap) -> Iterator[Read]:
         """Positions of a row space, as positions in each of its files that has any."""
-        for number, at in space.split(bits):
+        for number, at in space.split(bits, shared=True):
             yield self.snapshot.files[number], at
 
     def values_of(self, column: Column) -> ValueSet | None:

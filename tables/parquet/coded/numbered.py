@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Ints, Longs, Mask
+from tailbit.arrays import Ints, Longs, Mask, occurrences
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.ahead import in_order
@@ -104,7 +104,7 @@ def _read(
     """The columns at the wanted rows of row groups; None where something fails."""
     failed: tuple[type[BaseException], ...] = (pa.ArrowException, OSError, ValueError, KeyError)
     failed = (*failed, DataFileError, LegacyCalendarError)
-    partly = any(len(group.wanted) < group.rows for group in batch)
+    partly = any(group.some is not None for group in batch)
     masked = "polars" in sys.modules if masked is None else masked
     checked = all(its.codec in CHECKED for group in batch for its in group.chunks)
     library = polars() if masked and partly and checked else None
@@ -112,7 +112,7 @@ def _read(
         failed = (*failed, *failures(library))
     try:
         found = _decoded(storage, batch, len(stored), library)
-        if any(len(numbers) != sum(len(group.wanted) for group in batch) for numbers in found):
+        if any(len(numbers) != sum(len(group.positions) for group in batch) for numbers in found):
             return None
         named = dict(zip((column.id for column in stored), enumerate(found), strict=True))
         return [
@@ -134,13 +134,13 @@ def _decoded(
         frame = wanted_rows(library, data)
         return [frame.to_series(n).fill_null(0).to_numpy() for n in range(columns)]
     table = ParquetFile(pa.BufferReader(arrow_buffer([data]))).read()
-    if any(len(group.wanted) < group.rows for group in batch):
+    if any(group.some is not None for group in batch):
         table = table.filter(pa.array(_mask(batch)))
     return [_filled(table.column(n)) for n in range(columns)]
 
 
 def _filled(numbers: pa.ChunkedArray) -> Ints:
-    out: Ints = numbers.fill_null(0).to_numpy()
+    out: Ints = (numbers.fill_null(0) if numbers.null_count else numbers).to_numpy()
     return out
 
 
@@ -149,7 +149,7 @@ def _mask(batch: Sequence[Group]) -> Mask:
     out = np.zeros(sum(group.rows for group in batch), bool)
     before = 0
     for group in batch:
-        out[group.wanted + before] = True
+        out[group.at + before] = True
         before += group.rows
     return out
 
@@ -163,7 +163,7 @@ def _assembled(storage: Storage, batch: Sequence[Group], columns: int, masked: b
             out.add_numbers(numbers, chunk.pages, chunk.codec, group.slice_.path)
             firsts[n] += len(numbers)
         if masked:
-            out.add_mask(group.wanted, group.rows)
+            out.add_mask(group.at, group.rows)
         out.end_row_group(group.rows)
     schema = batch[0].layout.metadata.schema
     nullable = [bool(schema.column(chunk.leaf).max_definition_level) for chunk in batch[0].chunks]
@@ -180,7 +180,7 @@ def _with_values(
     chunks = [group.chunks[place] for group in batch]
     sizes = [chunk.dictionary.values for chunk in chunks]
     firsts = 1 + np.concatenate([[0], np.cumsum(sizes)])
-    counts = np.bincount(numbers, minlength=int(firsts[-1]))
+    counts = occurrences(numbers, int(firsts[-1]))
     used = np.flatnonzero(counts)
     cuts = np.searchsorted(used, firsts)
     wanted = [
@@ -203,7 +203,7 @@ def _of_files(batch: Sequence[Group], column: Column) -> Numbered:
     texts: dict[str | None, int] = {}
     physical = column.physical[0]
     codes = [texts.setdefault(group.slice_.partition.get(physical), len(texts)) for group in batch]
-    sizes = [len(group.wanted) for group in batch]
+    sizes = [len(group.positions) for group in batch]
     numbers = np.repeat(np.array(codes, dtype=np.int32), sizes)
     counts = np.bincount(numbers, minlength=len(texts))
     values = pa.concat_arrays([partition_array(column, text, 1) for text in texts])

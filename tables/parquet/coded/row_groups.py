@@ -28,6 +28,10 @@ _PACKED = 28 << 20
 """Compressed bytes of chunks that are decoded at once."""
 _ROWS = 8 << 20
 """Rows of chunks that are decoded at once."""
+_VALUES, _ROWS_A_VALUE = 1 << 15, 8
+"""Where a file's dictionaries have more values than 32,768, codes are looked at instead of values only if 8
+rows are wanted for each.
+"""
 _FEW, _VERY_FEW = 2, 8
 """Chunks are cut to their pages where at most one page in 2 is wanted. None is read whole where fewer than
 one byte in 8 is wanted.
@@ -46,20 +50,25 @@ class Chunk(NamedTuple):
 class Group(NamedTuple):
     """A row group with wanted rows, in the file at `positions`, and its chunks, a column each.
 
-    Where few of its pages hold such rows, the chunks are of these pages alone. `wanted`: which of the rows of
-    the chunks they are.
+    Where few of its pages hold such rows, the chunks are of these pages alone. `some`: which of the rows of
+    the chunks they are; None: all.
     """
 
     slice_: FileSlice
     layout: Layout
     positions: npt.NDArray[np.uint64]
-    wanted: Longs
+    some: Longs | None
     chunks: Sequence[Chunk]
 
     @property
     def rows(self) -> int:
         """The rows of its chunks."""
         return int(self.chunks[0].pages.firsts[-1])
+
+    @property
+    def at(self) -> Longs:
+        """Which of the rows of its chunks are wanted."""
+        return np.arange(self.rows) if self.some is None else self.some
 
     @property
     def packed(self) -> int:
@@ -83,7 +92,8 @@ def positions_of(batch: Sequence[Group]) -> list[Read]:
 def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> list[Group]:
     """The row groups of a file that hold wanted rows.
 
-    None where a column cannot be read as numbers, and where a reader of pages would read far less.
+    None where a column cannot be read as numbers, where a reader of pages would read far less, and where
+    dictionaries have nearly as many values as there are wanted rows.
     """
     slice_, positions = read
     layout = open_layout(storage, slice_.path, slice_.size)
@@ -100,11 +110,15 @@ def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> lis
             if len(known) < len(columns):
                 return []
             here = positions[cuts[number] : cuts[number + 1]]
+            if len(here) == layout.starts[number + 1] - layout.starts[number]:
+                out.append(Group(slice_, layout, here, None, known))
+                continue
             cut = _cut(known, here.astype(np.int64) - layout.starts[number])
             if cut is None:
                 return []
             out.append(Group(slice_, layout, here, *cut))
-    return out
+    values = sum(chunk.dictionary.values for group in out for chunk in group.chunks)
+    return out if values <= max(_VALUES, len(positions) // _ROWS_A_VALUE) else []
 
 
 def _cut(chunks: Sequence[Chunk], rows: Longs) -> tuple[Longs, Sequence[Chunk]] | None:

@@ -44,6 +44,17 @@ def test_positions_are_given_back_to_their_files(worked: SpaceView) -> None:
     assert worked.split(BitMap()) == []
 
 
+def test_positions_of_whole_files_are_shared_and_cannot_be_changed(worked: SpaceView) -> None:
+    split = worked.split(BitMap([0, 1, 2, 5, 6, 7]), shared=True)
+    assert [(number, at.tolist(), at.dtype) for number, at in split] == [
+        (0, [0, 1, 2], np.dtype(np.uint64)),
+        (1, [0, 1, 2], np.dtype(np.uint64)),
+    ]
+    with pytest.raises(ValueError, match="read-only"):
+        split[0][1][0] = 7
+    worked.split(BitMap([0, 1, 2]))[0][1][0] = 7
+
+
 def test_positions_are_counted_per_file(worked: SpaceView) -> None:
     assert worked.counts_by_file(BitMap([0, 2, 6])).tolist() == [2, 1]
     assert worked.counts_by_file(BitMap([3, 4])).tolist() == [0, 0]

@@ -211,6 +211,19 @@ def test_a_file_that_lacks_the_column_is_left_out(tmp_path: Path) -> None:
     assert _all(tmp_path, [_read(tmp_path, [0])], [K], True) == ([[]], ["f.parquet"])
 
 
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize(("every", "left"), [(1, []), (2, ["f.parquet"])])
+def test_a_dictionary_of_nearly_as_many_values_as_rows_is_left_to_who_decodes_values(
+    tmp_path: Path, every: int, left: list[str], masked: bool
+) -> None:
+    numbers = np.arange(320_000) // 8
+    pq.write_table(pa.table({"k": numbers}), tmp_path / "f.parquet", dictionary_pagesize_limit=1 << 24)
+    at = list(range(0, 320_000, every))
+    (found,), rest = _all(tmp_path, [_read(tmp_path, at)], [K], masked)
+    assert rest == left
+    assert found == ([] if left else numbers.tolist())
+
+
 def test_a_nested_column_is_left_out(tmp_path: Path) -> None:
     pq.write_table(pa.table({"s": [{"k": 1}, None]}), tmp_path / "f.parquet")
     column = Column(("s", "k"), ("s", "k"), DataType("long"))
