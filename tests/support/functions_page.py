@@ -29,8 +29,9 @@ where the answer for a visible row depends on it. A constant part that raises, s
 rows hold, unless it stands in CASE, `if`, `coalesce` or their like: so does Spark, but for `false AND ...`.
 `LIKE 'abc%'` and comparisons of a column with constants are ranges, which the log's statistics are asked for too. So are
 those of `year`, `CAST(time AS DATE)`, `to_date`, `trunc`, `date_trunc` and `last_day` of one date or time, but for
-instants where clocks change; of `floor`, `ceil`, `round` and casts of one number that cannot raise; and of `/`, `*`, `+` and
-`-` of a double and a constant. (A time of the first year of 64 bits, -290308, is FALSE there where `date_trunc` would raise.)
+instants where clocks change; of `floor`, `ceil`, `round` and casts of one number that cannot raise; of `left(s, n)` and
+`substring(s, 1, n)`; and of `/`, `*`, `+` and `-` of a double and a constant. (A time of the first year of 64 bits, -290308,
+is FALSE there where `date_trunc` would raise.)
 
 Patterns of `LIKE` and `RLIKE`, formats, units and the digits of `round` are constants. Not read: intervals, bitwise
 operators, `RLIKE` with look-around, back references, possessive quantifiers, `\\b`, `\\p` and flags; texts from floating

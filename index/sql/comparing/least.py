@@ -28,6 +28,9 @@ from tailbit.tables.time_zones import fixed_offset
 
 Number = int | float
 
+End = tuple[Number | bytes, bool]
+"""Where values begin or end: before a value, or behind it."""
+
 _LONGEST = {"week": 7, "month": 31, "quarter": 92, "year": 366}
 """The most days of a unit."""
 _MOST_YEAR = 6_000_000
@@ -66,17 +69,16 @@ def least(e: Expression, y: Number) -> Number:
     return y
 
 
-def next_value(y: Number) -> Number:
-    """The least value above another.
+def ends(e: Expression, y: Number) -> tuple[End, End]:
+    """Where the values begin for which a function is `y` or more, and where those for which it is more.
 
     Raises:
-        NotRising: there is none.
+        NotRising: nothing is known of the function, or there is nothing above `y`.
     """
-    if isinstance(y, int):
-        return y + 1
-    if not math.isfinite(y):
+    if isinstance(y, float) and not math.isfinite(y):
         raise NotRising
-    return math.nextafter(y, math.inf)
+    above = y + 1 if isinstance(y, int) else math.nextafter(y, math.inf)
+    return (least(e, y), False), (least(e, above), False)
 
 
 def _year(call: Call, y: Number) -> tuple[Number, Expression]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression
+from tailbit.index.ordered import Value
 from tailbit.index.predicate.leaves import leaf_of
 from tailbit.index.predicate.tree import Computed, Constant, Interval, Leaf, ValueSet
 from tailbit.index.predicate.value_sets import NULL, VALUES
+from tailbit.index.sql.comparing import beginnings, least
 from tailbit.index.sql.comparing.comparisons import Truth
-from tailbit.index.sql.comparing.least import NotRising, Number, domain_of, least, next_value
+from tailbit.index.sql.comparing.least import End, NotRising, domain_of
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import Literal
 from tailbit.tables.model import Column
@@ -34,7 +36,9 @@ class _Truths:
     """The truth of the parts of a condition on one column, each found once."""
 
     def __init__(self, column: Column) -> None:
-        self.domain = domain_of(column.type)
+        self.textual = column.type.name == "string"
+        ends: tuple[Value, Value | None] = (b"", None) if self.textual else domain_of(column.type)
+        self.first, self.last = ends
         self.known: dict[int, Truth] = {}
 
     def of(self, e: Expression) -> Truth:
@@ -62,34 +66,44 @@ class _Truths:
             true, false = self.of(e.args[0])
             return false, true
         if e.name == "is null":
-            least(e.args[0], 0)
+            self._ends(e.args[0], b"" if self.textual else 0)
             return NULL, VALUES
         raise NotRising
 
     def _compared(self, op: str, left: Expression, right: Expression) -> Truth:
         if isinstance(left, Literal):
             left, op, right = right, MIRRORED[op], left
-        if not isinstance(right, Literal) or not isinstance(right.value, (int, float)):
+        if not isinstance(right, Literal):
             raise NotRising
-        low, high = least(left, right.value), least(left, next_value(right.value))
-        ends = {"=": (low, high), "<=>": (low, high), "<": (None, low), "<=": (None, high)}
-        true = self._between(*(ends | {">": (high, None), ">=": (low, None)})[op])
+        low, high = self._ends(left, right.value)
+        sides = {"=": (low, high), "<=>": (low, high), "<": (None, low), "<=": (None, high)}
+        true = self._between(*(sides | {">": (high, None), ">=": (low, None)})[op])
         return true, (true.inverse() if op == "<=>" else true.others())
 
-    def _between(self, low: Number | None, high: Number | None) -> ValueSet:
-        """The values from `low` on, below `high`."""
-        first, last = self.domain
-        if (low is not None and low > last) or (high is not None and high <= first):
-            return ValueSet()
+    def _ends(self, e: Expression, y: Value | None) -> tuple[End, End]:
+        if self.textual and isinstance(y, bytes):
+            return beginnings.ends(beginnings.beginning(e), y)
+        if not self.textual and isinstance(y, (int, float)):
+            return least.ends(e, y)
+        raise NotRising
+
+    def _between(self, low: End | None, high: End | None) -> ValueSet:
+        """The values from one end on, up to another; None: there is none."""
+        first = (self.first, False)
         low = None if low is None or low <= first else low
-        high = None if high is None or high > last else high
-        if low is not None and high is not None and low >= high:
+        if self.last is not None and (high is None or high >= (self.last, True)):
+            high = None
+            if low is not None and low > (self.last, False):
+                return ValueSet()
+        if high is not None and high <= (low or first):
             return ValueSet()
         return VALUES if low is None and high is None else ValueSet.of([_interval(low, high)])
 
 
-def _interval(low: Number | None, high: Number | None) -> Interval:
-    return Interval(low, low is not None, high, False)
+def _interval(low: End | None, high: End | None) -> Interval:
+    from_, behind = low or (None, True)
+    to, closed = high or (None, False)
+    return Interval(from_, not behind, to, closed)
 
 
 _COMPARED = ("=", "<=>", "<", "<=", ">", ">=")

@@ -41,6 +41,24 @@ NUMBERS = (
     "1e16",
 )
 CONSTANTS = ("2", "0.5", "2e0", "-3e0", "0e0", "1e300", "7", "1.5e0", "0.1e0")
+TEXTS = (
+    "",
+    "a",
+    "ab",
+    "abc",
+    "abcd",
+    "A",
+    " ",
+    "ä",
+    "äÖß",
+    "äÖßx",
+    "İ",
+    "\U0001d11e",
+    "\U0001d11ex",
+    "z",
+    "a%",
+    "Α",
+)
 UNITS = tuple("YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND".split())
 
 
@@ -76,6 +94,28 @@ def test_a_comparison_is_a_range(text: str, low: float | None, high: float | Non
     assert not node.true.complement
 
 
+@pytest.mark.parametrize(
+    ("text", "interval"),
+    [
+        ("left(s, 2) = 'ab'", Interval(b"ab", True, b"ac", False)),
+        ("left(s, 2) = 'a'", Interval(b"a", True, b"a", True)),
+        ("left(s, 2) > 'a'", Interval(b"a", False, None, False)),
+        ("substr(s, 1, 2) >= 'abc'", Interval(b"ac", True, None, False)),
+        ("substring(s, 0, 1) <= 'abc'", Interval(None, False, b"b", False)),
+        (
+            "'\U0001d11e' = substring(s, 1, 1)",
+            Interval(b"\xf0\x9d\x84\x9e", True, b"\xf0\x9d\x84\x9f", False),
+        ),
+        ("left(s, 3) IN ('abc', 'ab')", Interval(b"ab", True, b"ab", True)),
+    ],
+)
+def test_a_comparison_of_a_beginning_is_a_range_of_texts(text: str, interval: Interval) -> None:
+    node = bind(text, SCHEMA)
+    assert isinstance(node, Leaf)
+    assert node.true.intervals[0] == interval
+    assert not node.true.complement
+
+
 def test_a_range_in_another_zone_begins_when_the_day_does_there() -> None:
     node = bind("CAST(ts AS DATE) = DATE'1970-01-02'", SCHEMA, "+01:00")
     hour = 3_600_000_000
@@ -96,6 +136,13 @@ def test_a_range_in_another_zone_begins_when_the_day_does_there() -> None:
         "d * -2 > 1",
         "floor(d) = 1",
         "d / 0 > 1",
+        "left(s, 0) = ''",
+        "left(s, i) = 'a'",
+        "substring(s, 2, 1) = 'a'",
+        "substring(s, -1, 1) = 'a'",
+        "left(upper(s), 1) = 'A'",
+        "left(s, 2) = s",
+        "left(s, 1) = i",
     ],
 )
 def test_what_may_fall_or_raise_is_computed(text: str) -> None:
@@ -143,6 +190,9 @@ def conditions(rng: random.Random, count: int) -> Iterator[str]:
             f"year({day(rng)}) IS NULL",
             *(f"{number(rng)} {op} {rng.choice(NUMBERS)}" for _ in range(6)),
             f"{number(rng)} IN (1, {rng.choice(NUMBERS)}{rng.choice(['', ', NULL'])})",
+            *(f"{beginning(rng)} {op} '{rng.choice(TEXTS)}'" for _ in range(3)),
+            f"{beginning(rng)} IN ('a', '{rng.choice(TEXTS)}'{rng.choice(['', ', NULL'])})",
+            f"{beginning(rng)} IS NULL",
         ]
         yield rng.choice(kinds)
 
@@ -158,6 +208,11 @@ def number(rng: random.Random) -> str:
     kinds = [f"floor({inner})", f"ceil({inner})", f"round({inner}, {rng.choice([0, 1, 3])})"]
     kinds += [f"CAST({inner} AS {target})", f"({inner} {rng.choice('+-*/')} {rng.choice(CONSTANTS)})"]
     return rng.choice(kinds)
+
+
+def beginning(rng: random.Random) -> str:
+    count = rng.choice((1, 2, 3, 4, 100))
+    return rng.choice([f"left(s, {count})", f"substring(s, {rng.choice((0, 1))}, {count})"])
 
 
 def same_rows(one: Node, other: Node) -> bool:
