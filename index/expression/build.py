@@ -12,8 +12,8 @@ from tailbit.index.expression.folded import NotRead, associated, call, of_no_num
 from tailbit.index.expression.types import decimal_result
 from tailbit.index.expression.uncast import uncast
 from tailbit.index.functions.casting import is_castable, why_not_cast
-from tailbit.index.functions.patterns import Unread
-from tailbit.index.functions.texts import check_pattern
+from tailbit.index.functions.texts.at_once import check_pattern
+from tailbit.index.functions.texts.patterns import Unread
 from tailbit.index.functions.tree import Expression, columns_in, key_of
 from tailbit.index.values import casts
 from tailbit.index.values.coercion import (
@@ -162,6 +162,17 @@ class Builder:
             return self._moved(op, left, right)
         if right.type.name == "date" and op == "+":
             return self._moved(op, right, left)
+        args, type_ = self.operands(op, left, right)
+        if op in ("+", "*") and type_.name in WHOLE:
+            return associated(op, args, type_)
+        return call(op, args, type_)
+
+    def operands(self, op: str, left: Expression, right: Expression) -> tuple[Sequence[Expression], DataType]:
+        """What an operator of numbers takes, and the type of what it gives.
+
+        Raises:
+            NotRead: Spark does not take them, or they are not read here.
+        """
         left, right = self._number(left, right, op), self._number(right, left, op)
         kinds = (left.type.name, right.type.name)
         if "decimal" in kinds and not set(kinds) & set(FLOATING):
@@ -174,10 +185,7 @@ class Builder:
             if common.name not in WHOLE:
                 raise NotRead(f"div of {left.type} and {right.type} is not read", "CAST both AS BIGINT.")
             common = LONG
-        args = [self.cast(left, common), self.cast(right, common)]
-        if op in ("+", "*") and common.name in WHOLE:
-            return associated(op, args, common)
-        return call(op, args, LONG if op == "div" else common)
+        return [self.cast(left, common), self.cast(right, common)], common
 
     def _number(self, value: Expression, other: Expression, op: str) -> Expression:
         """An operand as a number: a string becomes what Spark makes of it beside the other operand."""
@@ -193,12 +201,12 @@ class Builder:
             raise NotRead(mismatch(reason) if refused else reason, "CAST both to numbers.")
         return value
 
-    def _decimal(self, op: str, left: Expression, right: Expression) -> Expression:
+    def _decimal(self, op: str, left: Expression, right: Expression) -> tuple[list[Expression], DataType]:
         sides = [self.cast(s, as_decimal(s if isinstance(s, Literal) else s.type)) for s in (left, right)]
         found = decimal_result(op, sides[0].type, sides[1].type)
         if found is None:
             raise NotRead(f"{op} of {left.type} and {right.type} is not read", "CAST both AS BIGINT.")
-        return call(op, sides, found)
+        return sides, found
 
     def _moved(self, op: str, day: Expression, more: Expression) -> Expression:
         if more.type.name not in ("byte", "short", "integer"):

@@ -8,7 +8,7 @@ evaluated once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -113,19 +113,33 @@ _WITH_CONSTANTS = ("in", "like", "rlike")
 """All arguments but the first are constants, of which one row is enough: a list may be long."""
 
 
-_LEFT_FIRST = ("+", "-", "*", "=", "<>", "<", "<=", ">", ">=")
-_RIGHT_FIRST = ("/", "%", "div")
-"""Operators by which operand Spark evaluates first: where it is NULL, the other is not looked at.
-Source: `eval` of Spark's BinaryExpression and of its DivModLike."""
+_LEFT_FIRST = (
+    *("+", "-", "*", "=", "<>", "<", "<=", ">", ">=", "try_add", "try_subtract", "try_multiply"),
+    *("date_add", "date_sub", "datediff", "add_months"),
+    *("startswith", "endswith", "contains", "substring", "left", "right", "replace"),
+    *("instr", "locate", "lpad", "rpad", "translate", "strip"),
+)
+_RIGHT_FIRST = ("/", "%", "div", "pmod", "try_divide", "try_mod")
+"""Operators and functions by which operand Spark evaluates first: where it is NULL, those behind it are not
+looked at. Source: `eval` of Spark's BinaryExpression, TernaryExpression and DivModLike."""
 
 
 def _applied(call: Call, args: list[Vector]) -> Vector:
     if call.name in _LEFT_FIRST or call.name in _RIGHT_FIRST:
-        then = 1 if call.name in _LEFT_FIRST else 0
-        open_ = ~nulls_of(args[1 - then].values)
-        args[then] = args[then]._replace(raised=_reached(args[then].raised, open_))
+        order = range(len(args)) if call.name in _LEFT_FIRST else range(len(args) - 1, -1, -1)
+        _look(args, order)
     found = KERNELS[call.name](call, [arg.values for arg in args])
     return _blanked(found.values, first_of([*(arg.raised for arg in args), found.raised]))
+
+
+def _look(args: list[Vector], order: Sequence[int]) -> None:
+    """Leave out the errors of operands behind one that is NULL."""
+    open_: Mask | np.bool_ = np.True_
+    for at in order:
+        if args[at].raised is not None:
+            args[at] = args[at]._replace(raised=_reached(args[at].raised, open_))
+        if args[at].values.null_count:
+            open_ = open_ & ~nulls_of(args[at].values)
 
 
 def _blanked(values: pa.Array, raised: Codes | None) -> Vector:
@@ -143,7 +157,7 @@ def _tried(args: list[Vector], call: Call) -> Vector:
     return _blanked(values, first_of([args[0].raised, unread]))
 
 
-def _reached(raised: Codes | None, open_: Mask) -> Codes | None:
+def _reached(raised: Codes | None, open_: Mask | np.bool_) -> Codes | None:
     """Errors of an operand, where it is looked at."""
     return None if raised is None else np.where(open_, raised, 0).astype(np.uint8)
 

@@ -18,6 +18,8 @@ _OF_ALL = (
     *("+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">="),
     *("date_add", "date_sub", "datediff"),
     *("startswith", "endswith", "contains", "substring", "replace", "left"),
+    *("pmod", "instr", "translate", "add_months", "lpad", "rpad", "right"),
+    *("try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"),
 )
 """What is NULL where an argument is the constant NULL, whatever the others raise.
 Source: Spark, NullPropagation, which precedes the folding of constants."""

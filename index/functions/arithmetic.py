@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.functions.decimals.exact import BY_ZERO, changed_sign, decimal
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
+    ERRORS,
+    NOT_READ,
     Vector,
     array_of,
     code,
@@ -127,3 +130,50 @@ def absolute(call: Call, args: list[pa.Array]) -> Vector:
     least = ~null & (data == WHOLE[call.type.name][0])
     found = np.where(least, 0, np.abs(data))
     return Vector(array_of(found, null, call.type), code("ARITHMETIC_OVERFLOW", least))
+
+
+_TRIED = {"try_add": "+", "try_subtract": "-", "try_multiply": "*", "try_divide": "/", "try_mod": "%"}
+
+
+def tried(call: Call, args: list[pa.Array]) -> Vector:
+    """As the operator, but NULL where it raises; what is not read exactly stays open."""
+    found = binary(Call(_TRIED[call.name], call.args, call.type), args)
+    if found.raised is None:
+        return found
+    values = pc.if_else(pa.array(found.raised == 0), found.values, pa.scalar(None, found.values.type))
+    return Vector(values, code(NOT_READ, found.raised == ERRORS.index(NOT_READ)))
+
+
+def positive_remainder(call: Call, args: list[pa.Array]) -> Vector:
+    """Pmod of integers or floats: a remainder below 0 is added to the divisor, and divided again.
+
+    The sum begins again at the other end of its type, as in Java; bytes and shorts are added as integers.
+    """
+    found = binary(Call("%", call.args, call.type), args)
+    null, rest, divisor = nulls_of(found.values), numbers(found.values), numbers(args[1])
+    below = ~null & (rest < 0)
+    wide = np.promote_types(rest.dtype, np.int32) if rest.dtype.kind == "i" else rest.dtype
+    with np.errstate(all="ignore"):
+        again = np.fmod(rest.astype(wide) + divisor.astype(wide), np.where(below, divisor, 1).astype(wide))
+    out = np.where(below, again, rest).astype(rest.dtype)
+    return Vector(array_of(out, null, call.type), found.raised)
+
+
+def of_double(call: Call, args: list[pa.Array]) -> Vector:
+    """Sign, sqrt and rint of doubles: what IEEE 754 has, or Java reckons with no other digit."""
+    values = numbers(args[0])
+    with np.errstate(all="ignore"):
+        found = _OF_DOUBLE[call.name](values)
+    return Vector(array_of(found, nulls_of(args[0]), call.type))
+
+
+def _sign(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """1, -1, NaN, or the zero that it is the sign of."""
+    return np.where(values == 0, values, np.sign(values))
+
+
+_OF_DOUBLE: dict[str, Callable[[npt.NDArray[Any]], npt.NDArray[Any]]] = {
+    "sign": _sign,
+    "sqrt": np.sqrt,
+    "rint": np.rint,
+}

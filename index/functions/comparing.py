@@ -63,3 +63,14 @@ def is_one_of(call: Call, args: list[pa.Array]) -> Vector:
     found = pc.is_in(values, value_set=wanted)
     unknown = values.is_null() if not call.setting[0] else pc.or_(values.is_null(), pc.invert(found))
     return Vector(pc.if_else(unknown, pa.scalar(None, pa.bool_()), found))
+
+
+def extreme(call: Call, args: list[pa.Array]) -> Vector:
+    """Greatest and least of values of one type; NULL where all are. Of equal ones the first."""
+    operator = pc.greater if call.name == "greatest" else pc.less
+    found = args[0]
+    for part, arg in zip(call.args[1:], args[1:], strict=True):
+        a, b = _ordered(arg, part.type), _ordered(found, part.type)
+        better = pc.or_(pc.and_(b.is_null(), a.is_valid()), operator(a, b).fill_null(False))
+        found = pc.if_else(better, arg, found)
+    return Vector(found)

@@ -110,6 +110,57 @@ def moved(call: Call, args: list[pa.Array]) -> Vector:
     return Vector(array_of(found, nulls_of(args[0]) | nulls_of(args[1]), call.type))
 
 
+_MOST_DAYS = 1 << 31
+
+
+def months_later(call: Call, args: list[pa.Array]) -> Vector:
+    """add_months: the same day of a later month, or the last of that month."""
+    null = nulls_of(args[0]) | nulls_of(args[1])
+    days = numbers(args[0]).astype(np.int64)
+    found = later_by_months(days, numbers(args[1]).astype(np.int64))
+    beyond = ~null & ((found < -_MOST_DAYS) | (found >= _MOST_DAYS))
+    return Vector(array_of(np.where(beyond, 0, found), null, call.type), code(NOT_READ, beyond))
+
+
+def later_by_months(days: Longs, months: Longs) -> Longs:
+    """Days since 1970 moved by months; a day that the month lacks becomes its last."""
+    year, month, day = civil(days)
+    since = year * 12 + month - 1 + months
+    first = days_from(since // 12, since % 12 + 1, np.ones_like(day))
+    behind = since + 1
+    length = days_from(behind // 12, behind % 12 + 1, np.ones_like(day)) - first
+    found: Longs = first + np.minimum(day, length) - 1
+    return found
+
+
+NAMES = {
+    "dayname": ("weekday", ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")),
+    "monthname": ("month", ("", *"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())),
+}
+
+
+def named(call: Call, args: list[pa.Array]) -> Vector:
+    """The name of the day of the week, or of the month."""
+    part, names = NAMES[call.name]
+    at = OF_DATE[part](numbers(args[0]).astype(np.int64))
+    return Vector(pa.array(names).take(pa.array(at, mask=nulls_of(args[0]))))
+
+
+_SINCE_1970 = {"unix_date": 1, "unix_seconds": 1_000_000, "unix_millis": 1000, "unix_micros": 1}
+
+
+def since_1970(call: Call, args: list[pa.Array]) -> Vector:
+    """Days of a date; whole seconds, milliseconds or microseconds of an instant, towards the past."""
+    found = numbers(args[0]).astype(np.int64) // _SINCE_1970[call.name]
+    width = np.int32 if call.type.name == "integer" else np.int64
+    return Vector(array_of(found.astype(width), nulls_of(args[0]), call.type))
+
+
+def day_since_1970(call: Call, args: list[pa.Array]) -> Vector:
+    """date_from_unix_date: the date of a number of days."""
+    return Vector(args[0].cast(pa.date32()))
+
+
 def between(call: Call, args: list[pa.Array]) -> Vector:
     """datediff: days from the second date to the first."""
     null = nulls_of(args[0]) | nulls_of(args[1])

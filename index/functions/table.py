@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tailbit.index.functions import arithmetic, casting, comparing, dates, texts
+from tailbit.index.functions import arithmetic, casting, comparing, dates
+from tailbit.index.functions.texts import at_once, each
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
 from tailbit.index.values.literals import BINARY, BOOLEAN, DATE, DOUBLE, LONG, STRING, TIMESTAMP
@@ -18,10 +19,15 @@ from tailbit.tables.model import DataType
 
 Kernel = Callable[[Call, list[pa.Array]], Vector]
 INTEGER = DataType("integer")
+_UNIX = ("unix_seconds", "unix_millis", "unix_micros")
 
 KERNELS: Mapping[str, Kernel] = {
     **dict.fromkeys(("+", "-", "*", "/", "%", "div"), arithmetic.binary),
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), comparing.compared),
+    **dict.fromkeys(("try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"), arithmetic.tried),
+    "pmod": arithmetic.positive_remainder,
+    **dict.fromkeys(("sign", "sqrt", "rint"), arithmetic.of_double),
+    **dict.fromkeys(("greatest", "least"), comparing.extreme),
     "negative": arithmetic.negative,
     "abs": arithmetic.absolute,
     "cast": casting.cast,
@@ -30,17 +36,25 @@ KERNELS: Mapping[str, Kernel] = {
     "is null": comparing.is_null,
     "isnan": comparing.is_nan,
     "in": comparing.is_one_of,
-    **dict.fromkeys(("like", "rlike"), texts.like),
-    **dict.fromkeys(("startswith", "endswith", "contains"), texts.searched),
-    "length": texts.length,
-    "octet_length": texts.octets,
-    **dict.fromkeys(("lower", "upper"), texts.cased),
-    **dict.fromkeys(("trim", "ltrim", "rtrim"), texts.trimmed),
-    "substring": texts.part_of,
-    "left": texts.left,
-    "right": texts.right,
-    "concat": texts.joined,
-    "replace": texts.replaced,
+    **dict.fromkeys(("like", "rlike"), at_once.like),
+    **dict.fromkeys(("startswith", "endswith", "contains"), at_once.searched),
+    "length": at_once.length,
+    "octet_length": at_once.octets,
+    **dict.fromkeys(("lower", "upper"), at_once.cased),
+    **dict.fromkeys(("trim", "ltrim", "rtrim"), at_once.trimmed),
+    "substring": at_once.part_of,
+    "left": at_once.left,
+    "right": at_once.right,
+    "concat": at_once.joined,
+    "replace": at_once.replaced,
+    "instr": each.place,
+    "locate": each.place_from,
+    **dict.fromkeys(("lpad", "rpad"), each.filled),
+    "strip": each.stripped,
+    "translate": each.translated,
+    "reverse": each.reversed_,
+    "ascii": each.first_code,
+    "concat_ws": each.joined_by,
     **dict.fromkeys(
         ("year", "quarter", "month", "day", "dayofyear", "dayofweek", "weekday", "weekofyear"), dates.of_date
     ),
@@ -48,6 +62,10 @@ KERNELS: Mapping[str, Kernel] = {
     "last_day": dates.last_day,
     **dict.fromkeys(("date_add", "date_sub"), dates.moved),
     "datediff": dates.between,
+    "add_months": dates.months_later,
+    **dict.fromkeys(dates.NAMES, dates.named),
+    **dict.fromkeys(("unix_date", *_UNIX), dates.since_1970),
+    "date_from_unix_date": dates.day_since_1970,
     "date_trunc": dates.truncated,
     "trunc": dates.truncated_date,
     "date_format": dates.formatted,
@@ -108,6 +126,18 @@ FUNCTIONS: Mapping[str, Function] = {
     "date_sub": Function("date_sub", ("date", "days"), DATE),
     **dict.fromkeys(("datediff", "date_diff"), Function("datediff", ("date", "date"), INTEGER)),
     "isnan": Function("isnan", ("floating",), BOOLEAN),
+    "instr": Function("instr", ("text", "text"), INTEGER),
+    **{name: Function(name, ("text", "integer", "text"), STRING) for name in ("lpad", "rpad")},
+    "translate": Function("translate", ("text", "text", "text"), STRING),
+    "reverse": Function("reverse", ("text",), STRING),
+    "ascii": Function("ascii", ("text",), INTEGER),
+    **{name: Function("sign", ("double",), DOUBLE) for name in ("sign", "signum")},
+    **{name: Function(name, ("double",), DOUBLE) for name in ("sqrt", "rint")},
+    "add_months": Function("add_months", ("date", "integer"), DATE),
+    **{name: Function(name, ("date",), STRING) for name in ("dayname", "monthname")},
+    "unix_date": Function("unix_date", ("exactly date",), INTEGER),
+    **{name: Function(name, ("exactly timestamp",), LONG) for name in _UNIX},
+    "date_from_unix_date": Function("date_from_unix_date", ("integer",), DATE),
 }
 """By the name that Spark has for them; the rest, whose types depend on those given, is in `build`."""
 
@@ -124,5 +154,6 @@ CAST_FUNCTIONS: Mapping[str, DataType] = {
     "date": DATE,
     "to_date": DATE,
     "timestamp": TIMESTAMP,
+    "to_timestamp": TIMESTAMP,
 }
 """Functions of one argument that are casts."""

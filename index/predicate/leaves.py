@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailbit.index.functions.patterns import like_prefix
+from tailbit.index.functions.texts.patterns import like_prefix
 from tailbit.index.predicate.tree import Constant, Interval, Leaf, ValueSet
 from tailbit.index.predicate.value_sets import NULL
 from tailbit.tables.model import Column

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from tailbit.arrays import Mask
 from tailbit.errors import ColumnTypeError
-from tailbit.index.functions.patterns import like_parts
-from tailbit.index.functions.texts import constant_text
+from tailbit.index.functions.texts.at_once import constant_text
+from tailbit.index.functions.texts.patterns import like_parts
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import SIGN, WORD_DIGITS, ordered_int

@@ -124,8 +124,22 @@ class Conditions:
             f"nullif({inner}, {self.number(0)})",
             f"if({self.atom(0)}, {inner}, {self.number(0)})",
             f"CASE WHEN {self.atom(depth - 1)} THEN {inner} WHEN bo THEN {self.number(0)} END",
+            *self._more_numbers(inner, depth),
         )
         return self._pick(*shapes)
+
+    def _more_numbers(self, inner: str, depth: int) -> tuple[str, ...]:
+        return (
+            f"pmod({self._pick(*_WHOLE, 'd')}, {self._pick(*_WHOLE, '3', '-2', '0')})",
+            f"try_{self._pick('add', 'subtract', 'multiply', 'divide')}({self._pick(*_NUMBERS)}, {self.number(0)})",
+            f"{self._pick('greatest', 'least')}({inner}, {self.number(0)}, {self.number(0)})",
+            f"{self._pick('sign', 'sqrt', 'rint', 'zeroifnull', 'nullifzero')}({self._pick(*_NUMBERS)})",
+            f"instr({self.text(depth - 1)}, {self.text(0)})",
+            f"locate({self.text(0)}, {self.text(depth - 1)}, {self._pick('1', '2', '0')})",
+            f"ascii({self.text(depth - 1)})",
+            f"{self._pick('unix_seconds', 'unix_millis', 'unix_micros')}(ts)",
+            "unix_date(dt)",
+        )
 
     def text(self, depth: int) -> str:
         """A text."""
@@ -143,6 +157,12 @@ class Conditions:
             f"date_format({self._pick('dt', 'ts', 'nt')}, 'yyyy-MM-dd')",
             f"coalesce({inner}, {self.text(0)})",
             f"if({self.atom(0)}, {inner}, {self.text(0)})",
+            f"{self._pick('lpad', 'rpad')}({inner}, {self._pick('3', '0', 'b')}, {self.text(0)})",
+            f"{self._pick('btrim', 'concat_ws')}({inner}, {self.text(0)})",
+            f"translate({inner}, 'ab', {self.text(0)})",
+            f"reverse({inner})",
+            f"{self._pick('greatest', 'least')}({inner}, {self.text(0)})",
+            f"{self._pick('dayname', 'monthname')}({self.date(depth - 1)})",
         )
         return self._pick(*shapes)
 
@@ -156,6 +176,9 @@ class Conditions:
             f"date_add(dt, {self._pick('1', '-400', 'b')})",
             f"(dt - {self._pick('1', 'sh')})",
             "last_day(dt)",
+            f"add_months({self.date(0)}, {self._pick('1', '-13', 'b')})",
+            f"date_from_unix_date({self._pick('i', 'sh', '20000')})",
+            f"{self._pick('greatest', 'least')}({self.date(depth - 1)}, {self.date(0)})",
             f"trunc({self._pick('dt', 'ts')}, '{self._pick('YEAR', 'MONTH', 'WEEK')}')",
             f"date_trunc('{self._pick('YEAR', 'WEEK', 'DAY', 'HOUR')}', {self._pick('dt', 'ts', 'nt')})",
             "TRY_CAST(t AS DATE)",

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.functions.patterns import END, LAST_BREAK, Unread, java_regex, like_parts, like_regex
+from tailbit.index.functions.texts.patterns import END, LAST_BREAK, Unread, java_regex, like_parts, like_regex
 from tailbit.index.functions.tree import Call, Expression
 from tailbit.index.functions.vectors import Raised, Vector, by_parts, per_distinct
 from tailbit.index.values.literals import STRING, Literal

@@ -1,0 +1,188 @@
+"""Functions whose types depend on those of their arguments, but for dates and times: what makes each call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tailbit.index.expression.build import Builder
+from tailbit.index.expression.folded import NotRead, asked_twice, call, is_null, of_no_number, referred
+from tailbit.index.functions.tree import Call, Expression
+from tailbit.index.values.literals import (
+    BINARY,
+    DOUBLE,
+    LONG,
+    NUMERIC,
+    STRING,
+    WHOLE,
+    Literal,
+)
+from tailbit.index.values.refusals import mismatch
+from tailbit.tables.model import DataType
+
+INTEGER = DataType("integer")
+Make = Callable[[Builder, Sequence[Expression]], Expression]
+
+
+def absolute(b: Builder, args: Sequence[Expression]) -> Expression:
+    """Abs."""
+    if args[0].type.name not in NUMERIC:
+        raise NotRead(of_no_number(f"abs takes a number, not a {args[0].type}", args[0]), "CAST it.")
+    return call("abs", args, args[0].type)
+
+
+def _digits(arg: Expression) -> int:
+    if not isinstance(arg, Literal) or arg.type.name not in WHOLE or arg.value is None:
+        raise NotRead("round takes a constant number of digits")
+    return int(arg.value)
+
+
+def rounded(b: Builder, args: Sequence[Expression]) -> Expression:
+    """Round."""
+    value, digits = args[0], _digits(args[1]) if len(args) > 1 else 0
+    if value.type.name not in NUMERIC or abs(digits) > 300:
+        reason = f"round of a {value.type} is not read"
+        raise NotRead(reason if value.type.name in NUMERIC else of_no_number(reason, value), "CAST it.")
+    type_ = value.type
+    if type_.name == "float":
+        raise NotRead("round of a float is not read", "CAST it AS DOUBLE.")
+    if type_.name == "decimal":
+        whole, scale = type_.precision - type_.scale + 1, min(type_.scale, max(digits, 0))
+        precision = max(whole, -digits + 1) if digits < 0 else whole + scale
+        type_ = DataType("decimal", min(precision, 38), scale)
+    return call("round", [value], type_, (digits,))
+
+
+def rounding(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
+    """Floor or ceil."""
+
+    def make(b: Builder, args: Sequence[Expression]) -> Expression:
+        value = args[0]
+        if value.type.name not in NUMERIC:
+            raise NotRead(of_no_number(f"{name} takes a number, not a {value.type}", value), "CAST it.")
+        if value.type.name == "decimal":
+            precision = min(value.type.precision - value.type.scale + 1, 38)
+            return call(name, [value], DataType("decimal", precision, 0), (0,))
+        return call(name, [value], LONG, (0,))
+
+    return make
+
+
+def joined(b: Builder, args: Sequence[Expression]) -> Expression:
+    """Concat."""
+    if any(arg.type == BINARY for arg in args):
+        raise NotRead("concat of binary values is not read")
+    texts = [b.implicit(arg, STRING, "concat") for arg in args]
+    return texts[0] if len(texts) == 1 else call("concat", texts, STRING)
+
+
+def chosen(b: Builder, args: Sequence[Expression]) -> Expression:
+    """If."""
+    return b.case([(args[0], args[1])], args[2])
+
+
+def null_if(b: Builder, args: Sequence[Expression]) -> Expression:
+    """Nullif."""
+    return b.case([(b.compare("=", asked_twice(args[0]), args[1]), Literal(args[0].type, None))], args[0])
+
+
+def other_if_null(b: Builder, args: Sequence[Expression]) -> Expression:
+    """nvl2."""
+    return b.case([(b.negate(is_null(args[0])), args[1])], args[2])
+
+
+def rlike(b: Builder, args: Sequence[Expression]) -> Expression:
+    """Rlike."""
+    return b.like(args[0], args[1], name="rlike")
+
+
+def positive(b: Builder, args: Sequence[Expression]) -> Expression:
+    """A number as it is."""
+    value = args[0]
+    if value.type.name == "string":
+        return b.cast(value, DOUBLE)
+    if value.type.name not in NUMERIC:
+        raise NotRead(of_no_number(f"positive takes a number, not a {value.type}", value), "CAST it.")
+    return referred(value)
+
+
+def remainder(b: Builder, args: Sequence[Expression]) -> Expression:
+    """Pmod."""
+    given, type_ = b.operands("%", *args)
+    if type_.name == "decimal":
+        raise NotRead("pmod of decimals is not read", "CAST both AS DOUBLE or BIGINT.")
+    return call("pmod", given, type_)
+
+
+def tried(name: str, op: str) -> Make:
+    """try_add and its like, of numbers."""
+
+    def make(b: Builder, args: Sequence[Expression]) -> Expression:
+        if any(arg.type.name == "string" for arg in args):
+            raise NotRead(f"{name} of a string is not read", "TRY_CAST it.")
+        given, type_ = b.operands(op, *args)
+        if type_.name in WHOLE and any(isinstance(arg, Call) and arg.name == op for arg in given):
+            # Spark takes constants of both together, which decides what overflows.
+            raise NotRead(f"{name} of a sum or product is not read", "Write the constants as one.")
+        return call(name, given, type_)
+
+    return make
+
+
+def extreme(name: str) -> Make:
+    """Greatest or least."""
+
+    def make(b: Builder, args: Sequence[Expression]) -> Expression:
+        kinds = {arg.type.name for arg in args} - {"void"}
+        if "string" in kinds and len(kinds) > 1:
+            reason = f"{name} of {', '.join(sorted(kinds))} is not read"
+            raise NotRead(mismatch(reason, "DATA_DIFF_TYPES"), "CAST them to one type.")
+        same = b.together(args, name)
+        if same[0].type.name == "void":
+            return same[0]
+        return call(name, same, same[0].type)
+
+    return make
+
+
+def text(b: Builder, value: Expression, name: str) -> Expression:
+    """An argument that is a text."""
+    if value.type == BINARY:
+        raise NotRead(f"{name} of binary values is not read", "CAST them AS STRING.")
+    return b.implicit(value, STRING, name)
+
+
+def located(b: Builder, args: Sequence[Expression]) -> Expression:
+    """locate, position and charindex: the part stands first; a place to begin at may stand last."""
+    part, value = (text(b, arg, "locate") for arg in args[:2])
+    first = args[2] if len(args) > 2 else Literal(INTEGER, 1, True)
+    if not isinstance(first, Literal) or first.type.name not in WHOLE or first.value is None:
+        raise NotRead("locate takes a constant place to begin at")
+    return call("locate", [part, value, b.cast(first, INTEGER)], INTEGER)
+
+
+def stripped(b: Builder, args: Sequence[Expression]) -> Expression:
+    """Btrim, with the characters to take away or without."""
+    return strip(b, "both", *args)
+
+
+def strip(b: Builder, side: str, value: Expression, chars: Expression | None = None) -> Expression:
+    """TRIM of one side or both."""
+    value = text(b, value, "trim")
+    if chars is None:
+        return call({"both": "trim", "leading": "ltrim", "trailing": "rtrim"}[side], [value], STRING)
+    return call("strip", [value, text(b, chars, "trim")], STRING, (side,))
+
+
+def joined_by(b: Builder, args: Sequence[Expression]) -> Expression:
+    """concat_ws."""
+    return call("concat_ws", [text(b, arg, "concat_ws") for arg in args], STRING)
+
+
+def zero_if_null(b: Builder, args: Sequence[Expression]) -> Expression:
+    """Zeroifnull."""
+    return b.coalesce([args[0], Literal(INTEGER, 0, True)])
+
+
+def null_if_zero(b: Builder, args: Sequence[Expression]) -> Expression:
+    """Nullifzero."""
+    return null_if(b, [args[0], Literal(INTEGER, 0, True)])

@@ -1,0 +1,55 @@
+"""Functions of dates and times that take a unit or a format: what makes each call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tailbit.index.expression.build import Builder
+from tailbit.index.expression.folded import NotRead, call
+from tailbit.index.functions.dates import FORMATS, UNITS
+from tailbit.index.functions.tree import Expression
+from tailbit.index.values.literals import DATE, STRING, TIMESTAMP, Literal
+from tailbit.tables.time_zones import fixed_offset
+
+
+def _unit(arg: Expression, known: Sequence[str]) -> str:
+    text = arg.value.decode().upper() if isinstance(arg, Literal) and isinstance(arg.value, bytes) else ""
+    if UNITS.get(text) not in known:
+        raise NotRead(
+            f"a date cut to {text or 'what is no constant'} is not read", f"Units: {', '.join(known)}."
+        )
+    return UNITS[text]
+
+
+def truncated_time(b: Builder, args: Sequence[Expression]) -> Expression:
+    """date_trunc."""
+    unit = _unit(args[0], sorted(set(UNITS.values())))
+    if fixed_offset(b.zone) is None:
+        raise NotRead(
+            f"date_trunc in zone {b.zone}, where clocks change, is not read", "Write trunc of a date."
+        )
+    return call("date_trunc", [b.implicit(args[1], TIMESTAMP, "date_trunc")], TIMESTAMP, (unit, b.zone))
+
+
+def truncated_date(b: Builder, args: Sequence[Expression]) -> Expression:
+    """Trunc of a date."""
+    unit = _unit(args[1], ("year", "quarter", "month", "week"))
+    return call("trunc", [b.implicit(args[0], DATE, "trunc")], DATE, (unit,))
+
+
+def formatted(b: Builder, args: Sequence[Expression]) -> Expression:
+    """date_format."""
+    pattern = args[1]
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, bytes):
+        raise NotRead("date_format takes a format that is a constant")
+    text, parts, at = pattern.value.decode(), [], 0
+    while at < len(text):
+        run = len(text[at:]) - len(text[at:].lstrip(text[at]))
+        part = text[at : at + run]
+        if part not in FORMATS and (text[at].isalpha() or text[at] in "'[]{}#"):
+            hint = f"A format is made of {', '.join(FORMATS)} and signs such as - / : . and blanks."
+            raise NotRead(f"{part} in the format {text!r} is not read", hint)
+        parts.append(part)
+        at += run
+    value = b.implicit(args[0], TIMESTAMP, "date_format")
+    return call("date_format", [value], STRING, (*parts, b.zone))

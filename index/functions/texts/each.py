@@ -1,0 +1,110 @@
+"""Functions of texts that are done once for each distinct text: places, padding, single characters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.index.functions.texts.at_once import constant_text
+from tailbit.index.functions.tree import Call
+from tailbit.index.functions.vectors import NOT_READ, Raised, Vector, by_parts, per_distinct
+from tailbit.index.values.literals import STRING, Literal
+from tailbit.tables.model import DataType
+
+_INTEGER = DataType("integer")
+_LONGEST = 1 << 20
+"""Characters that a text is filled up to at most."""
+
+
+def place(call: Call, args: list[pa.Array]) -> Vector:
+    """instr: where a text first occurs in another, counted from 1 in characters; 0: nowhere."""
+    part = constant_text(call, 1)
+    return _each(call, args, _place) if part is None else _places(args[0], part)
+
+
+def place_from(call: Call, args: list[pa.Array]) -> Vector:
+    """Locate: where a text occurs in another, from a place on that is a constant."""
+    part, first = constant_text(call, 0), call.args[2]
+    if part is None or not isinstance(first, Literal) or first.value != 1:
+        return _each(call, args, lambda part, text, first: _place(text, part, first))
+    return _places(args[1], part)
+
+
+def _places(texts: pa.Array, part: str) -> Vector:
+    return by_parts(
+        texts,
+        pc.string_is_ascii(texts),
+        lambda plain: Vector(pc.add(pc.find_substring(plain, part), 1).cast(pa.int32())),
+        lambda others: per_distinct([others], [STRING], _INTEGER, lambda text: _place(text, part.encode())),
+    )
+
+
+def _place(text: bytes, part: bytes, first: int = 1) -> int:
+    if first < 1:
+        return 0
+    # An empty text is found at the beginning, wherever the search begins.
+    return text.decode().find(part.decode(), first - 1 if part else 0) + 1
+
+
+def filled(call: Call, args: list[pa.Array]) -> Vector:
+    """Lpad and rpad: a text cut, or filled up on one side, to a number of characters."""
+    return _each(call, args, partial(_filled, call.name == "lpad"))
+
+
+def _filled(before: bool, text: bytes, length: int, by: bytes) -> bytes:
+    if length > _LONGEST:
+        raise Raised(NOT_READ)
+    chars, more = text.decode(), by.decode()
+    missing = length - len(chars)
+    if missing <= 0 or not more:
+        return chars[: max(length, 0)].encode()
+    fill = (more * (missing // len(more) + 1))[:missing]
+    return (fill + chars if before else chars + fill).encode()
+
+
+def stripped(call: Call, args: list[pa.Array]) -> Vector:
+    """The characters of a second text taken away from the ends of a first; the setting says of which."""
+    strip = {"both": str.strip, "leading": str.lstrip, "trailing": str.rstrip}[str(call.setting[0])]
+    return _each(call, args, lambda text, chars: strip(text.decode(), chars.decode()).encode())
+
+
+def translated(call: Call, args: list[pa.Array]) -> Vector:
+    """translate: each character of a second text by that of a third at its place; by none beyond its end."""
+    return _each(call, args, _translated)
+
+
+def _translated(text: bytes, from_: bytes, to: bytes) -> bytes:
+    table: dict[int, str] = {}
+    new = to.decode()
+    for n, char in enumerate(from_.decode()):
+        table.setdefault(ord(char), new[n : n + 1])
+    return text.decode().translate(table).encode()
+
+
+def reversed_(call: Call, args: list[pa.Array]) -> Vector:
+    """A text from its end to its beginning."""
+    return Vector(pc.utf8_reverse(args[0]))
+
+
+def first_code(call: Call, args: list[pa.Array]) -> Vector:
+    """ascii: the code point of the first character; 0 for an empty text."""
+    return _each(call, args, lambda text: ord(text.decode()[0]) if text else 0)
+
+
+def joined_by(call: Call, args: list[pa.Array]) -> Vector:
+    """concat_ws: texts that are not NULL with a first one between them."""
+    between, *texts = args
+    if not texts:
+        return Vector(pc.if_else(between.is_valid(), "", pa.scalar(None, pa.string())))
+    # Arrow leaves out the last row where all of its texts are NULL.
+    some = reduce(pc.or_, [text.is_valid() for text in texts])
+    first = pc.if_else(some, texts[0], "")
+    return Vector(pc.binary_join_element_wise(first, *texts[1:], between, null_handling="skip"))
+
+
+def _each(call: Call, args: list[pa.Array], apply: Callable[..., Any]) -> Vector:
+    return per_distinct(args, [arg.type for arg in call.args], call.type, apply)
