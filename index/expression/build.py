@@ -43,10 +43,11 @@ _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 class Builder:
-    """Makes expressions in one time zone."""
+    """Makes expressions in one time zone, at one moment: microseconds since 1970 in UTC."""
 
-    def __init__(self, zone: str) -> None:
+    def __init__(self, zone: str, now: int) -> None:
         self.zone = zone
+        self.now = now
 
     def cast(self, value: Expression, to: DataType, tried: bool = False) -> Expression:
         """CAST, or TRY_CAST where `tried`; a constant is then no longer one as written.

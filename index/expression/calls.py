@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tailbit.index.expression import shapes, times
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import NotRead, call, is_null, of_no_number
+from tailbit.index.expression.present import PRESENT, present
 from tailbit.index.functions.table import CAST_FUNCTIONS, FUNCTIONS, INTEGER, Function
 from tailbit.index.functions.tree import Expression
 from tailbit.index.values.literals import DOUBLE, STRING, TIMESTAMP, Literal
@@ -106,9 +107,7 @@ def _part(b: Builder, args: Sequence[Expression]) -> Expression:
     return extracted(b, name, args[1])
 
 
-_NOW = "Write the time as a constant, such as DATE'2026-01-31' or TIMESTAMP'2026-01-31 12:00:00'."
 _INSTEAD = {
-    **dict.fromkeys(("current_date", "curdate", "current_timestamp", "now", "localtimestamp"), _NOW),
     "decode": "Compare bytes with X'6162' or 'ab', of which Spark makes bytes.",
 }
 """What to write in place of functions that are not read."""
@@ -167,6 +166,7 @@ SHAPED: dict[str, tuple[int, int, shapes.Make]] = {
     "isnotnull": (1, 1, lambda b, args: b.negate(is_null(args[0]))),
     "like": (2, 2, lambda b, args: b.like(args[0], args[1])),
     **dict.fromkeys(("rlike", "regexp", "regexp_like"), (2, 2, shapes.rlike)),
+    **{name: (0, 0, present(type_)) for name, type_ in PRESENT.items()},
     "date_trunc": (2, 2, times.truncated_time),
     "trunc": (2, 2, times.truncated_date),
     "date_format": (2, 2, times.formatted),

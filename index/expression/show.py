@@ -60,6 +60,9 @@ def _written_call(e: Call, args: list[str]) -> str:
     if e.name == "case":
         pairs = zip(args[:-1:2], args[1:-1:2], strict=True)
         return f"CASE {' '.join(f'WHEN {a} THEN {b}' for a, b in pairs)} ELSE {args[-1]} END"
+    if e.name == "later":
+        unit = str(e.setting[0]).upper().replace("MICROS", "MICROSECONDS")
+        return f"{args[0]} + INTERVAL {e.setting[1]} {unit}"
     first = [repr(e.setting[0])] if e.name in ("date_trunc",) else []
     return f"{e.name}({', '.join([*first, *args])})"
 

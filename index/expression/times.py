@@ -9,7 +9,27 @@ from tailbit.index.expression.folded import NotRead, call
 from tailbit.index.functions.dates import FORMATS, UNITS
 from tailbit.index.functions.tree import Expression
 from tailbit.index.values.literals import DATE, STRING, TIMESTAMP, Literal
+from tailbit.index.values.refusals import mismatch
+from tailbit.tables.model import DataType
 from tailbit.tables.time_zones import fixed_offset
+
+_INTEGER = DataType("integer")
+
+
+def later(b: Builder, value: Expression, unit: str, count: int) -> Expression:
+    """A date or time and an interval of months, days or microseconds; a date and microseconds are a time.
+
+    Source: Spark 4.2, BinaryArithmeticWithDatetimeResolver.
+    """
+    name = value.type.name
+    if name == "date" and unit != "micros":
+        return call("add_months" if unit == "months" else "date_add", [value, Literal(_INTEGER, count)], DATE)
+    if name == "date":
+        value = b.cast(value, TIMESTAMP)
+    elif name not in ("timestamp", "timestamp_ntz"):
+        reason = f"an INTERVAL added to a {value.type} is not read"
+        raise NotRead(reason if name in ("string", "void") else mismatch(reason), "CAST it AS TIMESTAMP.")
+    return call("later", [value], value.type, (unit, count, b.zone))
 
 
 def _unit(arg: Expression, known: Sequence[str]) -> str:

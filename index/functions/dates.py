@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
+from tailbit.arrays import Longs, Mask
 from tailbit.index.functions.casting import cast_time, shifted
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
@@ -111,6 +111,7 @@ def moved(call: Call, args: list[pa.Array]) -> Vector:
 
 
 _MOST_DAYS = 1 << 31
+_MOST_LOCAL = 1 << 63
 
 
 def months_later(call: Call, args: list[pa.Array]) -> Vector:
@@ -131,6 +132,49 @@ def later_by_months(days: Longs, months: Longs) -> Longs:
     length = days_from(behind // 12, behind % 12 + 1, np.ones_like(day)) - first
     found: Longs = first + np.minimum(day, length) - 1
     return found
+
+
+def later(call: Call, args: list[pa.Array]) -> Vector:
+    """A time and an interval; settings: months, days or micros, how many of them, time zone.
+
+    Months and days are added to the local time; so are the whole days of microseconds. Where clocks change,
+    a local time that is there twice keeps the offset that it had, and one that is not there is moved on by
+    the gap.
+    Source: Spark 4.2, DateTimeUtils.timestampAddMonths and timestampAddDayTime; java.time.ZonedDateTime.
+    """
+    unit, count, zone = str(call.setting[0]), int(call.setting[1]), str(call.setting[2])
+    null, type_ = nulls_of(args[0]), call.type
+    days = {"months": 0, "days": count, "micros": abs(count) // DAY_US * (1 if count > 0 else -1)}[unit]
+    found, raised, rest = numbers(args[0]).astype(np.int64), None, 0
+    if unit == "micros":
+        rest = count - days * DAY_US
+    if unit == "months" or days:
+        there, raised = local(args[0], type_, zone)
+        moved, beyond = _months_later(there, count) if unit == "months" else shifted(there, days * DAY_US)
+        found, beyond_too = _instants(found, there, moved, type_, zone)
+        raised = first_of([raised, code(NOT_READ, beyond & ~null), beyond_too])
+    found, beyond = shifted(found, rest)
+    return Vector(array_of(found, null, type_), first_of([raised, code(NOT_READ, beyond & ~null)]))
+
+
+def _months_later(there: Longs, months: int) -> tuple[Longs, Mask]:
+    """Local times moved by months, and where they leave 64 bits."""
+    day = later_by_months(there // DAY_US, np.full_like(there, months))
+    beyond: Mask = np.abs(day) >= _MOST_LOCAL // DAY_US
+    return np.where(beyond, 0, day) * DAY_US + there % DAY_US, beyond
+
+
+def _instants(
+    before: Longs, there: Longs, moved: Longs, type_: DataType, zone: str
+) -> tuple[Longs, Codes | None]:
+    """The instants of moved local times, of instants that had others; the offset stays where it can."""
+    if type_.name != "timestamp":
+        return moved, None
+    null = np.zeros(len(moved), dtype=bool)
+    found, raised = cast_time(array_of(moved, null, _NTZ), _NTZ, type_, zone)
+    kept = moved - (there - before)
+    again, _ = local(array_of(kept, null, type_), type_, zone)
+    return np.where(again == moved, kept, numbers(found).astype(np.int64)), raised
 
 
 NAMES = {

@@ -63,6 +63,7 @@ KERNELS: Mapping[str, Kernel] = {
     **dict.fromkeys(("date_add", "date_sub"), dates.moved),
     "datediff": dates.between,
     "add_months": dates.months_later,
+    "later": dates.later,
     **dict.fromkeys(dates.NAMES, dates.named),
     **dict.fromkeys(("unix_date", *_UNIX), dates.since_1970),
     "date_from_unix_date": dates.day_since_1970,

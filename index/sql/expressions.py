@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
+from tailbit.errors import UnknownColumnError
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.calls import check_known, extracted, function
 from tailbit.index.expression.folded import NotRead, asked_twice, is_null
+from tailbit.index.expression.present import BARE
+from tailbit.index.expression.times import later
 from tailbit.index.functions.tree import Expression, Ref
+from tailbit.index.sql.intervals import Span
 from tailbit.index.sql.operands import OperandReader, Tree, function_of
 from tailbit.index.sql.refusals import INSTEAD
 from tailbit.index.values.literals import BOOLEAN, STRING, VOID, Literal
@@ -39,9 +43,9 @@ _PARENTHESES = "Put it in parentheses: Spark would read it otherwise, or not at 
 class ExpressionReader:
     """Turns the expressions of one parsed predicate into typed ones."""
 
-    def __init__(self, operands: OperandReader, zone: str) -> None:
+    def __init__(self, operands: OperandReader, zone: str, now: int) -> None:
         self.operands = operands
-        self.builder = Builder(zone)
+        self.builder = Builder(zone, now)
         self.kinds: dict[str, Callable[[Any], Expression]] = {
             "Paren": lambda e: self.read(e.this),
             "Neg": self._negative,
@@ -71,14 +75,23 @@ class ExpressionReader:
         """
         made = self.kinds.get(type(e).__name__)
         if made is None:
-            found = self.operands.read(e)
-            return found if isinstance(found, Literal) else Ref(found)
+            return self._operand(e)
         try:
             return made(e)
         except NotRead as wrong:
             self._refuse(wrong, e)
         except (ValueError, OverflowError) as wrong:
             self.operands.refuse(str(wrong), e)
+
+    def _operand(self, e: Tree) -> Expression:
+        """A constant or a column; where no column has the name, the moment that it stands for."""
+        try:
+            found = self.operands.read(e)
+        except UnknownColumnError:
+            if type(e).__name__ != "Column" or len(e.parts) > 1 or e.name.lower() not in BARE:
+                raise
+            return function(self.builder, e.name.lower(), [])
+        return found if isinstance(found, Literal) else Ref(found)
 
     def _refuse(self, wrong: NotRead, e: Tree) -> NoReturn:
         called = function_of(e) if type(e).__name__ == "Anonymous" else None
@@ -131,7 +144,14 @@ class ExpressionReader:
 
     def _arithmetic(self, e: Tree) -> Expression:
         op = _ARITHMETIC[type(e).__name__]
+        if (span := self.operands.interval(e.expression)) is not None and op in "+-":
+            return self._later(e.this, span if op == "+" else span.negative())
+        if (span := self.operands.interval(e.this)) is not None and op == "+":
+            return self._later(e.expression, span)
         return self.builder.arithmetic(op, self._arg(e.this), self._arg(e.expression))
+
+    def _later(self, e: Tree, span: Span) -> Expression:
+        return later(self.builder, self._arg(e), span.unit, span.count)
 
     def _joined(self, e: Tree) -> Expression:
         if type(e.expression).__name__ in ("Add", "Sub"):

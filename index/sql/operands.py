@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from tailbit.index.model import key_type_of_column
+from tailbit.index.sql.intervals import Span, span
 from tailbit.index.sql.refusals import INSTEAD, refuse
 from tailbit.index.sql.text import ParsedPredicate
 from tailbit.index.sql.tokens import FUNCTION, WrittenConstant
@@ -116,6 +117,8 @@ class OperandReader:
         try:
             if constant.kind == "string":
                 return Literal(literals.STRING, constant.text.encode(), True)
+            if constant.kind == "interval":
+                self.refuse("INTERVAL is not read here", node, INSTEAD["Interval"])
             if constant.kind == "hex":
                 return Literal(literals.BINARY, literals.hexadecimal(constant.text), True)
             found = literals.number(constant.text, negative)
@@ -129,6 +132,22 @@ class OperandReader:
         if constant is not None and constant.kind == "number" and not constant.plus:
             return self._literal(node.this, negative=True)
         return None
+
+    def interval(self, node: Tree) -> Span | None:
+        """The constant of type interval that an operand is, in parentheses or not; None for others.
+
+        Raises:
+            PredicateError: it is written in a way that is not read.
+        """
+        while type(node).__name__ == "Paren":
+            node = node.this
+        constant = self.constant(node)
+        if constant is None or constant.kind != "interval":
+            return None
+        try:
+            return span(constant.text)
+        except ValueError as wrong:
+            self.refuse(str(wrong), node, INSTEAD["Interval"])
 
     def cast_to(self, node: Tree) -> DataType:
         """The type that a cast gives, which is written as CAST or TRY_CAST, or before a string."""

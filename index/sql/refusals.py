@@ -8,7 +8,7 @@ from tailbit.errors import PredicateError
 
 _LIST = "Ask the other table first, and give its values as a list: IN (1, 2)."
 INSTEAD = {
-    "Interval": "Write date_add(day, n) or date_sub(day, n); times compare with TIMESTAMP'2026-01-31'.",
+    "Interval": "Add it to a date or time, or take it from one: ts >= now() - INTERVAL 1 DAY 6 HOURS.",
     "Trim": "trim(x), ltrim(x) and rtrim(x) take blanks away; for other characters write x RLIKE '^a*bc$'.",
     "Tuple": "Write the columns one by one: (a = 1 AND b = 2) OR (a = 3 AND b = 4).",
     "Bracket": "A field of a struct is written a.b; elements of arrays and maps are not read.",

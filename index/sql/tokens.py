@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tailbit.index.sql.refusals import refuse
+from tailbit.index.sql.intervals import written_lengths
+from tailbit.index.sql.refusals import INSTEAD, refuse
 from tailbit.index.sql.words import (
     ASKED,
     BEFORE_A_NAME,
@@ -46,12 +47,12 @@ WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 FUNCTION = "f__"
 """Before the place and the name of a function in the tree."""
 
-Kind = Literal["number", "string", "hex"]
+Kind = Literal["number", "string", "hex", "interval"]
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenConstant:
-    """A constant of the text: a number as written, the value of a string, or X'..' as written.
+    """A constant of the text: a number as written, the value of a string, X'..' as written, or an interval.
 
     `plus`: a number with a plus sign in front, which to Spark is an operation on it.
     """
@@ -99,6 +100,8 @@ class TokenReader:
                 refuse(self.text, ":: is not read", token.start, "Write CAST(... AS ...).")
             elif self._is_name(token, out):
                 out.append(self._name(token))
+            elif kind == self.types.INTERVAL:
+                out.append(self._interval(token))
             elif self._is_function(token, out):
                 out.append(self._function(token))
             elif token.text.upper() == "IF" and self._is_word(token):
@@ -133,8 +136,8 @@ class TokenReader:
             kind, str(len(self.constants) - 1), first.line, first.col, first.start, last.end, []
         )
 
-    def _peek(self) -> Token | None:
-        return self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
+    def _peek(self, ahead: int = 1) -> Token | None:
+        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else None
 
     def _is_name(self, token: Token, before: list[Token]) -> bool:
         """Whether a word stands where only a column or field can: Spark reserves none of its keywords.
@@ -241,6 +244,13 @@ class TokenReader:
         except ValueError as wrong:
             refuse(self.text, f"a string that is not read: {wrong}", first.start)
         return self._constant(WrittenConstant("string", value, first.start), first, last, text=True)
+
+    def _interval(self, first: Token) -> Token:
+        text, count = written_lengths(self.tokens[self.at + 1 :], self.types)
+        if not count:
+            refuse(self.text, "such an INTERVAL is not read", first.start, INSTEAD["Interval"])
+        self.at += count
+        return self._constant(WrittenConstant("interval", text, first.start), first, self.tokens[self.at])
 
     def _is_number_ahead(self) -> bool:
         """Whether the dot at hand begins a number such as .5 rather than follows a name."""

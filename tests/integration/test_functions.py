@@ -38,7 +38,7 @@ def ours(text: str) -> Vector | None:
     """Our values and errors; None where the expression is refused."""
     parsed = parse_predicate(text)
     try:
-        expression = ExpressionReader(OperandReader(parsed, SCHEMA, "UTC"), "UTC").read(parsed.tree)
+        expression = ExpressionReader(OperandReader(parsed, SCHEMA, "UTC"), "UTC", 0).read(parsed.tree)
     except PredicateError:
         return None
     return evaluate(expression, COLUMNS, TABLE.num_rows)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
@@ -287,21 +290,14 @@ KEYWORD_USES = (
 
 def named(keyword: str) -> Schema:
     """A table with a column and a field that are named like a keyword."""
-    fields = [
-        {"name": name, "type": type_, "nullable": True, "metadata": {}}
-        for name, type_ in (
-            ("x", "integer"),
-            (keyword, "integer"),
-            (
-                "s",
-                {
-                    "type": "struct",
-                    "fields": [{"name": keyword, "type": "integer", "nullable": True, "metadata": {}}],
-                },
-            ),
-        )
-    ]
-    return parse_schema(json.dumps({"type": "struct", "fields": fields}), [], {}, "keyword")
+    inner = {"name": keyword, "type": "integer", "nullable": True, "metadata": {}}
+    return of_fields(("x", "integer"), (keyword, "integer"), ("s", {"type": "struct", "fields": [inner]}))
+
+
+def of_fields(*fields: tuple[str, Any]) -> Schema:
+    """A schema of names and types, as a Delta log says it."""
+    listed = [{"name": name, "type": type_, "nullable": True, "metadata": {}} for name, type_ in fields]
+    return parse_schema(json.dumps({"type": "struct", "fields": listed}), [], {}, "fields")
 
 
 def is_read(text: str, of: Schema) -> bool:
@@ -348,6 +344,32 @@ def refused_by_spark(typed: Any, text: str) -> bool:
 def test_what_spark_refuses_is_refused(typed: Any) -> None:
     assert [text for text in REFUSED_BY_BOTH if ours(text) is not None] == []
     assert [text for text in REFUSED_BY_BOTH if not refused_by_spark(typed, text)] == []
+
+
+def test_rows_of_the_last_hours_and_days_are_those_of_spark(spark: Any, tmp_path: Path) -> None:
+    hour = 3_600_000_000
+    moment = time.time_ns() // 1000
+    ages = [n * hour // 2 for n in range(-100, 100)]
+    at = pa.array([moment - age for age in ages])
+    rows = pa.table({"ts": at.cast(pa.timestamp("us", "UTC")), "nt": at.cast(pa.timestamp("us"))})
+    rows = rows.append_column("dt", rows["nt"].cast(pa.date32(), safe=False))
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    frame = spark.read.parquet(str(tmp_path / "rows.parquet"))
+    where = [
+        "ts > now() - INTERVAL 45 MINUTES",
+        "ts BETWEEN current_timestamp - INTERVAL 1 DAY 15 MINUTES AND now() + INTERVAL 15 MINUTES",
+        "nt < localtimestamp() - INTERVAL 100 MINUTES",
+        "dt >= current_date - INTERVAL 1 DAY",
+        "dt = date_sub(curdate(), 1)",
+        "nt >= current_date()",
+    ]
+    schema = of_fields(("ts", "timestamp"), ("nt", "timestamp_ntz"), ("dt", "date"))
+    for text in where:
+        before = matches(bind(text, schema), rows, {}).sum()
+        theirs = frame.where(text).count()
+        after = matches(bind(text, schema), rows, {}).sum()  # a day may have begun since
+        assert 0 < before < rows.num_rows
+        assert theirs in (before, after), text
 
 
 def test_a_zone_with_clock_changes_reads_texts_and_days_as_spark_does(typed: Any, spark: Any) -> None:

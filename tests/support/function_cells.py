@@ -140,6 +140,12 @@ CELLS: dict[str, list[str]] = {
     "date_trunc": [f"date_trunc('{unit}', {c})" for unit in ("YEAR", "year", "QUARTER", "MONTH", "MON", "WEEK", "DAY", "DD", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND") for c in ("ts", "dt", "nt")],
     "trunc": [f"trunc({c}, '{unit}')" for unit in ("YEAR", "YYYY", "QUARTER", "MONTH", "MM", "WEEK") for c in ("dt", "ts")],
     "date_format": [f"date_format({c}, '{f}')" for f in ("yyyy-MM-dd", "yyyyMM", "HH:mm:ss", "dd.MM.yyyy HH", "MM/dd") for c in ("dt", "ts", "nt")],
+    "now": ["now() = current_timestamp()", "NULLIF(now(), now())", "CAST(localtimestamp() AS TIMESTAMP) = now()", "ts < now() + INTERVAL 3000 YEARS", "datediff(now(), dt) IS NULL"],
+    "current_timestamp": ["NULLIF(current_timestamp, current_timestamp())"],
+    "current_date": ["NULLIF(current_date(), curdate())", "current_date = CAST(now() AS DATE)", "dt > current_date() - INTERVAL 3000 YEARS", "NULLIF(current_date - 7, current_date - INTERVAL 1 WEEK)"],
+    "curdate": ["datediff(curdate(), current_date)"],
+    "localtimestamp": ["NULLIF(localtimestamp(), localtimestamp())", "nt < localtimestamp() + INTERVAL 3000 YEARS"],
+    "+ INTERVAL": [f"{c} {op} INTERVAL {i}" for c in ("dt", "ts", "nt") for op in "+-" for i in ("'1' DAY", "1 WEEK 2 DAYS", "-3 MONTHS", "1 YEAR 1 MONTH", "36 HOURS", "90 MINUTES 5 SECONDS", "1 MICROSECOND", "'2 days 3 hours'", "100000 YEARS", "0 MONTHS", "100000000 DAYS")] + ["INTERVAL 1 DAY + dt", "INTERVAL '-25' HOUR + ts", "dt + INTERVAL +1 DAY", "dt + INTERVAL '-1 day'", "nt + (INTERVAL 1 MILLISECOND)", "ts - INTERVAL 1 DAY + INTERVAL 1 HOUR", "DATE'2024-01-31' + INTERVAL 1 MONTH", "TIMESTAMP'2024-01-31 10:00:00' - INTERVAL 2 DAYS", "CAST(s AS DATE) + INTERVAL 1 DAY", "NULLIF(dt, dt) + INTERVAL 1 DAY"],
     "positive": [*_each("positive({c})", _NUMBERS), "positive(n)"],
     "pmod": [f"pmod({a}, {b})" for a in ("b", "sh", "i", "l", "f", "d") for b in ("3", "-3", "i", "b", "0", "l", "d")] + ["pmod(7, -3)", "pmod(-7, 3)", "pmod(n, 3)"],
     **{name: [f"{name}({a}, {b})" for a, b in (("i", "1"), ("l", "l"), ("b", "b"), ("d", "0.5D"), ("i", "0"), ("l", "i"), ("p", "q"))] for name in ("try_add", "try_subtract", "try_multiply", "try_divide", "try_mod")}

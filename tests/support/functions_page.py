@@ -33,7 +33,7 @@ instants where clocks change; of `floor`, `ceil`, `round` and casts of one numbe
 `substring(s, 1, n)`; and of `/`, `*`, `+` and `-` of a double and a constant. (A time of the first year of 64 bits, -290308,
 is FALSE there where `date_trunc` would raise.)
 
-Patterns of `LIKE` and `RLIKE`, formats, units and the digits of `round` are constants. Not read: intervals, bitwise
+Patterns of `LIKE` and `RLIKE`, formats, units and the digits of `round` are constants. Not read: bitwise
 operators, `RLIKE` with look-around, back references, possessive quantifiers, `\\b`, `\\p` and flags; texts from floating
 point numbers; `date_trunc` in a time zone whose clocks change. `lower` and `upper` raise NOT_READ_EXACTLY for characters
 that are newer than the Unicode of this Python.
@@ -66,7 +66,7 @@ def read(text: str) -> Expression | None:
     """The bound expression of a cell; None where it is refused."""
     try:
         parsed = parse_predicate(text)
-        return ExpressionReader(OperandReader(parsed, schema(), "UTC"), "UTC").read(parsed.tree)
+        return ExpressionReader(OperandReader(parsed, schema(), "UTC"), "UTC", 0).read(parsed.tree)
     except PredicateError:
         return None
 

@@ -36,6 +36,7 @@ _CONSTANTS = (
     "CAST(99999999999999999999 AS DECIMAL(20,0))",
     "9223372036854775807D",
 )
+_LENGTHS = ("1 DAY", "-2 WEEKS", "1 MONTH", "'13' MONTH", "5 HOURS 30 MINUTES", "25 HOURS", "1 MICROSECOND")
 _PARTS = ("year", "quarter", "month", "day", "dayofyear", "dayofweek", "weekday", "weekofyear")
 
 
@@ -184,6 +185,7 @@ class Conditions:
             "TRY_CAST(t AS DATE)",
             f"CAST({self._pick('dt', 'ts', 'nt')} AS {self._pick('DATE', 'TIMESTAMP', 'TIMESTAMP_NTZ')})",
             f"coalesce({self.date(depth - 1)}, {self.date(0)})",
+            f"({self.date(depth - 1)} {self._pick('+', '-')} INTERVAL {self._pick(*_LENGTHS)})",
         )
         return self._pick(*shapes)
 

@@ -19,6 +19,12 @@ _CASTS = (
     "TRY_CAST(ntz AS TIMESTAMP)",
     "CAST(ts AS DATE)",
     "CAST(day AS TIMESTAMP)",
+    "ts + INTERVAL 1 DAY",
+    "ts - INTERVAL 1 MONTH",
+    "ts - INTERVAL 1 DAY 90 MINUTES",
+    "ts + INTERVAL 3 HOURS",
+    "ntz - INTERVAL 1 DAY",
+    "day + INTERVAL 26 HOURS",
 )
 _SHAPES = (
     "{c} BETWEEN {0} AND {1}",

@@ -14,8 +14,9 @@ from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
 from tailbit.index.predicate.tree import Compare, Computed, Constant, Leaf, is_null, negate
 from tailbit.index.predicate.walks import nodes_of
 from tailbit.index.query.explain import render
-from tailbit.index.sql.bind import bind, parse_predicate
+from tailbit.index.sql.bind import bind
 from tailbit.index.sql.operands import word_before
+from tailbit.index.sql.text import parse_predicate
 from tailbit.index.values.literals import hexadecimal, number, string
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.model import DataType
@@ -177,9 +178,10 @@ def test_a_refusal_shows_the_line_and_a_caret_below_its_place() -> None:
 @pytest.mark.parametrize(
     ("text", "reason", "hint"),
     [
-        ("date > date - INTERVAL '1' DAY", "INTERVAL is not read", "Write date_add(day, n)"),
-        ("ntz > ntz - INTERVAL 1 HOUR", "INTERVAL is not read", "times compare with TIMESTAMP"),
-        ("date > current_date()", "the function current_date is not read", "DATE'2026-01-31'"),
+        ("date > INTERVAL '1' DAY", "INTERVAL is not read here", ">= now() -"),
+        ("ntz > ntz - INTERVAL 1 FORTNIGHT", "such an INTERVAL is not read", ">= now() -"),
+        ("ntz > ntz - INTERVAL 1 MONTH 1 DAY", "nor by Spark", ">= now() -"),
+        ("ntz > ntz - INTERVAL '1 2' DAY TO HOUR", "such an INTERVAL is not read", ">= now() -"),
         ("s RLIKE '(?i)a'", "(?i in the pattern", "Write lower(x) RLIKE"),
         ("s RLIKE 'a++'", "++ in the pattern", "LIKE, contains, startswith"),
         ("trim(BOTH 'a' FROM s) = 'b'", "TRIM is not read", "trim(x), ltrim(x) and rtrim(x)"),
@@ -234,8 +236,8 @@ def test_a_text_without_tokens_is_refused_with_a_caret_below_its_place(
 def test_an_unknown_column_is_named_with_the_nearest() -> None:
     with pytest.raises(UnknownColumnError, match=r"flagg.*flag"):
         bind("flagg", SCHEMA)
-    with pytest.raises(UnknownColumnError, match="no column CURRENT_DATE"):
-        bind("date = CURRENT_DATE", SCHEMA)
+    with pytest.raises(UnknownColumnError, match="no column CURRENT_USER"):
+        bind("s = CURRENT_USER", SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -398,6 +400,34 @@ def test_two_columns_are_compared_row_by_row() -> None:
 def test_one_text_is_parsed_and_bound_once() -> None:
     assert parse_predicate("x = 17") is parse_predicate("x = 17")
     assert bind("x = 17", SCHEMA) is bind("x = 17", SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [
+        ("ntz >= now() - INTERVAL 1 DAY", "ntz >= TIMESTAMP'2026-03-28 23:30:00Z'"),
+        ("ntz < localtimestamp()", "ntz < TIMESTAMP_NTZ'2026-03-30 00:30:00'"),
+        ("date = CURRENT_DATE", "date = DATE'2026-03-30'"),
+        ("date > curdate() - 7", "date > DATE'2026-03-23'"),
+        ("date >= current_date - INTERVAL 1 MONTH", "date >= DATE'2026-02-28'"),
+    ],
+)
+def test_the_moment_of_a_question_is_a_constant_in_the_zone_of_the_session(asked: str, written: str) -> None:
+    moment = 1_774_823_400_000_000  # 2026-03-29 22:30 in UTC, the day on which clocks of Berlin went forward
+    assert bind(asked, SCHEMA, "Europe/Berlin", lambda: moment) == bind(written, SCHEMA, "Europe/Berlin")
+
+
+def test_each_question_has_its_own_moment() -> None:
+    first, second = (bind("ntz < localtimestamp()", SCHEMA, clock=iter([at]).__next__) for at in (1, 2))
+    assert first != second
+
+
+def test_a_column_named_like_the_moment_is_the_column() -> None:
+    schema = parse_schema(json.dumps(struct(field("current_date", "date"))), [], {}, "test")
+    assert bind("current_date = DATE'2026-01-31'", schema) == bind(
+        "`current_date` = DATE'2026-01-31'", schema
+    )
+    assert isinstance(bind("current_date = current_date()", schema, clock=lambda: 0), Leaf)
 
 
 def test_a_date_where_clocks_jumped_over_midnight_is_the_first_instant_after_the_gap() -> None:

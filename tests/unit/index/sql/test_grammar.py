@@ -10,7 +10,8 @@ import pytest
 from support.predicates import random_predicate
 from support.random_conditions import Conditions
 from tailbit.errors import PredicateError
-from tailbit.index.sql.bind import bind, parse_predicate
+from tailbit.index.sql.bind import bind
+from tailbit.index.sql.text import parse_predicate
 from tailbit.tables.delta.schema import parse_schema
 
 TYPES = {"id": "integer", "c": "boolean", "s": "string", "p": "double", "IS": "integer", "NOT": "boolean"}

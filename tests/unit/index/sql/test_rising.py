@@ -15,6 +15,7 @@ from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.tree import Constant, Interval, Leaf, Node, is_null, negate
 from tailbit.index.predicate.truth import judged
 from tailbit.index.sql import bind as binding
+from tailbit.index.sql import conditions as reading
 from tailbit.index.sql.bind import bind
 from tailbit.tables.date_text import DAY_US
 
@@ -159,11 +160,11 @@ def test_the_rows_are_those_that_it_is_computed_for(monkeypatch: pytest.MonkeyPa
     texts = [(t, rng.choice(fixed if "date_trunc" in t else ZONES)) for t in conditions(rng, 1000)]
     asked = [question for question in texts if is_read(*question)]
     quick = [bind(text, SCHEMA, zone) for text, zone in asked]
-    binding._bound.cache_clear()
+    binding._kept.cache_clear()
     with monkeypatch.context() as patched:
-        patched.setattr(binding, "node_of", lambda found: Computed(found, "computed"))
+        patched.setattr(reading, "node_of", lambda found: Computed(found, "computed"))
         computed = [bind(text, SCHEMA, zone) for text, zone in asked]
-    binding._bound.cache_clear()
+    binding._kept.cache_clear()
     for question, one, other in zip(asked, quick, computed, strict=True):
         for mine, theirs in ((one, other), (negate(one), negate(other)), (is_null(one), is_null(other))):
             assert same_rows(mine, theirs), question

@@ -1,0 +1,246 @@
+"""The conditions of one parsed predicate as nodes: a leaf where sets of one column's values say them.
+
+The log's statistics and ranges of keys are asked for leaves; the rest is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tailbit.index.expression.evaluate import error_of, raising_constant
+from tailbit.index.expression.folded import NotRead, asked_twice
+from tailbit.index.expression.folded import is_null as null_of
+from tailbit.index.expression.show import show
+from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
+from tailbit.index.predicate.leaves import leaf_of, leaf_of_like, leaf_of_null, leaf_of_truth
+from tailbit.index.predicate.tree import (
+    Compare,
+    Constant,
+    Node,
+    all_of,
+    any_of,
+    is_null,
+    is_true,
+    negate,
+)
+from tailbit.index.sql.comparing.comparisons import (
+    Incomparable,
+    comparable_type,
+    comparison,
+    membership,
+)
+from tailbit.index.sql.comparing.constant_comparisons import compared_constants, constant_in
+from tailbit.index.sql.comparing.rising import node_of
+from tailbit.index.sql.expressions import COMPARISONS, ExpressionReader, chain, is_unknown
+from tailbit.index.sql.operands import Operand, OperandReader, Tree
+from tailbit.index.values.coercion import MIRRORED
+from tailbit.index.values.literals import Literal
+from tailbit.index.values.refusals import mismatch
+from tailbit.tables.model import Column
+
+_SHOWN = 8
+"""Constants of a list that a leaf's text shows."""
+DEEPEST = 150
+"""Most levels of AND and OR in a bound tree, and of calls in an expression: to walk it takes less of Python's
+stack than parsing did."""
+
+
+class ConditionReader:
+    """Turns the conditions of one parsed predicate into nodes."""
+
+    def __init__(self, operands: OperandReader, zone: str, now: int) -> None:
+        self.operands = operands
+        self.zone = zone
+        self.expressions = ExpressionReader(operands, zone, now)
+        self.kinds: dict[str, Callable[[Any], Node]] = {
+            "Paren": lambda e: self.node(e.this),
+            "And": lambda e: all_of(self.node(part) for part in chain(e)),
+            "Or": lambda e: any_of(self.node(part) for part in chain(e)),
+            "Not": lambda e: negate(self.node(e.this)),
+            "Is": self.is_condition,
+            "In": self.membership,
+            "Between": self.between,
+            **dict.fromkeys(("Like", "ILike", "RegexpLike", "Escape"), self.like),
+        }
+
+    def whole(self, e: Tree) -> Node:
+        """The node of a whole predicate, which must be of type boolean: NULL is not."""
+        bare = _bare(e)
+        if type(bare).__name__ in self.kinds or type(bare).__name__ in COMPARISONS:
+            return self.node(bare)
+        found = self.expressions.read(bare)
+        if found.type.name != "boolean":
+            reason = mismatch(f"a {found.type} is not a condition", "FILTER_NOT_BOOLEAN")
+            self.operands.refuse(reason, bare, "Compare it with something.")
+        return self.condition(found, bare)
+
+    def node(self, e: Tree) -> Node:
+        """The node of a condition."""
+        name = type(e).__name__
+        if name in COMPARISONS:
+            left, right = self.expressions.side(e.this), self.expressions.side(e.expression, right=True)
+            if name == "NullSafeNEQ":
+                return negate(self.compare(e, left, "<=>", right))
+            return self.compare(e, left, COMPARISONS[name], right)
+        return self.kinds[name](e) if name in self.kinds else self.condition(self.expressions.read(e), e)
+
+    def condition(self, found: Expression, e: Tree) -> Node:
+        """An expression as a condition."""
+        if isinstance(found, Literal) and found.type.name in ("boolean", "void"):
+            return Constant(None if found.value is None else bool(found.value))
+        if found.type.name != "boolean":
+            reason = f"a {found.type} is not a condition"
+            reason = reason if found.type.name == "string" else mismatch(reason)
+            self.operands.refuse(reason, e, "Compare it with something.")
+        if isinstance(found, Ref):
+            return leaf_of_truth(found.column)
+        if isinstance(found, Call) and found.depth > DEEPEST:
+            self.operands.refuse("it is nested too deeply", e, "Split it by parentheses.")
+        for column in columns_in(found):
+            self.operands.comparable(column)
+        if (constant := raising_constant(found)) is not None:
+            raised = (error := error_of(constant)) and f" ({error} in Spark)"
+            self.operands.refuse(f"{show(constant)} raises for every row{raised}", e)
+        return node_of(found)
+
+    def compare(self, e: Tree, left: Expression, op: str, right: Expression, padded: bool = True) -> Node:
+        """A comparison of two operands; `padded`: a CHAR column and a constant are made equally long."""
+        why: Incomparable | None = None
+        if not isinstance(left, Call) and not isinstance(right, Call):
+            try:
+                return self._compare(_operand(left), op, _operand(right), padded)
+            except Incomparable as wrong:
+                why = wrong
+            except (ValueError, OverflowError) as wrong:
+                self.operands.refuse(str(wrong), e)
+        try:
+            for side in (left, right):
+                self.expressions.checked(side, e)
+            return self.condition(self.expressions.builder.compare(op, left, right), e)
+        except NotRead as wrong:
+            self.operands.refuse(str(why or wrong), e, why.hint if why else wrong.hint)
+        except (ValueError, OverflowError) as wrong:
+            self.operands.refuse(str(wrong), e)
+
+    def _compare(self, a: Operand, op: str, b: Operand, padded: bool) -> Node:
+        """A comparison of columns and constants."""
+        if isinstance(a, Column):
+            if isinstance(b, Column):
+                common = comparable_type(self.operands.comparable(a), self.operands.comparable(b))
+                return Compare(a, op, b, common)
+            type_ = self.operands.comparable(a).type
+            type_ = type_ if padded else replace(type_, char_length=0)
+            return leaf_of(a, comparison(type_, op, b, self.zone), f"{a.label} {op} {show(b)}")
+        if isinstance(b, Column):
+            truth = comparison(self.operands.comparable(b).type, MIRRORED[op], a, self.zone)
+            return leaf_of(b, truth, f"{b.label} {MIRRORED[op]} {show(a)}")
+        return Constant(compared_constants(a, op, b, self.zone))
+
+    def between(self, e: Tree) -> Node:
+        """BETWEEN is two comparisons, each with its own coercion; Spark fills up nothing for CHAR in it."""
+        if e.args.get("symmetric"):
+            self.operands.refuse("SYMMETRIC is not Spark's", e)
+        value, low, high = (self.expressions.side(e.args[part]) for part in ("this", "low", "high"))
+        try:
+            value = asked_twice(value)
+        except ValueError as wrong:
+            self.operands.refuse(str(wrong), e)
+        if any(isinstance(bound, Ref) and bound.column.type.char_length for bound in (low, high)):
+            self.operands.refuse("a CHAR column as a bound of BETWEEN is not read", e, "Write >= and <=.")
+        return all_of(
+            self.compare(e, value, op, bound, padded=False) for op, bound in ((">=", low), ("<=", high))
+        )
+
+    def membership(self, e: Tree) -> Node:
+        """IN a list, all of one type; what is no constant is compared value by value."""
+        if not e.expressions:
+            self.expressions.refuse_in(e)
+        subject = self.expressions.side(e.this)
+        found = [self.expressions.side(item, right=True) for item in e.expressions]
+        listed = [item for item in found if isinstance(item, Literal)]
+        if len(listed) < len(found) or isinstance(subject, Call):
+            return self.condition(self.expressions.read(e), e)
+        try:
+            if isinstance(subject, Literal):
+                return Constant(constant_in(subject, listed, self.zone))
+            column = self.operands.comparable(subject.column)
+            truth = membership(column.type, listed, self.zone)
+        except Incomparable as wrong:
+            if isinstance(subject, Ref) and subject.column.type.char_length == 0:
+                return self._computed_membership(e, wrong)
+            self.operands.refuse(str(wrong), e, wrong.hint)
+        except (ValueError, OverflowError) as wrong:
+            self.operands.refuse(str(wrong), e)
+        shown = [show(item) for item in listed[:_SHOWN]]
+        shown += ["..."] if len(found) > _SHOWN else []
+        return leaf_of(column, truth, f"{column.label} IN ({', '.join(shown)})")
+
+    def _computed_membership(self, e: Tree, why: Incomparable) -> Node:
+        try:
+            return self.condition(self.expressions.kinds["In"](e), e)
+        except NotRead:
+            self.operands.refuse(str(why), e, why.hint)
+        except (ValueError, OverflowError) as wrong:
+            self.operands.refuse(str(wrong), e)
+
+    def is_condition(self, e: Tree) -> Node:
+        """IS NULL of anything; IS TRUE, IS FALSE and IS UNKNOWN of a condition."""
+        subject, kind = _bare(e.this), type(e.expression).__name__
+        if kind == "Boolean":
+            found = self.node(subject)
+            return is_true(found if e.expression.this else negate(found))
+        if kind != "Null" and not is_unknown(e):
+            self.operands.refuse(f"IS {e.expression.key.upper()} is not read", e)
+        if type(subject).__name__ in self.kinds or type(subject).__name__ in COMPARISONS:
+            return is_null(self.node(subject))
+        value = self.expressions.read(subject)
+        if is_unknown(e):
+            self.condition(value, e)
+        if isinstance(value, Literal):
+            return Constant(value.value is None)
+        if isinstance(value, Ref):
+            return leaf_of_null(value.column)
+        return self.condition(null_of(value), e)
+
+    def like(self, e: Tree) -> Node:
+        """LIKE and its kin: a range of texts where the pattern is one text or the beginning of texts."""
+        try:
+            value, patterns, whole, name, escape, negated = self.expressions.parts_of_like(e)
+        except NotRead as wrong:
+            self.operands.refuse(str(wrong), e, wrong.hint)
+        if len(patterns) > 1 and isinstance(value, Call):
+            return self.condition(self.expressions.read(e), e)
+        if len(patterns) > 1:
+            parts = [self._like(e, value, pattern, name, escape) for pattern in patterns]
+            parts = [negate(part) for part in parts] if negated else parts
+            return all_of(parts) if whole else any_of(parts)
+        found = self._like(e, value, patterns[0], name, escape)
+        return negate(found) if negated else found
+
+    def _like(self, e: Tree, value: Expression, pattern: Tree, name: str, escape: str) -> Node:
+        wanted = self.expressions.read(pattern)
+        try:
+            expression = self.expressions.one_like(value, wanted, name, escape)
+        except NotRead as wrong:
+            self.operands.refuse(str(wrong), e, wrong.hint)
+        except (ValueError, OverflowError) as wrong:
+            self.operands.refuse(str(wrong), e)
+        plain = isinstance(value, Ref) and value.column.type.name == "string" and name in ("Like", "Escape")
+        if not plain or not isinstance(wanted, Literal) or not isinstance(wanted.value, bytes):
+            return self.condition(expression, e)
+        assert isinstance(value, Ref)
+        leaf = leaf_of_like(value.column, wanted.value.decode(), escape, show(expression))
+        return leaf or self.condition(expression, e)
+
+
+def _operand(side: Expression) -> Operand:
+    assert not isinstance(side, Call)
+    return side.column if isinstance(side, Ref) else side
+
+
+def _bare(e: Tree) -> Tree:
+    while type(e).__name__ == "Paren":
+        e = e.this
+    return e
