@@ -34,7 +34,7 @@ help:
 	@echo "make fuzz-properties  the property and differential tests with many more examples"
 	@echo "make support-page     write docs/delta-support.md from the marks on the tests"
 	@echo "make functions-page   write docs/functions.md from the expressions that Spark judges"
-	@echo "make time-zones       write tables/zone_rules.txt from the JVM that Spark starts"
+	@echo "make time-zones       write tables/zones/rules.txt from the JVM that Spark starts"
 	@echo "make constraints      pin the newest versions that fit pyproject.toml (needs uv)"
 	@echo "make clean            remove what the other targets made"
 
@@ -108,7 +108,7 @@ functions-page: $(VENV)/.test-installed
 
 # The rules of the JDK that the tests are run with: review the difference before it is committed.
 time-zones: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.jvm_zones ../tables/zone_rules.txt
+	cd tests && $(BIN)/python -m support.jvm_zones ../tables/zones/rules.txt
 
 # The test environment is a superset of the demo's.
 $(VENV)/.demo-installed: pyproject.toml constraints.txt | $(BIN)/python

@@ -19,7 +19,7 @@ from tailbit.errors import MalformedLogError
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import arrow_type
-from tailbit.tables.time_zones import to_instant
+from tailbit.tables.zones.times import to_instant
 
 _WHOLE = re.compile(r"\s*[+-]?\d{1,20}\s*")
 _TIME = re.compile(

@@ -20,7 +20,7 @@ from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
 from tailbit.index.values.literals import NUMERIC
 from tailbit.tables.date_text import DAY_US, date_texts
-from tailbit.tables.time_zones import first_instant, fixed_offset, to_instant, to_local
+from tailbit.tables.zones.times import first_instant, fixed_offset, to_instant, to_local
 
 MOST_BINS = 100_000
 

@@ -11,7 +11,6 @@ from tailbit.index.functions.tree import Expression
 from tailbit.index.values.literals import DATE, STRING, TIMESTAMP, Literal
 from tailbit.index.values.refusals import mismatch
 from tailbit.tables.model import DataType
-from tailbit.tables.time_zones import fixed_offset
 
 _INTEGER = DataType("integer")
 
@@ -44,10 +43,6 @@ def _unit(arg: Expression, known: Sequence[str]) -> str:
 def truncated_time(b: Builder, args: Sequence[Expression]) -> Expression:
     """date_trunc."""
     unit = _unit(args[0], sorted(set(UNITS.values())))
-    if fixed_offset(b.zone) is None:
-        raise NotRead(
-            f"date_trunc in zone {b.zone}, where clocks change, is not read", "Write trunc of a date."
-        )
     return call("date_trunc", [b.implicit(args[1], TIMESTAMP, "date_trunc")], TIMESTAMP, (unit, b.zone))
 
 

@@ -39,7 +39,7 @@ from tailbit.index.values.refusals import SparkRaises, Unsupported, mismatch
 from tailbit.tables.date_text import DAY_US, date_texts
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
-from tailbit.tables.time_zones import fixed_offset
+from tailbit.tables.zones.arrays import offsets_of_instants, offsets_of_local, offsets_of_starts
 
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 
@@ -166,23 +166,34 @@ def _of_float(values: pa.Array, from_: DataType, to: DataType) -> Vector:
 
 
 def cast_time(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vector:
-    """Dates and times among themselves; only what depends on changing clocks is done value by value."""
-    offset = 0 if "timestamp" not in (from_.name, to.name) else fixed_offset(zone)
-    if offset is None or from_.name == "date":
-        return per_distinct([values], [from_], to, _one(from_, to, zone))
-    micros, null = numbers(values).astype(np.int64), nulls_of(values)
-    offset = offset if from_.name == "timestamp" else -offset
-    found, beyond = shifted(micros, offset)
+    """Dates and times among themselves."""
+    null, found = nulls_of(values), numbers(values).astype(np.int64)
+    beyond: Mask = np.zeros(len(null), dtype=bool)
+    if from_.name == "date":
+        beyond = np.abs(found) > _MOST_DAYS
+        found = np.where(beyond, 0, found) * DAY_US
+    if from_.name == "timestamp":
+        found, left = shifted(found, offsets_of_instants(found, zone))
+    elif to.name == "timestamp":
+        offsets_of = offsets_of_starts if from_.name == "date" else offsets_of_local
+        found, left = shifted(found, -offsets_of(found, zone))
+    else:
+        left = beyond
+    beyond |= left
     kept = np.where(beyond, 0, found)
     return Vector(
         array_of(kept // DAY_US if to.name == "date" else kept, null, to), code(NOT_READ, beyond & ~null)
     )
 
 
-def shifted(micros: Longs, offset: int) -> tuple[Longs, Mask]:
+_MOST_DAYS = ((1 << 63) - 1) // DAY_US
+"""Days whose midnights 64 bits hold as microseconds, before and after 1970."""
+
+
+def shifted(micros: Longs, offset: Longs | int) -> tuple[Longs, Mask]:
     """Times moved by an offset, and those that are then beyond 64 bits."""
     found = micros + np.int64(offset)
-    return found, (found < micros) if offset > 0 else (found > micros)
+    return found, np.where(np.asarray(offset) > 0, found < micros, found > micros)
 
 
 def _times_as_text(values: pa.Array, zone: str) -> Vector:

@@ -22,9 +22,8 @@ from tailbit.index.functions.vectors import (
 )
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
-from tailbit.tables.time_zones import fixed_offset
 
-_NTZ = DataType("timestamp_ntz")
+_DATE, _NTZ = DataType("date"), DataType("timestamp_ntz")
 
 
 def civil(days: Longs) -> tuple[Longs, Longs, Longs]:
@@ -244,10 +243,14 @@ def truncated(call: Call, args: list[pa.Array]) -> Vector:
     else:
         found = first_day(micros // DAY_US, unit) * DAY_US
     beyond = found > micros  # what is cut is never later, unless it has left 64 bits
-    if call.type.name == "timestamp":
-        found, moved_beyond = shifted(found, -(fixed_offset(zone) or 0))
-        beyond = beyond | moved_beyond
-    return Vector(array_of(found, null, call.type), first_of([raised, code(NOT_READ, beyond & ~null)]))
+    raised = first_of([raised, code(NOT_READ, beyond & ~null)])
+    if call.type.name != "timestamp":
+        return Vector(array_of(found, null, call.type), raised)
+    if unit in STEPS:
+        found, more = _instants(numbers(args[0]).astype(np.int64), micros, found, call.type, zone)
+        return Vector(array_of(found, null, call.type), first_of([raised, more]))
+    begun = cast_time(array_of(found // DAY_US, null, _DATE), _DATE, call.type, zone)
+    return Vector(begun.values, first_of([raised, begun.raised]))
 
 
 def truncated_date(call: Call, args: list[pa.Array]) -> Vector:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from tailbit.index.functions.vectors import Vector
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
-from tailbit.tables.time_zones import fixed_offset
+from tailbit.tables.zones.times import fixed_offset
 
 _DIGITS = {"byte": 2, "short": 4, "integer": 9, "long": 18}
 """As many digits always fit."""

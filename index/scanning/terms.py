@@ -16,7 +16,7 @@ from tailbit.index.values.literals import TIMES, WHOLE, Literal, range_of
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.sought.formula import LEAST, MOST, PARTS, Op, Span, Term
-from tailbit.tables.time_zones import fixed_offset
+from tailbit.tables.zones.times import fixed_offset
 
 _MOST_TERMS = 100
 """Operations of one formula; one that stands in several places is done in each."""

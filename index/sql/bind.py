@@ -18,7 +18,7 @@ from tailbit.index.sql.operands import OperandReader
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.text import FLATTEN, parse_predicate
 from tailbit.tables.schema import Schema
-from tailbit.tables.time_zones import check_zone
+from tailbit.tables.zones.times import check_zone
 
 
 def bind(text: str, schema: Schema, zone: str = "UTC", clock: Callable[[], int] = micros_now) -> Node:

@@ -23,7 +23,7 @@ from tailbit.index.values.literals import DOUBLE, FLOATING, NUMERIC, WHOLE, Lite
 from tailbit.index.values.refusals import Unsupported, cut, malformed, out_of_range, refused, unread
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
-from tailbit.tables.time_zones import to_instant, to_local
+from tailbit.tables.zones.times import to_instant, to_local
 
 _INTEGER = re.compile(r"([+-]?)(\d+)", re.ASCII)
 _FLOAT = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?)[dDfF]?", re.ASCII)

@@ -10,7 +10,7 @@ import re
 
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.partition_values import days_of
-from tailbit.tables.time_zones import check_zone, first_instant, to_instant
+from tailbit.tables.zones.times import check_zone, first_instant, to_instant
 
 _BLANK = "".join(map(chr, [*range(33), 127]))
 _DATE = re.compile(r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL | re.ASCII)

@@ -7,7 +7,7 @@ import datetime
 from tailbit.arguments.values import text, wrong_type
 from tailbit.errors import UsageError
 from tailbit.tables.partition_values import parse_micros
-from tailbit.tables.time_zones import check_zone
+from tailbit.tables.zones.times import check_zone
 
 
 def known_zone(name: str, zone: str) -> str:

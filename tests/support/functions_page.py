@@ -35,8 +35,7 @@ is FALSE there where `date_trunc` would raise.)
 
 Patterns of `LIKE` and `RLIKE`, formats, units and the digits of `round` are constants. Not read: bitwise
 operators, `RLIKE` with look-around, back references, possessive quantifiers, `\\b`, `\\p` and flags; texts from floating
-point numbers; `date_trunc` in a time zone whose clocks change. `lower` and `upper` raise NOT_READ_EXACTLY for characters
-that are newer than the Unicode of this Python.
+point numbers. `lower` and `upper` raise NOT_READ_EXACTLY for characters that are newer than the Unicode of this Python.
 
 Where clocks change, a comparison of a cast time with one constant asks what Spark asks: the constant is cast instead. So
 `ntz = TIMESTAMP'2021-03-28 03:30:00'` is FALSE for 02:30 of that day, which Berlin's clocks jumped over, but TRUE in a list

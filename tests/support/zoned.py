@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tailbit.tables.zone_rules import ZoneRules, zone_rules
+from tailbit.tables.zones.rules import ZoneRules, zone_rules
 
 SECOND, DAY = 1_000_000, 86_400_000_000
 COLUMNS = {"ts": pa.timestamp("us", "UTC"), "ntz": pa.timestamp("us"), "day": pa.date32()}
@@ -25,6 +25,10 @@ _CASTS = (
     "ts + INTERVAL 3 HOURS",
     "ntz - INTERVAL 1 DAY",
     "day + INTERVAL 26 HOURS",
+    "date_trunc('HOUR', ts)",
+    "date_trunc('DAY', ts)",
+    "date_trunc('WEEK', ntz)",
+    "date_trunc('MONTH', day)",
 )
 _SHAPES = (
     "{c} BETWEEN {0} AND {1}",

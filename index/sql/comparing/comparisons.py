@@ -23,7 +23,7 @@ from tailbit.index.values.refusals import mismatch
 from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
-from tailbit.tables.time_zones import fixed_offset
+from tailbit.tables.zones.times import fixed_offset
 
 Truth = tuple[ValueSet, ValueSet]
 """Where a condition is TRUE and where it is FALSE."""

@@ -24,7 +24,7 @@ from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.values.literals import MAX_DIGITS, WHOLE, Literal, range_of
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
-from tailbit.tables.time_zones import fixed_offset
+from tailbit.tables.zones.times import fixed_offset
 
 Number = int | float
 

@@ -1,7 +1,7 @@
 """Time zones: the instant of a local time and back, for years of any size, as Spark has them.
 
 A zone is an offset such as +01:00, or a name that Java knows; names are case-sensitive. The rules of named
-zones are those of a JDK and come with the package (`tailbit.tables.zone_rules`): neither a JVM nor the time
+zones are those of a JDK and come with the package (`tailbit.tables.zones.rules`): neither a JVM nor the time
 zone data of the machine is asked, since their rules differ, before 1970 above all.
 Source: Spark 4.2, SparkDateTimeUtils.getZoneId; Java 17, ZoneId.of and ZonedDateTime.ofLocal.
 """
@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tailbit.tables.zone_rules import ZoneRules
+    from tailbit.tables.zones.rules import ZoneRules
 
 
 _OFFSET = re.compile(
@@ -54,7 +54,7 @@ def fixed_offset(zone: str) -> int | None:
 
 def _rules(zone: str) -> ZoneRules:
     """The rules of a named zone; they are read when a zone is first named, which UTC does not take."""
-    from tailbit.tables.zone_rules import zone_rules
+    from tailbit.tables.zones.rules import zone_rules
 
     return zone_rules(zone)
 

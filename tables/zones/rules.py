@@ -1,6 +1,6 @@
 """The rules of every named time zone, as Java has them: when its clocks changed, and from what to what.
 
-`zone_rules.txt` is written from a JVM by `tests/support/jvm_zones.py`; its first line names the JDK and the
+`rules.txt` is written from a JVM by `tests/support/jvm_zones.py`; its first line names the JDK and the
 release of the time zone data, which is in the public domain. Every other line that does not begin with `#` is
 ` NAME NAME ... ;OFFSET OFFSET ...;CHANGES;RULE RULE ...`:
 
@@ -23,7 +23,7 @@ from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 
-_FILE = Path(__file__).with_name("zone_rules.txt")
+_FILE = Path(__file__).with_name("rules.txt")
 ORIGIN = -(1 << 33)
 """Seconds since 1970, some two centuries before the first change of any zone."""
 _CHANGE = re.compile(r"([0-9a-z]+)([A-Z])")

@@ -8,8 +8,8 @@ import pytest
 
 from support.jvm_zones import zone_data, zone_names
 from tailbit.tables.partition_values import parse_micros
-from tailbit.tables.time_zones import check_zone, first_instant, fixed_offset, to_instant, to_local
-from tailbit.tables.zone_rules import Change, YearlyRule, zone_rules
+from tailbit.tables.zones.rules import Change, YearlyRule, zone_rules
+from tailbit.tables.zones.times import check_zone, first_instant, fixed_offset, to_instant, to_local
 
 CYCLE = 146_097 * 86_400
 """Seconds of 400 years."""

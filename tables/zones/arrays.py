@@ -1,0 +1,108 @@
+"""Local times and instants of whole arrays, in any zone: what `times` does for one.
+
+The changes of a zone are written out as arrays up to a year that is far enough; times beyond it, of zones
+whose clocks go on changing for ever, are asked for one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from tailbit.arrays import Longs, Mask
+from tailbit.tables.zones.rules import zone_rules
+from tailbit.tables.zones.times import first_instant, fixed_offset, to_instant, to_local
+
+_US = 1_000_000
+_LAST_YEAR = 2500
+_FAR_PAST = -(1 << 62)
+"""Before every change of any zone by so much that no sum with one leaves 64 bits."""
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """The changes of a zone in microseconds, ascending; `offsets[n]` holds before change n, the last after.
+
+    `endless`: there are more changes, so that what holds after those listed is not known here.
+    """
+
+    instants: Longs
+    local_ends: Longs
+    offsets: Longs
+    endless: bool
+
+
+def offsets_of_instants(instants: Longs, zone: str) -> Longs:
+    """How far ahead of UTC the clocks of a zone are at each instant; microseconds.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    fixed = fixed_offset(zone)
+    if fixed is not None:
+        return np.full(len(instants), fixed)
+    changes = _changes(zone)
+    at = np.searchsorted(changes.instants, instants, side="right")
+    found = changes.offsets[at]
+    return _beyond(instants, found, at, changes, lambda instant: to_local(instant, zone) - instant)
+
+
+def offsets_of_local(local: Longs, zone: str) -> Longs:
+    """What is taken off each local time to give its instant, as `to_instant` does; microseconds.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    fixed = fixed_offset(zone)
+    if fixed is not None:
+        return np.full(len(local), fixed)
+    changes = _changes(zone)
+    at = np.searchsorted(changes.local_ends, local, side="right")
+    return _beyond(local, changes.offsets[at], at, changes, lambda time: time - to_instant(time, zone))
+
+
+def offsets_of_starts(local: Longs, zone: str) -> Longs:
+    """What is taken off each local time, or the first one after it that clocks show, as `first_instant` does.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    found = offsets_of_local(local, zone)
+    if fixed_offset(zone) is not None:
+        return found
+    changes = _changes(zone)
+    at = np.searchsorted(changes.local_ends, local, side="right")
+    ahead = np.append(changes.instants, np.iinfo(np.int64).max >> 1)[at]
+    first = np.maximum(found, np.maximum(local, _FAR_PAST) - ahead)
+    return _beyond(local, first, at, changes, lambda time: time - first_instant(time, zone))
+
+
+def _beyond(times: Longs, found: Longs, at: Longs, changes: _Changes, one: Callable[[int], int]) -> Longs:
+    """What was found, but one by one for times after the last change that is listed, where more come."""
+    asked: Mask = at == len(changes.instants)
+    if not changes.endless or not asked.any():
+        return found
+    found = found.copy()
+    distinct, back = np.unique(times[asked], return_inverse=True)
+    found[asked] = np.array([one(time) for time in distinct.tolist()], dtype=np.int64)[back]
+    return found
+
+
+@lru_cache(maxsize=16)
+def _changes(zone: str) -> _Changes:
+    """Cost: some milliseconds, and 30 kB for a zone whose clocks change for ever."""
+    rules = zone_rules(zone)
+    listed = list(rules.changes)
+    last = listed[-1].instant if listed else 0
+    yearly = [rule.in_year(year) for year in range(1900, _LAST_YEAR) for rule in rules.yearly]
+    later = (change for change in yearly if change.instant > last)
+    listed += sorted(later, key=lambda change: change.instant)
+    return _Changes(
+        np.array([change.instant for change in listed], dtype=np.int64) * _US,
+        np.array([change.local_end for change in listed], dtype=np.int64) * _US,
+        np.array([*(change.before for change in listed), listed[-1].after], dtype=np.int64) * _US,
+        bool(rules.yearly),
+    )
