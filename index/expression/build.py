@@ -39,6 +39,9 @@ from tailbit.index.values.literals import (
 from tailbit.index.values.refusals import Unsupported, mismatch
 from tailbit.tables.model import DataType
 
+BITWISE = ("&", "^", "|")
+"""Operators on the bits of whole numbers, the tightest first."""
+
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
@@ -158,7 +161,7 @@ class Builder:
         return call(word, [self.truth(part) for part in parts], BOOLEAN)
 
     def arithmetic(self, op: str, left: Expression, right: Expression) -> Expression:
-        """`+ - * / % div`."""
+        """`+ - * / % div & | ^`."""
         if left.type.name == "date" and op in ("+", "-"):
             return self._moved(op, left, right)
         if right.type.name == "date" and op == "+":
@@ -176,6 +179,9 @@ class Builder:
         """
         left, right = self._number(left, right, op), self._number(right, left, op)
         kinds = (left.type.name, right.type.name)
+        if op in BITWISE and not set(kinds) <= set(WHOLE):
+            reason = f"{op} of {left.type} and {right.type} is not read"
+            raise NotRead(mismatch(reason, "BINARY_OP_WRONG_TYPE"), "CAST both AS BIGINT.")
         if "decimal" in kinds and not set(kinds) & set(FLOATING):
             return self._decimal(op, left, right)
         common = common_type(left.type, right.type)
@@ -225,6 +231,13 @@ class Builder:
         if value.type.name not in NUMERIC:
             raise NotRead(of_no_number(f"a sign in front of a {value.type} is not read", value))
         return call("negative", [value], value.type)
+
+    def turned(self, value: Expression) -> Expression:
+        """`~`: all bits of a whole number turned."""
+        if value.type.name not in WHOLE:
+            reason = f"~ in front of a {value.type} is not read"
+            raise NotRead(of_no_number(reason, value), "CAST it AS BIGINT.")
+        return call("~", [value], value.type)
 
     def case(self, pairs: Sequence[tuple[Expression, Expression]], other: Expression) -> Expression:
         """CASE WHEN: conditions and values, and the value of ELSE; that alone, where all values are one.

@@ -114,7 +114,23 @@ _WITH_CONSTANTS = ("in", "like", "rlike")
 
 
 _LEFT_FIRST = (
-    *("+", "-", "*", "=", "<>", "<", "<=", ">", ">=", "try_add", "try_subtract", "try_multiply"),
+    *(
+        "+",
+        "-",
+        "*",
+        "&",
+        "|",
+        "^",
+        "=",
+        "<>",
+        "<",
+        "<=",
+        ">",
+        ">=",
+        "try_add",
+        "try_subtract",
+        "try_multiply",
+    ),
     *("date_add", "date_sub", "datediff", "add_months"),
     *("startswith", "endswith", "contains", "substring", "left", "right", "replace"),
     *("instr", "locate", "lpad", "rpad", "translate", "strip"),

@@ -15,7 +15,7 @@ from tailbit.tables.model import DataType
 
 _CASES = ("lower", "upper")
 _OF_ALL = (
-    *("+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">="),
+    *("+", "-", "*", "/", "%", "div", "&", "|", "^", "=", "<>", "<", "<=", ">", ">="),
     *("date_add", "date_sub", "datediff"),
     *("startswith", "endswith", "contains", "substring", "replace", "left"),
     *("pmod", "instr", "translate", "add_months", "lpad", "rpad", "right"),

@@ -160,16 +160,20 @@ def located(b: Builder, args: Sequence[Expression]) -> Expression:
     return call("locate", [part, value, b.cast(first, INTEGER)], INTEGER)
 
 
-def stripped(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Btrim, with the characters to take away or without."""
-    return strip(b, "both", *args)
+TRIMMED = {"trim": "both", "ltrim": "leading", "rtrim": "trailing"}
+"""Functions that take characters away, and from which ends of a text."""
+
+
+def stripped(side: str) -> Make:
+    """What makes trim, ltrim or rtrim: the characters to take away may stand before the text."""
+    return lambda b, args: strip(b, side, *reversed(args))
 
 
 def strip(b: Builder, side: str, value: Expression, chars: Expression | None = None) -> Expression:
     """TRIM of one side or both."""
     value = text(b, value, "trim")
     if chars is None:
-        return call({"both": "trim", "leading": "ltrim", "trailing": "rtrim"}[side], [value], STRING)
+        return call(next(name for name, ends in TRIMMED.items() if ends == side), [value], STRING)
     return call("strip", [value, text(b, chars, "trim")], STRING, (side,))
 
 

@@ -41,6 +41,17 @@ def binary(call: Call, args: list[pa.Array]) -> Vector:
     return _floating(call, a, b, null)
 
 
+def bitwise(call: Call, args: list[pa.Array]) -> Vector:
+    """`& | ^` of two whole numbers of one type, and `~` of one."""
+    null = np.logical_or.reduce([nulls_of(arg) for arg in args])
+    return Vector(array_of(_BITS[call.name](*map(numbers, args)), null, call.type))
+
+
+_BITS: dict[str, Callable[..., npt.NDArray[Any]]] = {
+    "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor, "~": np.invert,
+}  # fmt: skip
+
+
 def _floating(call: Call, a: npt.NDArray[Any], b: npt.NDArray[Any], null: Mask) -> Vector:
     with np.errstate(all="ignore"):
         if call.name in ("/", "%"):

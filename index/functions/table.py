@@ -25,6 +25,7 @@ KERNELS: Mapping[str, Kernel] = {
     **dict.fromkeys(("+", "-", "*", "/", "%", "div"), arithmetic.binary),
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), comparing.compared),
     **dict.fromkeys(("try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"), arithmetic.tried),
+    **dict.fromkeys(("&", "|", "^", "~"), arithmetic.bitwise),
     "pmod": arithmetic.positive_remainder,
     **dict.fromkeys(("sign", "sqrt", "rint"), arithmetic.of_double),
     **dict.fromkeys(("greatest", "least"), comparing.extreme),
@@ -111,7 +112,6 @@ FUNCTIONS: Mapping[str, Function] = {
     "octet_length": Function("octet_length", ("textual",), INTEGER),
     **dict.fromkeys(("lower", "lcase"), _text("lower")),
     **dict.fromkeys(("upper", "ucase"), _text("upper")),
-    **{name: _text(name) for name in ("trim", "ltrim", "rtrim")},
     **dict.fromkeys(
         ("substring", "substr"), Function("substring", ("string", "integer", "integer"), STRING, 2)
     ),

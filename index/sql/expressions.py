@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from tailbit.errors import UnknownColumnError
-from tailbit.index.expression.build import Builder
+from tailbit.index.expression.build import BITWISE, Builder
 from tailbit.index.expression.calls import check_known, extracted, function
 from tailbit.index.expression.folded import NotRead, asked_twice, is_null
 from tailbit.index.expression.present import BARE
+from tailbit.index.expression.shapes import strip
 from tailbit.index.expression.times import later
 from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.intervals import Span
@@ -32,6 +33,7 @@ COMPARISONS = {
     "NullSafeEQ": "<=>",
     "NullSafeNEQ": "IS DISTINCT FROM",
 }
+_BITWISE = {"BitwiseAnd": "&", "BitwiseXor": "^", "BitwiseOr": "|"}
 _ARITHMETIC = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%", "IntDiv": "div"}
 _LIKES = ("Like", "ILike", "RegexpLike", "Escape")
 _LOOSE = (*_LIKES, "In", "Between", "Not", "And", "Or")
@@ -55,6 +57,9 @@ class ExpressionReader:
             "DPipe": self._joined,
             "Case": self._case,
             "Extract": self._extract,
+            "Trim": self._trim,
+            "BitwiseNot": lambda e: self.builder.turned(self._arg(e.this)),
+            **dict.fromkeys(_BITWISE, self._bitwise),
             "And": lambda e: self.builder.connect("and", [self.read(part) for part in chain(e)]),
             "Or": lambda e: self.builder.connect("or", [self.read(part) for part in chain(e)]),
             "Not": lambda e: self.builder.negate(self.read(e.this)),
@@ -150,12 +155,23 @@ class ExpressionReader:
             return self._later(e.expression, span)
         return self.builder.arithmetic(op, self._arg(e.this), self._arg(e.expression))
 
+    def _bitwise(self, e: Tree) -> Expression:
+        op = _BITWISE[type(e).__name__]
+        inner = _BITWISE.get(type(e.this).__name__, op)
+        if BITWISE.index(inner) > BITWISE.index(op):
+            self.operands.refuse(f"{inner} before {op} is not read", e, _PARENTHESES)
+        return self.builder.arithmetic(op, self._arg(e.this), self._arg(e.expression))
+
+    def _trim(self, e: Tree) -> Expression:
+        side, chars = str(e.args.get("position") or "both").lower(), e.expression
+        return strip(self.builder, side, self._arg(e.this), None if chars is None else self._arg(chars))
+
     def _later(self, e: Tree, span: Span) -> Expression:
         return later(self.builder, self._arg(e), span.unit, span.count)
 
     def _joined(self, e: Tree) -> Expression:
-        if type(e.expression).__name__ in ("Add", "Sub"):
-            self.operands.refuse("|| beside + or - is not read", e, _PARENTHESES)
+        if type(e.expression).__name__ in ("Add", "Sub") or type(e.this).__name__ in _BITWISE:
+            self.operands.refuse("|| beside + - & | ^ is not read", e, _PARENTHESES)
         return function(self.builder, "concat", [self._arg(e.this), self._arg(e.expression)])
 
     def _case(self, e: Tree) -> Expression:

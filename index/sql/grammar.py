@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tailbit.index.sql.words import ARITHMETIC, COMPARED, LIKE, NO_FUNCTIONS, TYPED, VALUES
+from tailbit.index.sql.words import ARITHMETIC, COMPARED, ENDS, LIKE, NO_FUNCTIONS, SIGNS, TYPED, VALUES
 
 _OPERATORS = COMPARED | ARITHMETIC
 _TIGHTER = LIKE | frozenset("LT LTE GT GTE NOT IN BETWEEN".split())
@@ -82,7 +82,7 @@ class _Walk:
     def _value(self) -> None:
         safe = None
         while True:
-            while self._takes("DASH"):
+            while self._takes(*SIGNS):
                 pass
             self._primary()
             kind = self._kind()
@@ -152,6 +152,8 @@ class _Walk:
             self._cast()
         elif self._is_called("EXTRACT"):
             self._extract()
+        elif self._is_called("TRIM"):
+            self._trim()
         else:
             self._name()
         while self._takes("DOT"):
@@ -189,6 +191,14 @@ class _Walk:
     def _extract(self) -> None:
         self._name(called=False)
         self._needs(self._takes("FROM"))
+        self._value()
+        self._needs(self._takes("R_PAREN"))
+
+    def _trim(self) -> None:
+        self._says(*ENDS)
+        if not self._takes("FROM"):
+            self._value()
+            self._needs(self._takes("FROM"))
         self._value()
         self._needs(self._takes("R_PAREN"))
 

@@ -63,6 +63,13 @@ class WrittenConstant:
     plus: bool = False
 
 
+_SIGNS_NOT_READ = {
+    "::": "Write CAST(... AS ...).",
+    "~~": "Write LIKE, or ~(~x).",
+    "~~*": "Write ILIKE.",
+}
+"""Signs that sqlglot takes for what Spark does not, and what to write instead."""
+
 _CALLED = 2
 """Words of `IS NULL`."""
 
@@ -96,8 +103,8 @@ class TokenReader:
                 out.append(self._constant(WrittenConstant("hex", raw, token.start), token, token))
             elif kind == self.types.PLUS:
                 out.append(self._signed(token))
-            elif kind == self.types.DCOLON:
-                refuse(self.text, ":: is not read", token.start, "Write CAST(... AS ...).")
+            elif token.text in _SIGNS_NOT_READ:
+                refuse(self.text, f"{token.text} is not read", token.start, _SIGNS_NOT_READ[token.text])
             elif self._is_name(token, out):
                 out.append(self._name(token))
             elif kind == self.types.INTERVAL:
@@ -195,9 +202,18 @@ class TokenReader:
             return False
         if before and before[-1].token_type in (self.types.ALIAS, self.types.DOT):
             return False
-        word, inner = token.text.upper(), self.tokens[self.at + 2 : self.at + 3]
-        special = word == "TRIM" and inner and inner[0].text.upper() in ("BOTH", "LEADING", "TRAILING")
-        return word not in NO_FUNCTIONS and not special
+        word = token.text.upper()
+        return word not in NO_FUNCTIONS and not (word == "TRIM" and self._holds_from())
+
+    def _holds_from(self) -> bool:
+        """Whether FROM stands in the parentheses behind the token at hand, and in no others within them."""
+        depth = 0
+        for token in self.tokens[self.at + 1 :]:
+            kind = token.token_type
+            depth += (kind == self.types.L_PAREN) - (kind == self.types.R_PAREN)
+            if depth == 0 or (depth == 1 and kind == self.types.FROM):
+                return bool(depth == 1)
+        return False
 
     def _function(self, token: Token) -> Token:
         """The name of a function together with its place: sqlglot then makes nothing else of the call."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 COMPARED = frozenset("EQ NEQ LT LTE GT GTE NULLSAFE_EQ".split())
-ARITHMETIC = frozenset("PLUS DASH STAR SLASH MOD DIV DPIPE".split())
+ARITHMETIC = frozenset("PLUS DASH STAR SLASH MOD DIV DPIPE AMP PIPE CARET".split())
+SIGNS = ("DASH", "TILDE")
 BRANCHES = frozenset("WHEN THEN ELSE".split())
 LIKE = frozenset("LIKE ILIKE RLIKE".split())
-BEFORE_A_SIGN = COMPARED | ARITHMETIC | BRANCHES | frozenset("L_PAREN COMMA BETWEEN AND OR NOT".split())
+BEFORE_A_SIGN = COMPARED | ARITHMETIC | BRANCHES | frozenset("L_PAREN COMMA BETWEEN AND OR NOT TILDE".split())
 BEFORE_A_NAME = BEFORE_A_SIGN | LIKE | {"DOT"}
 BEHIND_A_NAME = COMPARED | frozenset("R_PAREN COMMA AND OR IS IN BETWEEN DOT".split())
 BEHIND_A_FIELD = BEHIND_A_NAME | ARITHMETIC | BRANCHES | LIKE | {"END"}
@@ -17,6 +18,8 @@ NO_FUNCTIONS = frozenset(
     "EXTRACT EXISTS AS FROM ESCAPE DIV XOR SELECT INTERVAL DISTINCT".split()
 )
 """Words that a parenthesis may follow without making them functions."""
+ENDS = ("BOTH", "LEADING", "TRAILING")
+"""From which ends TRIM takes characters away."""
 VALUES = ("NULL", "TRUE", "FALSE")
 ASKED = ("IS NULL", "IS TRUE", "IS FALSE", "IS UNKNOWN", "IS DISTINCT")
 TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")

@@ -33,8 +33,8 @@ instants where clocks change; of `floor`, `ceil`, `round` and casts of one numbe
 `substring(s, 1, n)`; and of `/`, `*`, `+` and `-` of a double and a constant. (A time of the first year of 64 bits, -290308,
 is FALSE there where `date_trunc` would raise.)
 
-Patterns of `LIKE` and `RLIKE`, formats, units and the digits of `round` are constants. Not read: bitwise
-operators, `RLIKE` with look-around, back references, possessive quantifiers, `\\b`, `\\p` and flags; texts from floating
+Patterns of `LIKE` and `RLIKE`, formats, units and the digits of `round` are constants. Not read: shifts
+of bits, `RLIKE` with look-around, back references, possessive quantifiers, `\\b`, `\\p` and flags; texts from floating
 point numbers. `lower` and `upper` raise NOT_READ_EXACTLY for characters that are newer than the Unicode of this Python.
 
 Where clocks change, a comparison of a cast time with one constant asks what Spark asks: the constant is cast instead. So

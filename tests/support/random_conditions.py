@@ -140,6 +140,8 @@ class Conditions:
             f"ascii({self.text(depth - 1)})",
             f"{self._pick('unix_seconds', 'unix_millis', 'unix_micros')}(ts)",
             "unix_date(dt)",
+            f"({self.number(0)} {self._pick('&', '|', '^')} {self._pick(*_WHOLE, '6', '-2')})",
+            f"(~{self._pick(*_WHOLE)})",
         )
 
     def text(self, depth: int) -> str:
@@ -161,6 +163,7 @@ class Conditions:
             f"{self._pick('lpad', 'rpad')}({inner}, {self._pick('3', '0', 'b')}, {self.text(0)})",
             f"{self._pick('btrim', 'concat_ws')}({inner}, {self.text(0)})",
             f"translate({inner}, 'ab', {self.text(0)})",
+            f"trim({self._pick('BOTH', 'LEADING', 'TRAILING')} {self.text(0)} FROM {inner})",
             f"reverse({inner})",
             f"{self._pick('greatest', 'least')}({inner}, {self.text(0)})",
             f"{self._pick('dayname', 'monthname')}({self.date(depth - 1)})",
