@@ -76,24 +76,30 @@ def _before_case(name: str, args: Sequence[Expression]) -> Sequence[Expression]:
     return inner.args if isinstance(inner, Call) and inner.name in _CASES else args
 
 
-def associated(op: str, args: Sequence[Expression], type_: DataType) -> Expression:
-    """A sum, or a product, of whole numbers: its constants are combined first and come last.
+_SUMS, _PRODUCTS = ("+", "try_add"), ("*", "try_multiply")
+ASSOCIATED = {**dict.fromkeys(_SUMS, _SUMS), **dict.fromkeys(_PRODUCTS, _PRODUCTS)}
+"""What is taken for parts of one sum or product, by the outermost operator."""
 
-    This decides what overflows. Source: Spark, ReorderAssociativeOperator.
+
+def associated(op: str, args: Sequence[Expression], type_: DataType) -> Expression:
+    """A sum, or a product, of whole numbers: its constants are combined and come last.
+
+    This decides what overflows; and whether that raises or is NULL is decided for all parts by the outermost
+    operator. Source: Spark, ReorderAssociativeOperator.
     """
-    parts = [part for arg in args for part in _operands(op, arg)]
+    parts = [part for arg in args for part in _operands(ASSOCIATED[op], arg)]
     constants = [part for part in parts if not columns_in(part)]
     others = [part for part in parts if columns_in(part)]
-    if len(constants) < 2 or not others:
+    if not constants or not others:
         return call(op, args, type_)
     left, right = (reduce(lambda a, b: call(op, [a, b], type_), each) for each in (others, constants))
     return call(op, [left, right], type_)
 
 
-def _operands(op: str, value: Expression) -> list[Expression]:
-    if not isinstance(value, Call) or value.name != op:
+def _operands(ops: Sequence[str], value: Expression) -> list[Expression]:
+    if not isinstance(value, Call) or value.name not in ops:
         return [value]
-    return [part for arg in value.args for part in _operands(op, arg)]
+    return [part for arg in value.args for part in _operands(ops, arg)]
 
 
 def referred(value: Expression) -> Expression:

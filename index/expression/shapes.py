@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tailbit.index.expression.build import Builder
-from tailbit.index.expression.folded import NotRead, asked_twice, call, is_null, of_no_number, referred
-from tailbit.index.functions.tree import Call, Expression
+from tailbit.index.expression.folded import (
+    ASSOCIATED,
+    NotRead,
+    asked_twice,
+    associated,
+    call,
+    is_null,
+    of_no_number,
+    referred,
+)
+from tailbit.index.functions.tree import Expression
 from tailbit.index.values.literals import (
     BINARY,
     DOUBLE,
@@ -120,9 +129,8 @@ def tried(name: str, op: str) -> Make:
         if any(arg.type.name == "string" for arg in args):
             raise NotRead(f"{name} of a string is not read", "TRY_CAST it.")
         given, type_ = b.operands(op, *args)
-        if type_.name in WHOLE and any(isinstance(arg, Call) and arg.name == op for arg in given):
-            # Spark takes constants of both together, which decides what overflows.
-            raise NotRead(f"{name} of a sum or product is not read", "Write the constants as one.")
+        if type_.name in WHOLE and name in ASSOCIATED:
+            return associated(name, given, type_)
         return call(name, given, type_)
 
     return make

@@ -96,6 +96,7 @@ def leaf(text: str) -> Leaf:
         ("p div 2 = 2", "div of decimal(10,2) and integer is not read"),
         ("x | 6 & 1 = 1", "| before & is not read"),
         ("p & 1 = 1", "& of decimal(10,2) and integer is not read (DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE"),
+        ("try_add(x, 2147483647) + 1 = 1", "ARITHMETIC_OVERFLOW"),
         ("s ~~ 'a'", "~~ is not read"),
         ("x << 1 = 2", "BITWISELEFTSHIFT is not read"),
         ("+x = 1", "a plus sign in front of something that is not a number at character 1"),
