@@ -205,7 +205,9 @@ class Builder:
             reason = f"{op} of {value.type} and {other.type} is not read"
             kinds = {kind, other.type.name}
             refused = kinds != {"void"} and not kinds & set(_TIMES)
-            raise NotRead(mismatch(reason) if refused else reason, "CAST both to numbers.")
+            instants = op == "-" and kinds <= {"timestamp", "timestamp_ntz"}
+            hint = "Write unix_micros(a) - unix_micros(b)." if instants else "CAST both to numbers."
+            raise NotRead(mismatch(reason) if refused else reason, hint)
         return value
 
     def _decimal(self, op: str, left: Expression, right: Expression) -> tuple[list[Expression], DataType]:
