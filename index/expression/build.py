@@ -206,7 +206,8 @@ class Builder:
             kinds = {kind, other.type.name}
             refused = kinds != {"void"} and not kinds & set(_TIMES)
             instants = op == "-" and kinds <= {"timestamp", "timestamp_ntz"}
-            hint = "Write unix_micros(a) - unix_micros(b)." if instants else "CAST both to numbers."
+            micros = "Write unix_micros(a) - unix_micros(b), both CAST AS TIMESTAMP."
+            hint = micros if instants else "CAST both to numbers."
             raise NotRead(mismatch(reason) if refused else reason, hint)
         return value
 
