@@ -206,8 +206,8 @@ class Builder:
             kinds = {kind, other.type.name}
             refused = kinds != {"void"} and not kinds & set(_TIMES)
             instants = op == "-" and kinds <= {"timestamp", "timestamp_ntz"}
-            micros = "Write unix_micros(a) - unix_micros(b), both CAST AS TIMESTAMP."
-            hint = micros if instants else "CAST both to numbers."
+            beside = "Compare it with an interval: ts - other > INTERVAL 1 DAY."
+            hint = beside if instants else "CAST both to numbers."
             raise NotRead(mismatch(reason) if refused else reason, hint)
         return value
 

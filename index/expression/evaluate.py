@@ -131,7 +131,7 @@ _LEFT_FIRST = (
         "try_subtract",
         "try_multiply",
     ),
-    *("date_add", "date_sub", "datediff", "add_months"),
+    *("date_add", "date_sub", "datediff", "add_months", "difference"),
     *("startswith", "endswith", "contains", "substring", "left", "right", "replace"),
     *("instr", "locate", "lpad", "rpad", "translate", "strip"),
 )

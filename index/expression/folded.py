@@ -16,7 +16,7 @@ from tailbit.tables.model import DataType
 _CASES = ("lower", "upper")
 _OF_ALL = (
     *("+", "-", "*", "/", "%", "div", "&", "|", "^", "=", "<>", "<", "<=", ">", ">="),
-    *("date_add", "date_sub", "datediff"),
+    *("date_add", "date_sub", "datediff", "difference"),
     *("startswith", "endswith", "contains", "substring", "replace", "left"),
     *("pmod", "instr", "translate", "add_months", "lpad", "rpad", "right"),
     *("try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"),

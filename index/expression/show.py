@@ -66,6 +66,8 @@ def _written_call(e: Call, args: list[str]) -> str:
     if e.name == "later":
         unit = str(e.setting[0]).upper().replace("MICROS", "MICROSECONDS")
         return f"{args[0]} + INTERVAL {e.setting[1]} {unit}"
+    if e.name == "difference":
+        return f"unix_micros({args[0]}) - unix_micros({args[1]})"
     first = [repr(e.setting[0])] if e.name in ("date_trunc",) else []
     return f"{e.name}({', '.join([*first, *args])})"
 

@@ -8,7 +8,7 @@ from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import NotRead, call
 from tailbit.index.functions.dates import FORMATS, UNITS
 from tailbit.index.functions.tree import Expression
-from tailbit.index.values.literals import DATE, STRING, TIMESTAMP, Literal
+from tailbit.index.values.literals import DATE, LONG, STRING, TIMESTAMP, Literal
 from tailbit.index.values.refusals import mismatch
 from tailbit.tables.model import DataType
 
@@ -29,6 +29,21 @@ def later(b: Builder, value: Expression, unit: str, count: int) -> Expression:
         reason = f"an INTERVAL added to a {value.type} is not read"
         raise NotRead(reason if name in ("string", "void") else mismatch(reason), "CAST it AS TIMESTAMP.")
     return call("later", [value], value.type, (unit, count, b.zone))
+
+
+def difference(b: Builder, left: Expression, right: Expression) -> Expression:
+    """The microseconds from one date or time to another, by the clock; dates are days of 24 hours.
+
+    Source: Spark 4.2, SubtractDates and SubtractTimestamps.
+    """
+    kinds = {left.type.name, right.type.name}
+    if not kinds <= {"date", "timestamp", "timestamp_ntz"}:
+        reason = f"{left.type} - {right.type} is not read beside an INTERVAL"
+        raise NotRead(reason, "CAST both AS TIMESTAMP.")
+    if len(kinds) > 1:
+        wide = DataType("timestamp_ntz") if kinds == {"date", "timestamp_ntz"} else TIMESTAMP
+        left, right = b.cast(left, wide), b.cast(right, wide)
+    return call("difference", [left, right], LONG, (b.zone,))
 
 
 def _unit(arg: Expression, known: Sequence[str]) -> str:

@@ -176,6 +176,19 @@ def _instants(
     return np.where(again == moved, kept, numbers(found).astype(np.int64)), raised
 
 
+def difference(call: Call, args: list[pa.Array]) -> Vector:
+    """Microseconds between two dates or two times, by the clock; the setting is the time zone."""
+    type_, zone = call.args[0].type, str(call.setting[0])
+    to = _NTZ if type_.name == "date" else type_
+    sides = [cast_time(arg, type_, to, zone) if to != type_ else Vector(arg) for arg in args]
+    (a, left), (b, right) = (local(side.values, to, zone) for side in sides)
+    found = a - b
+    null = nulls_of(args[0]) | nulls_of(args[1])
+    beyond = ((a ^ b) & (a ^ found)) < 0
+    raised = first_of([*(side.raised for side in sides), left, right, code(NOT_READ, beyond & ~null)])
+    return Vector(array_of(found, null, call.type), raised)
+
+
 NAMES = {
     "dayname": ("weekday", ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")),
     "monthname": ("month", ("", *"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())),

@@ -65,6 +65,7 @@ KERNELS: Mapping[str, Kernel] = {
     "datediff": dates.between,
     "add_months": dates.months_later,
     "later": dates.later,
+    "difference": dates.difference,
     **dict.fromkeys(dates.NAMES, dates.named),
     **dict.fromkeys(("unix_date", *_UNIX), dates.since_1970),
     "date_from_unix_date": dates.day_since_1970,

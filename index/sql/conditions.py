@@ -34,7 +34,7 @@ from tailbit.index.sql.comparing.comparisons import (
 from tailbit.index.sql.comparing.constant_comparisons import compared_constants, constant_in
 from tailbit.index.sql.comparing.rising import node_of
 from tailbit.index.sql.expressions import COMPARISONS, ExpressionReader, chain, is_unknown
-from tailbit.index.sql.operands import Operand, OperandReader, Tree
+from tailbit.index.sql.operands import Operand, OperandReader, Tree, bare
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import Literal
 from tailbit.index.values.refusals import mismatch
@@ -67,18 +67,20 @@ class ConditionReader:
 
     def whole(self, e: Tree) -> Node:
         """The node of a whole predicate, which must be of type boolean: NULL is not."""
-        bare = _bare(e)
-        if type(bare).__name__ in self.kinds or type(bare).__name__ in COMPARISONS:
-            return self.node(bare)
-        found = self.expressions.read(bare)
+        inner = bare(e)
+        if type(inner).__name__ in self.kinds or type(inner).__name__ in COMPARISONS:
+            return self.node(inner)
+        found = self.expressions.read(inner)
         if found.type.name != "boolean":
             reason = mismatch(f"a {found.type} is not a condition", "FILTER_NOT_BOOLEAN")
-            self.operands.refuse(reason, bare, "Compare it with something.")
-        return self.condition(found, bare)
+            self.operands.refuse(reason, inner, "Compare it with something.")
+        return self.condition(found, inner)
 
     def node(self, e: Tree) -> Node:
         """The node of a condition."""
         name = type(e).__name__
+        if name in COMPARISONS and self.expressions.intervals.compares(e):
+            return self.condition(self.expressions.read(e), e)
         if name in COMPARISONS:
             left, right = self.expressions.side(e.this), self.expressions.side(e.expression, right=True)
             if name == "NullSafeNEQ":
@@ -187,7 +189,7 @@ class ConditionReader:
 
     def is_condition(self, e: Tree) -> Node:
         """IS NULL of anything; IS TRUE, IS FALSE and IS UNKNOWN of a condition."""
-        subject, kind = _bare(e.this), type(e.expression).__name__
+        subject, kind = bare(e.this), type(e.expression).__name__
         if kind == "Boolean":
             found = self.node(subject)
             return is_true(found if e.expression.this else negate(found))
@@ -238,9 +240,3 @@ class ConditionReader:
 def _operand(side: Expression) -> Operand:
     assert not isinstance(side, Call)
     return side.column if isinstance(side, Ref) else side
-
-
-def _bare(e: Tree) -> Tree:
-    while type(e).__name__ == "Paren":
-        e = e.this
-    return e

@@ -15,9 +15,8 @@ from tailbit.index.expression.calls import check_known, extracted, function
 from tailbit.index.expression.folded import NotRead, asked_twice, is_null
 from tailbit.index.expression.present import BARE
 from tailbit.index.expression.shapes import strip
-from tailbit.index.expression.times import later
 from tailbit.index.functions.tree import Expression, Ref
-from tailbit.index.sql.intervals import Span
+from tailbit.index.sql.interval_reader import IntervalReader
 from tailbit.index.sql.operands import OperandReader, Tree, function_of
 from tailbit.index.sql.refusals import INSTEAD
 from tailbit.index.values.literals import BOOLEAN, STRING, VOID, Literal
@@ -48,6 +47,7 @@ class ExpressionReader:
     def __init__(self, operands: OperandReader, zone: str, now: int) -> None:
         self.operands = operands
         self.builder = Builder(zone, now)
+        self.intervals = IntervalReader(operands, self.builder, self._arg)
         self.kinds: dict[str, Callable[[Any], Expression]] = {
             "Paren": lambda e: self.read(e.this),
             "Neg": self._negative,
@@ -149,11 +149,8 @@ class ExpressionReader:
 
     def _arithmetic(self, e: Tree) -> Expression:
         op = _ARITHMETIC[type(e).__name__]
-        if (span := self.operands.interval(e.expression)) is not None and op in "+-":
-            return self._later(e.this, span if op == "+" else span.negative())
-        if (span := self.operands.interval(e.this)) is not None and op == "+":
-            return self._later(e.expression, span)
-        return self.builder.arithmetic(op, self._arg(e.this), self._arg(e.expression))
+        moved = self.intervals.moved(op, e)
+        return moved or self.builder.arithmetic(op, self._arg(e.this), self._arg(e.expression))
 
     def _bitwise(self, e: Tree) -> Expression:
         op = _BITWISE[type(e).__name__]
@@ -165,9 +162,6 @@ class ExpressionReader:
     def _trim(self, e: Tree) -> Expression:
         side, chars = str(e.args.get("position") or "both").lower(), e.expression
         return strip(self.builder, side, self._arg(e.this), None if chars is None else self._arg(chars))
-
-    def _later(self, e: Tree, span: Span) -> Expression:
-        return later(self.builder, self._arg(e), span.unit, span.count)
 
     def _joined(self, e: Tree) -> Expression:
         if type(e.expression).__name__ in ("Add", "Sub") or type(e.this).__name__ in _BITWISE:
@@ -223,6 +217,8 @@ class ExpressionReader:
 
     def _compared(self, e: Tree) -> Expression:
         op = COMPARISONS[type(e).__name__]
+        if self.intervals.compares(e):
+            return self.intervals.compared(op, e)
         left, right = self.checked(self.side(e.this), e), self.checked(self.side(e.expression, True), e)
         if op == "IS DISTINCT FROM":
             return self.builder.negate(self._compare("<=>", left, right, e))

@@ -33,6 +33,11 @@ class Span:
     unit: Literal["months", "days", "micros"]
     count: int
 
+    @property
+    def micros(self) -> int | None:
+        """Its microseconds; None for months, which have no fixed length."""
+        return None if self.unit == "months" else self.count * (DAY_US if self.unit == "days" else 1)
+
     def negative(self) -> Span:
         """As far in the other direction."""
         return Span(self.unit, -self.count)

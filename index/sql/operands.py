@@ -139,9 +139,7 @@ class OperandReader:
         Raises:
             PredicateError: it is written in a way that is not read.
         """
-        while type(node).__name__ == "Paren":
-            node = node.this
-        constant = self.constant(node)
+        constant = self.constant(bare(node))
         if constant is None or constant.kind != "interval":
             return None
         try:
@@ -174,6 +172,13 @@ class OperandReader:
         elif name in _TYPES and not sizes:
             return DataType(_TYPES[name])
         self.refuse(f"a cast to {name} is not read", node)
+
+
+def bare(node: Tree) -> Tree:
+    """An expression without the parentheses around it."""
+    while type(node).__name__ == "Paren":
+        node = node.this
+    return node
 
 
 def function_of(node: Tree) -> tuple[int, str] | None:

@@ -81,6 +81,9 @@ class Conditions:
             return f"{self.text(depth)} {self._pick(*_SIGNS)} {self.text(depth - 1)}"
         if kind == 5:
             return self._search(depth)
+        if kind == 6 and self.rng.random() < 0.2:
+            others = f"{self.date(depth - 1)} - {self.date(0)}"
+            return f"{others} {self._pick(*_SIGNS)} INTERVAL {self._pick(*_LENGTHS[:2], *_LENGTHS[4:])}"
         if kind == 6:
             return f"{self.date(depth)} {self._pick(*_SIGNS)} {self.date(depth - 1)}"
         if kind == 7:

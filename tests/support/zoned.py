@@ -30,6 +30,12 @@ _CASTS = (
     "date_trunc('WEEK', ntz)",
     "date_trunc('MONTH', day)",
 )
+_DIFFERENCES = (
+    "ts - {0} {s} INTERVAL 1 DAY",
+    "ntz - {0} {s} INTERVAL 2 HOURS",
+    "day - ts {s} INTERVAL -1 HOUR",
+    "INTERVAL 0 DAYS {s} ts - ntz",
+)
 _SHAPES = (
     "{c} BETWEEN {0} AND {1}",
     "{c} NOT IN ({0}, {1})",
@@ -71,7 +77,7 @@ def _predicate(rng: random.Random, zone: str, others: Sequence[str]) -> str:
     column: str = rng.choice((*COLUMNS, *_CASTS))
     # What is computed is computed before BETWEEN is asked of it, except in a WHERE.
     shapes = _SHAPES if column in COLUMNS else _SHAPES[1:]
-    shape: str = rng.choice((*shapes, "{c} {s} {0}", "{0} {s} {c}"))
+    shape: str = rng.choice((*shapes, "{c} {s} {0}", "{0} {s} {c}", rng.choice(_DIFFERENCES)))
     constants = [_constant(rng, rng.choice(_readable(zone)), others) for _ in range(2)]
     return shape.format(*constants, c=column, s=rng.choice(SIGNS))
 
