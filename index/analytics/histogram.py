@@ -20,7 +20,7 @@ from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
 from tailbit.index.values.literals import NUMERIC
 from tailbit.tables.date_text import DAY_US, date_texts
-from tailbit.tables.zones.times import first_instant, fixed_offset, to_instant, to_local
+from tailbit.tables.zones.arrays import offsets_kept, offsets_of_instants, offsets_of_starts
 
 MOST_BINS = 100_000
 
@@ -117,7 +117,7 @@ def by_part(found: KeyCounts, part: str, zone: str) -> dict[Any, int]:
     """Counted rows by the year, month, ... of a date or time: its beginning to rows, in order; NULL is first.
 
     Weeks begin on Monday, as Spark's date_trunc has them. Times are cut in `zone`. Cost: vectors over the
-    distinct values; in a zone whose clocks change, a step a value.
+    distinct values.
 
     Raises:
         ColumnTypeError: the column is no date or time, or a date is to be cut to less than a day.
@@ -133,7 +133,7 @@ def by_part(found: KeyCounts, part: str, zone: str) -> dict[Any, int]:
     first = int(found.nulls > 0)
     values = decode_keys(found.keys.slice(first), found.key_type, found.column.type)
     numbers = np.asarray(values.cast(pa.int32() if name == "date" else pa.int64())).astype(np.int64)
-    local = _locals(numbers, zone) if name == "timestamp" else numbers
+    local = numbers + offsets_of_instants(numbers, zone) if name == "timestamp" else numbers
     begins = _begins(local, part, days=name == "date")
     if name == "timestamp":
         begins = _instants(numbers, local, begins, part, zone)
@@ -162,30 +162,15 @@ def _begins(local: Longs, part: str, days: bool) -> Longs:
     return found
 
 
-def _locals(instants: Longs, zone: str) -> Longs:
-    offset = fixed_offset(zone)
-    if offset is not None:
-        return instants + offset
-    return np.array([to_local(instant, zone) for instant in instants.tolist()], dtype=np.int64)
-
-
 def _instants(instants: Longs, local: Longs, begins: Longs, part: str, zone: str) -> Longs:
     """The instants of local beginnings.
 
     A day begins when its clocks first show it; within a day, the offset of the time itself is kept where the
     clocks went back. Source: Java 17, LocalDate.atStartOfDay and ZonedDateTime.truncatedTo.
     """
-    kept = instants - (local - begins)
-    if fixed_offset(zone) is not None:
-        return kept
-    days = part in PARTS[:5]
-    found = [
-        first_instant(begin, zone)
-        if days
-        else (near if to_local(near, zone) == begin else to_instant(begin, zone))
-        for begin, near in zip(begins.tolist(), kept.tolist(), strict=True)
-    ]
-    return np.array(found, dtype=np.int64)
+    if part in PARTS[:5]:
+        return begins - offsets_of_starts(begins, zone)
+    return begins - offsets_kept(begins, local - instants, zone)
 
 
 def _python(values: pa.Array) -> list[Any]:

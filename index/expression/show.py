@@ -6,28 +6,7 @@ from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.values.literals import WHOLE, Literal
 from tailbit.tables.date_text import date_texts
 
-_INFIX = (
-    "+",
-    "-",
-    "*",
-    "/",
-    "%",
-    "div",
-    "&",
-    "|",
-    "^",
-    "=",
-    "<>",
-    "<",
-    "<=",
-    ">",
-    ">=",
-    "<=>",
-    "like",
-    "rlike",
-    "and",
-    "or",
-)
+_INFIX = frozenset("+ - * / % div & | ^ = <> < <= > >= <=> like rlike and or".split())
 _LONGEST = 400
 
 

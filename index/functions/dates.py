@@ -22,6 +22,7 @@ from tailbit.index.functions.vectors import (
 )
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
+from tailbit.tables.zones.arrays import offsets_kept
 
 _DATE, _NTZ = DataType("date"), DataType("timestamp_ntz")
 
@@ -169,11 +170,8 @@ def _instants(
     """The instants of moved local times, of instants that had others; the offset stays where it can."""
     if type_.name != "timestamp":
         return moved, None
-    null = np.zeros(len(moved), dtype=bool)
-    found, raised = cast_time(array_of(moved, null, _NTZ), _NTZ, type_, zone)
-    kept = moved - (there - before)
-    again, _ = local(array_of(kept, null, type_), type_, zone)
-    return np.where(again == moved, kept, numbers(found).astype(np.int64)), raised
+    found, beyond = shifted(moved, -offsets_kept(moved, there - before, zone))
+    return found, code(NOT_READ, beyond)
 
 
 def difference(call: Call, args: list[pa.Array]) -> Vector:

@@ -16,6 +16,7 @@ from tailbit.arrays import Longs, Mask
 from tailbit.tables.zones.rules import zone_rules
 from tailbit.tables.zones.times import first_instant, fixed_offset, to_instant, to_local
 
+_One = Callable[[int], int]
 _US = 1_000_000
 _LAST_YEAR = 2500
 _FAR_PAST = -(1 << 62)
@@ -41,13 +42,7 @@ def offsets_of_instants(instants: Longs, zone: str) -> Longs:
     Raises:
         ValueError: there is no such zone.
     """
-    fixed = fixed_offset(zone)
-    if fixed is not None:
-        return np.full(len(instants), fixed)
-    changes = _changes(zone)
-    at = np.searchsorted(changes.instants, instants, side="right")
-    found = changes.offsets[at]
-    return _beyond(instants, found, at, changes, lambda instant: to_local(instant, zone) - instant)
+    return _offsets(instants, zone, lambda its: its.instants, lambda time: to_local(time, zone) - time)
 
 
 def offsets_of_local(local: Longs, zone: str) -> Longs:
@@ -56,12 +51,29 @@ def offsets_of_local(local: Longs, zone: str) -> Longs:
     Raises:
         ValueError: there is no such zone.
     """
+    return _offsets(local, zone, lambda its: its.local_ends, lambda time: time - to_instant(time, zone))
+
+
+def offsets_kept(local: Longs, offsets: Longs, zone: str) -> Longs:
+    """What is taken off local times that were made of times with these offsets: the same, where it can be.
+
+    Else it is as `offsets_of_local` says. Source: Java 17, ZonedDateTime.ofLocal with a preferred offset.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    same = offsets_of_instants(local - offsets, zone) == offsets
+    return np.where(same, offsets, offsets_of_local(local, zone))
+
+
+def _offsets(times: Longs, zone: str, ends: Callable[[_Changes], Longs], one: _One) -> Longs:
+    """The offset that holds before the first change whose end is after each time."""
     fixed = fixed_offset(zone)
     if fixed is not None:
-        return np.full(len(local), fixed)
+        return np.full(len(times), fixed)
     changes = _changes(zone)
-    at = np.searchsorted(changes.local_ends, local, side="right")
-    return _beyond(local, changes.offsets[at], at, changes, lambda time: time - to_instant(time, zone))
+    at = np.searchsorted(ends(changes), times, side="right")
+    return _beyond(times, changes.offsets[at], at, changes, one)
 
 
 def offsets_of_starts(local: Longs, zone: str) -> Longs:
@@ -80,7 +92,7 @@ def offsets_of_starts(local: Longs, zone: str) -> Longs:
     return _beyond(local, first, at, changes, lambda time: time - first_instant(time, zone))
 
 
-def _beyond(times: Longs, found: Longs, at: Longs, changes: _Changes, one: Callable[[int], int]) -> Longs:
+def _beyond(times: Longs, found: Longs, at: Longs, changes: _Changes, one: _One) -> Longs:
     """What was found, but one by one for times after the last change that is listed, where more come."""
     asked: Mask = at == len(changes.instants)
     if not changes.endless or not asked.any():
