@@ -127,9 +127,10 @@ def codes_of(segment: Segment, column: str) -> SegmentCodes:
 def _made(segment: Segment, column: str) -> tuple[SegmentCodes, int]:
     keys, cardinality = segment.keys(column)
     codes = np.zeros(segment.rows, dtype=narrowest(len(keys)))
+    parts = (partial(_decoded, read, 1 + first, len(codes)) for first, read in segment.parts(column))
     try:
-        for _ in in_order(partial(_placed, read, 1 + first, codes) for first, read in segment.parts(column)):
-            pass
+        for part in in_order(parts):
+            part.place(codes)
     except ValueError as damage:
         raise CorruptIndexError(file=segment.path, reason=str(damage)) from damage
     if np.count_nonzero(codes) != int(cardinality.sum()):
@@ -137,28 +138,46 @@ def _made(segment: Segment, column: str) -> tuple[SegmentCodes, int]:
     return SegmentCodes(keys, codes), codes.nbytes + keys.nbytes
 
 
-def _placed(
-    read: Callable[[Sequence[str]], pa.Table], first: int, out: npt.NDArray[Any], alone: bool
-) -> None:
-    _place(read(STORED[1:]), first, out)
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The postings of a row group, decoded as far as can be done beside others.
+
+    `sparse`: positions and the code of each. `bitmaps`: those of dense keys; `cardinality` and `numbers`:
+    int64, how many positions each has, and its code.
+    """
+
+    sparse: Sequence[tuple[BitPositions, npt.NDArray[Any]]]
+    bitmaps: pa.BinaryArray
+    cardinality: Longs
+    numbers: Longs
+
+    def place(self, out: npt.NDArray[Any]) -> None:
+        """Write the codes. One thread at a time: a bitset is added to the codes that stand there already.
+
+        Raises:
+            ValueError: a posting does not decode.
+        """
+        for positions, codes in self.sparse:
+            out[positions] = codes
+        place_codes(self.bitmaps, self.cardinality, self.numbers, out)
 
 
-def _place(part: pa.Table, first: int, out: npt.NDArray[Any]) -> None:
-    """Write the codes from `first` on to the positions of the postings of a part.
+def _decoded(read: Callable[[Sequence[str]], pa.Table], first: int, rows: int, alone: bool) -> _Part:
+    """A row group whose keys have the codes from `first` on.
 
     Raises:
         ValueError: a posting does not decode.
     """
+    part = read(STORED[1:])
     cardinality = np.asarray(part["cardinality"], dtype=np.int64)
-    sparse = Gaps.of(part, cardinality, len(out))
+    found = Gaps.of(part, cardinality, rows)
     numbers = np.arange(first, first + len(part))
-    bitmaps = part["bitmap"].combine_chunks()
-    if sparse.held.any():
-        firsts, others = sparse.apart(0, len(part))
-        mine, dense = numbers[sparse.held].astype(out.dtype), ~sparse.held
-        out[firsts] = mine
-        out[others] = np.repeat(mine, sparse.counts[sparse.held] - 1)
+    bitmaps, sparse = part["bitmap"].combine_chunks(), []
+    if found.held.any():
+        firsts, others = found.apart(0, len(part))
+        mine, dense = numbers[found.held].astype(narrowest(first + len(part))), ~found.held
+        sparse = [(firsts, mine), (others, np.repeat(mine, found.counts[found.held] - 1))]
         bitmaps, cardinality, numbers = bitmaps.filter(pa.array(dense)), cardinality[dense], numbers[dense]
     if bitmaps.null_count:
         raise ValueError("a posting has neither a bitmap nor positions")
-    place_codes(bitmaps, cardinality, numbers, out)
+    return _Part(sparse, bitmaps, cardinality, numbers)
