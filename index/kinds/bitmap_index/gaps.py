@@ -146,9 +146,7 @@ class Gaps:
             ValueError: they differ in number from what is recorded, do not rise, or are beyond the rows.
         """
         first, counts, steps = self._checked(low, high)
-        found = first if not len(steps) else _summed(first, counts, steps)
-        self._check_last(found)
-        return found.astype(np.uint32)
+        return first if not len(steps) else _summed(first, counts, steps)
 
     def apart(self, low: int, high: int) -> tuple[BitPositions, BitPositions]:
         """The same positions in less time: the first of each key, and all others, key by key.
@@ -158,40 +156,44 @@ class Gaps:
         """
         first, counts, steps = self._checked(low, high)
         inner = counts - 1
-        others = np.cumsum(steps, dtype=np.int64)
-        before = np.concatenate([[0], others])[np.cumsum(inner) - inner]
+        others = np.cumsum(steps, dtype=np.uint32)
+        before = np.concatenate([_ZERO, others])[np.cumsum(inner) - inner]
         others += np.repeat(first - before, inner)
-        self._check_last(first)
-        self._check_last(others)
-        return first.astype(np.uint32), others.astype(np.uint32)
+        return first, others
 
-    def _checked(self, low: int, high: int) -> tuple[Longs, Longs, Ints]:
-        """First positions and counts of the sparse ones among some keys, and the steps between."""
+    def _checked(self, low: int, high: int) -> tuple[BitPositions, Longs, BitPositions]:
+        """First positions and counts of the sparse ones among some keys, and the steps between.
+
+        The positions of each rise to one within the rows, so that sums of steps may go round beyond 32 bits:
+        their differences stay right.
+        """
         held, counts = self.held[low:high], self.counts[low:high]
         wanted = np.maximum(counts - 1, 0)
         lowest, *others = self._planes
         offsets = lowest.offsets[low : high + 1]
         if not np.array_equal(np.diff(offsets), wanted):
             raise ValueError(_OTHERS)
-        steps = lowest.data[offsets[0] : offsets[-1]].astype(np.int32)
+        steps = lowest.data[offsets[0] : offsets[-1]].astype(np.uint32)
         for number, plane in enumerate(others, 1):
             if plane.offsets[low] < plane.offsets[high]:
-                _add(plane, low, high, wanted, np.int32(8 * number), steps)
-        first, counts = self._first[low:high][held].astype(np.int64), counts[held]
-        if (len(counts) and counts.min() < 1) or (len(first) and first.min() < 0):
+                _add(plane, low, high, wanted, np.uint32(8 * number), steps)
+        first, counts = self._first[low:high][held], counts[held]
+        if len(counts) and (counts.min() < 1 or first.min() < 0):
             raise ValueError("the positions of a posting are fewer than one, or below zero")
-        if len(steps) and steps.min() < 1:
+        if len(steps) and not steps.all():
             raise ValueError("the positions of a posting do not rise")
-        return first, counts, steps
+        self._check_last(first.astype(np.int64), counts - 1, steps)
+        return first.astype(np.uint32), counts, steps
 
-    def _check_last(self, found: Longs) -> None:
-        if len(found) and found.max() >= self.rows:
-            raise ValueError(f"position {found.max()} is beyond the {self.rows} rows")
+    def _check_last(self, last: Longs, inner: Longs, steps: BitPositions) -> None:
+        """`last`: the first position of each key, of which the `inner` steps lead to its last one."""
+        some = inner > 0
+        last[some] += np.add.reduceat(steps, (np.cumsum(inner) - inner)[some], dtype=np.int64)
+        if len(last) and last.max() >= self.rows:
+            raise ValueError(f"position {last.max()} is beyond the {self.rows} rows")
 
 
-def _add(
-    plane: _Plane, low: int, high: int, wanted: Longs, shift: np.int32, steps: npt.NDArray[np.int32]
-) -> None:
+def _add(plane: _Plane, low: int, high: int, wanted: Longs, shift: np.uint32, steps: BitPositions) -> None:
     """Add the higher bytes of some keys to the gaps that they are of.
 
     `wanted`: int64, gaps of each key: it has as many bytes in the plane, or none.
@@ -201,7 +203,7 @@ def _add(
     """
     offsets = plane.offsets[low : high + 1]
     sizes = np.diff(offsets)
-    data = plane.data[offsets[0] : offsets[-1]].astype(np.int32)
+    data = plane.data[offsets[0] : offsets[-1]].astype(np.uint32)
     data <<= shift
     if np.array_equal(sizes, wanted):
         steps |= data
@@ -212,15 +214,18 @@ def _add(
     steps[np.repeat(reached, wanted)] |= data
 
 
-def _summed(first: Longs, counts: Longs, steps: Ints) -> Longs:
+def _summed(first: BitPositions, counts: Longs, steps: BitPositions) -> BitPositions:
     starts = np.cumsum(counts) - counts
-    ahead = np.concatenate([[0], np.cumsum(steps, dtype=np.int64)])
+    ahead = np.concatenate([_ZERO, np.cumsum(steps, dtype=np.uint32)])
     ends = np.cumsum(counts - 1)
     last = first + ahead[ends] - ahead[ends - (counts - 1)]
-    out = np.empty(int(counts.sum()), dtype=np.int64)
+    out = np.empty(int(counts.sum()), dtype=np.uint32)
     inner = np.ones(len(out), dtype=np.bool_)
     inner[starts] = False
     out[inner] = steps
     # A key begins as far from the last position of the one before as it must, forward or back.
-    out[starts] = first - np.concatenate([[0], last[:-1]])
-    return np.cumsum(out, out=out)
+    out[starts] = first - np.concatenate([_ZERO, last[:-1]])
+    return np.cumsum(out, dtype=np.uint32, out=out)
+
+
+_ZERO = np.zeros(1, dtype=np.uint32)

@@ -59,7 +59,7 @@ def single_heads(singles: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
     return found
 
 
-def read_bitmap(data: bytes, cardinality: int, rows: int, path: str) -> BitMap:
+def read_bitmap(data: bytes | memoryview, cardinality: int, rows: int, path: str) -> BitMap:
     """A serialized bitmap, checked against its recorded cardinality and the extent of its row space.
 
     Raises:
@@ -131,15 +131,16 @@ class RowGroup:
         """All postings, in the order of `keys`."""
         return self._all(0, len(self._keys))
 
-    def cover(self, wanted: KeyRange) -> tuple[list[BitMap], list[BitPositions]]:
+    def cover(self, wanted: KeyRange, few: bool = True) -> tuple[list[BitMap], list[BitPositions]]:
         """The dense postings of the keys in a range, and all positions of the sparse ones, in any order.
 
-        Cost: a decoded bitmap a dense key, once; a few vector operations a position of sparse keys.
+        `few`: whether few keys come as bitmaps, which are kept. Cost: a decoded bitmap a dense key, once; a
+        few vector operations a position of sparse keys.
         """
         a, b = self._span(wanted)
         if a >= b:
             return [], []
-        if b - a <= _FEW:
+        if few and b - a <= _FEW:
             known = [bits for at in range(a, b) if (bits := self._bitmaps.get(at)) is not None]
             if len(known) == b - a or self._left > 0:
                 return known if len(known) == b - a else self._all(a, b), []
@@ -191,6 +192,15 @@ class RowGroup:
             at += many
         return out
 
+    def _serialized(self, at: int) -> memoryview:
+        """The bytes of a bitmap, in place: to copy them takes longer than to read them.
+
+        Arrow has no buffer of bytes where all bitmaps are null or empty.
+        """
+        _, offsets, data = self._data.buffers()
+        low, high = np.frombuffer(offsets, dtype=np.int32, count=2, offset=4 * (self._data.offset + at))
+        return memoryview(data if data is not None else b"").cast("B")[low:high]
+
     def _keep(self, at: int, sparse: BitMap) -> None:
         """Keep the bitmap of a sparse key, as long as there is room; what is kept counts once."""
         containers = min(len(sparse), 1 + (self._rows >> 16))
@@ -205,7 +215,6 @@ class RowGroup:
             found = bitmap_of(self._positions(at, at + 1))
             self._keep(at, found)
         elif found is None:
-            data = self._data[at].as_py()
-            found = read_bitmap(data, int(self._cardinality[at]), self._rows, self._path)
+            found = read_bitmap(self._serialized(at), int(self._cardinality[at]), self._rows, self._path)
             self._bitmaps[at] = found
         return found

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain, pairwise
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -51,6 +53,9 @@ def _sparse_keys(group: pq.RowGroupMetaData) -> int:
     found = group.column(_FIRST_LEAF).statistics
     return int(group.num_rows) - (int(found.null_count) if found is not None else 0)
 
+
+_WORTH_A_THREAD = 2 << 20
+"""Bytes of postings in the file whose reading takes some ten times what starting a thread does."""
 
 CACHE_BYTES = share(5 / 16)
 """Bytes of postings that one process keeps, serialized and decoded ones taken together."""
@@ -129,12 +134,27 @@ class Segment:
         """The row groups that may hold keys of each range, in the order of the ranges; read on all cores."""
         found = list(self._numbers(column, ranges))
         new = {n for n, _ in found if POSTINGS.held((self._name, n)) is None} if len(found) > 1 else set()
-        read = dict(in_order(partial(self._numbered, n) for n in sorted(new))) if new else {}
+        parts = self._shared_out(sorted(new))
+        read = dict(chain.from_iterable(in_order(partial(self._numbered, part) for part in parts)))
         for number, wanted in found:
             yield read.get(number) or self._group(number), wanted
 
-    def _numbered(self, number: int, _: bool) -> tuple[int, RowGroup]:
-        return number, self._group(number)
+    def _shared_out(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+        """Row groups in parts that are each worth a thread, for all cores."""
+        ends = np.cumsum([self._packed(number) for number in numbers])
+        many = min(os.cpu_count() or 1, int(ends[-1]) // _WORTH_A_THREAD) if len(numbers) else 0
+        cuts = np.searchsorted(ends, np.linspace(0, ends[-1], many, endpoint=False)) if many > 1 else [0]
+        for low, high in pairwise([*cuts, len(numbers)]):
+            if low < high:
+                yield numbers[low:high]
+
+    def _packed(self, number: int) -> int:
+        """Bytes of the postings of a row group in the file."""
+        group = self._footer.row_group(number)
+        return sum(group.column(leaf).total_compressed_size for leaf in _POSTING_LEAVES)
+
+    def _numbered(self, numbers: Sequence[int], _: bool) -> list[tuple[int, RowGroup]]:
+        return [(number, self._group(number)) for number in numbers]
 
     def _numbers(self, column: str, ranges: Sequence[KeyRange]) -> Iterator[tuple[int, KeyRange]]:
         places, highs = self._places(column)
@@ -167,8 +187,9 @@ class Segment:
         """
         dense: list[BitMap] = []
         sparse: list[BitPositions] = []
-        for group, wanted in self._overlapping(column, ranges):
-            bitmaps, positions = group.cover(wanted)
+        found = list(self._overlapping(column, ranges))
+        for group, wanted in found:
+            bitmaps, positions = group.cover(wanted, few=len(found) == 1)
             dense += bitmaps
             sparse += positions
         return [*dense, union_of(sparse, self.rows)] if sparse else dense
