@@ -29,8 +29,8 @@ _PACKED = 28 << 20
 _ROWS = 8 << 20
 """Rows of chunks that are decoded at once."""
 _VALUES, _ROWS_A_VALUE = 1 << 15, 8
-"""Where a file's dictionaries have more values than 32,768, codes are looked at instead of values only if 8
-rows are wanted for each.
+"""Where a file's dictionaries have more values than 32,768, as its first row groups tell, codes are looked at
+instead of values only if 8 rows are wanted for each.
 """
 _FEW, _VERY_FEW = 2, 8
 """Chunks are cut to their pages where at most one page in 2 is wanted. None is read whole where fewer than
@@ -103,11 +103,14 @@ def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> lis
     out: list[Group] = []
     if not columns or any(leaf is None for leaf in leaves):
         return out
+    values, most = 0, max(_VALUES, len(positions) // _ROWS_A_VALUE)
     with storage.open(storage.resolve(slice_.path)) as source:
-        for number in at:
+        for seen, number in enumerate(at, 1):
             chunks = [_chunk(layout, source, number, leaf) for leaf in leaves if leaf is not None]
             known = [chunk for chunk in chunks if chunk is not None]
-            if len(known) < len(columns):
+            values += sum(chunk.dictionary.values for chunk in known)
+            # To look for the pages of all row groups first would cost as much as to decode them.
+            if len(known) < len(columns) or values * len(at) > most * seen:
                 return []
             here = positions[cuts[number] : cuts[number + 1]]
             if len(here) == layout.starts[number + 1] - layout.starts[number]:
@@ -117,8 +120,7 @@ def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> lis
             if cut is None:
                 return []
             out.append(Group(slice_, layout, here, *cut))
-    values = sum(chunk.dictionary.values for group in out for chunk in group.chunks)
-    return out if values <= max(_VALUES, len(positions) // _ROWS_A_VALUE) else []
+    return out
 
 
 def _cut(chunks: Sequence[Chunk], rows: Longs) -> tuple[Longs, Sequence[Chunk]] | None:

@@ -19,6 +19,7 @@ from tailbit.tables.model import Column, DataType
 
 DAY, NOON = datetime.date(2024, 2, 29), datetime.datetime(1969, 12, 31, 12, 0, 0, 1)  # noqa: DTZ001
 TYPED = [
+    (pa.int8(), "integer", [127, -128, None, 3, 127]),
     (pa.int32(), "integer", [3, -1, None, 3]),
     (pa.int64(), "integer", [1 << 62, -1, None, 3]),
     (pa.string(), "string", ["a", "", None, "ä", "a"]),
@@ -44,11 +45,19 @@ def expected(parts: list[tuple[pa.Array, Any]], key_type: str) -> dict[bytes | N
 
 
 @pytest.mark.parametrize("gathered", [0, 1 << 28], ids=["added up at each batch", "at the end"])
+@pytest.mark.parametrize("close", [0, 100], ids=["apart", "by place"])
 @pytest.mark.parametrize("many", [0, 1 << 62], ids=["polars", "pyarrow"])
 @pytest.mark.parametrize(("type_", "key_type", "values"), TYPED, ids=[str(t[0]) for t in TYPED])
 def test_each_key_has_the_rows_of_all_batches(
-    type_: pa.DataType, key_type: str, values: list[Any], many: int, gathered: int, monkeypatch: Any
+    type_: pa.DataType,
+    key_type: str,
+    values: list[Any],
+    many: int,
+    close: int,
+    gathered: int,
+    monkeypatch: Any,
 ) -> None:
+    monkeypatch.setattr(tally, "_CLOSE", close)
     monkeypatch.setattr(tally, "_MANY", many)
     monkeypatch.setattr(tally, "_GATHERED", gathered)
     whole = pa.array(values, type_)
