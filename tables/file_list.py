@@ -201,6 +201,8 @@ class FileList(Sequence[FileSlice], ABC):
         if not changes:
             return self
         added = self.stored([slice_ for _, slice_ in sorted(changes.items()) if slice_ is not None])
+        if not len(self):
+            return type(self)(added, self._file, self._late)
         if len(changes) > _MAX_SPLICES or len(self) < len(changes):
             gone = pc.is_in(self._stored["path"], value_set=pa.array(list(changes), pa.string()))
             kept = self._stored.filter(pc.invert(gone))

@@ -36,6 +36,8 @@ def reading(path: str) -> Iterator[None]:
 
 def conform(found: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows in the columns and types of their kind; columns that the file lacks are null."""
+    if found.schema == schema:
+        return found
     return pa.table([_column(found, field) for field in schema], schema=schema)
 
 

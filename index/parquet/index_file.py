@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,8 +18,14 @@ import pyarrow.parquet as pq
 from tailbit.errors import CorruptIndexError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import IndexFile
-from tailbit.tables.parquet.file import ENDS, ParquetFile, read_footer
+from tailbit.tables.parquet.file import ENDS, ParquetFile, arrow_buffer, read_footer
 from tailbit.tables.storage import Storage
+
+_LITTLE = 1 << 15
+"""Bytes of rows that are written as they are."""
+
+_SHORT = 1 << 16
+"""Bytes of a file that is read as a whole."""
 
 
 def write_index_file(
@@ -54,15 +61,17 @@ def write_parquet(
 ) -> None:
     """A row group a table, with page checksums; of bytes, only keys have statistics.
 
+    A file of little is not compressed: to begin with a compressed page takes longer than to read such a one.
     Text is dictionary-coded, binary is not; a column `key` is sorted, and written as what each key does not
     share with the one before. `encodings` names Parquet's encoding of some leaves by path.
     """
     encodings = {name: "DELTA_BYTE_ARRAY" for name in schema.names if name == "key"} | dict(encodings or {})
     named = {path.partition(".")[0] for path in encodings}
+    little, groups = _is_little(iter(groups))
     with pq.ParquetWriter(
         sink,
         schema,
-        compression={name: "NONE" if name in uncompressed else "ZSTD" for name in schema.names},
+        compression={name: "NONE" if little or name in uncompressed else "ZSTD" for name in schema.names},
         use_dictionary=[f.name for f in schema if not pa.types.is_binary(f.type) and f.name not in named],
         column_encoding=encodings or None,
         write_statistics=_with_statistics(schema),
@@ -70,6 +79,15 @@ def write_parquet(
     ) as out:
         for group in groups:
             out.write_table(group, row_group_size=max(1, len(group)))
+
+
+def _is_little(groups: Iterator[pa.Table]) -> tuple[bool, Iterator[pa.Table]]:
+    """Whether row groups hold little all together; and all of them, the first of which were looked at."""
+    seen, size = list[pa.Table](), 0
+    while size <= _LITTLE and (group := next(groups, None)) is not None:
+        seen.append(group)
+        size += group.nbytes
+    return size <= _LITTLE, chain(seen, groups)
 
 
 def _with_statistics(schema: pa.Schema) -> bool | list[str]:
@@ -89,13 +107,22 @@ def open_index_file(storage: Storage, path: str) -> ParquetFile:
         raise CorruptIndexError(file=path, reason="its path leaves the index")
     try:
         wanted_length, wanted_hash = path.rsplit(".", 3)[1:3]
-        source = storage.open(path)
+        source = _at_hand(storage.open(path))
         _check_footer(source, path, int(wanted_length), wanted_hash)
     except FileNotFoundError as gone:
         raise CorruptIndexError(file=path, reason="it is missing") from gone
     except (ValueError, OSError) as damage:
         raise CorruptIndexError(file=path, reason=str(damage)) from damage
     return _parsed(source, path, None)
+
+
+def _at_hand(source: pa.NativeFile) -> pa.NativeFile:
+    """A short file in memory, where it is read a column at a time without a call of the system for each."""
+    size = source.size()
+    if size > _SHORT:
+        return source
+    with source:
+        return pa.BufferReader(arrow_buffer([source.read_at(size, 0)]))
 
 
 def reopen_index_file(storage: Storage, path: str, footer: pq.FileMetaData | None) -> ParquetFile:

@@ -47,6 +47,9 @@ class DeltaSnapshot(Snapshot):
         return self.metadata.configuration
 
 
+_NO_FILES = STORED.empty_table()
+
+
 @lru_cache(maxsize=64)
 def _schema(text: str, partition_columns: tuple[str, ...], mode: str, file: str) -> Schema:
     return parse_schema(text, partition_columns, {"delta.columnMapping.mode": mode}, file)
@@ -135,13 +138,13 @@ def not_found(log: DeltaLog, version: Version, reason: str) -> VersionNotFoundEr
 
 def _base_state(log: DeltaLog, base: LogCheckpoint | None, files: bool) -> _State:
     if base is None:
-        return _State(-1, None, None, DeltaFiles(STORED.empty_table(), LOG))
+        return _State(-1, None, None, DeltaFiles(_NO_FILES, LOG))
     found = read_checkpoint(log.storage, base, files)
     if found.protocol is None or found.metadata is None:
         raise MalformedLogError(file=base.files[0], reason="the log checkpoint lacks protocol or metaData")
     check_protocol(found.protocol, log.storage.root, base.version)
     check_configuration(found.metadata.configuration, log.storage.root, base.version)
-    live = found.files if files else STORED.empty_table()
+    live = found.files if files else _NO_FILES
     listed = DeltaFiles.sorted(live, base.files[0], found.late_stats)
     return _State(base.version, found.protocol, found.metadata, listed)
 

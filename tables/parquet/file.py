@@ -47,7 +47,8 @@ class ParquetFile(pq.ParquetFile):  # type: ignore[misc]
 
     def __init__(self, source: pa.NativeFile, **options: Any) -> None:
         self.threaded = not isinstance(source, pa.PythonFile)
-        super().__init__(source, pre_buffer=self.threaded, **options)
+        fetched = self.threaded and not isinstance(source, pa.BufferReader)
+        super().__init__(source, pre_buffer=fetched, **options)
 
     def read(self, columns: Sequence[str] | None = None, use_threads: bool = True) -> pa.Table:
         """All rows of those columns, or of all."""

@@ -50,6 +50,14 @@ def test_a_table_is_a_row_group_and_reads_back_as_it_was(storage: Storage) -> No
         assert file.read_row_group(1).equals(TABLE)
 
 
+def test_a_file_of_little_is_not_compressed_and_a_longer_one_is(storage: Storage) -> None:
+    for groups, codec in ((2, "UNCOMPRESSED"), (8, "ZSTD")):
+        with open_index_file(storage, written(storage, groups).path) as file:
+            chunks = [file.metadata.row_group(group).column(0) for group in range(groups)]
+            assert {chunk.compression for chunk in chunks} == {codec}
+            assert file.read().equals(pa.concat_tables([TABLE] * groups))
+
+
 def test_two_files_of_one_stem_have_two_names(storage: Storage) -> None:
     assert written(storage).path != written(storage).path
 
