@@ -20,8 +20,11 @@ from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK
 from tailbit.tables.cache import Cache
 
-_READ_BYTE, _DECODED, _DECODED_KEY = 6.5e-6, 6e-4, 1e-3
-"""Reading a byte of postings; decoding a container, and a bitmap."""
+_READ_BYTE, _DECODED, _DECODED_KEY, _COPIED_BYTE = 2.5e-6, 6e-4, 1e-3, 1.4e-6
+"""Reading a byte of postings; decoding a container, and a bitmap; a byte of these as it gets memory."""
+
+_ASKED = 2.2e-5
+"""Asking a serialized bitmap for a row."""
 
 _PAIR, _STEP, _UNITED = 3e-5, 5e-6, 1e-4
 """Intersecting two containers, and a step in them; uniting a container with others."""
@@ -32,12 +35,12 @@ _LOOK_UP, _CODE, _COMPARED, _MADE = 8e-6, 1e-6, 2e-6, 1e-5
 _CODED_ROW, _CODED_CONTAINER, _CODED_BIT = 2e-5, 2.5e-4, 1e-6
 """Making codes: a row and a container of arrays, a position of a bitset."""
 
-_LISTED, _LISTED_KEY, _UNITED_POSITION, _CODED_POSITION = 4e-5, 3e-2, 3e-5, 8e-5
+_LISTED, _LISTED_KEY, _UNITED_POSITION, _CODED_POSITION = 4e-5, 3e-2, 3e-5, 4e-5
 """Of sparse keys: reading and decoding a position; a key's bitmap made of its own; uniting a position with
 all others; making its code.
 """
 
-_FILE, _VALUE, _ROW, _PAGE = 1.5, 4e-6, 4e-5, 20_000
+_FILE, _VALUE, _ROW, _PAGE = 1.5, 4e-6, 2e-5, 20_000
 """Opening a data file; decoding a value; taking a row; values that one wanted row makes us decode."""
 
 _GALLOP = 64
@@ -85,7 +88,8 @@ class _Shape(NamedTuple):
     @property
     def reading(self) -> float:
         """Reading and decoding all postings."""
-        dense = _READ_BYTE * self.size + _DECODED * self.containers + _DECODED_KEY * self.keys
+        dense = (_READ_BYTE + _COPIED_BYTE) * self.size + _DECODED * self.containers
+        dense += _DECODED_KEY * self.keys
         return dense + _LISTED * self.sparse
 
 
@@ -97,6 +101,12 @@ def intersecting(segment: Segment, column: str, rows: int, share: float) -> floa
     cold = 0.0 if segment.is_held(column) else shape.reading
     alone = _LISTED * shape.sparse + _LISTED_KEY * segment.weight(column)[0] if shape.sparse else 0.0
     return share * (each * shape.containers + alone + cold)
+
+
+def asking(segment: Segment, column: str, rows: int) -> float:
+    """Each posting of a column, of dense keys alone, asked for each of `rows` rows."""
+    keys, size = segment.weight(column)
+    return (0.0 if segment.is_held(column) else _READ_BYTE * size) + _ASKED * keys * rows
 
 
 def _steps(some: float, others: float) -> float:

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
-from tailbit.index.evaluation.costs import fetching, intersecting, is_due, looking_up, making, share_of
+from tailbit.index.evaluation.costs import (
+    asking,
+    fetching,
+    intersecting,
+    is_due,
+    looking_up,
+    making,
+    share_of,
+)
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
@@ -34,6 +42,9 @@ class CountingWay(enum.Enum):
 
     INTERSECTIONS = "intersections"
     """Each key's posting is intersected with the rows."""
+
+    ASKED = "postings asked for rows"
+    """The posting of each key is asked whether it has the row, before any is decoded."""
 
     CODES = "codes by position"
     """The code of each row is looked up."""
@@ -71,6 +82,7 @@ def choose(
         CountingWay.INTERSECTIONS: sum(_intersections(s, column, len(bits), among) for s in segments),
         CountingWay.CODES: look_up + make,
         CountingWay.DATA: fetching(space, bits),
+        **_asked({column.id: segments}, len(bits)),
     }
     way = min(found, key=lambda way: found[way])
     names = "|".join(segment.name for segment in segments)
@@ -94,7 +106,7 @@ def choose_codes(
     found = {CountingWay.CODES: 0.0, CountingWay.DATA: fetching(space, bits, len(serving))}
     for column, segments in serving.items():
         found[CountingWay.CODES] += looking_up(len(bits), 0) + sum(making(s, column) for s in segments)
-    found |= _few_combinations(space, serving, bits, partitioned)
+    found |= _few_combinations(space, serving, bits, partitioned) | _asked(serving, len(bits))
     names = "|".join(segment.name for segments in serving.values() for segment in segments)
     way = min(found, key=lambda way: found[way])
     if way is CountingWay.DATA and is_due(names, _grouping(*serving), found[way], found[CountingWay.CODES]):
@@ -113,6 +125,14 @@ def _intersections(segment: Segment, column: Column, rows: int, among: ValueSet 
         ranges = key_ranges(among, key_type_of(column.type), segment.columns[column.id])
         share = share_of(segment, column.id, [*ranges.sure, *ranges.maybe])
     return intersecting(segment, column.id, rows, share)
+
+
+def _asked(serving: Mapping[str, Sequence[Segment]], rows: int) -> dict[CountingWay, float]:
+    """What asking each posting for each row would take, where no column has sparse keys."""
+    every = [(segment, column) for column, segments in serving.items() for segment in segments]
+    if any(segment.sparse_positions(column) for segment, column in every):
+        return {}
+    return {CountingWay.ASKED: sum(asking(segment, column, rows) for segment, column in every)}
 
 
 MOST_COMBINATIONS = 512

@@ -14,7 +14,7 @@ Four rows by hand:
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,7 +39,8 @@ from tailbit.index.grouping.key_counts import Step
 from tailbit.index.grouping.lookups import AllRows, Lookup, looked_up
 from tailbit.index.grouping.rows import Read, Rows
 from tailbit.index.keys import NO_KEYS, widen_keys
-from tailbit.index.kinds.bitmap_index.codes import codes_of
+from tailbit.index.kinds.bitmap_index.asked import AskedPostings, asked_postings
+from tailbit.index.kinds.bitmap_index.codes import SegmentCodes, codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.tables.model import Column
@@ -87,6 +88,10 @@ def count_groups(rows: Rows, columns: Sequence[Column], way: CountingWay | None 
     counts = np.concatenate([_NONE, *(part.counts for part in parts)])
     codes, counts = fold(codes, [len(made.keys) for made in merged], counts)
     return GroupCounts(columns, [made.keys for made in merged], codes, counts, grouping.steps)
+
+
+Told = Callable[[Segment, str], AskedPostings | SegmentCodes]
+"""What tells the codes of a column of a segment."""
 
 
 class _Grouping:
@@ -149,8 +154,9 @@ class _Grouping:
             part = self._intersected(serving, bits)
             if part is not None:
                 return part, BitMap()
-        columns = [self._lookup(space, serving, column) for column in self.columns]
-        if len(serving) < len(self.columns):
+        told = asked_postings if way is CountingWay.ASKED else codes_of
+        columns = [self._lookup(space, serving, column, told) for column in self.columns]
+        if len(serving) < len(self.columns) or way is CountingWay.ASKED:
             return looked_up(columns, self.key_types, bits)
         segments = [(segment, id_) for id_, some in serving.items() for segment in some]
         stand = (*((segment.name, id_) for segment, id_ in segments), *self.key_types)
@@ -176,12 +182,14 @@ class _Grouping:
         counts = np.array([n for _, n in found], dtype=np.int64)
         return Combinations([Coded(part, codes[:, n]) for n, part in enumerate(keys)], counts)
 
-    def _lookup(self, space: SpaceView, serving: dict[str, list[Segment]], column: Column) -> Lookup:
-        """How the codes of a column of a row space are found."""
+    def _lookup(
+        self, space: SpaceView, serving: dict[str, list[Segment]], column: Column, told: Told
+    ) -> Lookup:
+        """How the codes of a column of a row space are found; `told`: what tells those of a segment."""
         key_type = self.key_types[self.columns.index(column)]
         if column.partition:
             return _of_files(space, column, key_type)
-        found = [codes_of(segment, column.id) for segment in serving[column.id]]
+        found = [told(segment, column.id) for segment in serving[column.id]]
         types = [segment.columns[column.id] for segment in serving[column.id]]
         if len(found) == 1:
             return Lookup(widen_keys(found[0].keys, types[0], key_type), found[0].take)

@@ -16,6 +16,7 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs
 from tailbit.index.grouping.choice import CountingWay
 from tailbit.index.keys import KeyRange, key_type_of
+from tailbit.index.kinds.bitmap_index.asked import asked_postings
 from tailbit.index.kinds.bitmap_index.codes import codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.key_ranges import key_ranges
@@ -36,6 +37,15 @@ def _by_codes(
     """Counts by stored key, looked up row by row in vectors."""
     positions: BitPositions = positions_in(bits)
     return [codes_of(segment, column.id).counts(positions)[1:] for segment in segments]
+
+
+def _by_asking(
+    segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
+) -> list[Longs]:
+    """Counts by stored key, whose postings are asked for each row."""
+    positions: BitPositions = positions_in(bits)
+    asked = [asked_postings(segment, column.id) for segment in segments]
+    return [np.bincount(its.take(positions), minlength=len(its.keys) + 1)[1:] for its in asked]
 
 
 def _by_intersections(
@@ -68,6 +78,7 @@ def _intersected(segment: Segment, column: Column, bits: BitMap, among: ValueSet
 
 COUNT = {
     CountingWay.CARDINALITIES: _by_cardinality,
+    CountingWay.ASKED: _by_asking,
     CountingWay.CODES: _by_codes,
     CountingWay.INTERSECTIONS: _by_intersections,
 }

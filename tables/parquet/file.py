@@ -40,15 +40,14 @@ _NO_CODECS = frozenset(bytes([0x15, n, 0x16]) for n in range(1 << 7) if n % 2 or
 class ParquetFile(pq.ParquetFile):  # type: ignore[misc]
     """A Parquet file that Arrow's threads fetch and decode only where Arrow itself reads it, not by Python.
 
-    Such a thread may be the last that holds what it has read. Where that belongs to Python, and the
-    interpreter is going down at this moment, it ends the process ("terminate called without an active
-    exception"). So what a `pa.BufferReader` reads must be an `arrow_buffer`.
+    Such a thread may be the last that holds what it has read. Where that is Python's and the interpreter goes
+    down, the process ends by "terminate called ...". So a `pa.BufferReader` must read an `arrow_buffer`.
     """
 
     def __init__(self, source: pa.NativeFile, **options: Any) -> None:
         self.threaded = not isinstance(source, pa.PythonFile)
-        fetched = self.threaded and not isinstance(source, pa.BufferReader)
-        super().__init__(source, pre_buffer=fetched, **options)
+        ahead = self.threaded and not isinstance(source, pa.BufferReader)
+        super().__init__(source, pre_buffer=ahead, **options)
 
     def read(self, columns: Sequence[str] | None = None, use_threads: bool = True) -> pa.Table:
         """All rows of those columns, or of all."""

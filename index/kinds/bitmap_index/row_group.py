@@ -8,17 +8,20 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index.gaps import Gaps
+from tailbit.index.roaring.asked import place_asked
 from tailbit.index.roaring.serialize import COOKIE
-from tailbit.tables.positions import BitPositions, bitmap_of
+from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 
 _PER_KEY = 200
 """A decoded bitmap takes this many bytes beside its containers."""
@@ -59,8 +62,8 @@ def single_heads(singles: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
     return found
 
 
-def read_bitmap(data: bytes | memoryview, cardinality: int, rows: int, path: str) -> BitMap:
-    """A serialized bitmap, checked against its recorded cardinality and the extent of its row space.
+def read_bitmap(data: Any, cardinality: int, rows: int, path: str) -> BitMap:
+    """A bitmap of bytes, or a view of them, checked against its recorded cardinality and its row space.
 
     Raises:
         CorruptIndexError: it does not decode, or does not fit.
@@ -150,6 +153,28 @@ class RowGroup:
         except ValueError as damage:
             raise CorruptIndexError(file=self._path, reason=str(damage)) from damage
 
+    def place(self, positions: BitPositions, first: int, out: Longs) -> None:
+        """Write the code of the key that has each position: `first` for the first key, and so on.
+
+        `out` holds 0 where no other key has the position. Cost: nothing is decoded where all keys have many
+        rows in each block; else all are.
+
+        Raises:
+            CorruptIndexError: two keys have a position, or a posting does not decode.
+        """
+        try:
+            dense = not self._data.null_count
+            if dense and place_asked(self._data, self._cardinality, first, positions, out):
+                return
+        except ValueError as damage:
+            raise CorruptIndexError(file=self._path, reason=str(damage)) from damage
+        asked = bitmap_of(positions)
+        for code, posting in enumerate(self.every(), first):
+            there = np.searchsorted(positions, positions_in(asked & posting))
+            if out[there].any():
+                raise CorruptIndexError(file=self._path, reason="postings share positions")
+            out[there] = code
+
     def _span(self, wanted: KeyRange) -> tuple[int, int]:
         low, low_closed, high, high_closed = wanted
         a = self._first if low is None else self._place(low, bisect_left if low_closed else bisect_right)
@@ -192,7 +217,7 @@ class RowGroup:
             at += many
         return out
 
-    def _serialized(self, at: int) -> memoryview:
+    def _serialized(self, at: int) -> Any:
         """The bytes of a bitmap, in place: to copy them takes longer than to read them.
 
         Arrow has no buffer of bytes where all bitmaps are null or empty.

@@ -133,11 +133,22 @@ class Segment:
     def _overlapping(self, column: str, ranges: Sequence[KeyRange]) -> Iterator[tuple[RowGroup, KeyRange]]:
         """The row groups that may hold keys of each range, in the order of the ranges; read on all cores."""
         found = list(self._numbers(column, ranges))
-        new = {n for n, _ in found if POSTINGS.held((self._name, n)) is None} if len(found) > 1 else set()
-        parts = self._shared_out(sorted(new))
-        read = dict(chain.from_iterable(in_order(partial(self._numbered, part) for part in parts)))
+        read = self._read_anew([number for number, _ in found])
         for number, wanted in found:
             yield read.get(number) or self._group(number), wanted
+
+    def groups(self, column: str) -> Iterator[RowGroup]:
+        """The row groups of a column, NULL's posting first; read on all cores and kept."""
+        numbers = [place.number for place in self._places(column)[0]]
+        read = self._read_anew(numbers)
+        for number in numbers:
+            yield read.get(number) or self._group(number)
+
+    def _read_anew(self, numbers: Sequence[int]) -> dict[int, RowGroup]:
+        """Those of some row groups that are not kept, where they are several."""
+        new = {n for n in numbers if POSTINGS.held((self._name, n)) is None} if len(numbers) > 1 else set()
+        parts = self._shared_out(sorted(new))
+        return dict(chain.from_iterable(in_order(partial(self._numbered, part) for part in parts)))
 
     def _shared_out(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
         """Row groups in parts that are each worth a thread, for all cores."""

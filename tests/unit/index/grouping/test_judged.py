@@ -33,6 +33,8 @@ from tailbit.index.grouping.counting import count_keys
 from tailbit.index.grouping.groups import count_groups
 from tailbit.index.grouping.rows import Rows
 
+WAYS = [CountingWay.ASKED, CountingWay.CODES, CountingWay.INTERSECTIONS, CountingWay.DATA]
+
 Judged = tuple[tailbit.IndexedTable, pa.Table]
 EDGES = {"small": [-128, -1, 0, 5, 127], "price": [Decimal("-1.5"), 0, Decimal("9.99"), 10**8]}
 UNITS = ("year", "quarter", "month", "week", "day")
@@ -124,7 +126,7 @@ def test_facets_of_one_column_and_of_several_are_those_of_group_by(judged: Any) 
             assert list(found.values()) == sorted(found.values(), reverse=True)
 
 
-@pytest.mark.parametrize("way", [CountingWay.CODES, CountingWay.INTERSECTIONS, CountingWay.DATA])
+@pytest.mark.parametrize("way", WAYS)
 def test_every_way_counts_every_column_as_group_by_does(judged: Any, way: CountingWay) -> None:
     opened, engine, rng, predicates = judged
     for column in INDEXED:
@@ -135,7 +137,7 @@ def test_every_way_counts_every_column_as_group_by_does(judged: Any, way: Counti
         assert counted(as_facets(found).items()) == counted(rows_of(engine, sql)), (predicate.spark, column)
 
 
-@pytest.mark.parametrize("way", [CountingWay.CODES, CountingWay.INTERSECTIONS, CountingWay.DATA])
+@pytest.mark.parametrize("way", WAYS)
 def test_every_way_counts_combinations_as_group_by_does(judged: Any, way: CountingWay) -> None:
     opened, engine, rng, predicates = judged
     for _ in range(8):

@@ -1,0 +1,93 @@
+"""Few positions are looked up in serialized bitmaps in place: nothing is decoded, and nothing copied.
+
+A bitmap that has more than 4,096 positions in each block holds a bitset a block, one behind the other: all of
+them are one array of bits over the row space. The last block, which a row space seldom fills, may hold an
+array.
+
+Two bitmaps of one block by hand, bits of positions 0 to 7; the codes are 1 and 2:
+
+    bitmap 0      0 1 0 0 0 1 1 0
+    bitmap 1      1 0 0 1 0 0 0 0
+    asked         0 1 2 3               codes 2 1 0 2
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.arrays import Longs
+from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK
+from tailbit.index.roaring.decode import bytes_of, headers_of, pairs_at
+from tailbit.tables.positions import BitPositions
+
+Bytes = npt.NDArray[np.uint8]
+
+_BITSET = BLOCK // 8
+
+
+class _Bitmap(NamedTuple):
+    """Where the bits of a bitmap begin, and where its last container does and ends."""
+
+    bits: int
+    last: int
+    end: int
+
+
+def place_asked(
+    bitmaps: pa.BinaryArray, cardinality: Longs, first: int, positions: BitPositions, out: Longs
+) -> bool:
+    """Write the code of the bitmap that holds each position: `first` for bitmap 0, and so on.
+
+    `out` holds 0 where no bitmap had the position before. False, and nothing is written, where bitmaps are
+    others than a bitset for each block up to the last position's, or to the one before. Cost: a byte a
+    position and bitmap.
+
+    Raises:
+        ValueError: two bitmaps hold a position, or the bytes are not as their headers say.
+    """
+    data, offsets = bytes_of(bitmaps)
+    blocks = int(positions[-1]) // BLOCK + 1
+    found = _laid_out(data, offsets, cardinality, blocks)
+    if found is None:
+        return False
+    at, bit = (positions >> 3).astype(np.int64), (positions & 7).astype(np.uint8)
+    for code, its in enumerate(found, first):
+        packed = its.end - its.last == _BITSET
+        inside = len(positions) if packed else int(np.searchsorted(positions, (its.last - its.bits) * 8))
+        there = np.flatnonzero(data[its.bits :].take(at[:inside]) >> bit[:inside] & 1)
+        if not packed:
+            words = data[its.last : its.end].view("<u2")
+            listed = np.isin(positions[inside:] % BLOCK, words)
+            there = np.concatenate([there, inside + np.flatnonzero(listed)])
+        if out[there].any():
+            raise ValueError("postings share positions")
+        out[there] = code
+    return True
+
+
+def _laid_out(data: Bytes, offsets: Longs, cardinality: Longs, least: int) -> list[_Bitmap] | None:
+    """Where each bitmap has what; None where they do not have `least` blocks, or other containers."""
+    try:
+        found = headers_of(data, offsets[:-1])
+        blocks = int(found.sizes[0])
+        alike = found.known.all() and not found.runny.any() and (found.sizes == blocks).all()
+        if not alike or not least <= blocks <= BLOCK:
+            return None
+        block, less = pairs_at(data, found.pairs, found.sizes)
+    except IndexError as beyond:
+        raise ValueError("a bitmap ends before its containers do") from beyond
+    counts = less.reshape(-1, blocks).astype(np.int64) + 1
+    if (counts[:, :-1] <= ARRAY_LIMIT).any() or (block.reshape(-1, blocks) != np.arange(blocks)).any():
+        return None
+    if not np.array_equal(counts.sum(axis=1), cardinality):
+        raise ValueError("a bitmap has other positions than are recorded")
+    bits = found.pairs + 8 * blocks
+    last = bits + (blocks - 1) * _BITSET
+    ends = last + np.where(counts[:, -1] > ARRAY_LIMIT, _BITSET, 2 * counts[:, -1])
+    if not np.array_equal(ends, offsets[1:]):
+        raise ValueError("the containers of a bitmap do not fill its bytes")
+    return [_Bitmap(*its) for its in zip(bits.tolist(), last.tolist(), ends.tolist(), strict=True)]
