@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import chain, islice
+from itertools import accumulate, chain, islice, pairwise
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -15,6 +16,20 @@ _MOST = 8
 """Threads that decode; more would wait for each other more than they decode."""
 _AHEAD = 2
 """Threads beside those: while their pieces are read and put together, the cores decode others."""
+
+
+def shared_out(work: Sequence[T], sizes: Sequence[int], least: int) -> Iterator[Sequence[T]]:
+    """Work in parts of neighbours: one for each core, but none of a size under `least`, if not all of it.
+
+    >>> list(shared_out("abcd", [5, 5, 5, 5], least=40))
+    ['abcd']
+    """
+    ends = list(accumulate(sizes, initial=0))
+    parts = max(1, min(os.cpu_count() or 1, ends[-1] // least))
+    cuts = [bisect_left(ends, ends[-1] * part / parts) for part in range(parts)]
+    for low, high in pairwise([*cuts, len(work)]):
+        if low < high:
+            yield work[low:high]
 
 
 def in_order(work: Iterable[Callable[[bool], T]]) -> Iterator[T]:

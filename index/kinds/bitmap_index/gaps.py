@@ -132,6 +132,13 @@ class Gaps:
         planes = tuple(_Plane.of(table[name].combine_chunks()) for name in PLANES)
         return cls(held, np.where(held, cardinality, 0), rows, np.asarray(first.fill_null(0)), planes)
 
+    @classmethod
+    def none(cls, many: int, rows: int) -> Gaps:
+        """Of `many` dense keys, whose columns have not been read."""
+        held, nothing = np.zeros(many, dtype=np.bool_), np.zeros(many, dtype=np.int64)
+        empty = _Plane(np.zeros(many + 1, dtype=np.int32), np.zeros(0, dtype=np.uint8))
+        return cls(held, nothing, rows, nothing.astype(np.int32), (empty,) * len(PLANES))
+
     @property
     def stored(self) -> int:
         """How many positions are stored, whatever is recorded."""

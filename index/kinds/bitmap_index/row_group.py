@@ -18,7 +18,7 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
-from tailbit.index.kinds.bitmap_index.gaps import Gaps
+from tailbit.index.kinds.bitmap_index.gaps import FIRST, Gaps
 from tailbit.index.roaring.asked import place_asked
 from tailbit.index.roaring.serialize import COOKIE
 from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
@@ -94,7 +94,8 @@ class RowGroup:
         self._data = table["bitmap"].combine_chunks()
         self._cardinality: npt.NDArray[np.int64] = np.asarray(table["cardinality"])
         self._rows, self._path = rows, path
-        self._sparse = Gaps.of(table, self._cardinality, rows)
+        sparse = FIRST in table.column_names
+        self._sparse = Gaps.of(table, self._cardinality, rows) if sparse else Gaps.none(len(table), rows)
         if not np.array_equal(self._sparse.held, np.asarray(self._data.is_null())):
             raise CorruptIndexError(file=path, reason="a posting has two forms, or none")
         self._first = 1 if len(self._keys) and not self._keys[0].is_valid else 0
@@ -109,6 +110,11 @@ class RowGroup:
     def keys(self) -> pa.BinaryArray:
         """The keys; null, for NULL, first."""
         return self._keys
+
+    @property
+    def cardinality(self) -> npt.NDArray[np.int64]:
+        """The positions that each key has."""
+        return self._cardinality
 
     @property
     def null(self) -> BitMap | None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -28,12 +27,13 @@ from tailbit.index.parquet.index_file import (
 from tailbit.index.roaring.masks import union_of
 from tailbit.once import once
 from tailbit.tables.cache import Cache, share
-from tailbit.tables.parquet.ahead import in_order
+from tailbit.tables.parquet.ahead import in_order, shared_out
 from tailbit.tables.positions import BitPositions
 from tailbit.tables.storage import Storage
 
-STORED = ("key", "cardinality", "bitmap", *gaps.COLUMNS)
-"""The columns of a posting: all but what a whole row group shares."""
+_DENSE = ("key", "cardinality", "bitmap")
+STORED = (*_DENSE, *gaps.COLUMNS)
+"""The columns of a posting: all but what a whole row group shares. The last ones are null for dense keys."""
 
 _FIRST_LEAF, _GAPS_LEAF = (SCHEMA.get_field_index(name) for name in gaps.COLUMNS[:2])
 _POSTING_LEAVES = range(SCHEMA.get_field_index("bitmap"), len(SCHEMA))
@@ -147,17 +147,8 @@ class Segment:
     def _read_anew(self, numbers: Sequence[int]) -> dict[int, RowGroup]:
         """Those of some row groups that are not kept, where they are several."""
         new = {n for n in numbers if POSTINGS.held((self._name, n)) is None} if len(numbers) > 1 else set()
-        parts = self._shared_out(sorted(new))
+        parts = shared_out(sorted(new), [self._packed(n) for n in sorted(new)], _WORTH_A_THREAD)
         return dict(chain.from_iterable(in_order(partial(self._numbered, part) for part in parts)))
-
-    def _shared_out(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-        """Row groups in parts that are each worth a thread, for all cores."""
-        ends = np.cumsum([self._packed(number) for number in numbers])
-        many = min(os.cpu_count() or 1, int(ends[-1]) // _WORTH_A_THREAD) if len(numbers) else 0
-        cuts = np.searchsorted(ends, np.linspace(0, ends[-1], many, endpoint=False)) if many > 1 else [0]
-        for low, high in pairwise([*cuts, len(numbers)]):
-            if low < high:
-                yield numbers[low:high]
 
     def _packed(self, number: int) -> int:
         """Bytes of the postings of a row group in the file."""
@@ -278,11 +269,17 @@ class Segment:
         return group
 
     def _read_group(self, number: int) -> tuple[RowGroup, int]:
-        group = RowGroup(self._read([number], STORED), self.rows, self.path)
+        columns = STORED if _sparse_keys(self._footer.row_group(number)) else _DENSE
+        group = RowGroup(self._read([number], columns), self.rows, self.path)
         return group, group.size
 
     def _read_keys(self, column: str) -> tuple[tuple[pa.BinaryArray, npt.NDArray[np.int64]], int]:
-        table = self._read([p.number for p in self._places(column)[0]], STORED[:2])
+        numbers = [place.number for place in self._places(column)[0]]
+        held = [group for n in numbers if (group := POSTINGS.held((self._name, n))) is not None]
+        if numbers and len(held) == len(numbers):
+            keys = pa.concat_arrays([group.keys for group in held])
+            return (keys, np.concatenate([group.cardinality for group in held])), keys.nbytes + 8 * len(keys)
+        table = self._read(numbers, STORED[:2])
         found = table["key"].combine_chunks(), np.asarray(table["cardinality"], dtype=np.int64)
         return found, table.nbytes
 

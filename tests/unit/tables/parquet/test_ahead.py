@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tailbit.tables.parquet.ahead import in_order
+from tailbit.tables.parquet import ahead
+from tailbit.tables.parquet.ahead import in_order, shared_out
 
 
 def test_results_come_in_the_order_of_the_work() -> None:
@@ -56,3 +57,13 @@ def test_work_is_not_begun_long_before_it_is_asked_for() -> None:
     assert len(begun) < 20
     found.close()  # type: ignore[attr-defined]
     assert len(begun) < 20
+
+
+def test_work_is_shared_out_to_cores_in_parts_that_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead.os, "cpu_count", lambda: 3)
+    assert list(shared_out([], [], 10)) == []
+    assert list(shared_out("abc", [9, 9, 9], 30)) == ["abc"]
+    assert list(shared_out("abcdef", [10] * 6, 20)) == ["ab", "cd", "ef"]
+    assert list(shared_out("abcdef", [10] * 6, 1)) == ["ab", "cd", "ef"]
+    assert list(shared_out("ab", [100, 1], 1)) == ["a", "b"]
+    assert list(shared_out("abcd", [0, 0, 0, 0], 1)) == ["abcd"]
