@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from tailbit.index.kinds.bitmap_index import gaps
 from tailbit.index.kinds.bitmap_index.written import check_bitmaps, check_sparse
@@ -43,6 +45,37 @@ SCHEMA = pa.schema(
         *gaps.SCHEMA,
     ]
 )
+
+
+_LEAVES = range(SCHEMA.get_field_index("bitmap"), len(SCHEMA))
+"""Parquet's numbers of the columns that hold positions; each column has one leaf."""
+
+_FIRST = SCHEMA.get_field_index(gaps.FIRST) - _LEAVES.start
+
+
+class GroupSize(NamedTuple):
+    """What the footer says of a row group of postings.
+
+    `keys`, and how many of these are `sparse`; the `positions` of the sparse ones, a fifth too many at worst.
+    `unpacked`, `packed`: bytes of all postings before compression, and in the file.
+    """
+
+    keys: int
+    sparse: int
+    positions: int
+    unpacked: int
+    packed: int
+
+    @classmethod
+    def of(cls, group: pq.RowGroupMetaData) -> GroupSize:
+        """The size of a row group. Cost: pyarrow makes some objects for each column."""
+        chunks = [group.column(leaf) for leaf in _LEAVES]
+        unpacked = [chunk.total_uncompressed_size for chunk in chunks]
+        keys, first = int(group.num_rows), chunks[_FIRST].statistics
+        # A sparse key has a first position, and for each gap there is one byte in the next column.
+        sparse = keys - (int(first.null_count) if first is not None else 0)
+        packed = sum(chunk.total_compressed_size for chunk in chunks)
+        return cls(keys, sparse, sparse + unpacked[_FIRST + 1] if sparse else 0, sum(unpacked), packed)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pyroaring import BitMap
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index import gaps
-from tailbit.index.kinds.bitmap_index.postings import ROWS, SCHEMA
+from tailbit.index.kinds.bitmap_index.postings import ROWS, SCHEMA, GroupSize
 from tailbit.index.kinds.bitmap_index.row_group import RowGroup
 from tailbit.index.parquet.index_file import (
     open_index_file,
@@ -35,10 +35,6 @@ _DENSE = ("key", "cardinality", "bitmap")
 STORED = (*_DENSE, *gaps.COLUMNS)
 """The columns of a posting: all but what a whole row group shares. The last ones are null for dense keys."""
 
-_FIRST_LEAF, _GAPS_LEAF = (SCHEMA.get_field_index(name) for name in gaps.COLUMNS[:2])
-_POSTING_LEAVES = range(SCHEMA.get_field_index("bitmap"), len(SCHEMA))
-"""Parquet's numbers of the columns that hold positions; each column has one leaf."""
-
 
 class _Place(NamedTuple):
     """A row group and the keys it spans; None where it holds nothing but NULL's posting."""
@@ -46,12 +42,6 @@ class _Place(NamedTuple):
     number: int
     low: bytes | None
     high: bytes | None
-
-
-def _sparse_keys(group: pq.RowGroupMetaData) -> int:
-    """How many keys of a row group are sparse: they have a first position."""
-    found = group.column(_FIRST_LEAF).statistics
-    return int(group.num_rows) - (int(found.null_count) if found is not None else 0)
 
 
 _WORTH_A_THREAD = 2 << 20
@@ -82,6 +72,7 @@ class Segment:
         self._counting = Lock()
         self._storage = storage
         self._name = f"{storage.root}/{path}"
+        self._sizes: dict[int, GroupSize] = {}
 
     @property
     def name(self) -> str:
@@ -147,13 +138,8 @@ class Segment:
     def _read_anew(self, numbers: Sequence[int]) -> dict[int, RowGroup]:
         """Those of some row groups that are not kept, where they are several."""
         new = {n for n in numbers if POSTINGS.held((self._name, n)) is None} if len(numbers) > 1 else set()
-        parts = shared_out(sorted(new), [self._packed(n) for n in sorted(new)], _WORTH_A_THREAD)
+        parts = shared_out(sorted(new), [self._size(n).packed for n in sorted(new)], _WORTH_A_THREAD)
         return dict(chain.from_iterable(in_order(partial(self._numbered, part) for part in parts)))
-
-    def _packed(self, number: int) -> int:
-        """Bytes of the postings of a row group in the file."""
-        group = self._footer.row_group(number)
-        return sum(group.column(leaf).total_compressed_size for leaf in _POSTING_LEAVES)
 
     def _numbered(self, numbers: Sequence[int], _: bool) -> list[tuple[int, RowGroup]]:
         return [(number, self._group(number)) for number in numbers]
@@ -214,26 +200,26 @@ class Segment:
         places = self._places(column)[0]
         if ranges is not None:
             places = [p for p in places if p.low is not None and any(_overlaps(p, r) for r in ranges)]
-        keys = sum(self._footer.row_group(place.number).num_rows for place in places)
-        return keys, sum(self._bytes_of(place.number) for place in places)
+        sizes = [self._size(place.number) for place in places]
+        return sum(size.keys for size in sizes), sum(size.unpacked for size in sizes)
 
     def sparse_positions(self, column: str) -> int:
         """About how many positions of a column are of sparse keys, a fifth too many at worst. Cost: none."""
-        groups = (self._footer.row_group(place.number) for place in self._places(column)[0])
-        found = ((_sparse_keys(group), group.column(_GAPS_LEAF).total_uncompressed_size) for group in groups)
-        # Of each gap there is one byte in that column.
-        return sum(keys + gaps for keys, gaps in found if keys)
+        return sum(self._size(place.number).positions for place in self._places(column)[0])
 
     def forms(self, column: str) -> tuple[int, int, int]:
         """Keys of a column, those that are sparse, and bytes of its row groups in the file. Cost: none."""
         groups = [self._footer.row_group(place.number) for place in self._places(column)[0]]
         sizes = (g.column(leaf).total_compressed_size for g in groups for leaf in range(g.num_columns))
-        return sum(g.num_rows for g in groups), sum(map(_sparse_keys, groups)), sum(sizes)
+        sparse = sum(self._size(place.number).sparse for place in self._places(column)[0])
+        return sum(g.num_rows for g in groups), sparse, sum(sizes)
 
-    def _bytes_of(self, number: int) -> int:
-        """Bytes of the postings of a row group, before compression."""
-        group = self._footer.row_group(number)
-        return sum(group.column(leaf).total_uncompressed_size for leaf in _POSTING_LEAVES)
+    def _size(self, number: int) -> GroupSize:
+        """The size of a row group. pyarrow makes objects for each look at a footer: kept once made."""
+        found = self._sizes.get(number)
+        if found is None:
+            found = self._sizes[number] = GroupSize.of(self._footer.row_group(number))
+        return found
 
     def is_held(self, column: str) -> bool:
         """Whether the postings of a column have been read and kept; one row group speaks for all."""
@@ -269,7 +255,7 @@ class Segment:
         return group
 
     def _read_group(self, number: int) -> tuple[RowGroup, int]:
-        columns = STORED if _sparse_keys(self._footer.row_group(number)) else _DENSE
+        columns = STORED if self._size(number).sparse else _DENSE
         group = RowGroup(self._read([number], columns), self.rows, self.path)
         return group, group.size
 
