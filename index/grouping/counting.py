@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,8 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.grouping.choice import Choice, CountingWay, choose
+from tailbit.index.evaluation.side_by_side import each_space, unread_of
+from tailbit.index.grouping.choice import CountingWay, choose
 from tailbit.index.grouping.dictionary import (
     DICTIONARIES,
     Dictionary,
@@ -112,6 +113,14 @@ class CountedKeys:
     ordered: bool = True
 
 
+class _InSpace(NamedTuple):
+    """Counts of a row space by stored key and segment, the positions left to the data, and what was done."""
+
+    counted: Sequence[tuple[SpaceView, list[Segment], Longs]]
+    left: BitMap
+    steps: Sequence[Step] = ()
+
+
 class _Counting:
     """The rows of one question, counted by one column."""
 
@@ -161,14 +170,17 @@ class _Counting:
         """Rows per key of each row space, together where postings serve; and of the rows left to the data."""
         served: list[tuple[SpaceView, list[Segment], Longs]] = []
         left: list[Read] = list(self.rows.loose)
-        for space, bits in self.rows.spaces:
-            try:
-                found, rest = self._in_space(space, bits)
-                served += found
-            except CorruptIndexError as damage:
-                self.rows.damages.note(damage)
-                rest = bits
-            left += self.rows.by_slice(space, rest)
+        spaces = self.rows.spaces
+        found = each_space(
+            spaces, lambda its: self._in_space(*its), lambda its: unread_of([self.column], its[0])
+        )
+        for (space, bits), told in zip(spaces, found, strict=True):
+            if isinstance(told, CorruptIndexError):
+                self.rows.damages.note(told)
+                told = _InSpace([], bits)
+            served += told.counted
+            self.steps += told.steps
+            left += self.rows.by_slice(space, told.left)
         parts = [self._of_segments(served)] if served else []
         return parts + self._in_data(left)
 
@@ -181,9 +193,7 @@ class _Counting:
         np.add.at(sums, np.concatenate(made.places), stored)
         return CountedKeys(made.keys, sums, made)
 
-    def _in_space(
-        self, space: SpaceView, bits: BitMap
-    ) -> tuple[list[tuple[SpaceView, list[Segment], Longs]], BitMap]:
+    def _in_space(self, space: SpaceView, bits: BitMap) -> _InSpace:
         """Counts by stored key, and the positions that postings cannot serve.
 
         Raises:
@@ -191,19 +201,18 @@ class _Counting:
         """
         segments = space.serving(self.column)
         if not segments or not bits:
-            return [], bits
+            return _InSpace([], bits)
         unposted = space.unposted(self.column.id)
         left = BitMap() if unposted is None else bits & unposted
         wanted = bits - left if left else bits
         if not wanted:
-            return [], left
+            return _InSpace([], left)
         among = self.rows.values_of(self.column)
         choice = choose(space, segments, self.column, wanted, among)
         if self.way is not None:
             choice = replace(choice, way=self.way)
         if choice.way is CountingWay.DATA:
-            self.steps.append(Step(CountingWay.DATA, choice.rows, None, choice))
-            return [], bits
+            return _InSpace([], bits, [Step(CountingWay.DATA, choice.rows, None, choice)])
         begun = time.perf_counter()
         counts = COUNT[choice.way](segments, self.column, wanted, among)
         if sum(int(c.sum()) for c in counts) != len(wanted):
@@ -211,8 +220,8 @@ class _Counting:
             raise CorruptIndexError(file=segments[0].path, reason=reason)
         for segment, mine in zip(segments, counts, strict=True):
             left |= _shortened(segment, self.column, mine, wanted)
-        self._note(choice.way, choice.rows, begun, choice)
-        return [(space, segments, np.concatenate(counts))], left
+        step = Step(choice.way, choice.rows, (time.perf_counter() - begun) * 1e3, choice)
+        return _InSpace([(space, segments, np.concatenate(counts))], left, [step])
 
     def _in_data(self, reads: Sequence[Read]) -> list[CountedKeys]:
         """Keys of some rows of files, read from their data; each file that has any."""
@@ -228,8 +237,8 @@ class _Counting:
         self._note(CountingWay.DATA, sum(len(positions) for _, positions in reads), begun)
         return [CountedKeys(keys, counts, ordered=False)]
 
-    def _note(self, way: CountingWay, rows: int, begun: float, choice: Choice | None = None) -> None:
-        self.steps.append(Step(way, rows, (time.perf_counter() - begun) * 1e3, choice))
+    def _note(self, way: CountingWay, rows: int, begun: float) -> None:
+        self.steps.append(Step(way, rows, (time.perf_counter() - begun) * 1e3))
 
 
 def _together(parts: Sequence[CountedKeys]) -> CountedKeys:

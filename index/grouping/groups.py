@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.side_by_side import each_space, unread_of
 from tailbit.index.grouping.choice import CountingWay, choose_codes
 from tailbit.index.grouping.dictionary import coded, python_values, truncated, united
 from tailbit.index.grouping.folding import (
@@ -94,6 +95,14 @@ Told = Callable[[Segment, str], AskedPostings | SegmentCodes]
 """What tells the codes of a column of a segment."""
 
 
+class _InSpace(NamedTuple):
+    """Rows of a row space grouped, the positions left to the data, and what was done."""
+
+    counted: Combinations | None
+    left: BitMap
+    steps: Sequence[Step] = ()
+
+
 class _Grouping:
     """The rows of one question, grouped by some columns."""
 
@@ -106,18 +115,20 @@ class _Grouping:
     def parts(self) -> Iterator[Combinations]:
         """The rows of each row space, and those that are left to the data."""
         left: list[Read] = list(self.rows.loose)
-        for space, bits in self.rows.spaces:
-            try:
-                part, rest = self._in_space(space, bits)
-            except CorruptIndexError as damage:
-                self.rows.damages.note(damage)
-                part, rest = None, bits
-            if part is not None:
-                yield part
-            left += self.rows.by_slice(space, rest)
+        stored = [column for column in self.columns if not column.partition]
+        spaces = self.rows.spaces
+        found = each_space(spaces, lambda its: self._in_space(*its), lambda its: unread_of(stored, its[0]))
+        for (space, bits), told in zip(spaces, found, strict=True):
+            if isinstance(told, CorruptIndexError):
+                self.rows.damages.note(told)
+                told = _InSpace(None, bits)
+            if told.counted is not None:
+                yield told.counted
+            self.steps += told.steps
+            left += self.rows.by_slice(space, told.left)
         yield from self._in_data(left)
 
-    def _in_space(self, space: SpaceView, bits: BitMap) -> tuple[Combinations | None, BitMap]:
+    def _in_space(self, space: SpaceView, bits: BitMap) -> _InSpace:
         """The rows that codes can serve, grouped, and the positions of the others.
 
         Raises:
@@ -126,7 +137,7 @@ class _Grouping:
         stored = [column for column in self.columns if not column.partition]
         serving = {column.id: space.serving(column) for column in stored}
         if not bits or not all(serving.values()):
-            return None, bits
+            return _InSpace(None, bits)
         left = BitMap()
         for column in stored:
             left |= bits & (space.unposted(column.id) or left)
@@ -135,16 +146,14 @@ class _Grouping:
         if self.way in choice.estimates:
             choice = replace(choice, way=self.way)
         if choice.way is CountingWay.DATA:
-            self.steps.append(Step(CountingWay.DATA, choice.rows, None, choice))
-            return None, bits
+            return _InSpace(None, bits, [Step(CountingWay.DATA, choice.rows, None, choice)])
         begun = time.perf_counter()
         part, short = self._counted(space, serving, wanted, choice.way)
         if (part.counts.sum() if part else 0) + len(short) != len(wanted):
             reason = f"postings do not hold all rows of row space {space.space}"
             raise CorruptIndexError(file=next(iter(serving.values()))[0].path, reason=reason)
         took = (time.perf_counter() - begun) * 1e3
-        self.steps.append(Step(choice.way, len(wanted), took, choice))
-        return part, left | short
+        return _InSpace(part, left | short, [Step(choice.way, len(wanted), took, choice)])
 
     def _counted(
         self, space: SpaceView, serving: dict[str, list[Segment]], bits: BitMap, way: CountingWay

@@ -15,6 +15,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,7 @@ from tailbit.errors import CorruptIndexError
 from tailbit.index.evaluation.bounds import Bounds
 from tailbit.index.evaluation.evaluate import count_true, evaluate
 from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.side_by_side import each_space, unread_by
 from tailbit.index.predicate.file_truth import FileTruths
 from tailbit.index.predicate.tree import Node
 from tailbit.index.query.coverage import Coverage
@@ -102,12 +104,14 @@ class Selection:
     @once
     def bounds(self) -> Sequence[tuple[SpaceView, Bounds]]:
         """Bounds per row space; a row space with a damaged segment is left to the scan of its files."""
+        spaces = self.coverage.spaces
+        found = each_space(spaces, partial(evaluate, self.node), partial(unread_by, self.node))
         out = []
-        for space in self.coverage.spaces:
-            try:
-                out.append((space, evaluate(self.node, space)))
-            except CorruptIndexError as damage:
-                self.damages.note(damage)
+        for space, bounds in zip(spaces, found, strict=True):
+            if isinstance(bounds, CorruptIndexError):
+                self.damages.note(bounds)
+            else:
+                out.append((space, bounds))
         return tuple(out)
 
     @property

@@ -50,6 +50,8 @@ _WORTH_A_THREAD = 2 << 20
 CACHE_BYTES = share(5 / 16)
 """Bytes of postings that one process keeps, serialized and decoded ones taken together."""
 
+ALL_KEYS: KeyRange = (None, False, None, False)
+
 POSTINGS: Cache[tuple[str, str | int], Any] = Cache(CACHE_BYTES)
 """What this process has read of segments."""
 
@@ -220,6 +222,12 @@ class Segment:
         if found is None:
             found = self._sizes[number] = GroupSize.of(self._footer.row_group(number))
         return found
+
+    def unread(self, column: str, ranges: Sequence[KeyRange] = (ALL_KEYS,)) -> int:
+        """Bytes of the postings, before compression, of row groups that meet ranges and are not kept."""
+        numbers = {number for number, _ in self._numbers(column, ranges)}
+        new = (number for number in numbers if POSTINGS.held((self._name, number)) is None)
+        return sum(self._size(number).unpacked for number in new)
 
     def is_held(self, column: str) -> bool:
         """Whether the postings of a column have been read and kept; one row group speaks for all."""

@@ -1,0 +1,92 @@
+"""Row spaces are worked through one after the other, or on all cores where much has to be read for several.
+
+What a question reads of one row space and decodes needs nothing of the others. To start threads for what is
+held in memory would cost more than the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
+
+from tailbit.errors import CorruptIndexError
+from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.keys import KeyRange, key_type_of
+from tailbit.index.predicate.tree import Leaf, Node, key_ranges
+from tailbit.index.predicate.walks import nodes_of
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.ahead import in_order
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+_WORTH_A_THREAD = 3 << 19
+"""Bytes of postings, before compression, that take some ten times as long as starting a thread."""
+
+
+def each_space(
+    spaces: Sequence[S], work: Callable[[S], T], unread: Callable[[S], int]
+) -> Iterator[T | CorruptIndexError]:
+    """What `work` gives for each row space, in order, or the damage that it met there.
+
+    `S`: a row space and what else the work is about. `unread`: bytes of postings that it has to read.
+    """
+    if len(spaces) > 1 and _is_much(map(unread, spaces)):
+        yield from in_order(partial(_tried, work, space) for space in spaces)
+    else:
+        yield from (_tried(work, space) for space in spaces)
+
+
+def _tried(work: Callable[[S], T], space: S, alone: bool = True) -> T | CorruptIndexError:
+    try:
+        return work(space)
+    except CorruptIndexError as damage:
+        return damage
+
+
+def _is_much(sizes: Iterable[int]) -> bool:
+    """Whether two of the sizes are worth a thread each. Cost: no size is looked at after these."""
+    much = 0
+    for size in sizes:
+        much += size >= _WORTH_A_THREAD
+        if much > 1:
+            return True
+    return False
+
+
+def unread_of(columns: Sequence[Column], space: SpaceView) -> int:
+    """Bytes of the postings of some columns that are not held; none where one has sparse keys.
+
+    To group rows by such a column the data is read, or codes are made, which takes all cores by itself.
+    """
+    found = 0
+    try:
+        for column in columns:
+            for segment in space.serving(column):
+                if segment.sparse_positions(column.id):
+                    return 0
+                found += segment.unread(column.id)
+    except CorruptIndexError:
+        return 0
+    return found
+
+
+def unread_by(node: Node, space: SpaceView) -> int:
+    """Bytes of the postings that evaluating a predicate would read: those of its conditions on one column."""
+    leaves = [its for its in nodes_of(node) if isinstance(its, Leaf) and not its.column.partition]
+    try:
+        return sum(_unread_by(leaf, space) for leaf in leaves)
+    except CorruptIndexError:
+        return 0
+
+
+def _unread_by(leaf: Leaf, space: SpaceView) -> int:
+    found = 0
+    for segment in space.serving(leaf.column):
+        column = leaf.column.id
+        ranges: Sequence[KeyRange] = key_ranges(
+            leaf.true, key_type_of(leaf.column.type), segment.columns[column]
+        ).sure
+        found += segment.unread(column, ranges)
+    return found
