@@ -2,7 +2,7 @@
 
 The rates are those of one core, measured with `benchmarks/facets.py`; they need only be right in proportion,
 since all ways are measured by the same rod. Making codes is dear once and cheap ever after, so it is due too
-when questions about a column have cost in other ways a fifth of what making them costs.
+when questions about a column have cost in other ways a third of what making them costs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tailbit.tables.cache import Cache
 _READ_BYTE, _DECODED, _DECODED_KEY, _COPIED_BYTE = 2.5e-6, 6e-4, 1e-3, 1.4e-6
 """Reading a byte of postings; decoding a container, and a bitmap; a byte of these as it gets memory."""
 
-_ASKED = 2.2e-5
-"""Asking a serialized bitmap for a row."""
+_ASKED, _ASKED_KEY = 2.2e-5, 0.1
+"""Asking a serialized bitmap for a row; finding where its bits lie."""
 
 _PAIR, _STEP, _UNITED = 3e-5, 5e-6, 1e-4
 """Intersecting two containers, and a step in them; uniting a container with others."""
@@ -46,7 +46,7 @@ _FILE, _VALUE, _ROW, _PAGE = 1.5, 4e-6, 2e-5, 20_000
 _GALLOP = 64
 """How many times larger one container must be for intersecting to gallop through it."""
 
-_PATIENCE = 5
+_PATIENCE = 3
 
 SPENT: Cache[tuple[str, str], list[float]] = Cache(10_000)
 """What other ways than codes have cost by estimate, in ms, by segments and column."""
@@ -106,7 +106,8 @@ def intersecting(segment: Segment, column: str, rows: int, share: float) -> floa
 def asking(segment: Segment, column: str, rows: int) -> float:
     """Each posting of a column, of dense keys alone, asked for each of `rows` rows."""
     keys, size = segment.weight(column)
-    return (0.0 if segment.is_held(column) else _READ_BYTE * size) + _ASKED * keys * rows
+    cold = 0.0 if segment.is_held(column) else _READ_BYTE * size
+    return cold + keys * (_ASKED_KEY + _ASKED * rows)
 
 
 def _steps(some: float, others: float) -> float:

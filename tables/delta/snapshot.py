@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
+import pyarrow as pa
+
 from tailbit.errors import CommitGapError, MalformedLogError, VersionNotFoundError
 from tailbit.tables.delta.files import STORED, DeltaFiles
 from tailbit.tables.delta.log.actions import Metadata
@@ -47,7 +49,9 @@ class DeltaSnapshot(Snapshot):
         return self.metadata.configuration
 
 
-_NO_FILES = STORED.empty_table()
+@lru_cache(maxsize=1)
+def _no_files() -> pa.Table:
+    return STORED.empty_table()
 
 
 @lru_cache(maxsize=64)
@@ -138,13 +142,13 @@ def not_found(log: DeltaLog, version: Version, reason: str) -> VersionNotFoundEr
 
 def _base_state(log: DeltaLog, base: LogCheckpoint | None, files: bool) -> _State:
     if base is None:
-        return _State(-1, None, None, DeltaFiles(_NO_FILES, LOG))
+        return _State(-1, None, None, DeltaFiles(_no_files(), LOG))
     found = read_checkpoint(log.storage, base, files)
     if found.protocol is None or found.metadata is None:
         raise MalformedLogError(file=base.files[0], reason="the log checkpoint lacks protocol or metaData")
     check_protocol(found.protocol, log.storage.root, base.version)
     check_configuration(found.metadata.configuration, log.storage.root, base.version)
-    live = found.files if files else _NO_FILES
+    live = found.files if files else _no_files()
     listed = DeltaFiles.sorted(live, base.files[0], found.late_stats)
     return _State(base.version, found.protocol, found.metadata, listed)
 
