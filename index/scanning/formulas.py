@@ -69,7 +69,7 @@ def _span_in(layout: Layout, path: str, column: Column, groups: Sequence[int]) -
 
     Of a text it is the length: no encoding makes one longer than its chunk is, decompressed.
     """
-    node = flat_column(layout.tree, column, path)
+    node = flat_column(layout, column, path)
     if node is None:
         return None
     physical = str(layout.metadata.schema.column(node.first).physical_type)
@@ -97,5 +97,5 @@ def _is_of_coded_days(formula: Formula, layout: Layout, path: str, groups: Seque
     columns = formula.columns
     if len(columns) != 1 or columns[0].type.name != "date":
         return False
-    node = flat_column(layout.tree, columns[0], path)
+    node = flat_column(layout, columns[0], path)
     return node is not None and all(layout.chunk(group, node.first).coded for group in groups)

@@ -38,7 +38,7 @@ def row_group_bounds(layout: Layout, path: str, column: Column) -> list[FileBoun
 
 def _bounds(layout: Layout, path: str, column: Column) -> list[FileBounds | None]:
     groups = layout.metadata.num_row_groups
-    node = flat_column(layout.tree, column, path)
+    node = flat_column(layout, column, path)
     if node is None or column.type.char_length:
         return [None] * groups
     leaf = layout.metadata.schema.column(node.first)

@@ -250,13 +250,26 @@ def find_column(tree: ParquetNode, column: Column, path: str) -> list[ParquetNod
     return steps
 
 
-def flat_column(tree: ParquetNode, column: Column, path: str) -> ParquetNode | None:
+def field_of(layout: Layout, column: Column, path: str) -> list[ParquetNode] | None:
+    """`find_column` in a data file whose footer is kept; looked for once.
+
+    Raises:
+        DataFileError: as `find_column`.
+    """
+    key = (column.physical, column.field_ids)
+    if key not in layout.found:
+        layout.found[key] = find_column(layout.tree, column, path)
+    found: list[ParquetNode] | None = layout.found[key]
+    return found
+
+
+def flat_column(layout: Layout, column: Column, path: str) -> ParquetNode | None:
     """The field of a column that stands at the top of a file and is no struct, list or map; None for others.
 
     Raises:
         DataFileError: as `find_column`.
     """
-    steps = find_column(tree, column, path)
+    steps = field_of(layout, column, path)
     return steps[0] if steps and len(steps) == 1 and not steps[0].children else None
 
 

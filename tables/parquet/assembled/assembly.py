@@ -9,9 +9,9 @@ import ctypes
 import io
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,8 @@ _AT_ONCE = 8
 """Remote files that are read at the same time."""
 
 
-class _Piece(NamedTuple):
+@dataclass(slots=True)
+class _Piece:
     """Bytes and where they come to stand: those of a file from `start` on, or written ones."""
 
     at: int
@@ -77,14 +78,10 @@ class Assembly:
 
     def add_chunk(self, chunk: Chunk, path: str) -> None:
         """A chunk of a file as it stands."""
-        at = self._size
-        self._copy(path, chunk.start, chunk.packed)
-        data, dictionary = at + chunk.data, at if chunk.coded else None
-        self._chunks.append(
-            written_chunk(
-                chunk.type, chunk.codec, chunk.values, chunk.unpacked, chunk.packed, data, dictionary
-            )
-        )
+        at, (start, data, packed, unpacked, values, type_, codec, coded) = self._size, chunk
+        self._copy(path, start, packed)
+        dictionary = at if coded else None
+        self._chunks.append(written_chunk(type_, codec, values, unpacked, packed, at + data, dictionary))
 
     def add_mask(self, wanted: Longs, rows: int) -> None:
         """A chunk of BOOLEAN, TRUE at those of the rows that are wanted."""
@@ -109,7 +106,7 @@ class Assembly:
             raise ValueError(f"{size} bytes at {start} are none of {path}")
         last = self._pieces[-1]
         if last.path == path and last.start + last.size == start:
-            self._pieces[-1] = last._replace(size=last.size + size)
+            last.size += size
         else:
             self._pieces.append(_Piece(self._size, size, path, start, b""))
         self._size += size

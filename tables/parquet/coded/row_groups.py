@@ -147,7 +147,7 @@ def _in_few_pages(pages: Pages, rows: Longs) -> bool:
 
 def _leaf(layout: Layout, column: Column, path: str) -> int | None:
     """The leaf of a column that stands at the top and is no struct, list or map."""
-    node = flat_column(layout.tree, column, path)
+    node = flat_column(layout, column, path)
     if node is None:
         return None
     leaf = layout.metadata.schema.column(node.first)

@@ -27,7 +27,7 @@ from tailbit.tables.parquet.assembled.by_polars import CHECKED, MASK_LEAF, failu
 from tailbit.tables.parquet.assembled.footer import written_leaf
 from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.decode import Decoder
-from tailbit.tables.parquet.layout import Layout
+from tailbit.tables.parquet.layout import Chunk, Layout
 from tailbit.tables.parquet.leaves import ParquetNode, plain_type
 from tailbit.tables.storage import Storage
 
@@ -65,13 +65,17 @@ class Part(NamedTuple):
 
 
 class Masked(NamedTuple):
-    """A column that can be read by mask: its field, leaf and stored type; its leaf as a schema holds it."""
+    """A column that can be read by mask: its field, leaf and stored type; its leaf as a schema holds it.
+
+    `chunks`: those of the row groups.
+    """
 
     column: Column
     node: ParquetNode
     leaf: int
     type: pa.DataType
     written: bytes
+    chunks: Sequence[Chunk]
 
 
 def _maskable(part: Part, columns: Sequence[Column]) -> list[Masked]:
@@ -79,15 +83,15 @@ def _maskable(part: Part, columns: Sequence[Column]) -> list[Masked]:
     layout, path, groups = part
     out: list[Masked] = []
     for column in columns:
-        node = flat_column(layout.tree, column, path)
+        node = flat_column(layout, column, path)
         if node is None:
             continue
         leaf = node.first
-        codecs = (layout.chunk(group, leaf).codec for group, _ in groups)
+        chunks = [layout.chunk(group, leaf) for group, _ in groups]
         type_ = plain_type(node.field.type)
         written = _written(layout.metadata.schema.column(leaf), type_, str(len(out)))
-        if written is not None and CHECKED.issuperset(codecs):
-            out.append(Masked(column, node, leaf, type_, written))
+        if written is not None and all(chunk.codec in CHECKED for chunk in chunks):
+            out.append(Masked(column, node, leaf, type_, written, chunks))
     return out
 
 
@@ -184,9 +188,9 @@ def _assembled(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]])
     out = Assembly()
     for (layout, path, groups), columns in parts:
         sizes = np.diff(layout.starts).tolist()
-        for group, wanted in groups:
+        for place, (group, wanted) in enumerate(groups):
             for its in columns:
-                chunk = layout.chunk(group, its.leaf)
+                chunk = its.chunks[place]
                 if chunk.values != sizes[group]:
                     raise ValueError(f"a chunk has {chunk.values} values in {sizes[group]} rows")
                 out.add_chunk(chunk, path)

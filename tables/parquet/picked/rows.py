@@ -21,7 +21,7 @@ from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.assembled.excerpt import Excerpt, Picked, can_be_cut, pick
 from tailbit.tables.parquet.data_file import (
     DataFile,
-    find_column,
+    field_of,
     may_be_coded,
     named_file,
     open_data_file,
@@ -132,7 +132,7 @@ def _cuttable(
 ) -> list[Cut]:
     out = []
     for column in columns:
-        steps = find_column(layout.tree, column, path)
+        steps = field_of(layout, column, path)
         if not steps or len(steps[-1].leaves) != 1 or steps[-1].children:
             continue
         leaf = steps[-1].first

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from tailbit.arrays import Longs
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.assembled.by_polars import polars
-from tailbit.tables.parquet.data_file import find_column
+from tailbit.tables.parquet.data_file import field_of
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.picked.kept import FEW_COLUMNS, FEW_PAGES
 from tailbit.tables.parquet.picked.mask import Groups
@@ -90,7 +90,7 @@ def planned(
 
     None: by pages, unless these turn out to be large. `way`: the way, where it is not to be chosen.
     """
-    leaves = [leaf for column in columns for leaf in _leaves(layout, column, path)]
+    leaves = tuple(leaf for column in columns for leaf in _leaves(layout, column, path))
     groups = [_measured(layout, leaves, *its) for its in _wanted(layout, positions)]
     if way is None:
         cut, touched = sum(group.cut for group in groups), sum(group.touched for group in groups)
@@ -178,10 +178,10 @@ def in_many_pages(layout: Layout, positions: npt.NDArray[np.uint64]) -> bool:
 
 def measured(layout: Layout, path: str, columns: Sequence[Column], groups: Iterable[int]) -> tuple[int, int]:
     """Decompressed bytes and values of columns in row groups."""
-    leaves = [leaf for column in columns for leaf in _leaves(layout, column, path)]
+    leaves = tuple(leaf for column in columns for leaf in _leaves(layout, column, path))
     size = values = 0
     for group in groups:
-        size += sum(layout.chunk(group, leaf).unpacked for leaf in leaves)
+        size += layout.sizes(group, leaves)[0]
         values += len(leaves) * int(layout.starts[group + 1] - layout.starts[group])
     return size, values
 
@@ -202,7 +202,7 @@ def _needed() -> float:
 
 
 def _leaves(layout: Layout, column: Column, path: str) -> Sequence[int]:
-    steps = find_column(layout.tree, column, path)
+    steps = field_of(layout, column, path)
     return steps[-1].leaves if steps else ()
 
 
@@ -216,11 +216,8 @@ def _wanted(layout: Layout, positions: npt.NDArray[np.uint64] | None) -> Groups:
     ]
 
 
-def _measured(layout: Layout, leaves: Sequence[int], group: int, wanted: Longs) -> Group:
-    chunks = [layout.chunk(group, leaf) for leaf in leaves]
+def _measured(layout: Layout, leaves: tuple[int, ...], group: int, wanted: Longs) -> Group:
     total = int(layout.starts[group + 1] - layout.starts[group])
     pages = wanted[:: 1 if len(wanted) < _PAGE else _SAMPLED] // _PAGE
     touched = min(total, _PAGE * (1 + int(np.count_nonzero(pages[1:] != pages[:-1]))))
-    unpacked = sum(chunk.unpacked for chunk in chunks)
-    packed = sum(chunk.packed for chunk in chunks)
-    return Group(group, wanted, total, touched, unpacked, packed)
+    return Group(group, wanted, total, touched, *layout.sizes(group, leaves))

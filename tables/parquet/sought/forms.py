@@ -55,7 +55,7 @@ def form_of(
     Cost: where dictionaries are to be tested, the headers of the pages, once.
     """
     column, test = asked
-    node = flat_column(layout.tree, column, path)
+    node = flat_column(layout, column, path)
     if node is None:
         return None
     leaf = node.first
