@@ -120,7 +120,7 @@ class Layout:
     `head`: the bytes of its footer that hold version and schema. `starts`: the first row of each row group,
     and at the end the rows of the file. `number`: no other layout has it; what is kept of the file by it
     does not keep the footer too. `bounds`: what was made of its statistics (see `bounds`). `found`: the
-    fields of columns that were asked for (see `data_file`).
+    fields of columns that were asked for (see `data_file`) and the like.
     """
 
     metadata: pq.FileMetaData
@@ -131,7 +131,6 @@ class Layout:
     bounds: dict[str, Any] = field(default_factory=dict, repr=False)
     found: dict[tuple[object, ...], Any] = field(default_factory=dict, repr=False)
     _chunks: dict[tuple[int, int], Chunk] = field(default_factory=dict, repr=False)
-    _sizes: dict[tuple[int, ...], dict[int, tuple[int, int]]] = field(default_factory=dict, repr=False)
 
     @once
     def form(self) -> tuple[object, ...]:
@@ -177,16 +176,6 @@ class Layout:
             )
             self._chunks[group, leaf] = found
         return found
-
-    def sizes(self, group: int, leaves: tuple[int, ...]) -> tuple[int, int]:
-        """Bytes of chunks of a row group, decompressed and packed; kept for the leaves asked for last."""
-        if leaves not in self._sizes:
-            self._sizes.clear()
-        of = self._sizes.setdefault(leaves, {})
-        if group not in of:
-            chunks = [self.chunk(group, leaf) for leaf in leaves]
-            of[group] = sum(chunk.unpacked for chunk in chunks), sum(chunk.packed for chunk in chunks)
-        return of[group]
 
     def pages(self, source: pa.NativeFile, group: int, leaf: int) -> Pages | None:
         """The pages of a column chunk; None where they cannot be told. Cost: a read a page, once."""

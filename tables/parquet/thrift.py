@@ -117,9 +117,6 @@ def written_varint(number: int) -> bytes:
         return bytes((number & 0x7F | 0x80, number >> 7))
     if number < 0x20_0000:
         return bytes((number & 0x7F | 0x80, number >> 7 & 0x7F | 0x80, number >> 14))
-    if number < 0x1000_0000:
-        low, high = number & 0x7F | 0x80, number >> 14
-        return bytes((low, number >> 7 & 0x7F | 0x80, high & 0x7F | 0x80, high >> 7))
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)

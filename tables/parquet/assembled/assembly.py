@@ -10,7 +10,7 @@ import io
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 
 import numpy as np
@@ -64,16 +64,12 @@ class Assembly:
 
     def add_numbers(self, numbers: Ints, pages: Pages, codec: str, path: str) -> None:
         """A chunk of INT32: the data pages of a file's chunk, with these numbers for its dictionary."""
-        raw = numbers.astype("<i4", copy=False).tobytes()
-        at, packed = self._size, compressed(raw, codec)
-        self._write(written_dictionary(len(numbers), len(raw), packed))
+        at, (page, size) = self._size, _numbers(numbers.astype("<i4", copy=False).tobytes(), codec)
+        self._write(page)
         begun = self._size
-        breaks = np.flatnonzero(pages.starts[1:] != pages.ends[:-1])
-        starts, ends = pages.starts[np.r_[0, breaks + 1]], pages.ends[np.r_[breaks, -1]]
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        for start, end in zip(pages.starts.tolist(), pages.ends.tolist(), strict=True):
             self._copy(path, start, end - start)
-        unpacked = int(pages.unpacked.sum()) + begun - at + len(raw) - len(packed)
-        rows = int(pages.firsts[-1])
+        unpacked, rows = int(pages.unpacked.sum()) + size, int(pages.firsts[-1])
         self._chunks.append(written_chunk("INT32", codec, rows, unpacked, self._size - at, begun, at))
 
     def add_chunk(self, chunk: Chunk, path: str) -> None:
@@ -137,6 +133,14 @@ class Assembly:
                 for pieces in by_file:
                     fill(pieces)
         return whole.getvalue()
+
+
+@lru_cache(1 << 10)
+def _numbers(raw: bytes, codec: str) -> tuple[bytes, int]:
+    """A dictionary page of INT32, and its bytes once decompressed."""
+    packed = compressed(raw, codec)
+    page = written_dictionary(len(raw) // 4, len(raw), packed)
+    return page, len(page) + len(raw) - len(packed)
 
 
 def _fill(storage: Storage, view: memoryview, pieces: Sequence[_Piece]) -> None:

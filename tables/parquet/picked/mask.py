@@ -29,6 +29,7 @@ from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.decode import Decoder
 from tailbit.tables.parquet.layout import Chunk, Layout
 from tailbit.tables.parquet.leaves import ParquetNode, plain_type
+from tailbit.tables.parquet.picked.texts import MANY, Numbered, made, numbered
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Masked(NamedTuple):
     node: ParquetNode
     leaf: int
     type: pa.DataType
+    nullable: bool
     written: bytes
     chunks: Sequence[Chunk]
 
@@ -89,9 +91,10 @@ def _maskable(part: Part, columns: Sequence[Column]) -> list[Masked]:
         leaf = node.first
         chunks = [layout.chunk(group, leaf) for group, _ in groups]
         type_ = plain_type(node.field.type)
-        written = _written(layout.metadata.schema.column(leaf), type_, str(len(out)))
+        stored = layout.metadata.schema.column(leaf)
+        written, nullable = _written(stored, type_, str(len(out))), bool(stored.max_definition_level)
         if written is not None and all(chunk.codec in CHECKED for chunk in chunks):
-            out.append(Masked(column, node, leaf, type_, written, chunks))
+            out.append(Masked(column, node, leaf, type_, nullable, written, chunks))
     return out
 
 
@@ -152,14 +155,33 @@ def _asked(
     """The columns as they are stored, at the wanted rows of all parts; None where Polars cannot read them."""
     rows, columns = sum(part.rows for part, _ in parts), parts[0][1]
     try:
-        frame = wanted_rows(library, _assembled(storage, parts))
+        texts = _numbered(storage, parts) if rows >= MANY else {}
+        frame = wanted_rows(library, _assembled(storage, parts, texts))
         if frame.height != rows:
             return None
         frame = frame.rechunk() if rows < _FEW else frame
         table = frame.to_arrow(compat_level=library.CompatLevel.newest())
-        return [_as_stored(table.column(n), its.type) for n, its in enumerate(columns)]
+        return [
+            made(table.column(n), texts[n], its.type) if n in texts else _as_stored(table.column(n), its.type)
+            for n, its in enumerate(columns)
+        ]
     except (*failures(library), pa.ArrowException, OSError, ValueError, KeyError, StorageError):
         return None
+
+
+def _numbered(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]) -> dict[int, Numbered]:
+    """Those of the columns, by place, whose texts are made of numbers."""
+    out: dict[int, Numbered] = {}
+    for n, its in enumerate(parts[0][1]):
+        if its.type in (pa.string(), pa.binary()):
+            files = [
+                (part.layout, part.path, columns[n].leaf, [group for group, _ in part.groups])
+                for part, columns in parts
+            ]
+            found = numbered(storage, files)
+            if found is not None:
+                out[n] = found
+    return out
 
 
 def _as_stored(values: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
@@ -183,17 +205,27 @@ def _decoded(part: Part, its: Masked, stored: pa.ChunkedArray) -> pa.ChunkedArra
         raise DataFileError(file=part.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
 
 
-def _assembled(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]) -> bytes:
-    """The row groups with a mask, as one Parquet file."""
-    out = Assembly()
+def _assembled(
+    storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]], texts: dict[int, Numbered]
+) -> bytes:
+    """The row groups with a mask, as one Parquet file; texts by number where they have numbers."""
+    out, numbers = Assembly(), {n: iter(its.groups) for n, its in texts.items()}
     for (layout, path, groups), columns in parts:
         sizes = np.diff(layout.starts).tolist()
         for place, (group, wanted) in enumerate(groups):
-            for its in columns:
+            for n, its in enumerate(columns):
                 chunk = its.chunks[place]
                 if chunk.values != sizes[group]:
                     raise ValueError(f"a chunk has {chunk.values} values in {sizes[group]} rows")
-                out.add_chunk(chunk, path)
+                if n in numbers:
+                    pages, known = next(numbers[n])
+                    out.add_numbers(known, pages, chunk.codec, path)
+                else:
+                    out.add_chunk(chunk, path)
             out.add_mask(wanted, sizes[group])
             out.end_row_group(sizes[group])
-    return out.done(storage, [*(its.written for its in parts[0][1]), MASK_LEAF])
+    leaves = [
+        written_leaf(str(n), "INT32", its.nullable) if n in texts else its.written
+        for n, its in enumerate(parts[0][1])
+    ]
+    return out.done(storage, [*leaves, MASK_LEAF])

@@ -181,7 +181,7 @@ def measured(layout: Layout, path: str, columns: Sequence[Column], groups: Itera
     leaves = tuple(leaf for column in columns for leaf in _leaves(layout, column, path))
     size = values = 0
     for group in groups:
-        size += layout.sizes(group, leaves)[0]
+        size += _sizes(layout, group, leaves)[0]
         values += len(leaves) * int(layout.starts[group + 1] - layout.starts[group])
     return size, values
 
@@ -220,4 +220,17 @@ def _measured(layout: Layout, leaves: tuple[int, ...], group: int, wanted: Longs
     total = int(layout.starts[group + 1] - layout.starts[group])
     pages = wanted[:: 1 if len(wanted) < _PAGE else _SAMPLED] // _PAGE
     touched = min(total, _PAGE * (1 + int(np.count_nonzero(pages[1:] != pages[:-1]))))
-    return Group(group, wanted, total, touched, *layout.sizes(group, leaves))
+    return Group(group, wanted, total, touched, *_sizes(layout, group, leaves))
+
+
+def _sizes(layout: Layout, group: int, leaves: tuple[int, ...]) -> tuple[int, int]:
+    """Bytes of chunks of a row group, decompressed and packed; kept for the leaves asked for last."""
+    asked, of = layout.found.get(("sizes",), ((), {}))
+    if asked != leaves:
+        of = {}
+        layout.found["sizes",] = leaves, of
+    if group not in of:
+        chunks = [layout.chunk(group, leaf) for leaf in leaves]
+        of[group] = sum(chunk.unpacked for chunk in chunks), sum(chunk.packed for chunk in chunks)
+    found: tuple[int, int] = of[group]
+    return found

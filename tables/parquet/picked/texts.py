@@ -1,0 +1,182 @@
+"""Many wanted texts of few different values: Polars gives their numbers, and texts are made of runs of them.
+
+Polars knows texts as views of 16 bytes, which become Arrow's `string` one by one. Where chunks hold nothing
+but codes of a small dictionary, it is told that the dictionary's values are numbers. Texts of some rows side
+by side are then looked up at once, in a table of all runs of that many values.
+
+Example: values AIR and RAIL, numbers 0 and 1, runs of two; number 2 stands for NULL and for what is no row.
+
+    numbers    1 0 | 0 NULL | 1          runs    1·3+0 = 3    0·3+2 = 2    1·3+2 = 5
+    bytes      RAILAIR AIR RAIL          lengths 4 3 3 0 4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.arrays import Ints
+from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
+from tailbit.tables.storage import Storage
+
+MANY = 1 << 17
+"""Wanted rows from which on this saves more than it costs."""
+_VALUES, _LONGEST = 24, 64
+"""Most different values of a column in a batch, and most bytes of one."""
+_WHOLE = ({1}, {2}, {4})
+"""Lengths of which all values must be one, to be numbers as they are."""
+_RUNS = 1 << 10
+"""Most runs of values that are spelled out."""
+_ROWS = 1 << 20
+"""Texts that are made at once: their bytes are counted in 32 bits."""
+
+
+class Numbered(NamedTuple):
+    """A column of a batch by numbers: its values, and per row group its pages and the numbers of its codes.
+
+    `width`: bytes of each value, where they are alike and 1, 2 or 4; numbers are then these bytes. Else 0.
+    """
+
+    values: tuple[bytes, ...]
+    width: int
+    groups: Sequence[tuple[Pages, Ints]]
+
+
+def numbered(storage: Storage, files: Sequence[tuple[Layout, str, int, Sequence[int]]]) -> Numbered | None:
+    """A column of texts as numbers; None where it has other pages or many values.
+
+    `files`: of each the layout, path, leaf and row groups. Cost: a read a page, once; none is decoded.
+    """
+    found = list[tuple[Pages, tuple[bytes, ...]]]()
+    for layout, path, leaf, wanted in files:
+        if not all(_may_be_small(layout, group, leaf) for group in wanted):
+            return None
+        with storage.open(storage.resolve(path)) as source:
+            for group in wanted:
+                pages = layout.pages(source, group, leaf)
+                values = _values(layout, source, group, leaf, pages)
+                if pages is None or not values:
+                    return None
+                found.append((pages, values))
+    every = tuple(dict.fromkeys(value for _, values in found for value in values))
+    if len(every) > _VALUES:
+        return None
+    lengths = {len(value) for value in every}
+    width = lengths.pop() if lengths in _WHOLE else 0
+    return Numbered(every, width, [(pages, _numbers(values, every, width)) for pages, values in found])
+
+
+@lru_cache(1 << 10)
+def _numbers(values: tuple[bytes, ...], every: tuple[bytes, ...], width: int) -> Ints:
+    if width:
+        return np.frombuffer(b"".join(values), f"<u{width}").astype(np.int32)
+    return np.array([every.index(value) for value in values], np.int32)
+
+
+def _may_be_small(layout: Layout, group: int, leaf: int) -> bool:
+    """Whether a chunk has a dictionary, and no more bytes than codes of a small one take."""
+    chunk = layout.chunk(group, leaf)
+    return chunk.coded and chunk.unpacked <= chunk.values + _VALUES * (_LONGEST + 4) + 4096
+
+
+def _values(
+    layout: Layout, source: pa.NativeFile, group: int, leaf: int, pages: Pages | None
+) -> tuple[bytes, ...]:
+    """The values of a chunk's dictionary; none where it is not small, or where a page holds no codes."""
+    held: tuple[bytes, ...] | None = layout.found.get(("texts", group, leaf))
+    if held is None:
+        small = pages is not None and pages.dictionary is not None and bool(pages.coded.all())
+        page = pages.dictionary if pages is not None and small else None
+        held = () if page is None else _decoded(source, page, layout.chunk(group, leaf).codec)
+        layout.found["texts", group, leaf] = held
+    return held
+
+
+def _decoded(source: pa.NativeFile, page: DictionaryPage, codec: str) -> tuple[bytes, ...]:
+    """The values of a small dictionary page: each stands behind its length, in four bytes."""
+    if page.values > _VALUES:
+        return ()
+    body = source.read_at(page.end - page.body, page.body)
+    if codec != "UNCOMPRESSED":
+        size = page.unpacked - (page.body - page.start)
+        body = pa.decompress(body, decompressed_size=size, codec=codec.lower(), asbytes=True)
+    out, at = list[bytes](), 0
+    while at < len(body):
+        end = at + 4 + int.from_bytes(body[at : at + 4], "little")
+        out.append(body[at + 4 : end])
+        at = end
+    fits = at == len(body) and len(out) == page.values and max(map(len, out), default=0) <= _LONGEST
+    return tuple(out) if fits else ()
+
+
+def made(numbers: pa.ChunkedArray, texts: Numbered, type_: pa.DataType) -> pa.ChunkedArray:
+    """Texts of numbers, as `string` or `binary`."""
+    make = _alike if texts.width else _in_runs
+    parts = [
+        make(chunk.slice(first, _ROWS), texts, type_)
+        for chunk in numbers.chunks
+        for first in range(0, len(chunk), _ROWS)
+    ]
+    return pa.chunked_array(parts, type_)
+
+
+def _alike(chunk: pa.Array, texts: Numbered, type_: pa.DataType) -> pa.Array:
+    """Texts of one length: numbers are their bytes."""
+    rows, nulls = len(chunk), chunk.null_count
+    bytes_ = (chunk.fill_null(0) if nulls else chunk).to_numpy().astype(f"<u{texts.width}")
+    offsets = np.arange(0, (rows + 1) * texts.width, texts.width, dtype=np.int32)
+    buffers = [_present(chunk), pa.py_buffer(offsets), pa.py_buffer(bytes_)]
+    return pa.Array.from_buffers(type_, rows, buffers, nulls)
+
+
+def _in_runs(chunk: pa.Array, texts: Numbered, type_: pa.DataType) -> pa.Array:
+    length, spelled, ends = _runs(texts.values)
+    nothing, nulls, rows = len(texts.values), chunk.null_count, len(chunk)
+    its: Ints = (chunk.fill_null(nothing) if nulls else chunk).to_numpy()
+    runs = _joined(its, length, nothing)
+    found = spelled.take(pa.array(runs))
+    _, firsts, bytes_ = found.buffers()
+    offsets = np.zeros(len(runs) * length + 1, np.int32)
+    within = offsets[1:].reshape(len(runs), length)
+    np.take(ends, runs, axis=0, out=within, mode="clip")
+    within += np.frombuffer(firsts, np.int32, len(runs))[:, None]
+    return pa.Array.from_buffers(type_, rows, [_present(chunk), pa.py_buffer(offsets), bytes_], nulls)
+
+
+def _present(chunk: pa.Array) -> pa.Buffer | None:
+    """Which values are not NULL, a bit each; None where all are not."""
+    if not chunk.null_count:
+        return None
+    return pa.py_buffer(np.packbits(chunk.is_valid().to_numpy(False), bitorder="little"))
+
+
+def _joined(numbers: Ints, length: int, nothing: int) -> Ints:
+    """Each `length` numbers as one, the last ones filled up with `nothing`."""
+    full, base = len(numbers) // length, nothing + 1
+    rest = numbers[full * length :]
+    out = np.zeros(full + bool(len(rest)), np.int32)
+    for place, column in enumerate(numbers[: full * length].reshape(full, length).T):
+        out[:full] *= base
+        out[:full] += column
+        if len(rest):
+            out[full] = out[full] * base + (rest[place] if place < len(rest) else nothing)
+    return out
+
+
+@lru_cache(256)
+def _runs(values: tuple[bytes, ...]) -> tuple[int, pa.Array, Ints]:
+    """How many values a run has; every run, spelled out; and where in it each of its values ends."""
+    base, length = len(values) + 1, 1
+    one, sizes = pa.array([*values, b""], pa.binary()), np.array([*map(len, values), 0], np.int32)
+    spelled, ends = one, sizes[:, None]
+    while base ** (length + 1) <= _RUNS:
+        before, last = np.divmod(np.arange(base ** (length + 1)), base)
+        spelled = pc.binary_join_element_wise(spelled.take(pa.array(before)), one.take(pa.array(last)), b"")
+        ends = np.column_stack([ends[before], ends[before, -1] + sizes[last]])
+        length += 1
+    return length, spelled, np.ascontiguousarray(ends, np.int32)
