@@ -15,8 +15,8 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import KeyRange, key_type_of
 from tailbit.index.predicate.tree import Leaf, Node, key_ranges
 from tailbit.index.predicate.walks import nodes_of
+from tailbit.tables.ahead import in_order
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.ahead import in_order
 
 S = TypeVar("S")
 T = TypeVar("T")

@@ -21,8 +21,8 @@ from tailbit.index.predicate.walks import columns_of
 from tailbit.index.scanning.conditions import Formulas, condition_of
 from tailbit.index.scanning.formulas import fitting_in, formulas_in
 from tailbit.index.scanning.row_groups import can_match
+from tailbit.tables.ahead import in_order
 from tailbit.tables.model import FileSlice
-from tailbit.tables.parquet.ahead import in_order
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.picked.ways import in_many_pages, measured, note_pages, quicker_by_mask
 from tailbit.tables.parquet.rows import Positions, pieces, without

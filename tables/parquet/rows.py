@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.tables.ahead import in_order
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.ahead import in_order
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.picked.mask import Groups
 from tailbit.tables.parquet.picked.rows import read_picked

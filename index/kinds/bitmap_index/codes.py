@@ -25,8 +25,8 @@ from tailbit.index.kinds.bitmap_index.segment import STORED, Segment
 from tailbit.index.roaring.collected import narrowest
 from tailbit.index.roaring.decode import place_codes
 from tailbit.index.roaring.masks import bitmap_where
+from tailbit.tables.ahead import in_order
 from tailbit.tables.cache import Cache, share
-from tailbit.tables.parquet.ahead import in_order
 from tailbit.tables.positions import BitPositions
 
 CODES_BYTES = share(1 / 4)

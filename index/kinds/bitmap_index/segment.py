@@ -26,8 +26,8 @@ from tailbit.index.parquet.index_file import (
 )
 from tailbit.index.roaring.masks import union_of
 from tailbit.once import once
+from tailbit.tables.ahead import in_order, shared_out
 from tailbit.tables.cache import Cache, share
-from tailbit.tables.parquet.ahead import in_order, shared_out
 from tailbit.tables.positions import BitPositions
 from tailbit.tables.storage import Storage
 

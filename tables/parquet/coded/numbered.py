@@ -29,8 +29,8 @@ import pyarrow as pa
 
 from tailbit.arrays import Ints, Longs, Mask, occurrences
 from tailbit.errors import DataFileError, LegacyCalendarError
+from tailbit.tables.ahead import in_order
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.ahead import in_order
 from tailbit.tables.parquet.assembled.assembly import Assembly
 from tailbit.tables.parquet.assembled.by_polars import CHECKED, MASK_LEAF, failures, polars, wanted_rows
 from tailbit.tables.parquet.assembled.footer import written_leaf

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from tailbit.arrays import Ints, Longs
 from tailbit.errors import DataFileError, LegacyCalendarError, StorageError
+from tailbit.tables.ahead import in_order
 from tailbit.tables.model import FileSlice
-from tailbit.tables.parquet.ahead import in_order
 from tailbit.tables.parquet.assembled.assembly import Assembly
 from tailbit.tables.parquet.assembled.by_polars import (
     MASK_LEAF,

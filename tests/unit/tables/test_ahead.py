@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tailbit.tables.parquet import ahead
-from tailbit.tables.parquet.ahead import in_order, shared_out
+from tailbit.tables import ahead
+from tailbit.tables.ahead import in_order, shared_out
 
 
 def test_results_come_in_the_order_of_the_work() -> None:
