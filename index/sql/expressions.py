@@ -143,7 +143,7 @@ class ExpressionReader:
             self.operands.unknown(e)
         check_known(name)
         args = [self._arg(arg) for arg in e.expressions]
-        if name == "nullif" and len(args) == 2:
+        if name in ("nullif", "equal_null") and len(args) == 2:
             self._check_padding(args[0], args[1], e)
         return function(self.builder, name, args)
 

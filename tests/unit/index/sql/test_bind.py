@@ -91,6 +91,7 @@ def leaf(text: str) -> Leaf:
         ("s RLIKE '\\\\bword'", "\\b in the pattern"),
         ("s RLIKE '(a)\\\\1'", "\\1 in the pattern"),
         ("nullif(fixed, 'a') IS NULL", "CHAR column fixed compared within an expression is not read"),
+        ("equal_null(fixed, 'a')", "CHAR column fixed compared within an expression is not read"),
         ("flag + 1 = 2", "+ of boolean and integer is not read (DATATYPE_MISMATCH in Spark) at character 1"),
         ("date - date = 2", "date - date is not read"),
         ("p div 2 = 2", "div of decimal(10,2) and integer is not read"),
