@@ -148,7 +148,7 @@ def decode_keys(keys: pa.BinaryArray, key_type: str, type_: DataType) -> pa.Arra
     if is_textual(key_type):
         if (pc.max(pc.binary_length(keys)).as_py() or 0) > MAX_KEY:
             raise ValueError("a truncated key does not hold its value")
-        return keys.cast(target)
+        return keys.view(target)  # whether they are UTF-8 is not asked
     if key_type == "boolean":
         return pc.equal(keys, b"\x01")
     if scale_of(key_type) is not None:

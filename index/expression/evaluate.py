@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from tailbit.arrays import Mask
 from tailbit.index.functions.table import KERNELS
+from tailbit.index.functions.texts.characters import readable, takes_characters
 from tailbit.index.functions.tree import Call, Expression, Ref, shared_calls
 from tailbit.index.functions.vectors import (
     ERRORS,
@@ -141,6 +142,7 @@ looked at. Source: `eval` of Spark's BinaryExpression, TernaryExpression and Div
 
 
 def _applied(call: Call, args: list[Vector]) -> Vector:
+    args = [readable(arg) for arg in args] if takes_characters(call) else args
     if call.name in _LEFT_FIRST or call.name in _RIGHT_FIRST:
         order = range(len(args)) if call.name in _LEFT_FIRST else range(len(args) - 1, -1, -1)
         _look(args, order)
@@ -167,6 +169,7 @@ def _blanked(values: pa.Array, raised: Codes | None) -> Vector:
 
 def _tried(args: list[Vector], call: Call) -> Vector:
     """TRY_CAST: NULL where the cast itself raises; what is not read exactly is no NULL but stays open."""
+    args = [readable(args[0])] if takes_characters(call) else args
     found = KERNELS["cast"](call, [args[0].values])
     values = _blanked(found.values, found.raised).values
     unread = None if found.raised is None else code(NOT_READ, found.raised == ERRORS.index(NOT_READ))

@@ -131,7 +131,7 @@ def from_canonical(values: Sequence[Any], type_: DataType) -> pa.Array:
     if pa.types.is_timestamp(target):
         return pa.array(values, pa.int64()).cast(target)
     if pa.types.is_string(target):
-        return pa.array(values, pa.binary()).cast(target)
+        return pa.array(values, pa.binary()).view(target)
     if pa.types.is_decimal(target):
         return decimals(np.array(values, dtype=object), type_)
     return pa.array(values, target)

@@ -111,7 +111,9 @@ _SHOWN = 80
 
 
 def _text(value: pa.Array) -> str:
-    """The only value of an array as an error shows it, years that Python has not too."""
+    """The only value of an array as an error shows it, whatever its years or the bytes of its texts."""
+    if pa.types.is_string(value.type) and value.null_count == 0:
+        return bytes(value[0].as_buffer()).decode(errors="replace")
     try:
         return str(value[0])
     except (OverflowError, ValueError):

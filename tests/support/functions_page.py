@@ -31,11 +31,13 @@ rows hold, unless it stands in CASE, `if`, `coalesce` or their like: so does Spa
 those of `year`, `CAST(time AS DATE)`, `to_date`, `trunc`, `date_trunc` and `last_day` of one date or time, but for
 instants where clocks change; of `floor`, `ceil`, `round` and casts of one number that cannot raise; of `left(s, n)` and
 `substring(s, 1, n)`; and of `/`, `*`, `+` and `-` of a double and a constant. (A time of the first year of 64 bits, -290308,
-is FALSE there where `date_trunc` would raise.)
+is less than all others there, where `date_trunc` would raise.)
 
 Patterns of `LIKE` and `RLIKE`, formats, units and the digits of `round` are constants. Not read: shifts
 of bits, `RLIKE` with look-around, back references, possessive quantifiers, `\\b`, `\\p` and flags; texts from floating
-point numbers. `lower` and `upper` raise NOT_READ_EXACTLY for characters that are newer than the Unicode of this Python.
+point numbers. `lower` and `upper` raise NOT_READ_EXACTLY for characters that are newer than the Unicode of this Python,
+and so does every function of characters for a text whose bytes are no UTF-8. (Comparisons, `left`, `substring` from the
+beginning compared with constants, `LIKE 'a%b'`, and what joins, finds or counts bytes take such texts as Spark does.)
 
 Where clocks change, a comparison of a cast time with one constant asks what Spark asks: the constant is cast instead. So
 `ntz = TIMESTAMP'2021-03-28 03:30:00'` is FALSE for 02:30 of that day, which Berlin's clocks jumped over, but TRUE in a list

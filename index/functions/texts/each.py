@@ -77,11 +77,15 @@ def translated(call: Call, args: list[pa.Array]) -> Vector:
     return _each(call, args, _translated)
 
 
+_NONE = "\0"
+"""What Spark puts in the place of a character that becomes none; a written one is taken for that too."""
+
+
 def _translated(text: bytes, from_: bytes, to: bytes) -> bytes:
     table: dict[int, str] = {}
     new = to.decode()
     for n, char in enumerate(from_.decode()):
-        table.setdefault(ord(char), new[n : n + 1])
+        table.setdefault(ord(char), new[n : n + 1].replace(_NONE, ""))
     return text.decode().translate(table).encode()
 
 

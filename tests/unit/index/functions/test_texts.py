@@ -41,3 +41,48 @@ def test_a_beginning_and_an_end_of_a_pattern_do_not_overlap() -> None:
         False,
     ]
     assert matches(bind("s LIKE '%'", schema()), rows, {}).tolist() == [True] * 5 + [False]
+
+
+NOT_UTF_8 = pa.array([b"ab\xff", b"ab", b"\xc3", None], pa.binary()).view(pa.string())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "length(s) = 3",
+            "substring(s, 2, 1) = 'b'",
+            "right(s, 1) = 'b'",
+            "trim(s) = 'ab'",
+            "upper(s) = 'AB'",
+        ),
+        *("instr(s, 'b') = 2", "locate('b', s, 2) = 2", "lpad(s, 3, 'x') = 'xab'", "btrim(s, 'a') = 'b'"),
+        *(
+            "translate(s, 'a', 'b') = 'bb'",
+            "reverse(s) = 'ba'",
+            "ascii(s) = 97",
+            "s LIKE 'ab_'",
+            "s RLIKE 'a.'",
+        ),
+        *("CAST(s AS DATE) IS NULL", "TRY_CAST(s AS INT) IS NULL", "length(concat_ws('-', s, 'x')) = 4"),
+    ],
+)
+def test_the_characters_of_bytes_that_are_no_utf_8_are_not_read(text: str) -> None:
+    with pytest.raises(EvaluationError, match="NOT_READ_EXACTLY where s = ab"):
+        matches(bind(text, schema()), pa.table({"s": NOT_UTF_8}), {})
+
+
+@pytest.mark.parametrize(
+    "text", ["left(s, 2) = 'ab'", "greatest(s, 'ab') = s", "replace(s, '!', 'x') || '' >= 'ab'"]
+)
+def test_functions_that_take_bytes_take_those_that_are_no_utf_8(text: str) -> None:
+    assert matches(bind(text, schema()), pa.table({"s": NOT_UTF_8[:2]}), {}).tolist() == [True, True]
+
+
+def test_a_character_is_taken_away_where_translate_puts_the_character_nul() -> None:
+    rows = pa.table({"s": ["abc", "a", "b"]})
+    assert matches(bind("translate(s, 'a', '\\0') = substring(s, 2)", schema()), rows, {}).tolist() == [
+        True,
+        True,
+        False,
+    ]

@@ -1,0 +1,59 @@
+"""Which functions take a text for characters, and which texts are none.
+
+Spark counts characters of bytes that are no UTF-8 by their first bytes, and puts U+FFFD in their place where
+it makes a Java string of them. What it gives then is not known here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.arrays import Mask
+from tailbit.index.functions.texts.at_once import constant_text
+from tailbit.index.functions.texts.patterns import like_parts
+from tailbit.index.functions.tree import Call
+from tailbit.index.functions.vectors import NOT_READ, Vector, code, first_of, nulls_of
+from tailbit.index.values.literals import STRING
+
+_OF_CHARACTERS = frozenset(
+    "length lower upper trim ltrim rtrim substring left right instr locate lpad rpad strip translate reverse "
+    "ascii like rlike cast try_cast".split()
+)
+
+
+def takes_characters(call: Call) -> bool:
+    """Whether a function asks for characters; others compare, join and search bytes."""
+    if call.name not in _OF_CHARACTERS or all(arg.type != STRING for arg in call.args):
+        return False
+    if call.name in ("cast", "try_cast"):
+        return call.type.name not in ("string", "binary")
+    pattern = constant_text(call, 1) if call.name == "like" else None
+    return pattern is None or like_parts(pattern, str(call.setting[0])) is None
+
+
+def readable(found: Vector) -> Vector:
+    """Texts, of which those that are no UTF-8 are not read. Cost: one look at their bytes."""
+    if not pa.types.is_string(found.values.type) or _is_utf8(found.values):
+        return found
+    wrong = _not_utf8(found.values)
+    values = pc.if_else(pa.array(wrong), pa.scalar(None, pa.string()), found.values)
+    return Vector(values, first_of([found.raised, code(NOT_READ, wrong)]))
+
+
+def _is_utf8(texts: pa.Array) -> bool:
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _not_utf8(texts: pa.Array) -> Mask:
+    """Where texts are no UTF-8; each that is not ASCII is decoded."""
+    odd = np.flatnonzero(~nulls_of(texts) & ~np.asarray(pc.string_is_ascii(texts).fill_null(True)))
+    wrong = np.zeros(len(texts), dtype=np.bool_)
+    for at, text in zip(odd.tolist(), texts.take(pa.array(odd)).view(pa.binary()).to_pylist(), strict=True):
+        wrong[at] = text.decode(errors="replace").encode() != text
+    return wrong
