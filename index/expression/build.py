@@ -36,7 +36,7 @@ from tailbit.index.values.literals import (
     WHOLE,
     Literal,
 )
-from tailbit.index.values.refusals import Unsupported, mismatch
+from tailbit.index.values.refusals import Unsupported, instead_of_numbers, mismatch
 from tailbit.tables.model import DataType
 
 BITWISE = ("&", "^", "|")
@@ -181,7 +181,7 @@ class Builder:
         kinds = (left.type.name, right.type.name)
         if op in BITWISE and not set(kinds) <= set(WHOLE):
             reason = f"{op} of {left.type} and {right.type} is not read"
-            raise NotRead(mismatch(reason, "BINARY_OP_WRONG_TYPE"), "CAST both AS BIGINT.")
+            raise NotRead(mismatch(reason), "CAST both AS BIGINT.")
         if "decimal" in kinds and not set(kinds) & set(FLOATING):
             return self._decimal(op, left, right)
         common = common_type(left.type, right.type)
@@ -205,10 +205,7 @@ class Builder:
             reason = f"{op} of {value.type} and {other.type} is not read"
             kinds = {kind, other.type.name}
             refused = kinds != {"void"} and not kinds & set(_TIMES)
-            instants = op == "-" and kinds <= {"timestamp", "timestamp_ntz"}
-            beside = "Compare it with an interval: ts - other > INTERVAL 1 DAY."
-            hint = beside if instants else "CAST both to numbers."
-            raise NotRead(mismatch(reason) if refused else reason, hint)
+            raise NotRead(mismatch(reason) if refused else reason, instead_of_numbers(op, kinds))
         return value
 
     def _decimal(self, op: str, left: Expression, right: Expression) -> tuple[list[Expression], DataType]:

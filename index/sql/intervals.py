@@ -46,24 +46,31 @@ class Span:
 def written_lengths(tokens: Sequence[Any], kinds: Any) -> tuple[str, int]:
     """What stands behind the word INTERVAL as one text, and how many tokens that takes; 0 if it is not read.
 
-    It is numbers with their units, or a string that holds them. A sign belongs to it only where a unit
-    follows its number: else it is an operator.
+    It is numbers with their units, which are plain words, or one string that holds them and nothing behind
+    it. A sign belongs to it only where a unit follows its number: else it is an operator.
     """
+    quoted = (kinds.STRING, kinds.RAW_STRING, kinds.IDENTIFIER)
     parts, at = [], 0
     while at < len(tokens):
         sign = tokens[at].token_type in (kinds.DASH, kinds.PLUS)
         number, unit = ([*tokens[at + sign : at + sign + 2], None, None])[:2]
         kind = None if number is None else number.token_type
-        if unit is not None and unit.text.upper() in UNITS and kind in (kinds.NUMBER, kinds.STRING):
+        named = unit is not None and unit.token_type not in quoted and unit.text.upper() in UNITS
+        if named and kind in (kinds.NUMBER, kinds.STRING):
             parts.append(f"{tokens[at].text if sign else ''}{number.text} {unit.text}")
             at += 2 + sign
-        elif kind == kinds.STRING and not sign:
-            parts.append(str(number.text))
-            at += 1
+        elif kind == kinds.STRING and not sign and not parts:
+            return str(number.text), 0 if _goes_on(tokens[1:2], kinds) else 1
         else:
             break
-    of_fields = at < len(tokens) and tokens[at].text.upper() == "TO"
-    return " ".join(parts), 0 if of_fields else at
+    return " ".join(parts), 0 if _goes_on(tokens[at : at + 1], kinds) else at
+
+
+def _goes_on(ahead: Sequence[Any], kinds: Any) -> bool:
+    """Whether more of an interval seems to follow, which is not read."""
+    return any(
+        token.token_type in (kinds.STRING, kinds.NUMBER) or token.text.upper() == "TO" for token in ahead
+    )
 
 
 def span(text: str) -> Span:

@@ -26,6 +26,17 @@ def mismatch(reason: str, kind: str = "") -> str:
     return f"{reason} (DATATYPE_MISMATCH{'.' if kind else ''}{kind} in Spark)"
 
 
+def instead_of_numbers(op: str, kinds: set[str]) -> str:
+    """What to write in place of arithmetic with operands that are no numbers; their types by name."""
+    if not kinds & {"date", "timestamp", "timestamp_ntz"}:
+        return "CAST both to numbers."
+    if kinds == {"timestamp"} and op == "-":
+        return "Write unix_micros(a) - unix_micros(b), or compare it with an interval."
+    if kinds <= {"timestamp", "timestamp_ntz"} and op == "-":
+        return "Compare it with an interval: a - b > INTERVAL 1 HOUR."
+    return "Write x + INTERVAL 1 DAY; unix_date of a date and unix_micros of a timestamp are numbers."
+
+
 def cut(text: str) -> str:
     """A text as an error shows it."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
