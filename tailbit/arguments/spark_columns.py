@@ -18,16 +18,14 @@ from tailbit.tables.date_text import date_texts
 _INFIX = {
     "=": "=", "==": "=", "!=": "<>", "<>": "<>", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
     "and": "AND", "or": "OR", "+": "+", "-": "-", "*": "*", "/": "/", "%": "%",
-    "like": "LIKE", "ilike": "ILIKE", "rlike": "RLIKE", "div": "div",
+    "like": "LIKE", "ilike": "ILIKE", "rlike": "RLIKE", "div": "div", "&": "&", "|": "|", "^": "^",
 }  # fmt: skip
 _BEHIND = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
 _REWRITTEN = {
     "equal_null": "({} <=> {})",
-    "nullifzero": "nullif({}, 0)",
-    "zeroifnull": "coalesce({}, 0)",
     **dict.fromkeys(("extract", "datepart"), "date_part({}, {})"),
 }
-"""What Spark makes of functions that have no name here."""
+"""Functions that have no name here, or a comparison that takes more columns than the function does."""
 _CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter$"
 _SUFFIXES = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L", "float": "F", "double": "D"}
 _MOMENTS = {
@@ -50,8 +48,6 @@ _INSTEAD = {
     "SubqueryExpression": "Ask the other table first, and give its values as a list: isin(1, 2).",
 }
 """What to write in place of a node that is not read, by its class in Spark."""
-_BITWISE = ("&", "|", "^", "~")
-_BITS = "Bitwise operators are not read; bit 2 of a number from 0 on is F.expr('a div 4 % 2') == 1."
 _ALONE = "Call a function of docs/functions.md by its name alone, as in F.upper."
 
 
@@ -217,12 +213,12 @@ def _call(name: str, args: list[str]) -> str:
         return f"({args[0]} {_BEHIND[lowered]})"
     if lowered in ("not", "!"):
         return f"(NOT {args[0]})"
+    if lowered == "~":
+        return f"(~{args[0]})"
     if lowered == "in":
         return f"({args[0]} IN ({', '.join(args[1:])}))" if len(args) > 1 else "FALSE"
     if not name.isidentifier():
-        raise UsageError(
-            reason=f"a Column that calls {name} is not read", hint=_BITS if name in _BITWISE else _ALONE
-        )
+        raise UsageError(reason=f"a Column that calls {name} is not read", hint=_ALONE)
     return f"{name}({', '.join(args)})"
 
 
