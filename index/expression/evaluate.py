@@ -141,13 +141,25 @@ _RIGHT_FIRST = ("/", "%", "div", "pmod", "try_divide", "try_mod")
 looked at. Source: `eval` of Spark's BinaryExpression, TernaryExpression and DivModLike."""
 
 
+_NULL_BY_ZERO = ("try_divide", "try_mod")
+"""What is NULL where the divisor is zero, whatever the dividend raises. Source: `eval` of DivModLike."""
+
+
 def _applied(call: Call, args: list[Vector]) -> Vector:
     args = [readable(arg) for arg in args] if takes_characters(call) else args
+    if call.name in _NULL_BY_ZERO:
+        args = [args[0], _null_at_zero(args[1])]
     if call.name in _LEFT_FIRST or call.name in _RIGHT_FIRST:
         order = range(len(args)) if call.name in _LEFT_FIRST else range(len(args) - 1, -1, -1)
         _look(args, order)
     found = KERNELS[call.name](call, [arg.values for arg in args])
     return _blanked(found.values, first_of([*(arg.raised for arg in args), found.raised]))
+
+
+def _null_at_zero(divisor: Vector) -> Vector:
+    zero = pc.equal(divisor.values, pa.scalar(0, divisor.values.type))
+    values = pc.if_else(zero, pa.scalar(None, divisor.values.type), divisor.values)
+    return divisor._replace(values=values)
 
 
 def _look(args: list[Vector], order: Sequence[int]) -> None:

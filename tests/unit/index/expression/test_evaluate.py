@@ -96,3 +96,10 @@ def test_equal_conditions_are_one() -> None:
     both = all_of([bind("length(s) = 3", SCHEMA), bind("length(s) = 2", SCHEMA)])
     assert isinstance(both, And)
     assert isinstance(negate(both), Or)
+
+
+@pytest.mark.parametrize("name", ["try_mod", "try_divide"])
+def test_what_is_divided_is_not_looked_at_where_the_divisor_is_zero(name: str) -> None:
+    rows = pa.table({"i": pa.array([0, 2, None], pa.int32())})
+    node = bind(f"{name}(1 % i, i) IS NULL", schema())
+    assert matches(node, rows, {}).tolist() == [True, False, True]
