@@ -68,7 +68,11 @@ def _filled(before: bool, text: bytes, length: int, by: bytes) -> bytes:
 
 def stripped(call: Call, args: list[pa.Array]) -> Vector:
     """The characters of a second text taken away from the ends of a first; the setting says of which."""
-    strip = {"both": str.strip, "leading": str.lstrip, "trailing": str.rstrip}[str(call.setting[0])]
+    side, constant = str(call.setting[0]), constant_text(call, 1)
+    if constant is not None:
+        trim = {"both": pc.utf8_trim, "leading": pc.utf8_ltrim, "trailing": pc.utf8_rtrim}[side]
+        return Vector(trim(args[0], characters=constant))
+    strip = {"both": str.strip, "leading": str.lstrip, "trailing": str.rstrip}[side]
     return _each(call, args, lambda text, chars: strip(text.decode(), chars.decode()).encode())
 
 
@@ -96,7 +100,8 @@ def reversed_(call: Call, args: list[pa.Array]) -> Vector:
 
 def first_code(call: Call, args: list[pa.Array]) -> Vector:
     """ascii: the code point of the first character; 0 for an empty text."""
-    return _each(call, args, lambda text: ord(text.decode()[0]) if text else 0)
+    first = pc.utf8_slice_codeunits(args[0], 0, 1)  # of which there are far fewer than texts
+    return _each(call, [first], lambda text: ord(text.decode()) if text else 0)
 
 
 def joined_by(call: Call, args: list[pa.Array]) -> Vector:

@@ -86,3 +86,13 @@ def test_a_character_is_taken_away_where_translate_puts_the_character_nul() -> N
         True,
         False,
     ]
+
+
+def test_characters_are_taken_away_alike_whether_they_are_a_constant_or_a_column() -> None:
+    sides = [("aéab", "aé"), ("𝄞x𝄞", "𝄞"), (" a ", ""), ("aa", "a"), ("", "a"), ("\0a\0", "\0"), ("ba", "ab")]
+    for text, chars in sides:
+        rows = pa.table({"s": [text, None], "n": [chars, chars]})
+        for side in ("BOTH", "LEADING", "TRAILING"):
+            constant = chars.replace("\0", "\\0")
+            node = bind(f"trim({side} '{constant}' FROM s) <=> trim({side} n FROM s)", schema())
+            assert matches(node, rows, {}).all()
