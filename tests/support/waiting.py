@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +12,9 @@ HANG_S = 600.0
 """A wait of this many seconds is a hang. It only ends a test: no outcome depends on speed."""
 
 PAUSE_S = 0.02
+
+LOST_S = 30.0
+"""A process that has not ended this many seconds after a signal may have missed it."""
 
 
 def wait_until(what: Callable[[], Any], alive: Callable[[], str | None] = lambda: None) -> Any:
@@ -24,3 +29,19 @@ def wait_until(what: Callable[[], Any], alive: Callable[[], str | None] = lambda
         assert time.monotonic() < deadline, f"waited in vain for {HANG_S:.0f} s"
         time.sleep(PAUSE_S)
     return found
+
+
+def signalled(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    """Send a signal to a process that waits in a read, and wait until it has ended.
+
+    One that comes between Python's last look for signals and the read is seen after the read, which is never:
+    so it is sent again.
+    """
+    deadline = time.monotonic() + HANG_S
+    while time.monotonic() < deadline:
+        process.send_signal(number)
+        try:
+            process.wait(LOST_S)
+        except subprocess.TimeoutExpired:
+            continue
+        return

@@ -26,7 +26,7 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.tables import EVERY_TYPE, PLAIN_TYPES, break_bitmaps, index_files, index_of, tamper, truncated
-from support.waiting import HANG_S, wait_until
+from support.waiting import HANG_S, signalled, wait_until
 from tailbit.cli.main import cli
 from tailbit.cli.options import split_columns
 from tailbit.errors import (
@@ -666,7 +666,7 @@ def test_a_terminated_read_leaves_no_unfinished_file(odd_texts: str, tmp_path: P
     script += f"    open(path, 'w').close(); open({str(tmp_path / 'pipe')!r}).read()\n"
     with subprocess.Popen([sys.executable, "-c", script]) as process:
         writer = opened_by_its_reader(tmp_path / "pipe", process)
-        process.terminate()
+        signalled(process, signal.SIGTERM)
         assert process.wait(HANG_S) == 143
         os.close(writer)
     assert not list(tmp_path.glob("out*"))
@@ -687,7 +687,7 @@ def test_ctrl_c_ends_a_question_with_status_130(tmp_path: Path) -> None:
     )
     with process:
         commit = opened_by_its_reader(pipe, process)
-        process.send_signal(signal.SIGINT)
+        signalled(process, signal.SIGINT)
         out, err = process.communicate(timeout=HANG_S)
         os.close(commit)
     assert (process.returncode, out) == (130, "")
