@@ -37,6 +37,9 @@ class CountingWay(enum.Enum):
     RECORDED = "recorded counts"
     """The index keeps how many visible rows each value has: no row is looked at."""
 
+    KNOWN = "the condition"
+    """The condition leaves the column one value: its rows are counted, and none is looked at."""
+
     CARDINALITIES = "recorded cardinalities"
     """Every row of the row space is asked for: each posting says how many it has."""
 

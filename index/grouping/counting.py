@@ -96,6 +96,11 @@ def count_keys(rows: Rows, column: Column, way: CountingWay | None = None, order
     """
     key_type = key_type_of_column(column)
     counting = _Counting(rows, column, key_type, way)
+    key = None if way is not None else rows.known_key(column)
+    if key is not None:
+        counting.steps.append(Step(CountingWay.KNOWN, rows.count, 0.0))
+        parts = [CountedKeys(pa.array([key], pa.binary()), np.array([rows.count]))] if rows.count else []
+        return counting.result(parts, ordered)
     parts = counting.partition() if column.partition else counting.column_parts()
     return counting.result(parts, ordered)
 

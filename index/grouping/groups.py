@@ -74,9 +74,24 @@ class GroupCounts:
 def count_groups(rows: Rows, columns: Sequence[Column], way: CountingWay | None = None) -> GroupCounts:
     """The rows per combination of keys of some columns; `way`: what is done where it can be.
 
+    Columns of which the condition leaves one value are not looked at.
+
     Raises:
         ColumnTypeError: a column's type has no keys (struct, array, map ...).
     """
+    known = {column.id: key for column in columns if (key := rows.known_key(column)) is not None}
+    asked = [column for column in columns if column.id not in known] or columns[:1]
+    found = _counted(rows, asked, way)
+    if len(asked) == len(columns):
+        return found
+    every = {column.id: (found.keys[n], found.codes[n]) for n, column in enumerate(asked)}
+    none = np.zeros(len(found.counts), dtype=np.int64)
+    every = {id_: (pa.array([key], pa.binary()), none) for id_, key in known.items()} | every
+    keys, codes = zip(*(every[column.id] for column in columns), strict=True)
+    return replace(found, columns=columns, keys=keys, codes=codes)
+
+
+def _counted(rows: Rows, columns: Sequence[Column], way: CountingWay | None) -> GroupCounts:
     key_types = [key_type_of_column(column) for column in columns]
     grouping = _Grouping(rows, columns, key_types, way)
     parts = list(grouping.parts())

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from pyroaring import BitMap
 
 from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.keys import MAX_KEY, encode_value
+from tailbit.index.model import key_type_of_column
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.damages import Damages
 from tailbit.index.query.selection import Selection
+from tailbit.index.values.literals import FLOATING
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import Positions
 from tailbit.tables.snapshot import Snapshot
@@ -42,6 +45,11 @@ class Rows:
         loose = [(hit.slice_, hit.positions) for hit in selection.read_hits if len(hit.positions)]
         return cls(selection.snapshot, selection.storage, spaces, loose, selection.damages, selection.node)
 
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return sum(len(bits) for _, bits in self.spaces) + sum(len(at) for _, at in self.loose)
+
     def by_slice(self, space: SpaceView, bits: BitMap) -> Iterator[Read]:
         """Positions of a row space, as positions in each of its files that has any."""
         for number, at in space.split(bits, shared=True):
@@ -54,3 +62,16 @@ class Rows:
             if isinstance(part, Leaf) and part.column.id == column.id and not part.true.complement:
                 return part.true
         return None
+
+    def known_key(self, column: Column) -> bytes | None:
+        """The key that every row has in a column; None where the condition does not name a single value.
+
+        None too for values of several forms (zero has two), and for texts that keys shorten.
+        """
+        found = self.values_of(column)
+        if found is None or found.nulls or len(found.intervals) != 1 or column.type.name in FLOATING:
+            return None
+        (only,) = found.intervals
+        if only.lo is None or only.lo != only.hi or (isinstance(only.lo, bytes) and len(only.lo) > MAX_KEY):
+            return None
+        return encode_value(only.lo, key_type_of_column(column))

@@ -74,9 +74,19 @@ def test_codes_are_made_once_other_ways_have_cost_their_part(many_values: str) -
 def test_a_predicate_on_the_column_itself_asks_only_its_keys(many_values: str) -> None:
     for cache in (POSTINGS, codes.CODES, SPENT):
         cache.clear()
-    found = counted(many_values, "n = 77 AND k > 3", "n")
+    found = counted(many_values, "n IN (77, 1000000) AND k > 3", "n")
     assert {step.way for step in found.steps} == {CountingWay.INTERSECTIONS}
     assert list(as_facets(found)) == [77]
+
+
+@pytest.mark.parametrize(
+    "where", ["n = 77 AND k > 3", "k > 3 AND n <=> 77", "n IN (77, 77)", "n = 77 AND c = 'none'"]
+)
+def test_a_column_that_the_condition_leaves_one_value_is_not_looked_at(many_values: str, where: str) -> None:
+    found = counted(many_values, where, "n")
+    rows = tailbit.open(many_values).where(where).count()
+    assert [step.way for step in found.steps] == [CountingWay.KNOWN]
+    assert as_facets(found) == ({77: rows} if rows else {})
 
 
 @pytest.mark.parametrize("harm", DAMAGES)

@@ -285,3 +285,26 @@ def positions_and_values(
     answer = opened.where(version=version)
     places = [(path, int(at)) for path, positions in answer.positions().items() for at in positions]
     return dict(zip(places, answer.read([column])[column].to_pylist(), strict=True))
+
+
+def test_a_column_that_the_condition_leaves_one_value_is_grouped_as_group_by_does(judged: Any) -> None:
+    opened, engine, rng, _ = judged
+    for column in SCHEMA.names:
+        values = rows_of(engine, f"SELECT DISTINCT {column} FROM live WHERE {column} IS NOT NULL")
+        for (value,) in rng.sample(values, min(3, len(values))):
+            if isinstance(value, float) and math.isnan(value):
+                continue
+            names = rng.sample([name for name in SCHEMA.names if name != column], rng.randint(1, 2))
+            names.insert(rng.randint(0, len(names)), column)
+            listed = ", ".join(names)
+            equal = tailbit.col(column) == value
+            expected = counted(
+                (row[:-1], row[-1])
+                for row in engine.execute(
+                    f"SELECT {listed}, count(*) FROM live WHERE {column} = $1 GROUP BY {listed}", [value]
+                ).fetchall()
+            )
+            assert counted(opened.where(equal).facets(*names).items()) == expected, (column, value, names)
+            alone = {value: sum(expected.values())} if expected else {}
+            assert counted(opened.where(equal).facets(column).items()) == counted(alone.items())
+            assert sum(opened.where(equal).facets(column, column).values()) == sum(expected.values())
