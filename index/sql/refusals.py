@@ -10,6 +10,8 @@ _LIST = "Ask the other table first, and give its values as a list: IN (1, 2)."
 INSTEAD = {
     "Interval": "Add it to a date or time, or take it from one: ts >= now() - INTERVAL 1 DAY 6 HOURS. "
     "A column of that name stands in backticks.",
+    "BitwiseLeftShift": "Write x * 4 for x << 2.",
+    "BitwiseRightShift": "Write x div 4 for x >> 2, of numbers from 0 on.",
     "Tuple": "Write the columns one by one: (a = 1 AND b = 2) OR (a = 3 AND b = 4).",
     "Bracket": "A field of a struct is written a.b; elements of arrays and maps are not read.",
     "Exists": _LIST,

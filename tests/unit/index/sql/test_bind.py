@@ -204,6 +204,7 @@ def test_a_refusal_shows_the_line_and_a_caret_below_its_place() -> None:
         ("x IN (SELECT 1)", "IN takes a list of values, not a query", "Ask the other table first"),
         ("x IN s", "IN takes a list of values in parentheses", "Write IN (1, 2)"),
         ("EXISTS (SELECT 1)", "EXISTS is not read", "Ask the other table first"),
+        ("x >> 1 = 2", "BITWISERIGHTSHIFT is not read", "Write x div 4"),
         ("tags[0] = 'a'", "BRACKET is not read", "a field of a struct is written a.b"),
     ],
 )
