@@ -69,12 +69,12 @@ class Builder:
 
     def _cast_constant(self, value: Literal, to: DataType, tried: bool) -> Literal:
         try:
-            return replace(casts.cast(value, to, self.zone), late=value.late)
+            return replace(casts.cast(value, to, self.zone), late=value.late, of_columns=value.of_columns)
         except Unsupported:
             raise
         except (ValueError, OverflowError):
             if tried:
-                return Literal(to, None)
+                return Literal(to, None, late=True)
             raise
 
     def implicit(self, value: Expression, to: DataType, what: str) -> Expression:
@@ -250,7 +250,8 @@ class Builder:
             part for (c, _), value in zip(pairs, values[:-1], strict=True) for part in (self.truth(c), value)
         ]
         if len({key_of(value) for value in values}) == 1 and any(columns_in(c) for c, _ in pairs):
-            return referred(values[-1])
+            only = referred(values[-1])
+            return replace(only, late=True, of_columns=True) if isinstance(only, Literal) else only
         return call("case", [*args, values[-1]], values[-1].type)
 
     def coalesce(self, values: Sequence[Expression]) -> Expression:

@@ -62,7 +62,7 @@ def raising_constant(expression: Expression) -> Call | None:
         at = rest.pop()
         if not isinstance(at, Call) or id(at) in seen:
             continue
-        if not at.columns:
+        if not at.columns and not any(isinstance(arg, Literal) and arg.of_columns for arg in at.args):
             return at
         seen.add(id(at))
         if at.name not in CONDITIONAL:

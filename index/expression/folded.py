@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 from tailbit.index.expression.evaluate import CONDITIONAL, evaluate, raising_constant
@@ -23,6 +24,13 @@ _OF_ALL = (
 )
 """What is NULL where an argument is the constant NULL, whatever the others raise.
 Source: Spark, NullPropagation, which precedes the folding of constants."""
+
+
+_FOLDED_LATE = frozenset(
+    (*CONDITIONAL, "locate", "greatest", "least", "concat", "concat_ws", "trim", "ltrim", "rtrim", "strip")
+) | {"right", "trunc", "date_trunc"}
+"""What becomes NULL by an argument that is the constant NULL only when constants are folded, not before.
+Source: Spark; these are not `nullIntolerant`, or are made of `if`."""
 
 
 class NotRead(Exception):
@@ -46,7 +54,10 @@ def call(
     found = evaluate(made, {}, 1)
     if found.failed[0]:
         return made
-    return Literal(type_, canonical(found.values, type_)[0], late=name in CONDITIONAL)
+    value = canonical(found.values, type_)[0]
+    asked = any(isinstance(arg, Literal) and arg.value is None and not arg.late for arg in made.args)
+    of_columns = any(isinstance(arg, Literal) and arg.of_columns for arg in made.args)
+    return Literal(type_, value, False, name in _FOLDED_LATE or (value is None and not asked), of_columns)
 
 
 def _null_of(made: Call) -> Expression | None:
@@ -55,14 +66,15 @@ def _null_of(made: Call) -> Expression | None:
     A NULL that is known late does not keep constants beside it from being folded, which may raise; but where
     there is no column, the call itself is folded, and what stands behind NULL is not asked.
     """
-    nulls = [n for n, arg in enumerate(made.args) if isinstance(arg, Literal) and arg.value is None]
-    if not nulls:
+    found = [(n, arg) for n, arg in enumerate(made.args) if isinstance(arg, Literal) and arg.value is None]
+    if not found:
         return None
     raising = [n for n, arg in enumerate(made.args) if raising_constant(arg) is not None]
-    late = all(isinstance(arg, Literal) and arg.late for arg in (made.args[n] for n in nulls))
-    if late and raising and (made.columns or raising[0] < nulls[0]):
+    late = all(arg.late for _, arg in found)
+    of_columns = (late and bool(made.columns)) or any(arg.of_columns for _, arg in found)
+    if late and raising and (of_columns or raising[0] < found[0][0]):
         return made
-    return Literal(made.type, None, late=late)
+    return Literal(made.type, None, late=late or made.name in _FOLDED_LATE, of_columns=of_columns)
 
 
 def _before_case(name: str, args: Sequence[Expression]) -> Sequence[Expression]:
@@ -104,7 +116,7 @@ def _operands(ops: Sequence[str], value: Expression) -> list[Expression]:
 
 def referred(value: Expression) -> Expression:
     """An expression that Spark does not see as written: a constant has lost what it was as a literal."""
-    return Literal(value.type, value.value) if isinstance(value, Literal) else value
+    return replace(value, written=False) if isinstance(value, Literal) else value
 
 
 def asked_twice(value: Expression) -> Expression:

@@ -59,13 +59,15 @@ class Literal:
 
     `written`: it stands in the text as it is, rather than as the result of a cast or a sign; Spark then gives
     an integer only as many decimal digits as it has. `late`: it is a NULL that CASE, `nullif` or their like
-    come to, which Spark learns when it folds constants, not before.
+    come to, which Spark learns when it folds constants, not before. `of_columns`: such a one whose conditions
+    ask columns, so that constants beside it are folded apart.
     """
 
     type: DataType
     value: Value | None
     written: bool = False
     late: bool = field(default=False, compare=False)
+    of_columns: bool = field(default=False, compare=False)
 
     @property
     def number(self) -> Fraction:

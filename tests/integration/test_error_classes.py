@@ -31,6 +31,9 @@ CAST(CAST('NaN' AS DOUBLE) AS INT) = i | CAST(123456 AS DECIMAL(5,2)) = p | CAST
 i + 2147483647 + 1 > 1 | bo AND i > 1 % 0 | i IN (1, 1 % 0) | i + abs(-128Y) BETWEEN 1 AND 2
 (i <=> 1 / 0) IS TRUE | 7 / 0 % i > nullif(CAST(7 AS INT), 7) | 1 / 0 + nullif(7, 7) > i
 CASE WHEN i > 1000000000 THEN 1 END >= -99999999999999999999 % 0
+least(0.5D / 0, -0.05, b) < locate(NULL, 'a', 0) | nullif(nullif(NULL, d), i) >= 1 % 0
+1 % 0 > TRY_CAST('x' AS INT) | length(concat(NULL, 'a')) < least(1 % 0, i)
+length(trim(NULL)) + i < 1 % 0 | 1 % 0 > length(right('a', NULL)) | 1 % 0 > length(concat('a', NULL)) + i
 (((CASE WHEN bo AND NOT bo THEN 1 END >= 1 % 0) OR d > f) AND i = 1) IS NULL
 """
 CONDITIONS = """
