@@ -62,6 +62,8 @@ def offsets_kept(local: Longs, offsets: Longs, zone: str) -> Longs:
     Raises:
         ValueError: there is no such zone.
     """
+    if fixed_offset(zone) is not None:
+        return offsets
     same = offsets_of_instants(local - offsets, zone) == offsets
     return np.where(same, offsets, offsets_of_local(local, zone))
 
