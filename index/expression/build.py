@@ -257,6 +257,8 @@ class Builder:
     def coalesce(self, values: Sequence[Expression]) -> Expression:
         """The first value that is not NULL."""
         same = self.together(values, "coalesce")
+        if all(isinstance(value, Literal) and value.value is None and not value.late for value in same):
+            return Literal(same[0].type, None)
         return same[0] if len(same) == 1 else call("coalesce", same, same[0].type)
 
     def together(self, values: Sequence[Expression], what: str) -> list[Expression]:

@@ -28,7 +28,7 @@ Source: Spark, NullPropagation, which precedes the folding of constants."""
 
 _FOLDED_LATE = frozenset(
     (*CONDITIONAL, "locate", "greatest", "least", "concat", "concat_ws", "trim", "ltrim", "rtrim", "strip")
-) | {"right", "trunc", "date_trunc"}
+) | {"right", "round", "trunc", "date_trunc"}
 """What becomes NULL by an argument that is the constant NULL only when constants are folded, not before.
 Source: Spark; these are not `nullIntolerant`, or are made of `if`."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import (
@@ -22,6 +23,7 @@ from tailbit.index.values.literals import (
     LONG,
     NUMERIC,
     STRING,
+    VOID,
     WHOLE,
     Literal,
 )
@@ -39,6 +41,10 @@ def absolute(b: Builder, args: Sequence[Expression]) -> Expression:
     return call("abs", args, args[0].type)
 
 
+def _of_void(b: Builder, value: Expression) -> Expression:
+    return b.cast(value, DOUBLE) if value.type == VOID else value
+
+
 def _digits(arg: Expression) -> int:
     if not isinstance(arg, Literal) or arg.type.name not in WHOLE or arg.value is None:
         raise NotRead("round takes a constant number of digits")
@@ -47,7 +53,7 @@ def _digits(arg: Expression) -> int:
 
 def rounded(b: Builder, args: Sequence[Expression]) -> Expression:
     """Round."""
-    value, digits = args[0], _digits(args[1]) if len(args) > 1 else 0
+    value, digits = _of_void(b, args[0]), _digits(args[1]) if len(args) > 1 else 0
     if value.type.name not in NUMERIC or abs(digits) > 300:
         reason = f"round of a {value.type} is not read"
         raise NotRead(reason if value.type.name in NUMERIC else of_no_number(reason, value), "CAST it.")
@@ -65,7 +71,7 @@ def rounding(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]
     """Floor or ceil."""
 
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
-        value = args[0]
+        value = _of_void(b, args[0])
         if value.type.name not in NUMERIC:
             raise NotRead(of_no_number(f"{name} takes a number, not a {value.type}", value), "CAST it.")
         if value.type.name == "decimal":
@@ -145,8 +151,8 @@ def extreme(name: str) -> Make:
             reason = f"{name} of {', '.join(sorted(kinds))} is not read"
             raise NotRead(mismatch(reason, "DATA_DIFF_TYPES"), "CAST them to one type.")
         same = b.together(args, name)
-        if same[0].type.name == "void":
-            return same[0]
+        if isinstance(same[0], Literal) and same[0].type == VOID:
+            return replace(same[0], late=True)
         return call(name, same, same[0].type)
 
     return make

@@ -117,7 +117,7 @@ CELLS: dict[str, list[str]] = {
     "isnull": ["isnull(i)"], "isnotnull": ["isnotnull(s)"], "isnan": ["isnan(d)", "isnan(f)", "isnan(i)"],
     "abs": _each("abs({c})", _NUMBERS), "negative": _each("negative({c})", ("i", "l", "d", "p")),
     "mod": ["mod(i, 3)", "mod(l, i)", "mod(d, 2)"],
-    "round": _each("round({c})", (*_WHOLE, "d", "p", "q")) + _each("round({c}, 1)", ("i", "d", "p", "q")) + _each("round({c}, -1)", ("b", "i", "l", "d", "p", "q")) + ["round(d, 2)", "round(p, 5)", "round(i, -10)"],
+    "round": _each("round({c})", (*_WHOLE, "d", "p", "q")) + _each("round({c}, 1)", ("i", "d", "p", "q")) + _each("round({c}, -1)", ("b", "i", "l", "d", "p", "q")) + ["round(NULL)", "floor(NULL)", "coalesce(NULL, NULL) > 1 % 0", "round(d, 2)", "round(p, 5)", "round(i, -10)"],
     **{name: _each(f"{name}({{c}})", _NUMBERS) for name in ("floor", "ceil", "ceiling")},
     "CAST": [f"CAST({c} AS {to})" for c in _ALL for to in ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(10,2)", "DECIMAL(5,1)", "DECIMAL(38,18)", "STRING", "BOOLEAN", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ")],
     "TRY_CAST": [f"TRY_CAST({c} AS {to})" for c in ("n", "t", "l", "d", "p", "q", "i") for to in ("TINYINT", "INT", "DECIMAL(5,1)", "DATE", "BOOLEAN", "DOUBLE", "TIMESTAMP")] + ["TRY_CAST(1 / i AS INT)", "TRY_CAST('epoch' AS DATE)", "TRY_CAST(9223372036854775807D AS BIGINT)", "TRY_CAST(concat('000000000000000000000000', n) AS INT)"],
