@@ -218,11 +218,14 @@ class SpaceView:
         """
         if not bits:
             return []
+        if shared and len(bits) == int(self.rows.sum()):
+            counts = self.rows.tolist()
+            every = _shared_rows(max(counts))
+            return [(at, every[:n]) for at, n in zip(self.files.tolist(), counts, strict=True) if n]
         at = positions_in(bits)
         owners, starts, ends = self._owners(at)
         whole = (ends - starts == self.rows[owners]) & shared
-        all_rows = np.arange((ends - starts).max(where=whole, initial=0), dtype=np.uint64)
-        all_rows.flags.writeable = False
+        all_rows = _shared_rows((ends - starts).max(where=whole, initial=0))
         spans = zip(owners.tolist(), starts.tolist(), ends.tolist(), whole.tolist(), strict=True)
         return [
             (
@@ -261,6 +264,13 @@ class SpaceView:
         return np.array(
             [bits.range_cardinality(a, b) for a, b in zip(lows, highs, strict=True)], dtype=np.int64
         )
+
+
+def _shared_rows(many: int) -> npt.NDArray[np.uint64]:
+    """Positions from 0 on, which nobody can write to."""
+    rows = np.arange(many, dtype=np.uint64)
+    rows.flags.writeable = False
+    return rows
 
 
 def claims(bases: Longs, rows: Longs) -> BitMap:

@@ -1,7 +1,8 @@
 """The values of many batches counted, each value once, in no order.
 
 What is gathered is added up when it has grown to as much as is kept: a value is looked at a few times, not
-once a batch, and memory is bounded by the distinct values. Many are grouped by Polars on all cores.
+once a batch, and memory is bounded by the distinct values. Integers are counted at places of their own or
+sorted, and so is all that is stored as integers; other values are grouped by Polars if there are many.
 
 Two batches by hand:
 
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,6 +35,9 @@ _MANY = 1 << 16
 
 _CLOSE = 4
 """Integers are close together where there are this many places for each of them, or fewer."""
+
+_PLACES = 1 << 21
+"""Places of their own that stay in a cache; where there are more, it is quicker to sort."""
 
 
 class Tally:
@@ -67,39 +72,72 @@ class Tally:
     def _add_up(self) -> None:
         if not self._parts:
             return
-        found = _by_place(self._parts)
+        found = _integers(self._parts)
         if found is None:
             library = polars() if sum(len(values) for values, _ in self._parts) >= _MANY else None
             found = _added_up(self._parts) if library is None else _grouped(library, self._parts)
         self._parts, self._gathered, self._kept = [found], 0, found[0].nbytes
 
 
-def _by_place(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs] | None:
-    """Integers that lie close together, each counted at a place of its own; None for others.
-
-    Cost: three passes, where grouping looks each value up in a table.
-    """
+def _integers(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs] | None:
+    """Integers, counted by themselves; None for other values, and where many that lie apart have counts."""
     type_, plain = parts[0][0].type, [_plain(values) for values, _ in parts]
-    many = sum(map(len, plain))
     if not pa.types.is_signed_integer(plain[0].type):
         return None
     found = pc.min_max(pa.chunked_array(plain))
     low, high = found["min"].as_py(), found["max"].as_py()
-    if low is None or high - low >= _CLOSE * many:
+    if low is None:
         return None
+    loose = all(counts is None for _, counts in parts)
+    if high - low >= (min(_PLACES, _CLOSE * sum(map(len, plain))) if loose else _PLACES):
+        if not loose:
+            return None
+        numbers, counts = _sorted(plain, low, high)
+        nulls = sum(values.null_count for values in plain)
+    else:
+        numbers, counts, nulls = _by_place(plain, [counts for _, counts in parts], low, high)
+    some = np.full(1 if nulls else 0, nulls, dtype=np.int64)
+    whole = pa.concat_arrays([pa.array(numbers, plain[0].type), pa.nulls(len(some), plain[0].type)])
+    return _typed(whole, type_), np.concatenate([counts, some])
+
+
+def _by_place(
+    plain: Sequence[pa.Array], its: Sequence[Longs | None], low: int, high: int
+) -> tuple[Longs, Longs, int]:
+    """Integers that lie close together, each counted at a place of its own; and the rows of NULL."""
     sums, nulls = np.zeros(high - low + 1, dtype=np.int64), 0
-    for values, (_, counts) in zip(plain, parts, strict=True):
-        there = np.asarray(values.is_valid()) if values.null_count else None
-        at = np.subtract(np.asarray(values.drop_null()), low, dtype=np.int64)
+    for values, counts in zip(plain, its, strict=True):
+        at = np.subtract(_present(values), low, dtype=np.int64)
         if counts is None:
             sums += np.bincount(at, minlength=len(sums))
             nulls += values.null_count
         else:
-            np.add.at(sums, at, counts if there is None else counts[there])
-            nulls += 0 if there is None else int(counts[~there].sum())
-    places, some = np.flatnonzero(sums), np.full(1 if nulls else 0, nulls, dtype=np.int64)
-    numbers = [pa.array(places + low, plain[0].type), pa.nulls(len(some), plain[0].type)]
-    return _typed(pa.concat_arrays(numbers), type_), np.concatenate([sums[places], some])
+            there = np.asarray(values.is_valid())
+            np.add.at(sums, at, counts[there])
+            nulls += int(counts[~there].sum())
+    places = np.flatnonzero(sums)
+    return places + low, sums[places], nulls
+
+
+def _sorted(plain: Sequence[pa.Array], low: int, high: int) -> tuple[Longs, Longs]:
+    """Integers in order, each once, and their counts. Cost: a sort, of half the bytes where it can be."""
+    narrow = np.uint32 if high - low < 1 << 32 else np.uint64
+    numbers = np.empty(sum(len(values) - values.null_count for values in plain), dtype=narrow)
+    at = 0
+    for values in map(_present, plain):
+        # Differences are taken in words that wrap around, and so fit whatever the signs.
+        numbers[at:][: len(values)] = values.astype(np.int64).view(np.uint64) - np.uint64(low % (1 << 64))
+        at += len(values)
+    numbers.sort()
+    starts = np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]])
+    wide = numbers[starts].astype(np.uint64) + np.uint64(low % (1 << 64))
+    return wide.view(np.int64), np.diff(np.r_[starts, len(numbers)])
+
+
+def _present(values: pa.Array) -> npt.NDArray[np.signedinteger]:
+    """The integers that are not NULL."""
+    found: npt.NDArray[np.signedinteger] = np.asarray(values.drop_null() if values.null_count else values)
+    return found
 
 
 def _added_up(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs]:
@@ -133,7 +171,10 @@ def _plain(values: pa.Array) -> pa.Array:
     if pa.types.is_date32(type_):
         return values.view(pa.int32())
     if pa.types.is_decimal128(type_) and type_.precision <= WORD_DIGITS:
-        return _of_scale(values, pa.decimal128(WORD_DIGITS, 0)).cast(pa.int64())
+        # A decimal is two words, of which the lower says all.
+        words = np.frombuffer(values.buffers()[1] or b"", dtype="<i8")[2 * values.offset :]
+        low = np.ascontiguousarray(words[: 2 * len(values) : 2])
+        return pa.array(low, mask=np.asarray(values.is_null()) if values.null_count else None)
     return values
 
 

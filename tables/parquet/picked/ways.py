@@ -208,7 +208,11 @@ def _leaves(layout: Layout, column: Column, path: str) -> Sequence[int]:
 
 def _wanted(layout: Layout, positions: npt.NDArray[np.uint64] | None) -> Groups:
     starts = layout.starts
-    at = np.arange(starts[-1]) if positions is None else positions.view(np.int64)
+    if positions is None or len(positions) == starts[-1]:
+        sizes = np.diff(starts).tolist()
+        every = np.arange(max(sizes, default=0))
+        return [(group, every[:size]) for group, size in enumerate(sizes) if size]
+    at = positions.view(np.int64)
     cuts = np.searchsorted(at, starts)
     return [
         (group, at[cuts[group] : cuts[group + 1]] - starts[group])
@@ -218,8 +222,10 @@ def _wanted(layout: Layout, positions: npt.NDArray[np.uint64] | None) -> Groups:
 
 def _measured(layout: Layout, leaves: tuple[int, ...], group: int, wanted: Longs) -> Group:
     total = int(layout.starts[group + 1] - layout.starts[group])
-    pages = wanted[:: 1 if len(wanted) < _PAGE else _SAMPLED] // _PAGE
-    touched = min(total, _PAGE * (1 + int(np.count_nonzero(pages[1:] != pages[:-1]))))
+    touched = total
+    if len(wanted) < total:
+        pages = wanted[:: 1 if len(wanted) < _PAGE else _SAMPLED] // _PAGE
+        touched = min(total, _PAGE * (1 + int(np.count_nonzero(pages[1:] != pages[:-1]))))
     return Group(group, wanted, total, touched, *_sizes(layout, group, leaves))
 
 

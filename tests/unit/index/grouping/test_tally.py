@@ -21,7 +21,8 @@ DAY, NOON = datetime.date(2024, 2, 29), datetime.datetime(1969, 12, 31, 12, 0, 0
 TYPED = [
     (pa.int8(), "integer", [127, -128, None, 3, 127]),
     (pa.int32(), "integer", [3, -1, None, 3]),
-    (pa.int64(), "integer", [1 << 62, -1, None, 3]),
+    (pa.int64(), "integer", [1 << 62, -1, None, 3, 1 << 62]),
+    (pa.int64(), "integer", [(1 << 63) - 1, None, -(1 << 63), 0, -(1 << 63)]),
     (pa.string(), "string", ["a", "", None, "ä", "a"]),
     (pa.binary(), "binary", [b"\xff", b"", None, b"\xff"]),
     (pa.bool_(), "boolean", [True, None, False, True]),
@@ -45,6 +46,7 @@ def expected(parts: list[tuple[pa.Array, Any]], key_type: str) -> dict[bytes | N
 
 
 @pytest.mark.parametrize("gathered", [0, 1 << 28], ids=["added up at each batch", "at the end"])
+@pytest.mark.parametrize("counted", [True, False], ids=["some counted", "none counted"])
 @pytest.mark.parametrize("close", [0, 100], ids=["apart", "by place"])
 @pytest.mark.parametrize("many", [0, 1 << 62], ids=["polars", "pyarrow"])
 @pytest.mark.parametrize(("type_", "key_type", "values"), TYPED, ids=[str(t[0]) for t in TYPED])
@@ -54,10 +56,12 @@ def test_each_key_has_the_rows_of_all_batches(
     values: list[Any],
     many: int,
     close: int,
+    counted: bool,
     gathered: int,
     monkeypatch: Any,
 ) -> None:
     monkeypatch.setattr(tally, "_CLOSE", close)
+    monkeypatch.setattr(tally, "_PLACES", close << 15)
     monkeypatch.setattr(tally, "_MANY", many)
     monkeypatch.setattr(tally, "_GATHERED", gathered)
     whole = pa.array(values, type_)
@@ -66,11 +70,12 @@ def test_each_key_has_the_rows_of_all_batches(
     found = Tally(key_type)
     found.add(whole)
     found.add(pa.chunked_array([whole.slice(1), whole.slice(0, 2)]))
-    found.add(whole.slice(1), counts[1:])
+    if counted:
+        found.add(whole.slice(1), counts[1:])
     found.add(coded)
     keys, rows = found.keys()
-    parts = [(whole, None), (whole.slice(1), None), (whole.slice(0, 2), None), (whole.slice(1), counts[1:])]
-    parts.append((coded.cast(type_), None))
+    parts = [(whole, None), (whole.slice(1), None), (whole.slice(0, 2), None), (coded.cast(type_), None)]
+    parts += [(whole.slice(1), counts[1:])] if counted else []
     assert len(set(keys.to_pylist())) == len(keys)
     assert dict(zip(keys.to_pylist(), rows.tolist(), strict=True)) == expected(parts, key_type)
 
