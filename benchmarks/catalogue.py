@@ -45,18 +45,19 @@ BENCHMARKS = (
         ("question",),
         (
             Target("quicker peer / tailbit", least=10, of={"keys": 50}, quick=0.3),
+            Target("lance / tailbit", least=1, quick=0.1),
             Target("tailbit ms", most=1, of={"keys": 50}),
             Target("tailbit ms", most=5, of={"keys": 400}),
             Target("tailbit s", most=0.6, of={"question": "cold process"}),
         ),
-        quick=(),
+        quick=("--no-spark",),
     ),
     Benchmark(
         "rows",
         "Rows read, warm",
         ("rows of", "selectivity", "columns"),
         (Target("tailbit / quicker", most="at most", quick=10),),
-        quick=("--repeats", "3"),
+        quick=("--repeats", "3", "--no-spark"),
     ),
     Benchmark(
         "facets",
@@ -66,7 +67,7 @@ BENCHMARKS = (
             Target("quicker / warm, wall", least="warm at least", quick=0.2),
             Target("quicker / cold, wall", least=1),
         ),
-        quick=("--repeats", "3"),
+        quick=("--repeats", "3", "--no-spark"),
     ),
     Benchmark(
         "unindexed",

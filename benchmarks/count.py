@@ -1,21 +1,24 @@
-"""How quick is `count`, warm in process and cold as a process, beside DuckDB and Polars on the same files?
+"""How quick is `count`, warm in process and cold as a process, beside DuckDB, Polars, Lance and Spark?
 
-Usage: python benchmarks/count.py. Needs an index of lineitem; builds it (without Spark) on first
-use.
+Usage: python benchmarks/count.py [--no-spark]. Needs an index of lineitem; builds it (without Spark) on first
+use. DuckDB and Polars read the same files, Lance its own with indexes of the same columns (see `peers.py`).
 """
 
 from __future__ import annotations
 
+import argparse
 import pathlib
 import shutil
 import subprocess
 import sys
 import time
+from typing import Any
 
 import duckdb
 import polars as pl
 from index_of import index_without_spark
 from lineitem import COLUMNS, lineitem
+from peers import LanceTable, SparkTable, spark
 from timing import medians, same, tell
 
 import tailbit
@@ -39,36 +42,36 @@ UP_TO_400 = {
 
 
 def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--no-spark", action="store_true", help="leave Spark out, which takes a minute")
     table = lineitem()
     index_without_spark(table, COLUMNS)
-    opened = tailbit.open(str(table))
-    files = str(table / "*.parquet")
-    con = duckdb.connect()
-    polar = pl.SQLContext(lineitem=pl.scan_parquet(files))
-    for limit, predicates in ((50, UP_TO_50), (400, UP_TO_400)):
-        for name, where in predicates.items():
-            calls = {
-                "tailbit": lambda where=where: opened.where(where).count(),
-                "duckdb": lambda where=where: con.sql(
-                    f"SELECT count(*) FROM '{files}' WHERE {where}"
-                ).fetchall()[0][0],
-                "polars": lambda where=where: polar.execute(
-                    f"SELECT count(*) FROM lineitem WHERE {where}", eager=True
-                ).item(),
-            }
-            n = same({contestant: call() for contestant, call in calls.items()})
-            took = medians(calls)
-            quicker = min(took["duckdb"], took["polars"])
-            tell(
-                {
-                    "question": name,
-                    "keys": limit,
-                    "rows": n,
-                    **{f"{k} ms": round(v * 1e3, 3) for k, v in took.items()},
-                    "quicker peer / tailbit": round(quicker / took["tailbit"], 1),
-                }
-            )
+    with spark("count", not options.parse_args().no_spark) as session:
+        for limit, predicates in ((50, UP_TO_50), (400, UP_TO_400)):
+            for name, where in predicates.items():
+                tell({"question": name, "keys": limit, **warm(table, where, session)})
     tell(cold(table))
+
+
+def warm(table: pathlib.Path, where: str, session: Any) -> dict[str, Any]:
+    """Median ms of one count, of all contestants."""
+    opened, files, con = tailbit.open(str(table)), str(table / "*.parquet"), duckdb.connect()
+    polar, lance = pl.SQLContext(lineitem=pl.scan_parquet(files)), LanceTable(table, COLUMNS)
+    calls = {
+        "tailbit": lambda: opened.where(where).count(),
+        "duckdb": lambda: con.sql(f"SELECT count(*) FROM '{files}' WHERE {where}").fetchall()[0][0],
+        "polars": lambda: polar.execute(f"SELECT count(*) FROM lineitem WHERE {where}", eager=True).item(),
+        "lance": lambda: lance.count(where),
+    }
+    slow = {} if session is None else {"spark": lambda: SparkTable(session, table).count(where)}
+    rows = same({contestant: call() for contestant, call in {**calls, **slow}.items()})
+    took = medians(calls) | medians(slow, repeats=3)
+    return {
+        "rows": rows,
+        **{f"{contestant} ms": round(seconds * 1e3, 3) for contestant, seconds in took.items()},
+        "quicker peer / tailbit": round(min(took["duckdb"], took["polars"]) / took["tailbit"], 1),
+        "lance / tailbit": round(took["lance"] / took["tailbit"], 1),
+    }
 
 
 def cold(table: pathlib.Path, runs: int = 9) -> dict[str, object]:

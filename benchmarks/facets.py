@@ -1,6 +1,6 @@
-"""How quick are facets with and without WHERE, cold and warm, beside GROUP BY of DuckDB and Polars?
+"""How quick are facets with and without WHERE, cold and warm, beside GROUP BY of DuckDB, Polars and Spark?
 
-Usage: python benchmarks/facets.py [--repeats N]. Needs an index of lineitem; builds it (without
+Usage: python benchmarks/facets.py [--repeats N] [--no-spark]. Needs an index of lineitem; builds it (without
 Spark) on first use. Warm: the question has been asked four times before. Cold: a fresh handle, with nothing
 of the index and of the data files kept by the process; the operating system's file cache is warm for all.
 Wall and CPU medians, CPU of all threads.
@@ -8,17 +8,19 @@ Wall and CPU medians, CPU of all threads.
 
 from __future__ import annotations
 
+import argparse
 import statistics
-import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import polars as pl
 from index_of import index_without_spark
 from lineitem import COLUMNS, lineitem
-from timing import same, tell
+from peers import SparkTable, spark
+from timing import medians, same, tell
 
 import tailbit
 from tailbit.index.evaluation.costs import SPENT
@@ -123,14 +125,26 @@ def cell(contestants: Contestants, columns: str, title: str, repeats: int) -> di
     return row
 
 
+def of_spark(session: Any, table: Path, columns: str, where: str | None) -> float:
+    """Ms of one GROUP BY of Spark, asked for the second time."""
+    found = SparkTable(session, table).where(where or "true").groupBy(*columns.split(", ")).count()
+    return round(medians({"spark": found.collect}, repeats=1)["spark"] * 1e3, 1)
+
+
 def main() -> None:
-    table = lineitem()
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--repeats", type=int, default=7)
+    options.add_argument("--no-spark", action="store_true", help="leave Spark out, which takes a minute")
+    asked, table = options.parse_args(), lineitem()
     index_without_spark(table, COLUMNS)
     contestants = Contestants(str(table))
-    repeats = int(sys.argv[sys.argv.index("--repeats") + 1]) if "--repeats" in sys.argv else 7
-    for columns in FACETS:
-        for title in WHERE:
-            tell(cell(contestants, columns, title, repeats))
+    with spark("facets", not asked.no_spark) as session:
+        for columns in FACETS:
+            for title, where in WHERE.items():
+                row = cell(contestants, columns, title, asked.repeats)
+                if session is not None:
+                    row["spark wall ms"] = of_spark(session, table, columns, where)
+                tell(row)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""How quick are matching rows read, beside DuckDB and Polars that scan the same files for them?
+"""How quick are matching rows read, beside DuckDB and Polars on the same files, Lance and Spark?
 
-Usage: python benchmarks/rows.py [--repeats N]. Every cell of selectivity, order of the table (as
+Usage: python benchmarks/rows.py [--repeats N] [--no-spark]. Every cell of selectivity, order of the table (as
 generated, and sorted by ship date) and number of columns is printed, misses as misses. DuckDB and Polars are
 given the predicate; tailbit has an index of its columns. Rows go to Arrow, or to the Polars frame, which
-has not paid for Arrow's texts. Times are the least of some runs.
+has not paid for Arrow's texts. Lance has its own files and indexes of the same columns (see `peers.py`).
+Times are the least of some runs, of one for Spark.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import duckdb
 import polars as pl
 from index_of import index_without_spark
 from lineitem import FILES, lineitem
+from peers import LanceTable, SparkTable, spark
 from timing import least, same, tell
 
 import tailbit
@@ -72,13 +74,13 @@ def by_ship_date(table: pathlib.Path) -> pathlib.Path:
     return target
 
 
-def cells(repeats: int) -> Iterator[dict[str, Any]]:
+def cells(repeats: int, session: Any) -> Iterator[dict[str, Any]]:
     unsorted = lineitem()
     for order, table in (("unsorted", unsorted), ("sorted", by_ship_date(unsorted))):
         # Other benchmarks index other columns, beside the table.
         index = table.with_name(f"{table.name}-index-of-rows")
         index_without_spark(table, INDEXED, index)
-        opened, files, con = tailbit.open(str(table), str(index)), str(table / "*.parquet"), duckdb.connect()
+        opened = tailbit.open(str(table), str(index))
         for name, where in QUESTIONS.items():
             share = _share_of_row_groups(opened, where)
             for width, columns in COLUMNS.items():
@@ -87,20 +89,21 @@ def cells(repeats: int) -> Iterator[dict[str, Any]]:
                     "selectivity": name,
                     "columns": width,
                     "row groups": round(share, 2),
-                    **_cell(opened, con, files, where, columns, share, repeats),
+                    **_cell(opened, table, session, where, columns, share, repeats),
                 }
 
 
 def _cell(
     opened: tailbit.IndexedTable,
-    con: duckdb.DuckDBPyConnection,
-    files: str,
+    table: pathlib.Path,
+    session: Any,
     where: str,
     columns: list[str] | None,
     share: float,
     repeats: int,
 ) -> dict[str, Any]:
     named = "*" if columns is None else ", ".join(columns)
+    files, con, lance = str(table / "*.parquet"), duckdb.connect(), LanceTable(table, INDEXED)
 
     def polars() -> pl.DataFrame:
         found = pl.scan_parquet(files).filter(pl.sql_expr(where.replace("DATE'", "DATE '")))
@@ -110,9 +113,11 @@ def _cell(
         "tailbit": lambda: opened.where(where).read(columns),
         "DuckDB": lambda: con.sql(f"SELECT {named} FROM '{files}' WHERE {where}").to_arrow_table(),
         "Polars": polars,
+        "Lance": lambda: lance.read(columns, where),
     }
-    rows = same({name: len(call()) for name, call in calls.items()})
-    took = least(calls, repeats)
+    slow = {} if session is None else {"Spark": lambda: SparkTable(session, table).read(columns, where)}
+    rows = same({name: len(call()) for name, call in {**calls, **slow}.items()})
+    took = least(calls, repeats) | least(slow, 1)
     ratio, of_cpu = (
         took["tailbit"][clock] / min(took["DuckDB"][clock], took["Polars"][clock]) for clock in (0, 1)
     )
@@ -144,8 +149,11 @@ def _share_of_row_groups(opened: tailbit.IndexedTable, where: str) -> float:
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--repeats", type=int, default=5)
-    for cell in cells(options.parse_args().repeats):
-        tell(cell)
+    options.add_argument("--no-spark", action="store_true", help="leave Spark out, which takes some minutes")
+    asked = options.parse_args()
+    with spark("rows", not asked.no_spark) as session:
+        for cell in cells(asked.repeats, session):
+            tell(cell)
 
 
 if __name__ == "__main__":
