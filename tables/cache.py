@@ -97,6 +97,11 @@ class Cache(Generic[K, V]):
         with self._lock:
             return [(key, value) for key, (value, _) in self._held.items()]
 
+    def size(self, keys: Callable[[K], bool]) -> int:
+        """The sizes together of what is held under the keys for which `keys` is true. Cost: as `forget`."""
+        with self._lock:
+            return sum(size for key, (_, size) in self._held.items() if keys(key))
+
     def clear(self) -> None:
         """Hold nothing: the next question reads again."""
         with self._lock:

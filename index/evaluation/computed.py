@@ -8,7 +8,7 @@ rechecked; keys that occur only in hidden rows raise nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,35 +19,38 @@ from pyroaring import BitMap
 from tailbit.arrays import Mask
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, union
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import MAX_KEY, KeyRange, decode_keys, is_textual, key_type_of, widen_keys
+from tailbit.index.evaluation.unions import MANY_KEYS, kept, of_keys
+from tailbit.index.keys import MAX_KEY, decode_keys, is_textual, key_type_of, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.computed import Computed, judge
-from tailbit.tables.cache import Cache
+from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KeyVerdict:
-    """The keys of one segment for which a condition is TRUE, those left open, and the rest, as ranges.
+    """Which keys of one segment a condition is TRUE for, and which it leaves open, by their place in `keys`.
 
-    `null`: whether NULL is TRUE (True), open (None) or neither. `counts`: how many keys are TRUE, and how
-    many are neither TRUE nor open.
+    `key`: names the condition and the type it was judged in. `null`: whether NULL is TRUE (True), open (None)
+    or neither; the rest is of other keys. `counts`: how many are TRUE, open, and neither.
     """
 
-    true: Sequence[KeyRange]
-    open: Sequence[KeyRange]
-    rest: Sequence[KeyRange]
+    key: Hashable
+    true: Mask
+    open: Mask
     null: bool | None
-    counts: tuple[int, int]
+    counts: tuple[int, int, int]
 
     @property
-    def size(self) -> int:
-        """Ranges to account for."""
-        return 1 + len(self.true) + len(self.open) + len(self.rest)
+    def rest(self) -> Mask:
+        """Which keys the condition is neither TRUE for nor leaves open."""
+        out = ~self.true & ~self.open
+        out[: len(out) - sum(self.counts)] = False
+        return out
 
 
-_VERDICTS: Cache[object, KeyVerdict] = Cache(1 << 20)
-"""What was judged of segments, which never change; bounded by the number of ranges."""
+_VERDICTS: Cache[Hashable, KeyVerdict] = Cache(share(1 / 32))
+"""What was judged of segments, which never change."""
 
 
 def computed_bounds(node: Computed, space: SpaceView) -> Bounds:
@@ -61,7 +64,7 @@ def computed_bounds(node: Computed, space: SpaceView) -> Bounds:
     unposted = space.unposted(column.id)
     if unposted is not None:
         open_ = open_ | unposted
-    if sum(v.counts[0] for v in verdicts) <= sum(v.counts[1] for v in verdicts):
+    if sum(v.counts[0] for v in verdicts) <= sum(v.counts[2] for v in verdicts):
         sure = union(_postings(column, segments, verdicts))
     else:
         sure = space.visible - union([open_, *_others(column, segments, verdicts)])
@@ -79,9 +82,9 @@ def computed_postings(node: Computed, space: SpaceView) -> list[BitMap] | None:
     if not segments or space.unposted(column.id) is not None:
         return None
     verdicts = [verdict(node, segment) for segment in segments]
-    if sum(v.counts[0] for v in verdicts) > sum(v.counts[1] for v in verdicts):
+    if sum(v.counts[0] for v in verdicts) > sum(v.counts[2] for v in verdicts):
         return None
-    if any(v.open or v.null is None for v in verdicts):
+    if any(v.counts[1] or v.null is None for v in verdicts):
         return None
     return _postings(column, segments, verdicts)
 
@@ -94,9 +97,9 @@ def _column(node: Computed) -> Column:
 def _postings(column: Column, segments: Sequence[Segment], verdicts: Sequence[KeyVerdict]) -> list[BitMap]:
     """The postings of the keys that are TRUE."""
     parts: list[BitMap] = []
-    for segment, found in zip(segments, verdicts, strict=True):
-        parts += segment.cover(column.id, found.true)
-        if found.null and (bits := segment.lookup(column.id, None)) is not None:
+    for segment, its in zip(segments, verdicts, strict=True):
+        parts += _of_keys(segment, column.id, (its.key, "true"), its.counts[0], its.true)
+        if its.null and (bits := segment.lookup(column.id, None)) is not None:
             parts.append(bits)
     return parts
 
@@ -104,21 +107,29 @@ def _postings(column: Column, segments: Sequence[Segment], verdicts: Sequence[Ke
 def _others(column: Column, segments: Sequence[Segment], verdicts: Sequence[KeyVerdict]) -> list[BitMap]:
     """The postings of the keys that are neither TRUE nor open."""
     parts: list[BitMap] = []
-    for segment, found in zip(segments, verdicts, strict=True):
-        parts += segment.cover(column.id, found.rest)
-        if found.null is False and (bits := segment.lookup(column.id, None)) is not None:
+    for segment, its in zip(segments, verdicts, strict=True):
+        parts += _of_keys(segment, column.id, (its.key, "rest"), its.counts[2], its.rest)
+        if its.null is False and (bits := segment.lookup(column.id, None)) is not None:
             parts.append(bits)
     return parts
 
 
 def _open(column: Column, segments: Sequence[Segment], verdicts: Sequence[KeyVerdict]) -> BitMap:
     parts: list[BitMap] = []
-    for segment, found in zip(segments, verdicts, strict=True):
-        if found.open:
-            parts += segment.cover(column.id, found.open)
-        if found.null is None and (bits := segment.lookup(column.id, None)) is not None:
+    for segment, its in zip(segments, verdicts, strict=True):
+        parts += _of_keys(segment, column.id, (its.key, "open"), its.counts[1], its.open)
+        if its.null is None and (bits := segment.lookup(column.id, None)) is not None:
             parts.append(bits)
     return union(parts)
+
+
+def _of_keys(segment: Segment, column: str, asked: Hashable, many: int, wanted: Mask) -> list[BitMap]:
+    """Bitmaps whose union is that of the postings of some keys; many sparse ones are one, kept."""
+    if not many:
+        return []
+    if many < MANY_KEYS or not segment.sparse_positions(column):
+        return segment.cover_keys(column, wanted)
+    return [kept(segment, column, asked, lambda: of_keys(segment, column, wanted))]
 
 
 def verdict(node: Computed, segment: Segment) -> KeyVerdict:
@@ -129,36 +140,30 @@ def verdict(node: Computed, segment: Segment) -> KeyVerdict:
     """
 
     def judged() -> tuple[KeyVerdict, int]:
-        found = _judged(node, segment)
-        return found, found.size
+        found = _judged(node, segment, asked)
+        return found, found.true.nbytes + found.open.nbytes + 200
 
     column = _column(node)
-    place = (segment.name, column.id, str(column.type), column.type.char_length)
-    return _VERDICTS.get((place, node.key), judged)
+    asked = (str(column.type), column.type.char_length, node.key)
+    return _VERDICTS.get((segment.name, column.id, asked), judged)
 
 
-def _judged(node: Computed, segment: Segment) -> KeyVerdict:
+def _judged(node: Computed, segment: Segment, asked: Hashable) -> KeyVerdict:
     column = _column(node)
-    keys = segment.keys(column.id)[0].drop_null()
+    every = segment.keys(column.id)[0]
+    keys = every.drop_null()
     stored, current = segment.columns[column.id], key_type_of(column.type)
     short = np.ones(len(keys), dtype=np.bool_)
     if is_textual(stored):
         short = np.asarray(pc.binary_length(keys)) <= MAX_KEY
     held = keys if short.all() else keys.filter(pa.array(short))
     values = decode_keys(widen_keys(held, stored, current), current, column.type)
-    true, open_ = np.zeros(len(keys), dtype=np.bool_), ~short
+    first = len(every) - len(keys)
+    true, open_ = np.zeros(len(every), dtype=np.bool_), np.concatenate([np.zeros(first, np.bool_), ~short])
     null = pa.nulls(1, values.type)
     values = pa.concat_arrays([values, null])
     found, raised = judge(node, {column.id: values}, len(values))
-    true[short], open_[short] = found[:-1], raised[:-1]
-    counts = int(true.sum()), int((~true & ~open_).sum())
+    true[first:][short], open_[first:][short] = found[:-1], raised[:-1]
+    many = int(true.sum()), int(open_.sum())
     at_null = None if raised[-1] else bool(found[-1])
-    return KeyVerdict(_runs(keys, true), _runs(keys, open_), _runs(keys, ~true & ~open_), at_null, counts)
-
-
-def _runs(keys: pa.BinaryArray, wanted: Mask) -> list[KeyRange]:
-    """Some of the sorted keys of a segment as ranges: neighbours are one."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], wanted, [False]]).astype(np.int8)))
-    first, last = keys.take(pa.array(edges[::2])), keys.take(pa.array(edges[1::2] - 1))
-    pairs = zip(first.to_pylist(), last.to_pylist(), strict=True)
-    return [(low, True, high, True) for low, high in pairs]
+    return KeyVerdict(asked, true, open_, at_null, (*many, len(keys) - sum(many)))

@@ -15,7 +15,7 @@ from pyroaring import BitMap
 
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import KeyRange
-from tailbit.index.kinds.bitmap_index.codes import held_codes
+from tailbit.index.kinds.bitmap_index.codes import have_room, held_codes, times_made
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK
 from tailbit.tables.cache import Cache
@@ -47,6 +47,9 @@ _GALLOP = 64
 """How many times larger one container must be for intersecting to gallop through it."""
 
 _PATIENCE = 6
+
+_NO_ROOM = 1000
+"""How many times dearer codes are that cannot stay."""
 
 SPENT: Cache[tuple[str, str], list[float]] = Cache(10_000)
 """What other ways than codes have cost by estimate, in ms, by segments and column."""
@@ -134,14 +137,16 @@ def uniting(segment: Segment, column: str, share: float) -> float:
 
 
 def making(segment: Segment, column: str) -> float:
-    """Making the codes of a column; nothing where they are held."""
+    """Making the codes of a column; nothing where they are held, more where they did not or cannot stay."""
     if held_codes(segment, column) is not None:
         return 0.0
     shape = _Shape.of(segment, column)
-    base = _READ_BYTE * shape.size + _CODED_POSITION * shape.sparse
+    cost = _READ_BYTE * shape.size + _CODED_POSITION * shape.sparse
     if shape.positions > ARRAY_LIMIT:
-        return base + _CODED_BIT * shape.containers * BLOCK
-    return base + _CODED_ROW * (segment.rows - shape.sparse) + _CODED_CONTAINER * shape.containers
+        cost += _CODED_BIT * shape.containers * BLOCK
+    else:
+        cost += _CODED_ROW * (segment.rows - shape.sparse) + _CODED_CONTAINER * shape.containers
+    return cost * (1 + times_made(segment, column)) * (1 if have_room(segment, column) else _NO_ROOM)
 
 
 def looking_up(rows: int, keys: int) -> float:

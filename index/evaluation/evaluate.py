@@ -27,7 +27,7 @@ from pyroaring import BitMap
 
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, intersection, union
 from tailbit.index.evaluation.computed import computed_bounds, computed_postings
-from tailbit.index.evaluation.key_spans import counted_whole, filter_of, united
+from tailbit.index.evaluation.key_spans import counted_whole, covering, filter_of, united
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
@@ -128,7 +128,7 @@ def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
         ranges = key_ranges(node.true, key_type_of(node.column.type), stored)
         if ranges.maybe and segment.select(node.column.id, ranges.maybe)[1]:
             return None
-        parts += segment.cover(node.column.id, ranges.sure)
+        parts += covering(segment, node.column.id, ranges.sure)
     return parts
 
 

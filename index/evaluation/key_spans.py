@@ -18,21 +18,29 @@ from pyroaring import BitMap
 from tailbit.index.evaluation.bounds import union
 from tailbit.index.evaluation.costs import comparing, intersecting, is_due, looking_up, making, uniting
 from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.unions import MANY_KEYS, kept, of_ranges
 from tailbit.index.keys import KeyRange, key_type_of
 from tailbit.index.kinds.bitmap_index.codes import Span, codes_of, held_codes, spans_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Leaf, Node, key_ranges
-from tailbit.tables.cache import Cache, share
+from tailbit.tables.cache import Cache
 from tailbit.tables.positions import BitPositions, positions_in
-
-MANY_KEYS = 256
-"""From this many keys on, it is asked whether there is a better way than to unite their postings."""
 
 _VERY_MANY, _NARROW = 1 << 17, 8
 """Of more keys than this, not all are read for ranges whose row groups have less than one in eight."""
 
 _MANY_RANGES = 16
-"""From this many ranges on, it is not: each is a pass over the codes."""
+"""From this many ranges on, they are not compared with codes: each is a pass over these."""
+
+
+def covering(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> list[BitMap]:
+    """Bitmaps whose union is that of the postings of some ranges; many sparse ones come as one, kept.
+
+    Raises:
+        CorruptIndexError: the segment is damaged.
+    """
+    many = united(segment, column, ranges) if segment.sparse_positions(column) else None
+    return segment.cover(column, ranges) if many is None else [many]
 
 
 def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap | None:
@@ -43,24 +51,15 @@ def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap 
     """
     found = _found(segment, column, ranges)
     if found is None:
-        return None
-    asked = segment.name, column, tuple(ranges)
+        return of_ranges(segment, column, ranges)
+    asked = tuple(ranges)
     if found.narrow:
-        return UNIONS.get(asked, lambda: _sized(segment, union(segment.cover(column, ranges))))
+        return kept(segment, column, asked, lambda: union(segment.cover(column, ranges)))
     spans = list(found.spans)
     if not spans:
         return None
     rows = _rows(segment.keys(column)[1], spans)
-    return UNIONS.get(asked, lambda: _sized(segment, _made(segment, column, ranges, spans, rows)))
-
-
-UNIONS: Cache[tuple[str, str, tuple[KeyRange, ...]], BitMap] = Cache(share(1 / 16))
-"""Unions that this process has made, by segment, column and ranges: a segment never changes."""
-
-
-def _sized(segment: Segment, bits: BitMap) -> tuple[BitMap, int]:
-    """A bitmap and its bytes, to account for."""
-    return bits, min(2 * len(bits), segment.rows // 8) + 1024
+    return kept(segment, column, asked, lambda: _made(segment, column, ranges, spans, rows))
 
 
 def _made(segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list[Span], rows: int) -> BitMap:
@@ -170,8 +169,9 @@ def _exactly(leaf: Leaf, segment: Segment) -> list[Span] | None:
 
 
 def _are_points(leaf: Leaf) -> bool:
-    """Whether a condition names each of its values, as = and IN do: then their postings are few or united."""
-    return all(i.lo is not None and i.lo == i.hi for i in leaf.true.intervals)
+    """Whether a condition names each value, as = and IN do, or very many ranges: no span is looked for."""
+    its = leaf.true.intervals
+    return len(its) > _MANY_RANGES or all(i.lo is not None and i.lo == i.hi for i in its)
 
 
 class _Found(NamedTuple):
@@ -187,8 +187,7 @@ _SPANS: Cache[tuple[str, str, tuple[KeyRange, ...]], _Found] = Cache(4096)
 
 def _found(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> _Found | None:
     """The spans of some ranges; None where they are points, or too many."""
-    points = all(low is not None and low == high for low, _, high, _ in ranges)
-    if points or len(ranges) > _MANY_RANGES:
+    if len(ranges) > _MANY_RANGES or all(low is not None and low == high for low, _, high, _ in ranges):
         return None
     asked = segment.name, column, tuple(ranges)
     return _SPANS.get(asked, lambda: (_looked_for(segment, column, ranges), 1))

@@ -140,6 +140,8 @@ class Builder:
                 return self._compared("=", value, known[0])
             if known:
                 return call("in", [value, *known], BOOLEAN, (len(known) < len(items),))
+            # Spark makes a comparison of it when constants beside it have been folded.
+            return call("=", [value, Literal(common, None, late=True)], BOOLEAN)
         return call("or", [call("=", [value, item], BOOLEAN) for item in items], BOOLEAN)
 
     def negate(self, value: Expression) -> Expression:

@@ -27,12 +27,12 @@ class KeyRanges:
     NULL.
     """
 
-    sure: list[KeyRange]
-    maybe: list[KeyRange]
+    sure: tuple[KeyRange, ...]
+    maybe: tuple[KeyRange, ...]
 
 
 def key_ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
-    """The stored keys of a set of values.
+    """The stored keys of a set of values, kept with it: a long list is put to many segments.
 
     Args:
         values: canonical values of key type `current`.
@@ -42,6 +42,13 @@ def key_ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
     Raises:
         ColumnTypeError: `stored` does not widen to `current`.
     """
+    known: KeyRanges | None = values.prepared.keys.get((current, stored))
+    if known is None:
+        known = values.prepared.keys[current, stored] = _ranges(values, current, stored)
+    return known
+
+
+def _ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
     factor = widening_factor(stored, current)
     intervals: tuple[Interval | None, ...] = values.intervals
     if stored != current:
@@ -51,7 +58,7 @@ def key_ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
     for interval in intervals:
         if interval is not None:
             _add(interval, stored, sure, maybe)
-    return KeyRanges(sure, maybe)
+    return KeyRanges(tuple(sure), tuple(maybe))
 
 
 def _add(interval: Interval, stored: str, sure: list[KeyRange], maybe: list[KeyRange]) -> None:

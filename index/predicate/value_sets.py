@@ -47,12 +47,14 @@ class Prepared:
     """What is derived from intervals, kept so that many files and chunks are asked at the cost of one.
 
     `spans`: the intervals as cuts; `gaps`: what lies between them. `rows`: by key type, whatever
-    `tailbit.index.predicate.membership` searches rows in.
+    `tailbit.index.predicate.membership` searches rows in. `keys`: by key type today and stored, their ranges
+    (`tailbit.index.predicate.key_ranges`).
     """
 
     spans: list[Span] | None = None
     gaps: list[Span] | None = None
     rows: dict[str, Any] = field(default_factory=dict)
+    keys: dict[tuple[str, str], Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

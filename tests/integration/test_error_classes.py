@@ -35,6 +35,7 @@ least(0.5D / 0, -0.05, b) < locate(NULL, 'a', 0) | nullif(nullif(NULL, d), i) >=
 1 % 0 > TRY_CAST('x' AS INT) | length(concat(NULL, 'a')) < least(1 % 0, i)
 length(trim(NULL)) + i < 1 % 0 | 1 % 0 > length(right('a', NULL)) | 1 % 0 > length(concat('a', NULL)) + i
 1 % 0 > greatest(NULL, NULL) | 1 % 0 > coalesce(NULL, nullif(1, 1)) | 1 % 0 > ceil(nullif(1, 1)) + i
+b / (1 / 0) NOT IN (NULL) AND i > 1 | 'a' LIKE '' AND ((~b) / (-1 / 0)) NOT IN (NULL) | 1 / 0 IN (NULL, NULL)
 (((CASE WHEN bo AND NOT bo THEN 1 END >= 1 % 0) OR d > f) AND i = 1) IS NULL
 """
 CONDITIONS = """

@@ -118,3 +118,8 @@ def test_a_segment_gives_back_what_it_was_given(
             some = (low, True, None, False)
             inside = [BitMap(rows) for key, rows in wanted.items() if key is not None and key >= low]
             assert BitMap.union(BitMap(), *segment.cover(column, [some])) == BitMap.union(BitMap(), *inside)
+            places = np.array([rng.random() < 0.5 for _ in wanted])
+            every = segment.keys(column)[0].to_pylist()
+            of_places = [BitMap(wanted[key]) for key, here in zip(every, places, strict=True) if here]
+            found = segment.cover_keys(column, places)
+            assert BitMap.union(BitMap(), *found) == BitMap.union(BitMap(), *of_places)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
+from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index.gaps import Gaps
@@ -34,6 +34,12 @@ CODES_BYTES = share(1 / 4)
 
 CODES: Cache[tuple[str, str], SegmentCodes] = Cache(CODES_BYTES)
 """The codes that this process has made, by segment and column."""
+
+_MAKING: Cache[tuple[str, str], list[int]] = Cache(10_000)
+"""How often codes were made in this process; more than once where they did not stay."""
+
+_A_KEY = 12
+"""Bytes of a key and of where it ends."""
 
 _CHUNK = 1 << 17
 """Positions looked up at once, so that what comes between stays in a cache."""
@@ -80,6 +86,10 @@ class SegmentCodes:
             found |= (self.codes >= low) & (self.codes < high)
         return bitmap_where(found)
 
+    def among(self, wanted: Mask) -> BitMap:
+        """Positions of the keys at some places. Cost: a look-up for each code."""
+        return bitmap_where(np.concatenate([[False], wanted]).take(self.codes))
+
     def count_within(self, spans: Sequence[Span], positions: BitPositions) -> int:
         """How many of some positions have a code in one of disjoint spans."""
         found = 0
@@ -124,8 +134,24 @@ def codes_of(segment: Segment, column: str) -> SegmentCodes:
     return CODES.get((segment.name, column), lambda: _made(segment, column))
 
 
+def times_made(segment: Segment, column: str) -> int:
+    """How often the codes of a column were made: where they are not held, so often they did not stay."""
+    return _MAKING.get((segment.name, column), lambda: ([0], 1))[0]
+
+
+def have_room(segment: Segment, column: str) -> bool:
+    """Whether codes of a column can be kept beside those of the same column in other segments that are.
+
+    If they cannot, to make them for one row space after the other would keep none.
+    """
+    folder, keys = segment.name.rpartition("/")[0], segment.weight(column)[0]
+    held = CODES.size(lambda its: its[1] == column and its[0].startswith(folder))
+    return held + segment.rows * narrowest(keys).itemsize + _A_KEY * keys <= CODES_BYTES
+
+
 def _made(segment: Segment, column: str) -> tuple[SegmentCodes, int]:
     keys, cardinality = segment.keys(column)
+    _MAKING.get((segment.name, column), lambda: ([0], 1))[0] += 1
     codes = np.zeros(segment.rows, dtype=narrowest(len(keys)))
     parts = (partial(_decoded, read, 1 + first, len(codes)) for first, read in segment.parts(column))
     try:

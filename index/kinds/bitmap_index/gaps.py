@@ -109,6 +109,19 @@ class _Plane:
         numbers = np.frombuffer(offsets, dtype=np.int32, count=len(column) + 1, offset=4 * column.offset)
         return cls(numbers, np.frombuffer(data if data is not None else b"", dtype=np.uint8))
 
+    def only(self, wanted: Mask) -> _Plane:
+        """The bytes of some keys alone. Cost: a pass over those of all.
+
+        Raises:
+            ValueError: there are fewer than the offsets say.
+        """
+        sizes = np.diff(self.offsets)
+        data = self.data[self.offsets[0] : self.offsets[-1]]
+        if len(data) != self.offsets[-1] - self.offsets[0]:
+            raise ValueError(_OTHERS)
+        offsets = np.concatenate([[0], np.cumsum(sizes[wanted])]).astype(np.int32)
+        return _Plane(offsets, data[np.repeat(wanted, sizes)] if len(data) else data)
+
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
@@ -167,6 +180,15 @@ class Gaps:
         before = np.concatenate([_ZERO, others])[np.cumsum(inner) - inner]
         others += np.repeat(first - before, inner)
         return first, others
+
+    def only(self, wanted: Mask) -> Gaps:
+        """Some of the keys alone.
+
+        Raises:
+            ValueError: bytes of gaps are missing.
+        """
+        planes = tuple(plane.only(wanted) for plane in self._planes)
+        return Gaps(self.held[wanted], self.counts[wanted], self.rows, self._first[wanted], planes)
 
     def _checked(self, low: int, high: int) -> tuple[BitPositions, Longs, BitPositions]:
         """First positions and counts of the sparse ones among some keys, and the steps between.

@@ -15,20 +15,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
+from tailbit.arrays import Mask
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index import gaps
+from tailbit.index.kinds.bitmap_index.covering import covered
 from tailbit.index.kinds.bitmap_index.postings import ROWS, SCHEMA, GroupSize
 from tailbit.index.kinds.bitmap_index.row_group import RowGroup
 from tailbit.index.parquet.index_file import (
     open_index_file,
     reopen_index_file,
 )
-from tailbit.index.roaring.masks import union_of
 from tailbit.once import once
 from tailbit.tables.ahead import in_order, shared_out
 from tailbit.tables.cache import Cache, share
-from tailbit.tables.positions import BitPositions
 from tailbit.tables.storage import Storage
 
 _DENSE = ("key", "cardinality", "bitmap")
@@ -175,14 +175,18 @@ class Segment:
         Cost: the row groups that overlap. Dense postings come as they are, sparse ones as one bitmap, however
         many they are.
         """
-        dense: list[BitMap] = []
-        sparse: list[BitPositions] = []
         found = list(self._overlapping(column, ranges))
-        for group, wanted in found:
-            bitmaps, positions = group.cover(wanted, few=len(found) == 1)
-            dense += bitmaps
-            sparse += positions
-        return [*dense, union_of(sparse, self.rows)] if sparse else dense
+        few = len(found) == 1
+        return covered([(group.listed, partial(group.cover, its, few)) for group, its in found], self.rows)
+
+    def cover_keys(self, column: str, wanted: Mask) -> list[BitMap]:
+        """As `cover`, of the keys at some places of `keys`."""
+        places = self._places(column)[0]
+        cuts = np.cumsum([self._size(place.number).keys for place in places])[:-1]
+        some = [(p.number, its) for p, its in zip(places, np.split(wanted, cuts), strict=True) if its.any()]
+        read = self._read_anew([number for number, _ in some])
+        found = [(read.get(number) or self._group(number), its) for number, its in some]
+        return covered([(group.listed, partial(group.cover_some, its)) for group, its in found], self.rows)
 
     def postings(self, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap]]]:
         """Keys of a column (null, for NULL, first) and their postings, a row group at a time, not cached."""

@@ -12,9 +12,12 @@ import pytest
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.tables import DAMAGES, LONG, VECTORS, index_files, index_of
-from tailbit.index.evaluation.costs import SPENT
-from tailbit.index.evaluation.key_spans import UNIONS, counted_whole, filter_of, united
+from tailbit.index.evaluation.costs import SPENT, making
+from tailbit.index.evaluation.evaluate import evaluate
+from tailbit.index.evaluation.key_spans import counted_whole, filter_of, united
+from tailbit.index.evaluation.unions import UNIONS
 from tailbit.index.keys import encode_value
+from tailbit.index.kinds.bitmap_index import codes
 from tailbit.index.kinds.bitmap_index.codes import CODES, codes_of, held_codes
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
 
@@ -23,6 +26,9 @@ NUMBERS = np.random.default_rng(3).integers(0, KEYS, ROWS)
 TEXTS = [None if n % 11 == 0 else (LONG if n % 301 == 0 else "t") + f"{n:05d}" for n in NUMBERS.tolist()]
 LIVE = np.ones(ROWS, dtype=bool)
 LIVE[::7] = False
+
+SEVENTHS = tuple(range(3, KEYS, 7))
+TENS = " OR ".join(f"n BETWEEN {low} AND {low + 3}" for low in range(0, KEYS, 10))
 
 RANGES: Sequence[tuple[str, Callable[[], np.ndarray]]] = [
     ("n BETWEEN 500 AND 2999", lambda: (NUMBERS >= 500) & (NUMBERS <= 2999)),
@@ -39,6 +45,16 @@ RANGES: Sequence[tuple[str, Callable[[], np.ndarray]]] = [
     ("NOT (t < 't01000')", lambda: np.array([t is not None and t >= "t01000" for t in TEXTS])),
     ("t < 't01000' OR t IS NULL", lambda: np.array([t is None or t < "t01000" for t in TEXTS])),
     ("t > 'xx'", lambda: np.array([t is not None and t > "xx" for t in TEXTS])),
+    (f"n IN {SEVENTHS}", lambda: NUMBERS % 7 == 3),
+    (f"n IN {SEVENTHS} AND k < 9000", lambda: (NUMBERS % 7 == 3) & (np.arange(ROWS) < 9000)),
+    (f"NOT (n IN {SEVENTHS}) OR k < 9000", lambda: (NUMBERS % 7 != 3) | (np.arange(ROWS) < 9000)),
+    (TENS, lambda: NUMBERS % 10 < 4),
+    ("n % 3 = 1", lambda: NUMBERS % 3 == 1),
+    ("NOT (n % 3 = 1)", lambda: NUMBERS % 3 != 1),
+    ("n % 3 = 1 AND n % 2 = 0 AND k < 9000", lambda: (NUMBERS % 6 == 4) & (np.arange(ROWS) < 9000)),
+    ("k % 2 = 1", lambda: np.arange(ROWS) % 2 == 1),
+    ("t LIKE '%7'", lambda: np.array([t is not None and t.endswith("7") for t in TEXTS])),
+    ("length(t) > 10 OR t IS NULL", lambda: np.array([t is None or len(t) > 10 for t in TEXTS])),
 ]
 
 
@@ -58,7 +74,7 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("codes_are_held", [False, True])
-@pytest.mark.parametrize(("where", "truth"), RANGES, ids=[where for where, _ in RANGES])
+@pytest.mark.parametrize(("where", "truth"), RANGES, ids=[where[:40] for where, _ in RANGES])
 def test_a_range_over_many_keys_holds_the_rows_it_says(
     table: tuple[str, np.ndarray], where: str, truth: Callable[[], np.ndarray], codes_are_held: bool
 ) -> None:
@@ -144,3 +160,40 @@ def test_a_small_part_of_very_many_keys_is_found_without_reading_all_and_kept(tm
     assert opened.where("n BETWEEN 1000 AND 1399 AND n <> 1200").count() == 399
     assert opened.where("n BETWEEN 200000 AND 399999").count() == 200_000
     assert segment.holds_keys(column)
+
+
+def test_codes_that_cannot_stay_are_not_made(
+    table: tuple[str, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for cache in (CODES, SPENT, POSTINGS, UNIONS):
+        cache.clear()
+    monkeypatch.setattr(codes, "CODES_BYTES", ROWS)
+    selection = tailbit.open(table[0]).where("n < 3900")._selection
+    (segment,) = selection.coverage.spaces[0].segments
+    column = selection.schema.resolve("n").id
+    for key in range(40):
+        united(segment, column, [(encode_value(key, "integer"), True, None, False)])
+    assert held_codes(segment, column) is None
+    assert not codes.have_room(segment, column)
+
+
+def test_codes_that_did_not_stay_are_dearer(table: tuple[str, np.ndarray]) -> None:
+    (segment,) = tailbit.open(table[0]).where()._selection.coverage.spaces[0].segments
+    column = "k"
+    CODES.clear()
+    before, times = making(segment, column), codes.times_made(segment, column)
+    codes_of(segment, column)
+    assert making(segment, column) == 0
+    CODES.clear()
+    assert making(segment, column) / (times + 2) == pytest.approx(before / (times + 1))
+
+
+def test_the_union_of_keys_that_lie_apart_is_made_once(table: tuple[str, np.ndarray]) -> None:
+    for cache in (CODES, SPENT, POSTINGS, UNIONS):
+        cache.clear()
+    for where in (f"n IN {SEVENTHS}", "n % 3 = 1"):
+        (space,) = tailbit.open(table[0]).where(where)._selection.coverage.spaces
+        held = len(UNIONS.items())
+        for _ in range(2):
+            evaluate(tailbit.open(table[0]).where(where)._selection.node, space)
+        assert len(UNIONS.items()) == held + 1

@@ -143,8 +143,8 @@ def test_a_long_literal_is_only_maybe_found() -> None:
     long = b"x" * 300
     key = encode_value(long, "string")
     ranges = key_ranges(ValueSet.points([b"a", long]), "string", "string")
-    assert ranges.sure == [(b"a", True, b"a", True)]
-    assert ranges.maybe == [(key, True, key, True)]
+    assert ranges.sure == ((b"a", True, b"a", True),)
+    assert ranges.maybe == ((key, True, key, True),)
 
 
 def test_a_range_from_a_long_literal_is_sure_beyond_its_prefix() -> None:
@@ -164,7 +164,7 @@ def test_a_range_from_a_long_literal_is_sure_beyond_its_prefix() -> None:
 def test_a_range_to_a_long_literal_is_sure_up_to_its_prefix() -> None:
     long = b"x" * 300
     ranges = key_ranges(ValueSet.of([Interval(b"a", False, long, False)]), "string", "string")
-    assert ranges.sure == [(b"a", False, long[:MAX_KEY], True)]
+    assert ranges.sure == ((b"a", False, long[:MAX_KEY], True),)
     assert len(ranges.maybe) == 1
 
 
@@ -192,7 +192,7 @@ def test_bounds_narrow_to_the_type_that_a_segment_was_written_in(
     wanted = [] if expected is None else [tuple(encode_value(v, stored) for v in expected)]
     assert [(lo, hi) for lo, _, hi, _ in ranges.sure] == wanted
     assert all(lo_closed and hi_closed for _, lo_closed, _, hi_closed in ranges.sure)
-    assert ranges.maybe == []
+    assert ranges.maybe == ()
 
 
 def test_a_segment_of_another_type_is_refused() -> None:

@@ -62,3 +62,14 @@ def test_many_sparse_keys_come_as_positions_and_dense_ones_as_bitmaps(bits: list
     assert bitmaps == bits[1::2]
     assert found == BitMap.union(*bits)
     assert covered(group, 10, 19)[0] == bits[10:20]
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 100])
+def test_keys_by_their_places_are_those_of_their_ranges(bits: list[BitMap], step: int) -> None:
+    group = row_group(bits, [number % 3 > 0 for number in range(len(bits))])
+    wanted = np.arange(len(bits)) % step == 0
+    dense, positions = group.cover_some(wanted)
+    assert dense == [one for n, one in enumerate(bits) if wanted[n] and n % 3 == 0]
+    found = BitMap.union(BitMap(), *dense, *(BitMap(part.tolist()) for part in positions))
+    assert found == BitMap.union(BitMap(), *(one for n, one in enumerate(bits) if wanted[n]))
+    assert group.cover_some(np.zeros(len(bits), dtype=bool)) == ([], [])

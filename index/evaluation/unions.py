@@ -1,0 +1,91 @@
+"""Unions of the postings of many keys that lie apart: made once, key by place, and kept.
+
+Sparse postings are decoded to be united. To do so key by key costs some 50 us for each, and a list or a
+function of a column may want tens of thousands; by their places they are decoded together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from tailbit.arrays import Mask
+from tailbit.index.evaluation.bounds import union
+from tailbit.index.evaluation.costs import comparing, uniting
+from tailbit.index.keys import KeyRange
+from tailbit.index.kinds.bitmap_index.codes import held_codes, spans_of
+from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.tables.cache import Cache, share
+
+MANY_KEYS = 256
+"""From this many keys on, it is asked whether there is a better way than to unite their postings."""
+
+_READ = 1024
+"""All keys of a column are read to find some where these are one in 1,024 or more."""
+
+_A_RANGE = 300
+"""Bytes that a range takes in Python, to account for."""
+
+UNIONS: Cache[tuple[str, str, Hashable], BitMap] = Cache(share(1 / 16))
+"""Unions that this process has made, by segment, column and what was asked: a segment never changes."""
+
+
+def kept(
+    segment: Segment, column: str, asked: Hashable, make: Callable[[], BitMap], ranges: int = 0
+) -> BitMap:
+    """The union that was asked for, made if it is not kept. `ranges`: how many of them `asked` holds."""
+
+    def sized() -> tuple[BitMap, int]:
+        bits = make()
+        return bits, min(2 * len(bits), segment.rows // 8) + 1024 + _A_RANGE * ranges
+
+    return UNIONS.get((segment.name, column, asked), sized)
+
+
+def of_keys(segment: Segment, column: str, wanted: Mask) -> BitMap:
+    """The union of the postings of the keys at some places of `Segment.keys`.
+
+    Raises:
+        CorruptIndexError: the segment is damaged.
+    """
+    codes, many = held_codes(segment, column), int(np.count_nonzero(wanted))
+    share_ = many / max(1, len(wanted))
+    if codes is not None and comparing(segment, int(share_ * segment.rows)) < uniting(
+        segment, column, share_
+    ):
+        return codes.among(wanted)
+    return union(segment.cover_keys(column, wanted))
+
+
+def of_ranges(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap | None:
+    """The union of many ranges, kept; None where they are few, or the column's keys are dense or far more.
+
+    Raises:
+        CorruptIndexError: the segment is damaged.
+    """
+    if len(ranges) < MANY_KEYS or not segment.sparse_positions(column):
+        return None
+    if len(ranges) * _READ < segment.weight(column)[0] and not segment.holds_keys(column):
+        return None
+    return kept(
+        segment,
+        column,
+        tuple(ranges),
+        lambda: of_keys(segment, column, _places(segment.keys(column)[0], ranges)),
+        len(ranges),
+    )
+
+
+def _places(keys: pa.BinaryArray, ranges: Sequence[KeyRange]) -> Mask:
+    """Which of the keys are in some ranges."""
+    if all(low is not None and low == high for low, _, high, _ in ranges):
+        found: Mask = np.asarray(pc.is_in(keys, pa.array([low for low, _, _, _ in ranges], keys.type)))
+        return found
+    out = np.zeros(len(keys), dtype=np.bool_)
+    for low, high in spans_of(keys, ranges):
+        out[low - 1 : high - 1] = True
+    return out
