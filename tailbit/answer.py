@@ -259,9 +259,12 @@ class Answer(Analysis):
                 or the table is of another format than Delta.
             DataFileError: a data file that may match is gone.
 
-        >>> flights.where("carrier = 'UA'").dataframe("local[2]")
-        Traceback (most recent call last):
-        tailbit.errors.UsageError: spark is 'local[2]', of type str
+        >>> import tailbit
+        >>> try:
+        ...     flights.where("carrier = 'UA'").dataframe("local[2]")
+        ... except tailbit.errors.UsageError as refused:
+        ...     print(refused)
+        spark is 'local[2]', of type str
         """
         from tailbit.outputs.spark_frame import data_frame
 

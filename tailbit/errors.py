@@ -15,10 +15,9 @@ from tailbit.visible import visible, visible_fields
 
 
 class TailbitError(Exception):
-    """The base of every named error.
+    """The base of every named error; tracebacks end with its hint, but for those of Python 3.10.
 
-    Subclasses declare `template`, a format string over their keyword fields, and `hint`, what to do.
-    Both are formatted with the fields; a field may override `hint` or `retryable` for one occasion.
+    `template` and `hint`, what to do, are formatted with the fields, which may override it and `retryable`.
     """
 
     template: ClassVar[str] = "{reason}"
@@ -31,6 +30,7 @@ class TailbitError(Exception):
         shown = _Lenient(visible_fields(fields))
         self.hint = visible(str(fields.get("hint") or type(self).hint.format_map(shown)), lines=True)
         super().__init__(visible(self.template.format_map(shown), lines=True))
+        self.__notes__ = [f"  {self.hint}"]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by class and fields."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import re
+import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,12 @@ def test_no_error_shadows_a_built_in_name() -> None:
     import builtins
 
     assert not [cls.__name__ for cls in concrete_errors() if hasattr(builtins, cls.__name__)]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="tracebacks of Python 3.10 show no notes")
+def test_a_traceback_ends_with_what_to_do() -> None:
+    error = errors.VacuumedFileError(file="a.parquet", version=1, left=2, head=7)
+    for found in (error, pickle.loads(pickle.dumps(error))):
+        told = "".join(traceback.format_exception(found)).splitlines()
+        assert told[-1] == "  Ask for version 7, the newest: its files are kept."
+        assert found.__notes__ == [f"  {found.hint}"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import polars
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -73,3 +76,14 @@ def test_a_file_that_the_newest_version_names_is_missing_and_not_vacuumed(vacuum
         with pytest.raises(DataFileError, match="missing") as lost:
             opened.where("k > 0", version=version).read()
         assert not isinstance(lost.value, VacuumedFileError)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="tracebacks of Python 3.10 show no notes")
+@pytest.mark.parametrize(
+    "take", [pa.table, polars.DataFrame, lambda answer: duckdb.sql("FROM answer").arrow()]
+)
+def test_whoever_reads_the_stream_of_a_vacuumed_version_is_told_the_version_that_would_work(
+    vacuumed: str, take: Callable[[Any], Any]
+) -> None:
+    with pytest.raises(Exception, match=f"Ask for version {DeltaTable(vacuumed).version()}, the newest"):
+        take(tailbit.open(vacuumed).where("k = 1", version=0))
