@@ -6,8 +6,9 @@ the plain filtered read is, since a list of files costs too. A Delta table made 
 Spark spends most of a second on any log that it has not seen. So nothing is written, and nothing is left to
 be cleaned up; executors read the table's own files.
 
-A filter means what the answer does only in a session with the same time zone and rules of SQL. In any other,
-the rows are found here, and deletion vectors in the list of files hide the rest.
+A filter means what the answer does only in a session with the same time zone and rules of SQL, and where it
+does not ask for the moment: Spark's is that of each query. In any other case the rows are found here, and
+deletion vectors in the list of files hide the rest.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 
 from tailbit.arguments.values import wrong_type
 from tailbit.errors import DataFileError, UsageError
+from tailbit.index.expression.present import may_ask_for_present
 from tailbit.index.query.candidates import candidates
 from tailbit.index.query.selection import Selection
 from tailbit.outputs.delta_view import shown_files
@@ -39,6 +41,18 @@ _SAME_SQL = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+    "spark.sql.legacy.interval.enabled": "false",
+    "spark.sql.legacy.nullInEmptyListBehavior": "false",
+    "spark.sql.legacy.charVarcharAsString": "false",
+    "spark.sql.legacy.noCharPaddingInPredicate": "false",
+    "spark.sql.readSideCharPadding": "true",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
 }
 """Settings under which a filter of Spark means what the answer's predicate does."""
 
@@ -59,7 +73,8 @@ def data_frame(selection: Selection, predicate: str | None, zone: str, spark: Sp
             reason=f"Spark has no reader for the files of {snapshot.root}",
             hint='Read it with spark.read.format("tailbit").',
         )
-    if not _means_the_same(selection, zone, spark):
+    asks_now = predicate is not None and may_ask_for_present(predicate)
+    if asks_now or not _means_the_same(selection, zone, spark):
         adds = [inline_add(file, selection.schema, selection.storage) for file in shown_files(selection)]
         return _of_files(snapshot, adds, spark)
     files = candidates(selection)

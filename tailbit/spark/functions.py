@@ -18,6 +18,7 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from tailbit.answer import Answer
 from tailbit.api import IndexedTable, open_indexed
+from tailbit.arguments.values import split_names, text
 from tailbit.errors import UsageError
 from tailbit.index.model import key_type_of_column
 from tailbit.outputs.facets import facet_table
@@ -57,8 +58,8 @@ def register_functions(spark: SparkSession) -> None:
             predicate: AnalyzeArgument | None = None,
             version: AnalyzeArgument | None = None,
         ) -> OfVersion:
-            name = str(_constant("column", column))
-            return facets_of(_answer(path, predicate, version, zone), name, zone)
+            named = text("column", _constant("column", column))
+            return facets_of(_answer(path, predicate, version, zone), named, zone)
 
     spark.udf.register("tailbit_count", tailbit_count, LongType())
     spark.udtf.register("tailbit_rows", udtf(TailbitRows))
@@ -101,7 +102,10 @@ def rows_of(answer: Answer, zone: str) -> OfVersion:
 
 
 class Facets:
-    """`tailbit_facets(path, column, predicate, version)`: matching rows per value, most frequent first."""
+    """`tailbit_facets(path, column, predicate, version)`: matching rows per value, most frequent first.
+
+    Of columns "a, b" they are counted per pair of values.
+    """
 
     def __init__(self, analyzed: OfVersion) -> None:
         self._at = analyzed
@@ -109,21 +113,28 @@ class Facets:
     def eval(
         self, path: str, column: str, predicate: str | None = None, version: int | None = None
     ) -> Iterator[tuple[Any, ...]]:
-        """A row per value."""
+        """A row per value, or per values."""
         answer = opened(path).where(predicate, version=self._at.version, zone=self._at.zone)
-        yield from python_rows(answer.facet_table(column))
+        yield from python_rows(answer.facet_table(*_named(column)))
 
 
-def facets_of(answer: Answer, name: str, zone: str) -> OfVersion:
-    """The column in its type, and `count`."""
+def facets_of(answer: Answer, named: str, zone: str) -> OfVersion:
+    """The columns in their types, and `count`."""
     schema = answer._selection.schema
-    found = schema.resolve(name)
-    key_type_of_column(found)
-    named = facet_table(list(schema.arrow([found])), {}).schema
-    (value,) = spark_schema([found], named.remove(1)).fields
-    value.nullable = True
-    columns = StructType([value, StructField("count", LongType(), False)])
+    found = [schema.resolve(name) for name in _named(named)]
+    for column in found:
+        key_type_of_column(column)
+    header = facet_table(list(schema.arrow(found)), {}).schema
+    values = spark_schema(found, header.remove(len(found))).fields
+    for value in values:
+        value.nullable = True
+    columns = StructType([*values, StructField("count", LongType(), False)])
     return OfVersion(columns, version=answer.version, zone=zone)
+
+
+def _named(columns: str) -> list[str]:
+    """The columns of an argument such as "carrier, dest"."""
+    return split_names(columns) or [columns]
 
 
 def _answer(

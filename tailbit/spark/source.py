@@ -26,10 +26,13 @@ from tailbit.arguments.values import split_names
 from tailbit.errors import UsageError
 from tailbit.outputs.arrow import batch_reader
 from tailbit.spark.schema import spark_schema
-from tailbit.tables.model import Column, FileSlice
+from tailbit.tables import open_table
+from tailbit.tables.model import Column, FileSlice, Version
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.positions import bitmap_of, positions_in
 from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions
+from tailbit.tables.table import Table
+from tailbit.vacuumed import told_rows, vacuumed_told
 
 OPTIONS = ("path", "where", "version", "asOf", "index", "columns", "timeZone", "partitionTimeZone")
 """The options of a load, in any case."""
@@ -75,7 +78,7 @@ class TailbitSource(DataSource):
             raise UsageError(
                 reason=f"the rows are {own.simpleString()}, not {schema.simpleString()}", hint=hint
             )
-        return TailbitReader(answer, names, schema)
+        return TailbitReader(answer, names, schema, self.storage_options)
 
     def _names(self) -> list[str] | None:
         given = self._asked().get("columns")
@@ -83,6 +86,8 @@ class TailbitSource(DataSource):
 
     def _asked(self) -> Mapping[str, str]:
         given = {key.lower(): value for key, value in self.options.items()}
+        if "paths" in given:
+            raise UsageError(reason="format tailbit was given several paths", hint="Give one: load(path).")
         unknown = sorted(set(given) - {option.lower() for option in OPTIONS})
         if unknown:
             known = ", ".join(OPTIONS)
@@ -130,11 +135,27 @@ class TaskRows(InputPartition):
     files: list[tuple[FileSlice, bytes]]
 
 
+@dataclass(frozen=True)
+class Loaded:
+    """What a load is bound to: a worker opens the table only to tell why a data file is gone."""
+
+    path: str
+    version: Version
+    options: StorageOptions
+
+    @property
+    def _table(self) -> Table:
+        return open_table(self.path, self.options)
+
+
 class TailbitReader(DataSourceReader):
     """Finds the matching rows when Spark plans, and reads them in tasks. It holds no index once pickled."""
 
-    def __init__(self, answer: Answer, names: list[str] | None, schema: StructType) -> None:
+    def __init__(
+        self, answer: Answer, names: list[str] | None, schema: StructType, options: StorageOptions
+    ) -> None:
         self._found: Answer | None = answer
+        self._loaded = Loaded(answer._path, answer.version, options)
         self._storage: Storage = answer._selection.storage
         self._columns, self._arrow = _columns(answer, names)
         self._schema = schema
@@ -145,9 +166,14 @@ class TailbitReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Files with matching rows, in path order, packed into tasks."""
         assert self._found is not None
+        with vacuumed_told(self._found):
+            return self._packed(self._found)
+
+    @staticmethod
+    def _packed(found: Answer) -> list[InputPartition]:
         packed: list[InputPartition] = []
         rows = size = 0
-        for hit in self._found._selection.hits():
+        for hit in found._selection.hits():
             bits = bitmap_of(hit.positions)
             full = rows + len(bits) > _TASK_ROWS or size + hit.slice_.size > _TASK_BYTES
             if not packed or full:
@@ -171,4 +197,4 @@ class TailbitReader(DataSourceReader):
                 positions_in(BitMap.deserialize(bits)).astype(np.uint64),
             )
         )
-        yield from batch_reader(schema, tables)
+        yield from batch_reader(schema, told_rows(self._loaded, tables))
