@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
+import numpy as np
 import pyarrow as pa
 
 from tailbit.arguments.moments import known_zone
@@ -265,7 +266,8 @@ class Analysis:
 def _bins(bins: int | Iterable[Any]) -> int | list[Any]:
     """A number of bins, or their edges."""
     try:
-        return operator.index(cast(SupportsIndex, bins))
+        if not isinstance(bins, (bool, np.bool_)):
+            return operator.index(cast(SupportsIndex, bins))
     except TypeError:
         pass
     try:

@@ -54,11 +54,12 @@ def histogram(found: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
     """
     values, counts = _ordered(found)
     edges = _even(found, values, bins) if isinstance(bins, int) else list(bins)
-    if not edges:
+    if not edges and isinstance(bins, int):
         return []
     try:
         rising = all(low < high for low, high in itertools.pairwise(edges))
-        at = [bisect_left(values, edge) for edge in edges[:-1]] + [bisect_right(values, edges[-1])]
+        at = [bisect_left(values, edge) for edge in edges[:-1]]
+        at += [bisect_right(values, edge) for edge in edges[-1:]]
     except TypeError as unlike:
         hint = f"Give edges of the column's type, {found.column.type}."
         raise UsageError(reason=f"edges and values do not compare: {unlike}", hint=hint) from unlike
@@ -81,7 +82,7 @@ def _ordered(found: KeyCounts) -> tuple[list[Any], Longs]:
 
 def _even(found: KeyCounts, values: list[Any], bins: int) -> list[Any]:
     """The edges of bins of one width; the first and the last are the least and the greatest value."""
-    if not 0 < bins <= MOST_BINS or isinstance(bins, bool):
+    if not 0 < bins <= MOST_BINS:
         raise UsageError(reason=f"{bins} bins", hint=f"Ask for 1 to {MOST_BINS:,} bins.")
     if found.column.type.name not in NUMERIC:
         reason = "bins of one width are made of numbers"
@@ -128,8 +129,11 @@ def by_part(found: KeyCounts, part: str, zone: str) -> dict[Any, int]:
         raise UsageError(reason=f"no part of a date is named {part!r}", hint=f"Parts: {', '.join(PARTS)}.")
     within = name in ("timestamp", "timestamp_ntz") or (name == "date" and part in PARTS[:5])
     if not within:
-        reason = "only dates and times have such parts"
-        raise ColumnTypeError(column=found.column.label, type=str(found.column.type), reason=reason)
+        reason = f"a date has no {part}" if name == "date" else "only dates and times have such parts"
+        hint = (
+            f"Ask for {', '.join(PARTS[:5])}." if name == "date" else "Name a date or time, or use histogram."
+        )
+        raise ColumnTypeError(column=found.column.label, type=name, reason=reason, hint=hint)
     first = int(found.nulls > 0)
     values = decode_keys(found.keys.slice(first), found.key_type, found.column.type)
     numbers = np.asarray(values.cast(pa.int32() if name == "date" else pa.int64())).astype(np.int64)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.errors import ColumnTypeError, UsageError
+from tailbit.errors import ColumnTypeError, UnknownColumnError, UsageError
 from tailbit.index.query.selection import FileHits
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.rows import fetch_files
@@ -56,13 +56,24 @@ def sort_keys(schema: Schema, texts: Sequence[str]) -> list[SortKey]:
         name = found["name"] if found else text
         descending = bool(found and (found["way"] or "").upper() == "DESC")
         nulls = (found["nulls"] or "").upper() if found else ""
-        column = schema.resolve(name)
+        column = _named(schema, name)
         if column.type.name in _UNORDERED:
             raise ColumnTypeError(
                 column=column.label, type=str(column.type), reason="rows have no order by it"
             )
         out.append(SortKey(column, descending, nulls == "FIRST" if nulls else not descending))
     return out
+
+
+def _named(schema: Schema, name: str) -> Column:
+    """The column of a name; several words that are none may be meant as an order."""
+    try:
+        return schema.resolve(name)
+    except UnknownColumnError as unknown:
+        if len(name.split()) < 2:
+            raise
+        hint = f"Behind a name may stand ASC or DESC, then NULLS FIRST or NULLS LAST. {unknown.hint}"
+        raise UnknownColumnError(**{**unknown.fields, "hint": hint}) from None
 
 
 def in_order_of(

@@ -8,12 +8,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pytest
 
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.tables import index_of
+from tailbit.errors import ColumnTypeError, UsageError
 from tailbit.index.analytics.histogram import Bin
 
 NANOS = 1_700_000_000_000_000_000
@@ -61,3 +63,24 @@ def test_two_neighbouring_doubles_have_as_many_bins_as_are_asked_for(tmp_path: P
     low, high = 1.0, math.nextafter(1.0, 2.0)
     found = histogram(tmp_path, [low, high, high], pa.float64(), 5)
     assert [bin_.count for bin_ in found] == [1, 0, 0, 0, 2]
+
+
+def test_what_has_no_such_part_is_refused_with_what_has(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    days = pa.array([0, 1], pa.date32())
+    deltalake.write_deltalake(path, pa.table({"n": [1, 2], "day": days}))
+    answer = tailbit.open(path).where()
+    with pytest.raises(ColumnTypeError, match="column day is of type date: a date has no hour") as refused:
+        answer.date_histogram("day", "hour")
+    assert refused.value.hint == "Ask for year, quarter, month, week, day."
+    with pytest.raises(ColumnTypeError, match="only dates and times have such parts") as refused:
+        answer.date_histogram("n", "day")
+    assert refused.value.hint == "Name a date or time, or use histogram."
+
+
+@pytest.mark.parametrize("bins", [True, [], [1], [1, 1]])
+def test_what_is_neither_a_number_of_bins_nor_rising_edges_is_refused(tmp_path: Path, bins: Any) -> None:
+    path = str(tmp_path / "t")
+    deltalake.write_deltalake(path, pa.table({"n": [1, 2]}))
+    with pytest.raises(UsageError, match=r"bins is True|the edges of the bins do not rise"):
+        tailbit.open(path).where().histogram("n", bins)

@@ -107,3 +107,13 @@ def test_what_cannot_be_ordered_by_is_refused(path: str) -> None:
         answer.read(order_by="id")
     with pytest.raises(UsageError, match="offset -1"):
         answer.read(offset=-1)
+
+
+def test_words_behind_a_name_that_are_no_order_are_told_from_those_that_are(path: str) -> None:
+    for wrong in ("id desk", "id DESC DESC", "id NULLS"):
+        with pytest.raises(UnknownColumnError) as unknown:
+            tailbit.open(path).where().read(order_by=[wrong])
+        assert unknown.value.hint.startswith("Behind a name may stand ASC or DESC, then NULLS FIRST")
+    with pytest.raises(UnknownColumnError) as unknown:
+        tailbit.open(path).where().read(order_by=["idd"])
+    assert unknown.value.hint.startswith("Columns: ")
