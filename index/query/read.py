@@ -41,7 +41,7 @@ def stream(
     if not wanted:
         raise UsageError(reason="no columns are named", hint="Name one, or give none for all.")
     keys = None if order_by is None else sort_keys(selection.schema, order_by)
-    schema = pa.schema([field.with_nullable(True) for field in selection.schema.arrow(wanted)])
+    schema = _logical(selection.schema.arrow(wanted), wanted)
 
     def tables() -> Iterator[pa.Table]:
         if limit == 0:
@@ -56,15 +56,22 @@ def stream(
     return schema, tables()
 
 
+def _logical(schema: pa.Schema, columns: Sequence[Column]) -> pa.Schema:
+    """The schema; a field that is read apart from its struct may be NULL, as the struct may."""
+    apart = [len(column.name) > 1 for column in columns]
+    return pa.schema([f.with_nullable(True) if own else f for f, own in zip(schema, apart, strict=True)])
+
+
 def _as(schema: pa.Schema, table: pa.Table) -> pa.Table:
     """The table's columns, in order, as the schema has them.
 
     To cast flat columns to their own types would change nothing and cost; nested ones come out of it without
-    an offset, as DuckDB asks.
+    an offset, as DuckDB asks. A NULL in a column that is declared to have none is given out as it is.
     """
     if table.schema.types == schema.types and not any(map(pa.types.is_nested, schema.types)):
         return pa.Table.from_arrays(table.columns, schema=schema)
-    return table.rename_columns(schema.names).cast(schema)
+    loose = pa.schema([field.with_nullable(True) for field in schema])
+    return pa.Table.from_arrays(table.rename_columns(schema.names).cast(loose).columns, schema=schema)
 
 
 def ways_of(selection: Selection, columns: Sequence[Column]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import tailbit
+from support.delta_builder import DeltaBuilder, schema_json
 from support.every_feature import CASES, HIDDEN, every_feature
 from support.rows import canonical
 from support.tables import EVERY_TYPE
@@ -82,6 +83,35 @@ def test_a_query_may_read_the_stream_of_an_answer_twice(feature_table: str) -> N
 def test_pandas_takes_an_answer_by_way_of_pyarrow(feature_table: str) -> None:
     frame = pa.table(tailbit.open(feature_table).where("part IS NULL")).to_pandas()
     assert frame["id"].tolist() == list(range(6, 12))
+
+
+def test_types_and_nullability_of_an_answer_are_those_of_the_table(feature_table: str) -> None:
+    answer = tailbit.open(feature_table).where("id > 3")
+    wanted = tailbit.open(feature_table).where()._selection.schema.arrow()
+    assert [field.name for field in wanted if not field.nullable] == ["id"]
+    assert (
+        pa.schema(answer)
+        == answer.read().schema
+        == answer.reader().schema
+        == pa.table(answer).schema
+        == wanted
+    )
+    assert answer.read(limit=0).schema == answer.read(order_by=["id DESC"]).schema == wanted
+    assert answer.read(["place.city", "id"]).schema.field("place.city").nullable
+
+
+@pytest.mark.parametrize("columns", [["id"], ["id", "tags"]])
+def test_a_null_in_a_column_that_is_declared_to_have_none_is_given_out(
+    tmp_path: Path, columns: list[str]
+) -> None:
+    rows = pa.table({"id": pa.array([1, None], pa.int64()), "tags": [["a"], None]})
+    schema = schema_json(rows.schema)
+    schema["fields"][0]["nullable"] = False
+    builder = DeltaBuilder(str(tmp_path / "t")).create(schema)
+    builder.commit([builder.data_file(rows)])
+    found = tailbit.open(builder.path).where().read(columns)
+    assert found["id"].to_pylist() == [1, None]
+    assert not found.schema.field("id").nullable
 
 
 def test_a_data_file_that_is_gone_is_named_by_whoever_reads_the_stream(tmp_path: Path) -> None:
