@@ -171,6 +171,6 @@ SHAPED: dict[str, tuple[int, int, shapes.Make]] = {
     "date_trunc": (2, 2, times.truncated_time),
     "trunc": (2, 2, times.truncated_date),
     "date_format": (2, 2, times.formatted),
-    "date_part": (2, 2, _part),
+    **dict.fromkeys(("date_part", "datepart"), (2, 2, _part)),
 }
 """Functions whose types depend on their arguments: least and most arguments, and what makes the call."""

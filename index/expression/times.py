@@ -46,6 +46,12 @@ def difference(b: Builder, left: Expression, right: Expression) -> Expression:
     return call("difference", [left, right], LONG, (b.zone,))
 
 
+def units_between(b: Builder, unit: str, start: Expression, end: Expression) -> Expression:
+    """The whole units of time from a first time to a second, by the clock."""
+    start, end = (b.implicit(side, TIMESTAMP, "datediff of a unit") for side in (start, end))
+    return call("timestampdiff", [start, end], LONG, (unit, b.zone))
+
+
 def _unit(arg: Expression, known: Sequence[str]) -> str:
     text = arg.value.decode().upper() if isinstance(arg, Literal) and isinstance(arg.value, bytes) else ""
     if UNITS.get(text) not in known:

@@ -174,19 +174,6 @@ def _instants(
     return found, code(NOT_READ, beyond)
 
 
-def difference(call: Call, args: list[pa.Array]) -> Vector:
-    """Microseconds between two dates or two times, by the clock; the setting is the time zone."""
-    type_, zone = call.args[0].type, str(call.setting[0])
-    to = _NTZ if type_.name == "date" else type_
-    sides = [cast_time(arg, type_, to, zone) if to != type_ else Vector(arg) for arg in args]
-    (a, left), (b, right) = (local(side.values, to, zone) for side in sides)
-    found = a - b
-    null = nulls_of(args[0]) | nulls_of(args[1])
-    beyond = ((a ^ b) & (a ^ found)) < 0
-    raised = first_of([*(side.raised for side in sides), left, right, code(NOT_READ, beyond & ~null)])
-    return Vector(array_of(found, null, call.type), raised)
-
-
 NAMES = {
     "dayname": ("weekday", ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")),
     "monthname": ("month", ("", *"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())),
@@ -213,13 +200,6 @@ def since_1970(call: Call, args: list[pa.Array]) -> Vector:
 def day_since_1970(call: Call, args: list[pa.Array]) -> Vector:
     """date_from_unix_date: the date of a number of days."""
     return Vector(args[0].cast(pa.date32()))
-
-
-def between(call: Call, args: list[pa.Array]) -> Vector:
-    """datediff: days from the second date to the first."""
-    null = nulls_of(args[0]) | nulls_of(args[1])
-    found = numbers(args[0]).astype(np.int64) - numbers(args[1]).astype(np.int64)
-    return Vector(array_of(found.astype(np.int32), null, call.type))
 
 
 UNITS = {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tailbit.index.functions import arithmetic, casting, comparing, dates
+from tailbit.index.functions import arithmetic, casting, comparing, dates, spans
 from tailbit.index.functions.texts import at_once, each
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
@@ -62,10 +62,11 @@ KERNELS: Mapping[str, Kernel] = {
     **dict.fromkeys(("hour", "minute", "second"), dates.of_time),
     "last_day": dates.last_day,
     **dict.fromkeys(("date_add", "date_sub"), dates.moved),
-    "datediff": dates.between,
+    "datediff": spans.between,
     "add_months": dates.months_later,
     "later": dates.later,
-    "difference": dates.difference,
+    "difference": spans.difference,
+    "timestampdiff": spans.whole_units,
     **dict.fromkeys(dates.NAMES, dates.named),
     **dict.fromkeys(("unix_date", *_UNIX), dates.since_1970),
     "date_from_unix_date": dates.day_since_1970,

@@ -141,6 +141,8 @@ class ExpressionReader:
         name = str(e.this).lower() if called is None else called[1].lower()
         if called is None and name != "regexp":
             self.operands.unknown(e)
+        if self.intervals.takes_unit(name, e):
+            return self.intervals.by_unit(name, e)
         check_known(name)
         args = [self._arg(arg) for arg in e.expressions]
         if name in ("nullif", "equal_null") and len(args) == 2:

@@ -156,8 +156,12 @@ class _Walk:
             self._trim()
         else:
             self._name()
-        while self._takes("DOT"):
-            self._name()
+        while self._kind() in ("DOT", "DCOLON"):
+            if self._takes("DOT"):
+                self._name()
+            else:
+                self.at += 1
+                self._type()
 
     def _is_called(self, *words: str) -> bool:
         if self.kinds[self.at + 1 : self.at + 2] != ["L_PAREN"] or not self._says(*words):
@@ -180,13 +184,16 @@ class _Walk:
     def _cast(self) -> None:
         self.condition()
         self._needs(self._takes("ALIAS"))
+        self._type()
+        self._needs(self._takes("R_PAREN"))
+
+    def _type(self) -> None:
         self._name(called=False)
         if self._takes("L_PAREN"):
             self._needs(self._takes("NUMBER"))
             if self._takes("COMMA"):
                 self._needs(self._takes("NUMBER"))
             self._needs(self._takes("R_PAREN"))
-        self._needs(self._takes("R_PAREN"))
 
     def _extract(self) -> None:
         self._name(called=False)

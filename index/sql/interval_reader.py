@@ -1,4 +1,4 @@
-"""Times beside intervals: what an interval moves, and differences of times that are compared with one."""
+"""Times beside intervals: what one moves, differences that are compared with one, and units as words."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from collections.abc import Callable
 
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import NotRead
-from tailbit.index.expression.times import difference, later
+from tailbit.index.expression.times import difference, later, units_between
 from tailbit.index.functions.tree import Expression
 from tailbit.index.sql.operands import OperandReader, Tree, bare
+from tailbit.index.sql.written.intervals import length_of
 from tailbit.index.values.coercion import MIRRORED
-from tailbit.index.values.literals import LONG, Literal
+from tailbit.index.values.literals import LONG, TIMESTAMP, WHOLE, Literal
 from tailbit.index.values.refusals import mismatch
+
+_MOVED, _BETWEEN = ("dateadd", "date_add", "timestampadd"), ("datediff", "date_diff", "timestampdiff")
+_WITH_UNIT = 3
+"""Arguments of these functions where a unit stands first: `dateadd(DAY, 7, dt)`."""
 
 
 class IntervalReader:
@@ -53,3 +58,32 @@ class IntervalReader:
         if op == "IS DISTINCT FROM":
             return self.builder.negate(self.builder.compare("<=>", found, wanted))
         return self.builder.compare(op, found, wanted)
+
+    def takes_unit(self, name: str, e: Tree) -> bool:
+        """Whether a call names a unit of time first, as `dateadd(DAY, 7, dt)` does."""
+        return name in (*_MOVED, *_BETWEEN) and (
+            len(e.expressions) == _WITH_UNIT or name.startswith("timestamp")
+        )
+
+    def by_unit(self, name: str, e: Tree) -> Expression:
+        """A time that a number of units moves, or the whole units between two times.
+
+        Source: Spark 4.2, TimestampAdd and TimestampDiff.
+        """
+        if len(e.expressions) != _WITH_UNIT:
+            raise NotRead(f"{name} takes {_WITH_UNIT} arguments, not {len(e.expressions)}")
+        unit, first, second = e.expressions
+        word = unit.name.upper() if type(unit).__name__ == "Column" and len(unit.parts) == 1 else ""
+        if length_of(word, 1) is None or (word == "DAYOFYEAR" and name in _BETWEEN):
+            hint = "Units: YEAR, QUARTER, MONTH, WEEK, DAY, HOUR, MINUTE, SECOND, MILLISECOND, MICROSECOND."
+            self.operands.refuse(f"{name} takes a unit of time first", unit, hint)
+        if name in _BETWEEN:
+            return units_between(self.builder, word, self.arg(first), self.arg(second))
+        count, value = self.arg(first), self.arg(second)
+        if not isinstance(count, Literal) or count.type.name not in WHOLE or not isinstance(count.value, int):
+            self.operands.refuse(f"{name} takes a constant number of units", first)
+        length = length_of(word, count.value)
+        assert length is not None
+        if value.type.name != "timestamp_ntz":
+            value = self.builder.implicit(value, TIMESTAMP, name)
+        return later(self.builder, value, length.unit, length.count)

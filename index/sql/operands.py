@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from tailbit.index.model import key_type_of_column
-from tailbit.index.sql.intervals import Span, span
 from tailbit.index.sql.refusals import INSTEAD, refuse
 from tailbit.index.sql.text import ParsedPredicate
 from tailbit.index.sql.tokens import FUNCTION, WrittenConstant
 from tailbit.index.sql.words import TYPED
+from tailbit.index.sql.written.intervals import Span, span
 from tailbit.index.values import literals
 from tailbit.index.values.literals import Literal
 from tailbit.tables.model import Column, DataType
@@ -127,7 +127,14 @@ class OperandReader:
         return Literal(found.type, found.value) if constant.plus else found
 
     def negative_number(self, node: Tree) -> Literal | None:
-        """The constant of a number behind a minus sign; None where the sign is an operation."""
+        """The constant of a number behind a minus sign; None where the sign is an operation.
+
+        Raises:
+            PredicateError: `-1::INT`, where the sign is part of the number to Spark, but not to sqlglot.
+        """
+        inner = self.constant(node.this.this) if type(node.this).__name__ == "TryCast" else None
+        if inner is not None and self.parsed.text[: inner.at].rstrip().endswith("-"):
+            self.refuse("a sign before a number and :: is not read", node, "Write (-1)::INT.")
         constant = self.constant(node.this)
         if constant is not None and constant.kind == "number" and not constant.plus:
             return self._literal(node.this, negative=True)

@@ -16,6 +16,7 @@ from tailbit.index.sql.grammar import NEVER_AGAIN, fault_of
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.strays import refuse_stray
 from tailbit.index.sql.tokens import WORD, Token, TokenReader, WrittenConstant
+from tailbit.index.sql.written.keyword_arguments import with_commas
 
 FLATTEN = "Flatten it: AND and OR take any number of conditions, IN any list."
 
@@ -56,7 +57,8 @@ def parse_predicate(text: str) -> ParsedPredicate:
         lexed = _tokens(dialect, text)
         if not lexed:
             refuse(text, "it is empty")
-        reader = TokenReader(text, lexed, type(lexed[0].token_type))
+        kinds = type(lexed[0].token_type)
+        reader = TokenReader(text, with_commas(lexed, kinds), kinds)
         tokens = reader.read()
         trees = dialect.parser().parse_into(exp.Condition, tokens, text)
         fault = fault_of(tokens)

@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tailbit.index.sql.intervals import written_lengths
 from tailbit.index.sql.refusals import INSTEAD, refuse
 from tailbit.index.sql.words import (
     ASKED,
@@ -23,6 +22,7 @@ from tailbit.index.sql.words import (
     NO_FUNCTIONS,
     VALUES,
 )
+from tailbit.index.sql.written.intervals import written_lengths
 from tailbit.index.values.literals import string
 
 Token = Any
@@ -64,7 +64,6 @@ class WrittenConstant:
 
 
 _SIGNS_NOT_READ = {
-    "::": "Write CAST(... AS ...).",
     "~~": "Write LIKE, or ~(~x).",
     "~~*": "Write ILIKE.",
 }
@@ -117,7 +116,7 @@ class TokenReader:
                 refuse(self.text, "XOR is not Spark's", token.start, "Write a <> b of two conditions.")
             elif kind == self.types.UNKNOWN:
                 out.append(self._word(token, token.text))
-            elif kind == self.types.ALIAS:
+            elif kind in (self.types.ALIAS, self.types.DCOLON):
                 out.append(self._before_a_type(token))
             else:
                 out.append(token)
@@ -200,7 +199,7 @@ class TokenReader:
         ahead = self._peek()
         if ahead is None or ahead.token_type != self.types.L_PAREN or not self._is_word(token):
             return False
-        if before and before[-1].token_type in (self.types.ALIAS, self.types.DOT):
+        if before and before[-1].token_type in (self.types.ALIAS, self.types.DOT, self.types.DCOLON):
             return False
         word = token.text.upper()
         return word not in NO_FUNCTIONS and not (word == "TRIM" and self._holds_from())
@@ -229,10 +228,11 @@ class TokenReader:
         return type(token)(kind, raw, token.line, token.col, token.start, token.end, [])
 
     def _before_a_type(self, token: Token) -> Token:
-        """AS, if a type of Spark that is read follows: sqlglot gives other names a meaning of its own."""
+        """AS or ::, if a type that is read follows: sqlglot gives other names a meaning of its own."""
         name, end = ([*self.tokens[self.at + 1 : self.at + 3], None, None])[:2]
         if name is not None and name.text.upper() in CAST_TYPES:
-            if end is not None and end.token_type in (self.types.R_PAREN, self.types.L_PAREN):
+            ends = (self.types.R_PAREN, self.types.L_PAREN)
+            if token.token_type == self.types.DCOLON or (end is not None and end.token_type in ends):
                 return token
         shown = "" if name is None else name.text
         refuse(self.text, f"a cast to {shown} is not read", token.start)

@@ -9,7 +9,7 @@ BRANCHES = frozenset("WHEN THEN ELSE".split())
 LIKE = frozenset("LIKE ILIKE RLIKE".split())
 BEFORE_A_SIGN = COMPARED | ARITHMETIC | BRANCHES | frozenset("L_PAREN COMMA BETWEEN AND OR NOT TILDE".split())
 BEFORE_A_NAME = BEFORE_A_SIGN | LIKE | {"DOT"}
-BEHIND_A_NAME = COMPARED | frozenset("R_PAREN COMMA AND OR IS IN BETWEEN DOT".split())
+BEHIND_A_NAME = COMPARED | frozenset("R_PAREN COMMA AND OR IS IN BETWEEN DOT DCOLON".split())
 BEHIND_A_FIELD = BEHIND_A_NAME | ARITHMETIC | BRANCHES | LIKE | {"END"}
 """What may also follow a name that is no operator or keyword of an expression."""
 

@@ -126,7 +126,7 @@ def leaf(text: str) -> Leaf:
         ("x = CAST('1' AS VARCHAR(3))", "a cast to VARCHAR is not read"),
         ("s = CAST('a' AS STRING COLLATE UTF8_LCASE)", "a cast to STRING is not read"),
         ("x = CAST('1' AS", "a cast to  is not read"),
-        ("x = '1'::INT", ":: is not read"),
+        ("x = -1::INT", "a sign before a number and :: is not read"),
         ("ntz = TIMESTAMP WITHOUT TIME ZONE '2020-01-01'", "timestamp as a function or prefix is not read"),
         ("ntz = CAST('2020-01-01' AS TIMESTAMP WITHOUT TIME ZONE)", "a cast to TIMESTAMP is not read"),
         ("x = CAST('1' AS FLOAT(3))", "a cast to FLOAT is not read"),

@@ -73,6 +73,16 @@ def _goes_on(ahead: Sequence[Any], kinds: Any) -> bool:
     )
 
 
+def length_of(unit: str, count: int) -> Span | None:
+    """A number of units, as `dateadd(DAY, 7, dt)` names them; None where there is no such unit."""
+    if unit in _MONTHS or unit == "QUARTER":
+        return Span("months", count * _MONTHS.get(unit, 3))
+    if unit not in _MICROS and unit != "DAYOFYEAR":
+        return None
+    micros = count * _MICROS.get(unit, DAY_US)
+    return Span("days", micros // DAY_US) if unit in (*_DAYS, "DAYOFYEAR") else Span("micros", micros)
+
+
 def span(text: str) -> Span:
     """The length of time that numbers of units are.
 

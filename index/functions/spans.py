@@ -1,0 +1,73 @@
+"""How far two dates or times are apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.arrays import Longs
+from tailbit.index.functions.casting import cast_time
+from tailbit.index.functions.dates import civil, local
+from tailbit.index.functions.tree import Call
+from tailbit.index.functions.vectors import NOT_READ, Vector, array_of, code, first_of, nulls_of, numbers
+from tailbit.tables.date_text import DAY_US
+from tailbit.tables.model import DataType
+
+_NTZ = DataType("timestamp_ntz")
+
+
+def between(call: Call, args: list[pa.Array]) -> Vector:
+    """datediff: days from the second date to the first."""
+    null = nulls_of(args[0]) | nulls_of(args[1])
+    found = numbers(args[0]).astype(np.int64) - numbers(args[1]).astype(np.int64)
+    return Vector(array_of(found.astype(np.int32), null, call.type))
+
+
+def difference(call: Call, args: list[pa.Array]) -> Vector:
+    """Microseconds between two dates or two times, by the clock; the setting is the time zone."""
+    type_, zone = call.args[0].type, str(call.setting[0])
+    to = _NTZ if type_.name == "date" else type_
+    sides = [cast_time(arg, type_, to, zone) if to != type_ else Vector(arg) for arg in args]
+    (a, left), (b, right) = (local(side.values, to, zone) for side in sides)
+    found = a - b
+    null = nulls_of(args[0]) | nulls_of(args[1])
+    beyond = ((a ^ b) & (a ^ found)) < 0
+    raised = first_of([*(side.raised for side in sides), left, right, code(NOT_READ, beyond & ~null)])
+    return Vector(array_of(found, null, call.type), raised)
+
+
+_LENGTHS = {
+    "MICROSECOND": 1, "MILLISECOND": 1000, "SECOND": 1_000_000, "MINUTE": 60_000_000, "HOUR": 3_600_000_000,
+    "DAY": DAY_US, "WEEK": 7 * DAY_US,
+}  # fmt: skip
+_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+
+
+def whole_units(call: Call, args: list[pa.Array]) -> Vector:
+    """timestampdiff: whole units from the first time to the second, by the clock; settings: unit and zone.
+
+    Source: Spark 4.2, DateTimeUtils.timestampDiff; java.time.LocalDateTime.until.
+    """
+    unit, zone = str(call.setting[0]), str(call.setting[1])
+    (start, left), (end, right) = (local(arg, call.args[0].type, zone) for arg in args)
+    null = nulls_of(args[0]) | nulls_of(args[1])
+    length = end - start
+    beyond = ((end ^ start) & (end ^ length)) < 0
+    found = _months(start, end) if unit in _MONTHS else length
+    found = _towards_zero(found, _MONTHS.get(unit) or _LENGTHS[unit])
+    raised = first_of([left, right, code(NOT_READ, beyond & ~null)])
+    return Vector(array_of(np.where(beyond, 0, found), null, call.type), raised)
+
+
+def _towards_zero(values: Longs, by: int) -> Longs:
+    found: Longs = np.sign(values) * (np.abs(values) // by)
+    return found
+
+
+def _months(start: Longs, end: Longs) -> Longs:
+    """Whole months between local times: a day that ends at an earlier hour than it began does not count."""
+    first, last = start // DAY_US, end // DAY_US
+    shorter = np.sign(last - first) * ((end % DAY_US - start % DAY_US) * np.sign(last - first) < 0)
+    (year, month, day), (later_year, later_month, later_day) = civil(first), civil(last - shorter)
+    packed = ((later_year - year) * 12 + later_month - month) * 32 + later_day - day
+    return _towards_zero(packed, 32)
