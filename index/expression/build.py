@@ -12,6 +12,7 @@ from tailbit.index.expression.folded import NotRead, associated, call, of_no_num
 from tailbit.index.expression.types import decimal_result
 from tailbit.index.expression.uncast import uncast
 from tailbit.index.functions.casting import is_castable, why_not_cast
+from tailbit.index.functions.seconds import is_since_1970
 from tailbit.index.functions.texts.at_once import check_pattern
 from tailbit.index.functions.texts.patterns import Unread
 from tailbit.index.functions.tree import Expression, columns_in, key_of
@@ -61,7 +62,7 @@ class Builder:
         """
         if value.type == to:
             return referred(value)
-        if isinstance(value, Literal):
+        if isinstance(value, Literal) and not is_since_1970(value.type, to):
             return self._cast_constant(value, to, tried)
         if not is_castable(value.type, to):
             raise NotRead(*why_not_cast(value.type, to))

@@ -171,6 +171,17 @@ SHAPED: dict[str, tuple[int, int, shapes.Make]] = {
     "date_trunc": (2, 2, times.truncated_time),
     "trunc": (2, 2, times.truncated_date),
     "date_format": (2, 2, times.formatted),
+    "to_date": (1, 2, times.to_date),
+    "to_timestamp": (1, 2, times.to_timestamp),
+    "try_to_date": (1, 2, times.try_to_date),
+    "try_to_timestamp": (1, 2, times.try_to_timestamp),
+    "unix_timestamp": (0, 2, times.unix_timestamp),
+    "to_unix_timestamp": (1, 2, times.unix_timestamp),
+    "from_unixtime": (1, 2, times.from_unixtime),
+    **{
+        f"timestamp_{name}": (1, 1, times.since_1970(f"timestamp_{name}", unit))
+        for name, unit in (("seconds", 1_000_000), ("millis", 1000), ("micros", 1))
+    },
     **dict.fromkeys(("date_part", "datepart"), (2, 2, _part)),
 }
 """Functions whose types depend on their arguments: least and most arguments, and what makes the call."""

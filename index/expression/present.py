@@ -24,7 +24,7 @@ PRESENT = {
 BARE = ("current_date", "current_timestamp")
 """Those that may be called without parentheses, where no column has the name."""
 
-_ASKED = re.compile(rf"\b(?:{'|'.join(PRESENT)})\b", re.IGNORECASE)
+_ASKED = re.compile(rf"\b(?:{'|'.join((*PRESENT, 'unix_timestamp'))})\b", re.IGNORECASE)
 
 
 def micros_now() -> int:

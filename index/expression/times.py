@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import NotRead, call
-from tailbit.index.functions.dates import FORMATS, UNITS
+from tailbit.index.functions.dates import UNITS
+from tailbit.index.functions.formats import PARSED, QUOTE, WRITTEN
 from tailbit.index.functions.tree import Expression
-from tailbit.index.values.literals import DATE, LONG, STRING, TIMESTAMP, Literal
+from tailbit.index.values.literals import DATE, LONG, STRING, TIMESTAMP, WHOLE, Literal
 from tailbit.index.values.refusals import mismatch
 from tailbit.tables.model import DataType
 
 _INTEGER = DataType("integer")
+Make = Callable[[Builder, Sequence[Expression]], Expression]
 
 
 def later(b: Builder, value: Expression, unit: str, count: int) -> Expression:
@@ -75,17 +78,113 @@ def truncated_date(b: Builder, args: Sequence[Expression]) -> Expression:
 
 def formatted(b: Builder, args: Sequence[Expression]) -> Expression:
     """date_format."""
-    pattern = args[1]
-    if not isinstance(pattern, Literal) or not isinstance(pattern.value, bytes):
-        raise NotRead("date_format takes a format that is a constant")
-    text, parts, at = pattern.value.decode(), [], 0
-    while at < len(text):
-        run = len(text[at:]) - len(text[at:].lstrip(text[at]))
-        part = text[at : at + run]
-        if part not in FORMATS and (text[at].isalpha() or text[at] in "'[]{}#"):
-            hint = f"A format is made of {', '.join(FORMATS)} and signs such as - / : . and blanks."
-            raise NotRead(f"{part} in the format {text!r} is not read", hint)
-        parts.append(part)
-        at += run
     value = b.implicit(args[0], TIMESTAMP, "date_format")
-    return call("date_format", [value], STRING, (*parts, b.zone))
+    return call("date_format", [value], STRING, (*_parts(args[1], WRITTEN), b.zone))
+
+
+def _parts(pattern: Expression, known: Sequence[str]) -> list[str]:
+    """The fields of a format, and what stands between them behind a quote."""
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, bytes):
+        raise NotRead("a format is a constant here")
+    text, parts, at = pattern.value.decode(), list[str](), 0
+    while at < len(text):
+        if text[at] == QUOTE:
+            end = text.find(QUOTE, at + 1)
+            part, size = text[at + 1 : end], end + 1 - at
+            if end < at + 2 or text[end + 1 : end + 2] == QUOTE or not part.isascii():
+                raise NotRead(f"{text[at:]} in the format {text!r} is not read")
+            parts.append(QUOTE + part)
+        else:
+            size = len(text[at:]) - len(text[at:].lstrip(text[at]))
+            part = text[at : at + size]
+            sign = not text[at].isalnum() and text[at].isascii() and text[at] not in "[]{}#"
+            if part not in known and not sign:
+                hint = f"A format is made of {', '.join(known)} and signs such as - / : . and blanks."
+                raise NotRead(f"{part} in the format {text!r} is not read", hint)
+            parts.append(QUOTE + part if sign else part)
+        at += size
+    return parts
+
+
+def parsed(
+    b: Builder, value: Expression, pattern: Expression, *, tried: bool = False, spelled: bool = False
+) -> Expression:
+    """A text of a format as an instant; a date or an instant is taken as it is, whatever the format says.
+
+    `spelled`: other values are taken for their texts.
+    """
+    if value.type.name in ("date", "timestamp"):
+        return b.cast(value, TIMESTAMP)
+    if value.type.name == "timestamp_ntz":
+        raise NotRead("a timestamp_ntz and a format are not read", "Leave the format out.")
+    if value.type.name not in ("string", "void") and not spelled:
+        reason = f"a {value.type} and a format are not read"
+        raise NotRead(mismatch(reason, "UNEXPECTED_INPUT_TYPE"), "CAST it AS STRING.")
+    parts = _parts(pattern, PARSED)
+    fields = [part[0] for part in parts if part[0] != QUOTE]
+    clock = [field for field in "Hms" if field in fields]
+    beside = any(
+        a[0] != QUOTE and b[0] != QUOTE and (len(b) == 1 or "yy" in (a, b) or "S" in a + b)
+        for a, b in itertools.pairwise(parts)
+    )
+    if len(set(fields)) < len(fields) or beside or clock != list("Hms")[: len(clock)]:
+        hint = "A format names each field once, and signs part what has no fixed length."
+        raise NotRead("such a format is not read where texts are taken by it", hint)
+    if "S" in fields and "s" not in fields:
+        raise NotRead("a format with a fraction and no seconds is not read")
+    text = b.implicit(value, STRING, "a format")
+    return call("parsed time", [text], TIMESTAMP, ("try" if tried else "", b.zone, *parts))
+
+
+_SECONDS_FORMAT = Literal(STRING, b"yyyy-MM-dd HH:mm:ss", True)
+
+
+def to_date(b: Builder, args: Sequence[Expression]) -> Expression:
+    """to_date: a cast, or a text of a format."""
+    return b.cast(args[0] if len(args) == 1 else parsed(b, args[0], args[1], spelled=True), DATE)
+
+
+def to_timestamp(b: Builder, args: Sequence[Expression]) -> Expression:
+    """to_timestamp: a cast, or a text of a format."""
+    return b.cast(args[0], TIMESTAMP) if len(args) == 1 else parsed(b, args[0], args[1])
+
+
+def try_to_timestamp(b: Builder, args: Sequence[Expression]) -> Expression:
+    """try_to_timestamp: NULL where to_timestamp raises."""
+    return (
+        b.cast(args[0], TIMESTAMP, tried=True) if len(args) == 1 else parsed(b, args[0], args[1], tried=True)
+    )
+
+
+def try_to_date(b: Builder, args: Sequence[Expression]) -> Expression:
+    """try_to_date: NULL where to_date raises."""
+    value = args[0] if len(args) == 1 else parsed(b, args[0], args[1], tried=True, spelled=True)
+    return b.cast(value, DATE, tried=True)
+
+
+def unix_timestamp(b: Builder, args: Sequence[Expression]) -> Expression:
+    """unix_timestamp and to_unix_timestamp: whole seconds of a time, or of a text of a format."""
+    value = (
+        Literal(TIMESTAMP, b.now)
+        if not args
+        else parsed(b, args[0], args[1] if len(args) > 1 else _SECONDS_FORMAT)
+    )
+    return call("seconds since 1970", [value], LONG)
+
+
+def from_unixtime(b: Builder, args: Sequence[Expression]) -> Expression:
+    """from_unixtime: the text of an instant, given in seconds."""
+    seconds = b.implicit(args[0], LONG, "from_unixtime")
+    instant = call("time since 1970", [seconds], TIMESTAMP, (1_000_000, "wraps"))
+    return formatted(b, [instant, args[1] if len(args) > 1 else _SECONDS_FORMAT])
+
+
+def since_1970(name: str, unit: int) -> Make:
+    """What makes timestamp_seconds and its like, of whole numbers."""
+
+    def make(b: Builder, args: Sequence[Expression]) -> Expression:
+        if args[0].type.name not in (*WHOLE, "void"):
+            raise NotRead(f"{name} of a {args[0].type} is not read", "CAST it AS BIGINT.")
+        return call("time since 1970", [b.cast(args[0], LONG)], TIMESTAMP, (unit, ""))
+
+    return make

@@ -21,6 +21,7 @@ from tailbit.index.functions.decimals.casting import (
 )
 from tailbit.index.functions.decimals.exact import half_up
 from tailbit.index.functions.reading import read, usual
+from tailbit.index.functions.seconds import across_1970, is_since_1970
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
     NOT_READ,
@@ -44,14 +45,14 @@ from tailbit.tables.zones.arrays import offsets_of_instants, offsets_of_local, o
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 _FROM: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(WHOLE, (*WHOLE, *FLOATING, "decimal", "string", "boolean")),
-    **dict.fromkeys(FLOATING, (*WHOLE, *FLOATING, "boolean")),
+    **dict.fromkeys(WHOLE, (*WHOLE, *FLOATING, "decimal", "string", "boolean", "timestamp")),
+    **dict.fromkeys(FLOATING, (*WHOLE, *FLOATING, "boolean", "timestamp")),
     "decimal": (*WHOLE, *FLOATING, "decimal", "string", "boolean"),
     "boolean": (*WHOLE, *FLOATING, "string", "boolean"),
     "string": (*WHOLE, *FLOATING, "decimal", "string", "binary", "boolean", *_TIMES),
     "binary": ("binary",),
     "date": ("date", "timestamp", "timestamp_ntz", "string"),
-    "timestamp": ("date", "timestamp", "timestamp_ntz", "string"),
+    "timestamp": ("date", "timestamp", "timestamp_ntz", "string", *WHOLE, "double"),
     "timestamp_ntz": ("date", "timestamp", "timestamp_ntz", "string"),
 }
 
@@ -82,6 +83,8 @@ def cast(call: Call, args: list[pa.Array]) -> Vector:
         return Vector(values)
     if from_.name == "void":
         return Vector(pa.nulls(len(values), arrow_type(to, str(to))))
+    if is_since_1970(from_, to):
+        return across_1970(values, from_, to)
     if from_.name in WHOLE or from_.name == "boolean":
         return _of_whole(values, to)
     if from_.name in FLOATING:

@@ -197,6 +197,28 @@ def since_1970(call: Call, args: list[pa.Array]) -> Vector:
     return Vector(array_of(found.astype(width), nulls_of(args[0]), call.type))
 
 
+def seconds_since_1970(call: Call, args: list[pa.Array]) -> Vector:
+    """unix_timestamp: whole seconds of an instant, towards 1970."""
+    micros = numbers(args[0]).astype(np.int64)
+    found = micros // 1_000_000 + ((micros < 0) & (micros % 1_000_000 != 0))
+    return Vector(array_of(found, nulls_of(args[0]), call.type))
+
+
+def instants_since_1970(call: Call, args: list[pa.Array]) -> Vector:
+    """Instants of whole numbers of units; the setting is the microseconds of one.
+
+    The last setting says what Spark makes of what is beyond 64 bits: an error, or what is left of it.
+    """
+    unit, wraps = int(call.setting[0]), call.setting[1] == "wraps"
+    count, most = numbers(args[0]).astype(np.int64), ((1 << 63) - 1) // unit
+    least = -((1 << 63) // unit)
+    null = nulls_of(args[0])
+    beyond = ~null & ((count > most) | (count < least)) & (not wraps)
+    with np.errstate(over="ignore"):
+        found = count * unit
+    return Vector(array_of(found, null, call.type), code(NOT_READ, beyond))
+
+
 def day_since_1970(call: Call, args: list[pa.Array]) -> Vector:
     """date_from_unix_date: the date of a number of days."""
     return Vector(args[0].cast(pa.date32()))
@@ -248,29 +270,3 @@ def truncated_date(call: Call, args: list[pa.Array]) -> Vector:
     """trunc: the first day of the unit that a date is in."""
     days = numbers(args[0]).astype(np.int64)
     return Vector(array_of(first_day(days, str(call.setting[0])), nulls_of(args[0]), call.type))
-
-
-FORMATS = ("yyyy", "MM", "dd", "HH", "mm", "ss")
-"""What a format may hold beside signs."""
-
-
-def formatted(call: Call, args: list[pa.Array]) -> Vector:
-    """date_format of the years 0 to 9999; settings are the parts of the format, and the zone last."""
-    parts, zone = call.setting[:-1], str(call.setting[-1])
-    micros, raised = local(args[0], call.args[0].type, zone)
-    year, month, day = civil(micros // DAY_US)
-    null = nulls_of(args[0])
-    found = {"yyyy": year, "MM": month, "dd": day}
-    for part, (unit, count) in zip(("HH", "mm", "ss"), OF_TIME.values(), strict=True):
-        found[part] = micros // unit % count
-    outside = ~null & ((year < 0) | (year > 9999)) if "yyyy" in parts else null & False
-    columns = [
-        np.char.zfill(np.where(outside, 0, found[p]).astype(str), len(p)) if p in found else str(p)
-        for p in map(str, parts)
-    ]
-    text = np.full(len(null), "", dtype="U1")
-    for column in columns:
-        text = np.char.add(text, column)
-    return Vector(
-        pa.array(text.tolist(), pa.string(), mask=null), first_of([raised, code(NOT_READ, outside)])
-    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tailbit.index.functions import arithmetic, casting, comparing, dates, spans
+from tailbit.index.functions import arithmetic, casting, comparing, dates, formats, spans
 from tailbit.index.functions.texts import at_once, each
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
@@ -72,7 +72,10 @@ KERNELS: Mapping[str, Kernel] = {
     "date_from_unix_date": dates.day_since_1970,
     "date_trunc": dates.truncated,
     "trunc": dates.truncated_date,
-    "date_format": dates.formatted,
+    "date_format": formats.formatted,
+    "parsed time": formats.read,
+    "time since 1970": dates.instants_since_1970,
+    "seconds since 1970": dates.seconds_since_1970,
 }
 
 
@@ -155,8 +158,6 @@ CAST_FUNCTIONS: Mapping[str, DataType] = {
     "string": STRING,
     "binary": BINARY,
     "date": DATE,
-    "to_date": DATE,
     "timestamp": TIMESTAMP,
-    "to_timestamp": TIMESTAMP,
 }
 """Functions of one argument that are casts."""

@@ -29,6 +29,7 @@ ERRORS = (
     "CAST_OVERFLOW",
     "NUMERIC_VALUE_OUT_OF_RANGE",
     "DATETIME_OVERFLOW",
+    "CANNOT_PARSE_TIMESTAMP",
     NOT_READ,
 )
 """Spark's error classes; the last one is none of them: a value for which Spark's result is not known."""

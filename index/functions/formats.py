@@ -1,0 +1,151 @@
+"""Dates and times as texts of a format, and such texts as times.
+
+A format is read where what it writes and what it takes is known for every value; `parts_of` refuses others.
+Source: Spark 4.2, DateTimeFormatterHelper; java.time.format.DateTimeFormatterBuilder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.arrays import Longs
+from tailbit.index.functions.casting import cast_time
+from tailbit.index.functions.dates import NAMES, OF_DATE, civil, days_from, local
+from tailbit.index.functions.tree import Call
+from tailbit.index.functions.vectors import (
+    NOT_READ,
+    Codes,
+    Raised,
+    Vector,
+    code,
+    first_of,
+    nulls_of,
+    per_distinct,
+)
+from tailbit.index.values.literals import STRING
+from tailbit.tables.date_text import DAY_US
+from tailbit.tables.model import DataType
+
+_NTZ = DataType("timestamp_ntz")
+_HOUR = 3_600_000_000
+_FULL = {
+    "EEEE": "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split(),
+    "MMMM": "January February March April May June July August September October November December".split(),
+}
+_NUMBERS: dict[str, Callable[[Longs], Longs]] = {
+    "y": lambda micros: civil(micros // DAY_US)[0],
+    "M": lambda micros: civil(micros // DAY_US)[1],
+    "d": lambda micros: civil(micros // DAY_US)[2],
+    "D": lambda micros: OF_DATE["dayofyear"](micros // DAY_US),
+    "Q": lambda micros: OF_DATE["quarter"](micros // DAY_US),
+    "H": lambda micros: micros // _HOUR % 24,
+    "h": lambda micros: (micros // _HOUR - 1) % 12 + 1,
+    "m": lambda micros: micros // 60_000_000 % 60,
+    "s": lambda micros: micros // 1_000_000 % 60,
+}
+WRITTEN = (
+    "yyyy yy MM M MMM MMMM dd d D DDD Q QQ HH H hh h mm m ss s S SS SSS SSSS SSSSS SSSSSS a E EE EEE EEEE"
+).split()
+"""What a format of `date_format` may hold beside signs and quoted text."""
+PARSED = "yyyy yy MM M dd d HH H mm m ss s S SS SSS SSSS SSSSS SSSSSS".split()
+"""What a format may hold by which a text is read."""
+QUOTE = "'"
+"""Before a part that stands for itself."""
+
+
+def formatted(call: Call, args: list[pa.Array]) -> Vector:
+    """date_format of the years 0 to 9999; settings are the parts of the format, and the zone last."""
+    parts, zone = [str(part) for part in call.setting[:-1]], str(call.setting[-1])
+    micros, raised = local(args[0], call.args[0].type, zone)
+    return written(micros, parts, args[0], raised)
+
+
+def written(micros: Longs, parts: Sequence[str], like: pa.Array, raised: Codes | None) -> Vector:
+    """Local times as texts; NULL where another array is."""
+    null, year = nulls_of(like), civil(micros // DAY_US)[0]
+    outside = ~null & ((year < 0) | (year > 9999)) if any(part[0] == "y" for part in parts) else null & False
+    micros = np.where(outside, 0, micros)
+    text = np.full(len(null), "", dtype="U1")
+    for part in parts:
+        text = np.char.add(text, part[1:] if part[0] == QUOTE else _field(part, micros))
+    return Vector(
+        pa.array(text.tolist(), pa.string(), mask=null), first_of([raised, code(NOT_READ, outside)])
+    )
+
+
+def _field(part: str, micros: Longs) -> npt.NDArray[np.str_]:
+    if part[0] == "a":
+        return np.where(micros // _HOUR % 24 < 12, "AM", "PM")
+    if part[0] == "S":
+        return np.char.zfill((micros % 1_000_000).astype(str), 6).astype(f"U{len(part)}")
+    if part[0] == "E":
+        names = _FULL.get(part) or NAMES["dayname"][1]
+        return np.array(names)[(micros // DAY_US + 3) % 7]
+    if part in ("MMM", "MMMM"):
+        names = _FULL.get(part) or NAMES["monthname"][1][1:]
+        return np.array(names)[civil(micros // DAY_US)[1] - 1]
+    found = _NUMBERS[part[0]](micros)
+    return np.char.zfill((found % 100 if part == "yy" else found).astype(str), len(part))
+
+
+def read(call: Call, args: list[pa.Array]) -> Vector:
+    """Texts of a format as instants; settings: "try" for NULL in place of an error, the zone, the format.
+
+    The years 0 to 9999 are read; what begins with a sign or a longer year is not.
+    """
+    tried, zone, parts = call.setting[0] == "try", str(call.setting[1]), call.setting[2:]
+    pattern = _pattern(tuple(map(str, parts)))
+    found = per_distinct(args, [STRING], _NTZ, lambda text: _micros(pattern, text.decode(), tried))
+    instants = cast_time(found.values, _NTZ, call.type, zone)
+    return Vector(instants.values, first_of([found.raised, instants.raised]))
+
+
+_TAKEN = {
+    "yyyy": "(?P<y>[0-9]{4})", "yy": "(?P<yy>[0-9]{2})", "M": "(?P<M>[0-9]{1,19})", "d": "(?P<d>[0-9]{1,19})",
+    "H": "(?P<H>[0-9]{1,19})", "m": "(?P<m>[0-9]{1,19})", "s": "(?P<s>[0-9]{1,19})",
+    **{two: f"(?P<{two[0]}>[0-9]{{2}})" for two in ("MM", "dd", "HH", "mm", "ss")},
+    **{"S" * n: f"(?P<S>[0-9]{{1,{n}}})" for n in range(1, 7)},
+}  # fmt: skip
+_OTHER_YEAR = "(?P<far>[+-][0-9]{4,19})"
+
+
+@lru_cache(maxsize=256)
+def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
+    taken = [_quoted(part[1:]) if part[0] == QUOTE else _TAKEN[part] for part in parts]
+    return re.compile("".join(t if "<y>" not in t else f"(?:{t}|{_OTHER_YEAR})" for t in taken), re.DOTALL)
+
+
+def _quoted(text: str) -> str:
+    """A text that stands for itself, in capitals or not."""
+    return "".join(f"[{c.upper()}{c.lower()}]" if c.isalpha() else re.escape(c) for c in text)
+
+
+def _micros(pattern: re.Pattern[str], text: str, tried: bool) -> int | None:
+    found = pattern.fullmatch(text)
+    values = {} if found is None else {k: v for k, v in found.groupdict().items() if v is not None}
+    if "far" in values:
+        raise Raised(NOT_READ)
+    year = int(values["yy"]) + 2000 if "yy" in values else int(values.get("y", 1970))
+    month, day, hour, minute, second = (int(values.get(part, part in "Md")) for part in "MdHms")
+    of_clock = hour < 24 and minute < 60 and second < 60
+    if found is None or not (1 <= month <= 12 and 1 <= day <= 31 and of_clock):
+        _fail(tried)
+        return None
+    days = days_from(*(np.array([part]) for part in (year, month, day)))
+    if int(civil(days)[2][0]) != day:
+        _fail(tried)
+        return None
+    fraction = int(values.get("S", "0").ljust(6, "0"))
+    return int(days[0]) * DAY_US + (hour * 3600 + minute * 60 + second) * 1_000_000 + fraction
+
+
+def _fail(tried: bool) -> None:
+    """Raise what Spark raises for a text that has not the format, unless NULL stands for it."""
+    if not tried:
+        raise Raised("CANNOT_PARSE_TIMESTAMP")

@@ -1,0 +1,46 @@
+"""Casts between instants and the seconds since 1970, ANSI mode on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.index.functions.vectors import Vector, array_of, code, first_of, nulls_of, numbers
+from tailbit.index.values.literals import FLOATING, WHOLE
+from tailbit.tables.model import DataType
+
+_SECOND = 1_000_000
+
+
+def is_since_1970(from_: DataType, to: DataType) -> bool:
+    """Whether a cast makes seconds of an instant, or an instant of seconds."""
+    numeric = (*WHOLE, *FLOATING)
+    return (from_.name == "timestamp" and to.name in numeric) or (
+        from_.name in numeric and to.name == "timestamp"
+    )
+
+
+def across_1970(values: pa.Array, from_: DataType, to: DataType) -> Vector:
+    """Whole or exact seconds of instants, or instants of seconds.
+
+    Source: Spark 4.2, Cast.timestampToLong and longToTimestamp, which stops at the ends of 64 bits.
+    """
+    null, data = nulls_of(values), numbers(values)
+    if from_.name == "timestamp" and to.name in WHOLE:
+        low, high = WHOLE[to.name]
+        seconds = data // _SECOND
+        beyond = ~null & ((seconds < low) | (seconds > high))
+        return Vector(array_of(np.where(beyond, 0, seconds), null, to), code("CAST_OVERFLOW", beyond))
+    if from_.name == "timestamp":
+        return Vector(array_of(data / float(_SECOND), null, to))
+    if from_.name in WHOLE:
+        most = ((1 << 63) - 1) // _SECOND
+        found = np.clip(data.astype(np.int64), -most - 1, most + 1)
+        ends = np.where(found > 0, (1 << 63) - 1, -(1 << 63))
+        return Vector(array_of(np.where(np.abs(found) > most, ends, found * _SECOND), null, to))
+    with np.errstate(invalid="ignore", over="ignore"):
+        micros = data.astype(np.float64) * _SECOND
+    odd, beyond = ~np.isfinite(data), ~((micros >= -(2.0**63)) & (micros < 2.0**63))
+    kept = np.where(odd | beyond, 0.0, micros).astype(np.int64)
+    raised = first_of([code("CAST_INVALID_INPUT", odd & ~null), code("CAST_OVERFLOW", beyond & ~null)])
+    return Vector(array_of(kept, null, to), raised)
