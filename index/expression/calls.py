@@ -6,7 +6,7 @@ import difflib
 import sys
 from collections.abc import Sequence
 
-from tailbit.index.expression import shapes, times
+from tailbit.index.expression import found, shapes, times
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import NotRead, call, is_null, of_no_number
 from tailbit.index.expression.present import PRESENT, present
@@ -123,12 +123,12 @@ _PARTS = {
 
 def extracted(b: Builder, name: str, value: Expression) -> Expression:
     """EXTRACT(name FROM value)."""
-    found = _PARTS.get(name.lower())
-    if found is None:
+    kernel = _PARTS.get(name.lower())
+    if kernel is None:
         raise NotRead(
             f"EXTRACT of {name or 'what is no constant'} is not read", "Write second(x) for seconds."
         )
-    return function(b, found, [value])
+    return function(b, kernel, [value])
 
 
 SHAPED: dict[str, tuple[int, int, shapes.Make]] = {
@@ -165,6 +165,8 @@ SHAPED: dict[str, tuple[int, int, shapes.Make]] = {
     "if": (3, 3, shapes.chosen),
     "isnull": (1, 1, lambda b, args: is_null(args[0])),
     "isnotnull": (1, 1, lambda b, args: b.negate(is_null(args[0]))),
+    "regexp_extract": (2, 3, found.extracted),
+    "regexp_replace": (3, 3, found.replaced),
     "like": (2, 2, lambda b, args: b.like(args[0], args[1])),
     **dict.fromkeys(("rlike", "regexp", "regexp_like"), (2, 2, shapes.rlike)),
     **{name: (0, 0, present(type_)) for name, type_ in PRESENT.items()},

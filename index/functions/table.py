@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tailbit.index.functions import arithmetic, casting, comparing, dates, formats, spans
-from tailbit.index.functions.texts import at_once, each
+from tailbit.index.functions.texts import at_once, each, groups
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
 from tailbit.index.values.literals import BINARY, BOOLEAN, DATE, DOUBLE, LONG, STRING, TIMESTAMP
@@ -48,6 +48,8 @@ KERNELS: Mapping[str, Kernel] = {
     "right": at_once.right,
     "concat": at_once.joined,
     "replace": at_once.replaced,
+    "regexp_extract": groups.extracted,
+    "regexp_replace": groups.substituted,
     "instr": each.place,
     "locate": each.place_from,
     **dict.fromkeys(("lpad", "rpad"), each.filled),

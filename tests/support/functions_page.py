@@ -34,8 +34,9 @@ instants where clocks change; of `floor`, `ceil`, `round` and casts of one numbe
 is less than all others there, where `date_trunc` would raise.)
 
 Patterns of `LIKE` and `RLIKE`, formats, units and the digits of `round` are constants. Not read: shifts
-of bits, `RLIKE` with look-around, back references, possessive quantifiers, `\\b`, `\\p` and flags; texts from floating
-point numbers. `lower` and `upper` raise NOT_READ_EXACTLY for characters that are newer than the Unicode of this Python,
+of bits, `RLIKE` with look-around, back references, possessive quantifiers, `\\b`, `\\p` and flags but `(?i)` at the
+beginning; texts from floating point numbers. `regexp_extract` and `regexp_replace` repeat no group, and raise NOT_READ_EXACTLY
+for a text with characters beyond U+FFFF. `lower` and `upper` raise NOT_READ_EXACTLY for characters that are newer than the Unicode of this Python,
 and so does every function of characters for a text whose bytes are no UTF-8. (Comparisons, `left`, `substring` from the
 beginning compared with constants, `LIKE 'a%b'`, and what joins, finds or counts bytes take such texts as Spark does.)
 

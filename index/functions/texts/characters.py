@@ -20,7 +20,7 @@ from tailbit.index.values.literals import STRING
 _OF_CHARACTERS = frozenset(
     "length lower upper trim ltrim rtrim substring left right instr locate lpad rpad strip translate reverse "
     "ascii like rlike cast try_cast".split()
-) | {"parsed time"}
+) | {"parsed time", "regexp_extract", "regexp_replace"}
 
 
 def takes_characters(call: Call) -> bool:

@@ -24,6 +24,7 @@ _CLASSES = {
 }
 _PLAIN_ESCAPES = frozenset(r".*+?()[]{}|^$\/-_ ,:;'\"#@!%&=<>~`")
 _CONTROLS = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f"}
+_FOLDED = "(?i)"
 _QUANTIFIER = re.compile(r"[*+?]|\{\d{1,3}(?:,\d{0,3})?\}", re.ASCII)
 
 
@@ -108,19 +109,21 @@ def java_regex(pattern: str) -> str:
     Raises:
         Unread: it holds something outside of what both engines mean the same by.
     """
-    return _Regex(pattern).read()
+    return JavaRegex(pattern).read()
 
 
-class _Regex:
-    """One pass over a pattern of Java."""
+class JavaRegex:
+    """One pass over a pattern of Java; `(?i)` at its beginning is for letters of ASCII alone, as in Java."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
-        self.at = 0
         self.out: list[str] = []
         self.depth = 0
+        self.folded = pattern.startswith(_FOLDED)
+        self.at = len(_FOLDED) if self.folded else 0
 
     def read(self) -> str:
+        """The expression of RE2."""
         repeatable = False
         while self.at < len(self.pattern):
             repeatable = self._step(repeatable)
@@ -138,7 +141,7 @@ class _Regex:
             "LIKE, contains, startswith and endswith take any text; docs/functions.md says what RLIKE takes."
         )
         if what.startswith("(?i"):
-            hint = "Write lower(x) RLIKE a pattern of small letters, or ILIKE."
+            hint = "Write (?i) at the beginning of the pattern, or ILIKE."
         raise Unread(f"{what} in the pattern {self.pattern!r} is not read", hint)
 
     def _step(self, repeatable: bool) -> bool:
@@ -165,7 +168,7 @@ class _Regex:
         elif char in "]}":
             self._refuse(char)
         else:
-            self.out.append(_quoted(char))
+            self.out.append(self._literal(char))
         return True
 
     def _anchor(self, char: str) -> bool:
@@ -218,6 +221,10 @@ class _Regex:
             self._refuse(f"\\{char}")
         return _quoted(char)
 
+    def _literal(self, char: str) -> str:
+        letter = self.folded and char.isascii() and char.isalpha()
+        return f"[{char.lower()}{char.upper()}]" if letter else _quoted(char)
+
     def _class(self) -> str:
         """A class of characters, ranges and escapes; no classes within it."""
         negated = self.pattern.startswith("^", self.at)
@@ -236,8 +243,24 @@ class _Regex:
             elif char in "[&^":
                 self._refuse(f"{char} in a class")
             else:
-                parts.append("-" if char == "-" else _quoted(char))
+                ends = not parts or self.pattern.startswith("]", self.at)
+                parts.append("-" if char == "-" and not ends else _quoted(char))
         self.at += 1
-        if not parts or "-" in (parts[0], parts[-1]):
+        if not parts or "-" in (parts[0], parts[-1]) or "--" in "".join(parts):
             self._refuse("[]" if not parts else "- at the end of a class")
+        if self.folded:
+            parts += self._other_case(parts)
         return f"[{'^' if negated else ''}{''.join(parts)}]"
+
+    def _other_case(self, parts: list[str]) -> list[str]:
+        """The letters and ranges of a class in their other case."""
+        found, at = [], 0
+        while at < len(parts):
+            ends = parts[at : at + 3] if parts[at + 1 : at + 2] == ["-"] else parts[at : at + 1]
+            letters = [end for end in ends if len(end) == 1 and end.isascii() and end.isalpha()]
+            if len(ends) > 1 and len({(end.isdigit(), end.isupper()) for end in (ends[0], ends[-1])}) > 1:
+                self._refuse("such a range behind (?i)")
+            if letters:
+                found += [end.swapcase() for end in ends]
+            at += len(ends)
+        return found
