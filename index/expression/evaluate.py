@@ -118,7 +118,7 @@ _LEFT_FIRST = (
     *"+ - * & | ^ = <> < <= > >= try_add try_subtract try_multiply".split(),
     *("date_add", "date_sub", "datediff", "add_months", "difference", "timestampdiff"),
     *("startswith", "endswith", "contains", "substring", "left", "right", "replace"),
-    *("instr", "locate", "lpad", "rpad", "translate", "strip"),
+    *("instr", "locate", "lpad", "rpad", "translate", "strip", "substring_index", "split_part"),
 )
 _RIGHT_FIRST = ("/", "%", "div", "pmod", "try_divide", "try_mod")
 """Operators and functions by which operand Spark evaluates first: where it is NULL, those behind it are not

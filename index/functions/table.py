@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tailbit.index.functions import arithmetic, casting, comparing, dates, formats, spans
-from tailbit.index.functions.texts import at_once, each, groups
+from tailbit.index.functions.texts import at_once, each, groups, pieces
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
 from tailbit.index.values.literals import BINARY, BOOLEAN, DATE, DOUBLE, LONG, STRING, TIMESTAMP
@@ -49,6 +49,12 @@ KERNELS: Mapping[str, Kernel] = {
     "concat": at_once.joined,
     "replace": at_once.replaced,
     "regexp_extract": groups.extracted,
+    "substring_index": pieces.before_or_behind,
+    "split_part": pieces.part_of,
+    "split item": pieces.item,
+    "split size": pieces.count,
+    "digest": pieces.digest,
+    "hex": pieces.hex_of_whole,
     "regexp_replace": groups.substituted,
     "instr": each.place,
     "locate": each.place_from,

@@ -30,6 +30,8 @@ ERRORS = (
     "NUMERIC_VALUE_OUT_OF_RANGE",
     "DATETIME_OVERFLOW",
     "CANNOT_PARSE_TIMESTAMP",
+    "INVALID_ARRAY_INDEX",
+    "INVALID_ARRAY_INDEX_IN_ELEMENT_AT",
     NOT_READ,
 )
 """Spark's error classes; the last one is none of them: a value for which Spark's result is not known."""

@@ -18,6 +18,7 @@ from tailbit.index.expression.shapes import strip
 from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.interval_reader import IntervalReader
 from tailbit.index.sql.operands import OperandReader, Tree, function_of
+from tailbit.index.sql.pieces import PieceReader
 from tailbit.index.sql.refusals import INSTEAD
 from tailbit.index.values.literals import BOOLEAN, STRING, VOID, Literal
 from tailbit.index.values.refusals import SparkRaises, mismatch
@@ -48,12 +49,14 @@ class ExpressionReader:
         self.operands = operands
         self.builder = Builder(zone, now)
         self.intervals = IntervalReader(operands, self.builder, self._arg)
+        self.pieces = PieceReader(operands, self.builder, self._arg)
         self.kinds: dict[str, Callable[[Any], Expression]] = {
             "Paren": lambda e: self.read(e.this),
             "Neg": self._negative,
             "Cast": self._cast,
             "TryCast": self._cast,
             "Anonymous": self._function,
+            "Bracket": lambda e: self.pieces.element(e),
             "DPipe": self._joined,
             "Case": self._case,
             "Extract": self._extract,
@@ -143,6 +146,8 @@ class ExpressionReader:
             self.operands.unknown(e)
         if self.intervals.takes_unit(name, e):
             return self.intervals.by_unit(name, e)
+        if (found := self.pieces.asked(name, e)) is not None:
+            return found
         check_known(name)
         args = [self._arg(arg) for arg in e.expressions]
         if name in ("nullif", "equal_null") and len(args) == 2:

@@ -156,9 +156,12 @@ class _Walk:
             self._trim()
         else:
             self._name()
-        while self._kind() in ("DOT", "DCOLON"):
+        while self._kind() in ("DOT", "DCOLON", "L_BRACKET"):
             if self._takes("DOT"):
                 self._name()
+            elif self._takes("L_BRACKET"):
+                self._value()
+                self._needs(self._takes("R_BRACKET"))
             else:
                 self.at += 1
                 self._type()

@@ -61,9 +61,8 @@ class IntervalReader:
 
     def takes_unit(self, name: str, e: Tree) -> bool:
         """Whether a call names a unit of time first, as `dateadd(DAY, 7, dt)` does."""
-        return name in (*_MOVED, *_BETWEEN) and (
-            len(e.expressions) == _WITH_UNIT or name.startswith("timestamp")
-        )
+        counted = len(e.expressions) == _WITH_UNIT or name.startswith("timestamp")
+        return counted and name in (*_MOVED, *_BETWEEN)
 
     def by_unit(self, name: str, e: Tree) -> Expression:
         """A time that a number of units moves, or the whole units between two times.

@@ -13,7 +13,8 @@ INSTEAD = {
     "BitwiseLeftShift": "Write x * 4 for x << 2.",
     "BitwiseRightShift": "Write x div 4 for x >> 2, of numbers from 0 on.",
     "Tuple": "Write the columns one by one: (a = 1 AND b = 2) OR (a = 3 AND b = 4).",
-    "Bracket": "A field of a struct is written a.b; elements of arrays and maps are not read.",
+    "Bracket": "A field of a struct is written a.b; elements of arrays and maps are not read, but for "
+    "split(s, ',')[0].",
     "Exists": _LIST,
     "Select": _LIST,
     "Collate": "Write lower(x) = 'a', or x ILIKE 'a'.",

@@ -180,6 +180,13 @@ CELLS: dict[str, list[str]] = {
     **{name: [f"{name.partition('(')[0]}({u}, {a}, {b})" for u in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND") for a, b in (("ts", "TIMESTAMP'2020-02-29 12:34:56.789'"), ("dt", "nt"), ("t", "ts"))] for name in ("datediff(unit, ...)", "timestampdiff(unit, ...)")},
     "regexp_extract": [f"regexp_extract({c}, {p})" for c in ("s", "n", "t") for p in ("'(a)(b)?'", "'([0-9]+)', 1", "'b(.)', 0", "'(x)|(b)', 2", "'(.)$'", "'(.*?)c', 1", r"'^(\\d{4})-(\\d+)', 2", "'([^-]*)-', 1", "'(?:a)(c|b)', 1", "'$', 0", "'.*$', 0", "'(?i)(B)', 1", "''", "NULL")] + ["regexp_extract(i, '(.)')", "regexp_extract(s, 'a', 1)", "regexp_extract(s, '(a)+', 1)", "regexp_extract('foo-bar', '(o+)-(b)', 2)"],
     "regexp_replace": [f"regexp_replace({c}, {p})" for c in ("s", "n", "t") for p in ("'a', 'xy'", "'[0-9]', ''", "'[^0-9]', ''", "'(.)(.)', '$2$1'", "'([a-z])', '<$0$1>'", r"'a', '\\$1\\\\'", "'b$', '!'", "'.$', '!'", r"'\\s+', ' '", "'(x)|a', '[$1]'", "'a*', '-'", "'(?i)B', 'q'", "'-', NULL", r"'^\\s+', ''", "'a', '$2'", "'.', 'é'")] + ["regexp_replace(i, '0', 'o')", "regexp_replace('2020-01', '-', '')"],
+    "split(...)[n]": [f"split({c}, {p})[{n}]" for c, p in (("s", "'b'"), ("t", "'-'"), ("t", "'[-: T]'"), ("n", r"'\\.'"), ("s", "'(?i)B|%'"), ("i", "'1'")) for n in ("0", "1", "2")] + ["length(split(s, 'b')[0])", "split(NULL, ',')[0]", "split(upper(s), 'B')[0] || 'x'"],
+    "element_at(split(...), n)": [f"element_at(split(t, '-'), {n})" for n in ("1", "2", "-1", "-3")],
+    "size(split(...))": [f"{name}(split(t, '-'))" for name in ("size", "cardinality", "array_size")] + ["size(split(s, 'a'))"],
+    "split_part": [f"split_part({c}, {p}, {n})" for c, p in (("s", "'b'"), ("t", "'-'"), ("s", "''"), ("s", "'a'"), ("i", "'1'"), ("s", "n"), ("s", "NULL")) for n in ("1", "2", "-1", "9", "-9")],
+    "substring_index": [f"substring_index({c}, {p}, {n})" for c, p in (("s", "'b'"), ("t", "'-'"), ("s", "'aa'"), ("s", "''"), ("i", "'1'"), ("s", "n"), ("s", "NULL")) for n in ("1", "2", "-1", "-2", "0", "9")],
+    **{name: [f"{name}({c})" for c in ("s", "x", "n", "upper(s)", "'abc'")] for name in ("md5", "sha", "sha1", "crc32")},
+    "sha2": [f"sha2({c}, {n})" for c in ("s", "x") for n in ("0", "224", "256", "384", "512")], "hex": [f"hex({c})" for c in ("s", "x", "b", "i", "l", "255", "-1")],
     "like": ["like(s, 'a%')"], "rlike": ["rlike(s, '^a')"], "regexp": ["regexp(s, 'a')", "regexp(n, '^[0-9]')"], "regexp_like": ["regexp_like(s, 'c$')"],
 }  # fmt: skip
 """By function, the expressions that are judged."""

@@ -20,7 +20,7 @@ from tailbit.index.values.literals import STRING
 _OF_CHARACTERS = frozenset(
     "length lower upper trim ltrim rtrim substring left right instr locate lpad rpad strip translate reverse "
     "ascii like rlike cast try_cast".split()
-) | {"parsed time", "regexp_extract", "regexp_replace"}
+) | {"parsed time", "regexp_extract", "regexp_replace", "split_part", "split item", "split size"}
 
 
 def takes_characters(call: Call) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 
@@ -54,11 +55,11 @@ def extracted(call: Call, args: list[pa.Array]) -> Vector:
     """regexp_extract: a group of what is found first; an empty text where nothing is. The setting: which."""
     group = int(call.setting[0])
 
-    def apply(text: str, pattern: re.Pattern[str]) -> str:
+    def apply(text: str, pattern: re.Pattern[str]) -> bytes:
         found = pattern.search(text)
-        return "" if found is None else found[group] or ""
+        return b"" if found is None else (found[group] or "").encode()
 
-    return _each(call, args[0], apply)
+    return each_found(call, args[0], apply)
 
 
 def substituted(call: Call, args: list[pa.Array]) -> Vector:
@@ -67,22 +68,22 @@ def substituted(call: Call, args: list[pa.Array]) -> Vector:
     def parts(found: re.Match[str]) -> str:
         return "".join(str(part) if isinstance(part, str) else found[part] or "" for part in call.setting)
 
-    return _each(call, args[0], lambda text, pattern: pattern.sub(parts, text))
+    return each_found(call, args[0], lambda text, pattern: pattern.sub(parts, text).encode())
 
 
-def _each(call: Call, texts: pa.Array, apply: Callable[[str, re.Pattern[str]], str]) -> Vector:
+def each_found(call: Call, texts: pa.Array, apply: Callable[[str, re.Pattern[str]], Any]) -> Vector:
+    """A function of each text and the pattern of a call."""
     pattern = constant_text(call, 1)
-    if pattern is None:
-        return Vector(pa.nulls(len(texts), pa.string()))
+    assert pattern is not None
     compiled = groups_of(pattern)
 
-    def of(text: bytes) -> bytes:
+    def of(text: bytes) -> Any:
         chars = text.decode()
         if not text.isascii() and max(chars) > "\uffff":
             raise Raised(NOT_READ)
-        return apply(chars, compiled).encode()
+        return apply(chars, compiled)
 
-    return per_distinct([texts], [STRING], STRING, of)
+    return per_distinct([texts], [STRING], call.type, of)
 
 
 _REFERENCE = re.compile(r"\\(.)|\$([0-9])(?![0-9])|([^\\$]+)", re.DOTALL)

@@ -1,0 +1,47 @@
+"""Pieces of split(...), which is an array: an element of it or its size is read, but not the array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tailbit.index.expression.build import Builder
+from tailbit.index.expression.folded import NotRead
+from tailbit.index.expression.found import piece, pieces
+from tailbit.index.functions.tree import Expression
+from tailbit.index.sql.operands import OperandReader, Tree, function_of
+
+_ASKED = {"size": 0, "cardinality": 0, "array_size": 0, "element_at": 1}
+"""What may be asked of split(...), and how many arguments follow."""
+
+
+class PieceReader:
+    """Reads what is asked of split(...); `arg` reads an operand."""
+
+    def __init__(self, operands: OperandReader, builder: Builder, arg: Callable[[Tree], Expression]) -> None:
+        self.operands, self.builder, self.arg = operands, builder, arg
+
+    def asked(self, name: str, e: Tree) -> Expression | None:
+        """A function of split(...); None of anything else."""
+        split = self._split(e.expressions[0]) if name in _ASKED and e.expressions else None
+        if split is None:
+            return None
+        more = [self.arg(arg) for arg in e.expressions[1:]]
+        if len(more) != _ASKED[name]:
+            raise NotRead(f"{name} takes {1 + _ASKED[name]} arguments, not {1 + len(more)}")
+        if not more:
+            return pieces(self.builder, split)
+        return piece(self.builder, split, more[0], "INVALID_ARRAY_INDEX_IN_ELEMENT_AT")
+
+    def element(self, e: Tree) -> Expression:
+        """split(...)[n]."""
+        split = self._split(e.this)
+        if split is None or len(e.expressions) != 1:
+            self.operands.unknown(e)
+        return piece(self.builder, split, self.arg(e.expressions[0]))
+
+    def _split(self, e: Tree) -> list[Expression] | None:
+        """The arguments of split; None of anything else."""
+        called = function_of(e) if type(e).__name__ == "Anonymous" else None
+        if called is None or called[1].lower() != "split":
+            return None
+        return [self.arg(arg) for arg in e.expressions]
