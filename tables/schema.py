@@ -63,7 +63,8 @@ class Schema:
         for part in parts or ("",):
             found = next((c for c in among if c.name[-1].lower() == part.lower()), None)
             if found is None:
-                raise self._unknown(name if isinstance(name, str) else ".".join(parts))
+                behind = self._behind_a_table(parts) if among is self.columns else None
+                raise self._unknown(name if isinstance(name, str) else ".".join(parts), behind)
             among = found.type.fields if found.type.name == "struct" else ()
         assert found is not None
         return found
@@ -76,8 +77,18 @@ class Schema:
         """
         return list({column.id: column for column in map(self.resolve, names)}.values())
 
-    def _unknown(self, name: str) -> UnknownColumnError:
+    def _behind_a_table(self, parts: Sequence[str]) -> Column | None:
+        """The column that a name is without its first part, which may be that of a table."""
+        try:
+            return self.resolve(parts[1:]) if len(parts) > 1 else None
+        except UnknownColumnError:
+            return None
+
+    def _unknown(self, name: str, behind: Column | None) -> UnknownColumnError:
         labels = [c.label for c in self.leaves()]
+        if behind is not None:
+            hint = f"; the table has no name here: write {behind.label}"
+            return UnknownColumnError(column=name, nearest=hint, columns=", ".join(labels))
         near = difflib.get_close_matches(name.lower(), [label.lower() for label in labels], n=3)
         meant = [label for label in labels if label.lower() in near]
         hint = f"; nearest: {', '.join(meant)}" if meant else ""

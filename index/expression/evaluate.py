@@ -116,7 +116,7 @@ _WITH_CONSTANTS = ("in", "like", "rlike")
 
 _LEFT_FIRST = (
     *"+ - * & | ^ = <> < <= > >= try_add try_subtract try_multiply".split(),
-    *("date_add", "date_sub", "datediff", "add_months", "difference", "timestampdiff"),
+    *("date_add", "date_sub", "datediff", "add_months", "make_date", "difference", "timestampdiff"),
     *("startswith", "endswith", "contains", "substring", "left", "right", "replace"),
     *("instr", "locate", "lpad", "rpad", "translate", "strip", "substring_index", "split_part"),
 )

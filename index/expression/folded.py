@@ -19,7 +19,7 @@ _OF_ALL = (
     *("+", "-", "*", "/", "%", "div", "&", "|", "^", "=", "<>", "<", "<=", ">", ">="),
     *("date_add", "date_sub", "datediff", "difference"),
     *("startswith", "endswith", "contains", "substring", "replace", "left"),
-    *("substring_index", "pmod", "instr", "translate", "add_months", "lpad", "rpad", "right"),
+    *("substring_index", "pmod", "instr", "translate", "add_months", "make_date", "lpad", "rpad", "right"),
     *("try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"),
 )
 """What is NULL where an argument is the constant NULL, whatever the others raise.

@@ -112,6 +112,7 @@ def moved(call: Call, args: list[pa.Array]) -> Vector:
 
 _MOST_DAYS = 1 << 31
 _MOST_LOCAL = 1 << 63
+_MOST_YEARS = 999_999_999
 
 
 def months_later(call: Call, args: list[pa.Array]) -> Vector:
@@ -217,6 +218,20 @@ def instants_since_1970(call: Call, args: list[pa.Array]) -> Vector:
     with np.errstate(over="ignore"):
         found = count * unit
     return Vector(array_of(found, null, call.type), code(NOT_READ, beyond))
+
+
+def made(call: Call, args: list[pa.Array]) -> Vector:
+    """make_date: the date of a year, a month and a day."""
+    null = np.logical_or.reduce([nulls_of(arg) for arg in args])
+    year, month, day = (numbers(arg).astype(np.int64) for arg in args)
+    right = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    found = days_from(*(np.where(right, part, 1) for part in (year, month, day)))
+    right &= civil(found)[2] == day
+    beyond = (found < -_MOST_DAYS) | (found >= _MOST_DAYS) | (np.abs(year) > _MOST_YEARS)
+    raised = first_of(
+        [code(NOT_READ, beyond & ~null), code("DATETIME_FIELD_OUT_OF_BOUNDS", ~right & ~beyond & ~null)]
+    )
+    return Vector(array_of(np.where(beyond | ~right, 0, found), null, call.type), raised)
 
 
 def day_since_1970(call: Call, args: list[pa.Array]) -> Vector:

@@ -78,6 +78,7 @@ KERNELS: Mapping[str, Kernel] = {
     **dict.fromkeys(dates.NAMES, dates.named),
     **dict.fromkeys(("unix_date", *_UNIX), dates.since_1970),
     "date_from_unix_date": dates.day_since_1970,
+    "make_date": dates.made,
     "date_trunc": dates.truncated,
     "trunc": dates.truncated_date,
     "date_format": formats.formatted,
@@ -151,6 +152,7 @@ FUNCTIONS: Mapping[str, Function] = {
     **{name: Function(name, ("date",), STRING) for name in ("dayname", "monthname")},
     "unix_date": Function("unix_date", ("exactly date",), INTEGER),
     **{name: Function(name, ("exactly timestamp",), LONG) for name in _UNIX},
+    "make_date": Function("make_date", ("integer", "integer", "integer"), DATE),
     "date_from_unix_date": Function("date_from_unix_date", ("integer",), DATE),
 }
 """By the name that Spark has for them; the rest, whose types depend on those given, is in `build`."""

@@ -187,6 +187,7 @@ CELLS: dict[str, list[str]] = {
     "substring_index": [f"substring_index({c}, {p}, {n})" for c, p in (("s", "'b'"), ("t", "'-'"), ("s", "'aa'"), ("s", "''"), ("i", "'1'"), ("s", "n"), ("s", "NULL")) for n in ("1", "2", "-1", "-2", "0", "9")],
     **{name: [f"{name}({c})" for c in ("s", "x", "n", "upper(s)", "'abc'")] for name in ("md5", "sha", "sha1", "crc32")},
     "sha2": [f"sha2({c}, {n})" for c in ("s", "x") for n in ("0", "224", "256", "384", "512")], "hex": [f"hex({c})" for c in ("s", "x", "b", "i", "l", "255", "-1")],
+    "make_date": ["make_date(2020, 2, b)", "make_date(i, 1, 1)", "make_date(sh, b, 15)", "make_date(2024, 2, 29)", "make_date(n, 1, 1)", "make_date(year(dt), month(dt), day(dt))", "make_date(2020, NULL, b)", "make_date(l, 1, 1)", "make_date(2020, i, 1)", "make_date(nullif(i, i), b, 99)"],
     "like": ["like(s, 'a%')"], "rlike": ["rlike(s, '^a')"], "regexp": ["regexp(s, 'a')", "regexp(n, '^[0-9]')"], "regexp_like": ["regexp_like(s, 'c$')"],
 }  # fmt: skip
 """By function, the expressions that are judged."""

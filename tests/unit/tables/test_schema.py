@@ -58,6 +58,13 @@ def test_an_unknown_name_is_named_with_the_nearest(name: str) -> None:
     assert "Address.City" in caught.value.describe()
 
 
+def test_a_name_behind_that_of_a_table_is_refused_with_what_to_write() -> None:
+    schema = parse(column("Amount"), column("Address", struct(column("City", "string"))))
+    for name, plain in (("sales.amount", "Amount"), ("`a b`.Address.city", "Address.City")):
+        with pytest.raises(UnknownColumnError, match=f"the table has no name here: write {plain}"):
+            schema.resolve(name)
+
+
 def test_every_type_becomes_its_arrow_type() -> None:
     inner = {"type": "array", "elementType": struct(column("x", "byte")), "containsNull": True}
     table = {"type": "map", "keyType": "string", "valueType": "short", "valueContainsNull": True}
