@@ -171,6 +171,7 @@ SHAPED: dict[str, tuple[int, int, shapes.Make]] = {
     **{name: (1, 1, found.digest(name)) for name in ("md5", "sha1", "crc32")},
     "sha": (1, 1, found.digest("sha1")),
     "sha2": (2, 2, found.sha2),
+    "hash": (1, _ANY, lambda _, args: call("hash", args, INTEGER)),
     "hex": (1, 1, found.hexadecimal),
     "regexp_replace": (3, 3, found.replaced),
     "like": (2, 2, lambda b, args: b.like(args[0], args[1])),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tailbit.index.functions import arithmetic, casting, comparing, dates, formats, spans
-from tailbit.index.functions.texts import at_once, each, groups, pieces
+from tailbit.index.functions.texts import at_once, each, groups, hashing, pieces
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
 from tailbit.index.values.literals import BINARY, BOOLEAN, DATE, DOUBLE, LONG, STRING, TIMESTAMP
@@ -54,6 +54,7 @@ KERNELS: Mapping[str, Kernel] = {
     "split item": pieces.item,
     "split size": pieces.count,
     "digest": pieces.digest,
+    "hash": hashing.hashed,
     "hex": pieces.hex_of_whole,
     "regexp_replace": groups.substituted,
     "instr": each.place,

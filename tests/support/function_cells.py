@@ -188,6 +188,7 @@ CELLS: dict[str, list[str]] = {
     **{name: [f"{name}({c})" for c in ("s", "x", "n", "upper(s)", "'abc'")] for name in ("md5", "sha", "sha1", "crc32")},
     "sha2": [f"sha2({c}, {n})" for c in ("s", "x") for n in ("0", "224", "256", "384", "512")], "hex": [f"hex({c})" for c in ("s", "x", "b", "i", "l", "255", "-1")],
     "make_date": ["make_date(2020, 2, b)", "make_date(i, 1, 1)", "make_date(sh, b, 15)", "make_date(2024, 2, 29)", "make_date(n, 1, 1)", "make_date(year(dt), month(dt), day(dt))", "make_date(2020, NULL, b)", "make_date(l, 1, 1)", "make_date(2020, i, 1)", "make_date(nullif(i, i), b, 99)"],
+    "hash": [*(f"hash({c})" for c in _ALL), "hash(i, s, d)", "hash(s, n, t)", "hash(NULL)", "hash(NULL, i)", "hash(s || t)", "hash('abcdefg')", "abs(hash(l)) % 100", "pmod(hash(l, bo), 10)", "hash(CAST(q AS DECIMAL(38,18)))", "hash(CAST(p AS DECIMAL(20,2)) * -1)", "hash(1, 'a', -0.0D, 2L)", "hash(lower(t))"],
     "like": ["like(s, 'a%')"], "rlike": ["rlike(s, '^a')"], "regexp": ["regexp(s, 'a')", "regexp(n, '^[0-9]')"], "regexp_like": ["regexp_like(s, 'c$')"],
 }  # fmt: skip
 """By function, the expressions that are judged."""

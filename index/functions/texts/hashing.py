@@ -1,0 +1,99 @@
+"""hash: Murmur3 of 32 bits, each argument with the hash of those before it as its seed; NULL changes nothing.
+
+Source: Spark 4.2, Murmur3Hash and Murmur3_x86_32, which takes the last bytes of a text one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.index.functions.tree import Call
+from tailbit.index.functions.vectors import Vector, array_of, nulls_of, numbers, unscaled
+from tailbit.tables.model import DataType
+
+_Words = npt.NDArray[np.uint32]
+_SEED = 42
+_SMALL_DECIMAL = 18
+"""Digits of a decimal that 64 bits hold."""
+
+
+def hashed(call: Call, args: list[pa.Array]) -> Vector:
+    """The hash of all arguments; never NULL."""
+    found = np.full(len(args[0]), _SEED, dtype=np.uint32)
+    with np.errstate(over="ignore"):
+        for arg, of in zip(args, call.args, strict=True):
+            if not pa.types.is_null(arg.type):
+                found = np.where(nulls_of(arg), found, _one(arg, of.type, found))
+    return Vector(array_of(found.view(np.int32), np.zeros(len(found), dtype=np.bool_), call.type))
+
+
+def _one(values: pa.Array, type_: DataType, seed: _Words) -> _Words:
+    if not len(values):
+        return seed
+    if type_.name in ("string", "binary"):
+        return _of_bytes(values, seed)
+    if type_.name == "decimal" and type_.precision > _SMALL_DECIMAL:
+        whole = [int(v or 0) for v in unscaled(values)]
+        texts = [v.to_bytes((v if v >= 0 else ~v).bit_length() // 8 + 1, "big", signed=True) for v in whole]
+        return _of_bytes(pa.array(texts, pa.binary()), seed)
+    data = _plain(values, type_)
+    words = data.astype(np.int64).view(np.uint32).reshape(-1, 2)
+    if data.dtype.itemsize < 8:
+        return _last(_mixed(seed, words[:, 0]), np.uint32(4))
+    return _last(_mixed(_mixed(seed, words[:, 0]), words[:, 1]), np.uint32(8))
+
+
+def _plain(values: pa.Array, type_: DataType) -> npt.NDArray[Any]:
+    """Values as whole numbers of 32 or 64 bits."""
+    if type_.name == "decimal":
+        return np.array([int(v or 0) for v in unscaled(values)], dtype=np.int64)
+    if type_.name == "boolean":
+        return np.asarray(values.fill_null(False)).astype(np.int32)
+    data = numbers(values)
+    if data.dtype.kind == "f":
+        data = np.where(np.isnan(data), data.dtype.type(np.nan), data + data.dtype.type(0))
+        data = data.view(f"i{data.dtype.itemsize}")
+    whole: npt.NDArray[Any] = data
+    return whole
+
+
+def _of_bytes(values: pa.Array, seed: _Words) -> _Words:
+    binary = values.cast(pa.binary()) if pa.types.is_string(values.type) else values
+    binary = pa.concat_arrays([binary])
+    ends = np.frombuffer(binary.buffers()[1], dtype=np.int32)[binary.offset :][: len(binary) + 1]
+    starts, lengths = ends[:-1].astype(np.int64), np.diff(ends).astype(np.int64)
+    data = np.frombuffer(binary.buffers()[2] or b"", dtype=np.uint8)
+    found, whole = seed.copy(), lengths // 4
+    for word in range(int(whole.max(initial=0))):
+        rows = np.flatnonzero(whole > word)
+        at = starts[rows] + 4 * word
+        parts = [data[at + n].astype(np.uint32) << np.uint32(8 * n) for n in range(4)]
+        found[rows] = _mixed(found[rows], parts[0] | parts[1] | parts[2] | parts[3])
+    for rest in range(3):
+        rows = np.flatnonzero(lengths % 4 > rest)
+        signed = data[starts[rows] + 4 * whole[rows] + rest].view(np.int8).astype(np.int32).view(np.uint32)
+        found[rows] = _mixed(found[rows], signed)
+    return _last(found, lengths.astype(np.uint32))
+
+
+def _turned(words: _Words, by: int) -> _Words:
+    found: _Words = (words << np.uint32(by)) | (words >> np.uint32(32 - by))
+    return found
+
+
+def _mixed(seed: _Words, words: _Words) -> _Words:
+    part = _turned(words * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    found: _Words = _turned(seed ^ part, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    return found
+
+
+def _last(words: _Words, length: Any) -> _Words:
+    words = words ^ length
+    words = (words ^ (words >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    words = (words ^ (words >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    found: _Words = words ^ (words >> np.uint32(16))
+    return found
