@@ -37,6 +37,10 @@ _CONSTANTS = (
     "9223372036854775807D",
 )
 _LENGTHS = ("1 DAY", "-2 WEEKS", "1 MONTH", "'13' MONTH", "5 HOURS 30 MINUTES", "25 HOURS", "1 MICROSECOND")
+_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "SECOND")
+_BETWEEN = ("'b'", "'a'", "' '", "''", "'-'", "'x'")
+_NEW = ("'a'", "''", "'äÖß'", "'<$0>'")
+_GROUPS = ("'(a)(b)?'", "'([a-z]+)'", "'(.)$'", "'^(.*?)b'", "'(x)|(b)'", r"'(\\d+)'")
 _PARTS = ("year", "quarter", "month", "day", "dayofyear", "dayofweek", "weekday", "weekofyear")
 
 
@@ -145,6 +149,13 @@ class Conditions:
             "unix_date(dt)",
             f"({self.number(0)} {self._pick('&', '|', '^')} {self._pick(*_WHOLE, '6', '-2')})",
             f"(~{self._pick(*_WHOLE)})",
+            f"CAST(ts AS {self._pick('BIGINT', 'DOUBLE', 'INT')})",
+            f"unix_timestamp({self._pick('ts', 'dt', 'nt')})",
+            f"hash({self.text(depth - 1)}, {self.number(0)})",
+            f"crc32({self.text(depth - 1)})",
+            f"size(split({self.text(depth - 1)}, {self._pick(*_BETWEEN)}))",
+            f"{self._pick('datediff', 'timestampdiff')}({self._pick(*_UNITS)}, {self.date(depth - 1)}, {self.date(0)})",
+            f"date_part('{self._pick(*_PARTS)}', {self.date(depth - 1)})",
         )
 
     def text(self, depth: int) -> str:
@@ -170,8 +181,21 @@ class Conditions:
             f"reverse({inner})",
             f"{self._pick('greatest', 'least')}({inner}, {self.text(0)})",
             f"{self._pick('dayname', 'monthname')}({self.date(depth - 1)})",
+            *self._more_texts(inner),
         )
         return self._pick(*shapes)
+
+    def _more_texts(self, inner: str) -> tuple[str, ...]:
+        between = self._pick(*_BETWEEN)
+        return (
+            f"regexp_replace({inner}, {self._pick(*_REGEXES)}, {self._pick(*_NEW)})",
+            f"regexp_extract({inner}, {self._pick(*_GROUPS)}, {self._pick('0', '1')})",
+            f"split({inner}, {between})[{self._pick('0', '1')}]",
+            f"split_part({inner}, {between}, {self._pick('1', '2', '-1')})",
+            f"substring_index({inner}, {between}, {self._pick('1', '2', '-1', '0')})",
+            f"{self._pick('md5', 'hex')}({inner})",
+            f"date_format({self._pick('dt', 'ts', 'nt')}, '{self._pick('MMM yyyy', 'EEEE', 'h:mm a', 'ss.SSS', 'D Q')}')",
+        )
 
     def date(self, depth: int) -> str:
         """A date or time."""
@@ -192,6 +216,11 @@ class Conditions:
             f"CAST({self._pick('dt', 'ts', 'nt')} AS {self._pick('DATE', 'TIMESTAMP', 'TIMESTAMP_NTZ')})",
             f"coalesce({self.date(depth - 1)}, {self.date(0)})",
             f"({self.date(depth - 1)} {self._pick('+', '-')} INTERVAL {self._pick(*_LENGTHS)})",
+            f"dateadd({self._pick(*_UNITS)}, {self._pick('1', '-13', 'b')}, {self.date(depth - 1)})",
+            f"make_date({self._pick('2020', 'sh', 'year(dt)')}, {self._pick('b', '2')}, {self._pick('1', '29', 'b')})",
+            f"try_to_date({self._pick('t', 's')}, 'yyyy-MM-dd')",
+            f"try_to_timestamp(t, '{self._pick('yyyy-MM-dd HH:mm:ss', 'yyyy-MM-dd')}')",
+            f"timestamp_{self._pick('seconds', 'millis', 'micros')}({self._pick('i', 'sh', '20000')})",
         )
         return self._pick(*shapes)
 
