@@ -70,6 +70,13 @@ BENCHMARKS = (
         quick=("--repeats", "3", "--no-spark"),
     ),
     Benchmark(
+        "many_keys",
+        "Tens of thousands of keys, 60 M rows, warm",
+        ("question",),
+        (Target("tailbit / quicker", most="at most", quick=10),),
+        quick=("--repeats", "1"),
+    ),
+    Benchmark(
         "unindexed",
         "Counts, rows and groups by columns without an index, warm",
         ("question",),
