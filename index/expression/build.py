@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tailbit.index.expression.folded import NotRead, associated, call, of_no_number, referred
 from tailbit.index.expression.types import decimal_result
-from tailbit.index.expression.uncast import uncast
+from tailbit.index.expression.uncast import null_as_cast, uncast
 from tailbit.index.functions.casting import is_castable, why_not_cast
 from tailbit.index.functions.seconds import is_since_1970
 from tailbit.index.functions.texts.at_once import check_pattern
@@ -122,7 +122,9 @@ class Builder:
         if parts is None:
             return call(op, [left, right], BOOLEAN)
         found = [self._compared(*part) for part in parts]
-        return found[0] if len(found) == 1 else self.connect("and", found)
+        if len(found) > 1:
+            return self.connect("and", found)
+        return null_as_cast(op, found[0], call(op, [left, right], BOOLEAN))
 
     def one_of(self, value: Expression, listed: Sequence[Expression]) -> Expression:
         """IN a list, all of it brought to one type."""

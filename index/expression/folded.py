@@ -46,6 +46,10 @@ def call(
 ) -> Expression:
     """A call; the constant that it is where all arguments are constants and it does not raise."""
     made = Call(name, tuple(_before_case(name, args)), type_, setting)
+    if name == "<=>":
+        for arg, other in (made.args, made.args[::-1]):
+            if isinstance(other, Literal) and other.value is None:
+                return is_null(arg)
     null = _null_of(made) if name in _OF_ALL else None
     if null is not None:
         return null
@@ -134,7 +138,8 @@ def asked_twice(value: Expression) -> Expression:
 
 def is_null(value: Expression) -> Expression:
     """IS NULL of an expression."""
-    return call("is null", [value], BOOLEAN)
+    asked = value.null_as if isinstance(value, Call) else None
+    return call("is null", [asked or value], BOOLEAN)
 
 
 def of_no_number(reason: str, value: Expression) -> str:

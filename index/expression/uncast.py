@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tailbit.index.functions.tree import Call, Expression
 from tailbit.index.values.literals import Literal
 from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given, by_day
@@ -22,3 +24,13 @@ def uncast(
         return None if given is None else [(op, inner, given)]
     days = by_day(op, constant, zone) if kinds == ("timestamp", "date") else None
     return None if days is None else [(sign, inner, first) for sign, first in days]
+
+
+def null_as_cast(op: str, made: Expression, cast: Expression) -> Expression:
+    """A comparison made of times themselves, which for IS NULL is that of the cast if it is an inequality.
+
+    The cast of a date far off raises, and Spark asks whether it is NULL before it takes the cast away.
+    """
+    if op != "=" and isinstance(made, Call) and isinstance(cast, Call):
+        return replace(made, null_as=cast)
+    return made

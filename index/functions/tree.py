@@ -33,12 +33,14 @@ class Call:
 
     `setting`: what it needs beside its arguments, such as a time zone. `depth`: levels of calls, which bound
     the depth of whatever walks the expression. `columns`: those that it reads, in order of appearance.
+    `null_as`: what Spark asks in its place for IS NULL, where that may raise.
     """
 
     name: str = field(compare=False)
     args: tuple[Expression, ...] = field(compare=False)
     type: DataType = field(compare=False)
     setting: tuple[str | int, ...] = field(default=(), compare=False)
+    null_as: Call | None = field(default=None, compare=False, repr=False)
     key: str = field(init=False)
     depth: int = field(init=False, compare=False)
     columns: tuple[Column, ...] = field(init=False, compare=False, repr=False)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from tailbit.arrays import Mask
 from tailbit.index.expression.evaluate import evaluate
-from tailbit.index.functions.tree import Expression, columns_in, key_of
+from tailbit.index.functions.tree import Call, Expression, columns_in, key_of
 from tailbit.index.functions.vectors import ERRORS, Vector, is_set, nulls_of
 from tailbit.tables.model import Column
 
@@ -75,7 +75,8 @@ class Computed:
     def is_null(self) -> Computed:
         """IS NULL: never NULL."""
         known = self.true | self.false
-        return Computed(self.expression, f"({self.text}) IS NULL", _ALL - known, known)
+        asked = self.expression.null_as if isinstance(self.expression, Call) else None
+        return Computed(asked or self.expression, f"({self.text}) IS NULL", _ALL - known, known)
 
 
 def judge(node: Computed, columns: Mapping[str, pa.Array], rows: int) -> tuple[Mask, Mask]:

@@ -26,6 +26,7 @@ def spark_values(frame: Any, raising: Mapping[str, Sequence[int]]) -> dict[str, 
 
 
 def _values(frame: Any, raising: Mapping[str, Sequence[int]]) -> dict[str, pa.Array | str]:
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     shapes = [
@@ -37,7 +38,7 @@ def _values(frame: Any, raising: Mapping[str, Sequence[int]]) -> dict[str, pa.Ar
             frame.selectExpr("row", *(f"{s} AS c{n}" for n, s in enumerate(shapes))).orderBy("row").toArrow()
         )
         return {text: table[f"c{n}"].combine_chunks() for n, text in enumerate(raising)}
-    except PySparkException as wrong:
+    except (PySparkException, Py4JJavaError) as wrong:
         if len(raising) == 1:
             return dict.fromkeys(raising, str(wrong).splitlines()[0])
         half, items = len(raising) // 2, list(raising.items())

@@ -103,3 +103,15 @@ def test_what_is_divided_is_not_looked_at_where_the_divisor_is_zero(name: str) -
     rows = pa.table({"i": pa.array([0, 2, None], pa.int32())})
     node = bind(f"{name}(1 % i, i) IS NULL", schema())
     assert matches(node, rows, {}).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("asked", ["IS NULL", "IS NOT NULL", "<=> NULL"])
+def test_an_inequality_of_a_date_beyond_all_times_raises_where_it_is_asked_for_null(asked: str) -> None:
+    """Spark casts the date then, and Java's `long overflow` has no error class."""
+    far = "date_from_unix_date(i) > TIMESTAMP'1970-01-01 00:00:00'"
+    raising = judged(bind(f"({far}) {asked}", SCHEMA), TABLE, {})[1]
+    assert raising is not None
+    beyond = [i is not None and abs(i) > 106_751_991 for i in TABLE["i"].to_pylist()]
+    assert raising.tolist() == beyond
+    assert any(beyond)
+    assert judged(bind(far, SCHEMA), TABLE, {})[1] is None
