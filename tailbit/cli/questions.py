@@ -174,9 +174,10 @@ def read(
     greatest.
 
     JSON is a line per row. A map is a JSON object; where its keys are structs, arrays or maps, it is a list
-    of {"key", "value"}. In CSV, NULL is an empty field and an empty string is "". Arrow is the IPC file
-    format in FILE, its streaming format in a pipe. No two columns have one name: where a field s.a and a
-    column named s.a are both read, the column is named `s.a`, in backticks.
+    of {"key", "value"}. In CSV, NULL is an empty field and an empty string is "": of one column, NULL is an
+    empty line, which some readers skip. Arrow is the IPC file format in FILE, its streaming format in a pipe.
+    No two columns have one name: where a field s.a and a column named s.a are both read, the column is named
+    `s.a`, in backticks.
     """
     from tailbit.cli.render import write_rows
 
