@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from tailbit.index.functions.texts.at_once import constant_text
-from tailbit.index.functions.texts.patterns import END, JavaRegex, Unread
+from tailbit.index.functions.texts.patterns import JavaRegex, Unread, python_regex
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import NOT_READ, Raised, Vector, per_distinct
 from tailbit.index.values.literals import STRING
@@ -30,9 +30,7 @@ def groups_of(pattern: str) -> re.Pattern[str]:
     Raises:
         Unread: it holds something that is not known to find the same.
     """
-    found = _Groups(pattern).read()
-    plain = re.sub(r"\\x\{([0-9a-f]+)\}", lambda char: f"\\U{int(char[1], 16):08x}", found)
-    return re.compile(plain.replace(END, _DOLLAR))
+    return re.compile(python_regex(_Groups(pattern).read(), _DOLLAR))
 
 
 class _Groups(JavaRegex):

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from tailbit.index.functions.texts.classes import PREDEFINED, Item, folded, members, shown
+
 BREAKS = r"\n\r\x{85}\x{2028}\x{2029}"
 """Line terminators to Java: no dot matches them, and `$` matches before the last of them."""
 
@@ -17,13 +19,8 @@ END = "\\z"
 LAST_BREAK = rf"(?:\r\n|[{BREAKS}])\z"
 """The line terminator at the end of a text; `\r\n` is one, and nothing matches between the two."""
 
-_CLASSES = {
-    "d": "0-9",
-    "w": "a-zA-Z0-9_",
-    "s": r"\t\n\x0b\f\r ",
-}
 _PLAIN_ESCAPES = frozenset(r".*+?()[]{}|^$\/-_ ,:;'\"#@!%&=<>~`")
-_CONTROLS = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f"}
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _FOLDED = "(?i)"
 _QUANTIFIER = re.compile(r"[*+?]|\{\d{1,3}(?:,\d{0,3})?\}", re.ASCII)
 
@@ -112,6 +109,12 @@ def java_regex(pattern: str) -> str:
     return JavaRegex(pattern).read()
 
 
+def python_regex(found: str, end: str = "\\Z") -> str:
+    """An expression of RE2 that `JavaRegex` wrote as one of Python; `end` stands for `END`."""
+    plain = re.sub(r"\\x\{([0-9a-f]+)\}", lambda char: f"\\U{int(char[1], 16):08x}", found)
+    return plain.replace(END, end)
+
+
 class JavaRegex:
     """One pass over a pattern of Java; `(?i)` at its beginning is for letters of ASCII alone, as in Java."""
 
@@ -131,7 +134,7 @@ class JavaRegex:
             self._refuse("(")
         found = "".join(self.out)
         try:
-            re.compile(found.replace("\\z", "\\Z").replace("\\x{", "\\\\x{"))
+            re.compile(python_regex(found))
         except re.error as wrong:
             raise Unread(f"the pattern {self.pattern!r} is not read: {wrong}") from wrong
         return found
@@ -206,20 +209,21 @@ class JavaRegex:
         self.out.append(found.group() + "?" * lazy)
         return False
 
-    def _escape(self) -> str:
+    def _escaped(self) -> Item:
+        """What a backslash stands before."""
         if self.at == len(self.pattern):
             self._refuse("\\ at the end")
         char = self.pattern[self.at]
         self.at += 1
-        if char in _CLASSES:
-            return f"[{_CLASSES[char]}]"
-        if char.lower() in _CLASSES:
-            return f"[^{_CLASSES[char.lower()]}]"
-        if char in _CONTROLS:
-            return _CONTROLS[char]
-        if char not in _PLAIN_ESCAPES:
+        if char.lower() in PREDEFINED:
+            return Item(char, True, True)
+        if char not in _PLAIN_ESCAPES and char not in _CONTROLS:
             self._refuse(f"\\{char}")
-        return _quoted(char)
+        return Item(_CONTROLS.get(char, char), True)
+
+    def _escape(self) -> str:
+        char, _, predefined = self._escaped()
+        return shown(PREDEFINED[char.lower()], char.isupper()) if predefined else _quoted(char)
 
     def _literal(self, char: str) -> str:
         letter = self.folded and char.isascii() and char.isalpha()
@@ -229,38 +233,22 @@ class JavaRegex:
         """A class of characters, ranges and escapes; no classes within it."""
         negated = self.pattern.startswith("^", self.at)
         self.at += negated
-        parts: list[str] = []
+        items: list[Item] = []
         while not self.pattern.startswith("]", self.at):
             if self.at >= len(self.pattern):
                 self._refuse("[")
             char = self.pattern[self.at]
             self.at += 1
+            item = Item(char)
             if char == "\\":
-                inner = self._escape()
-                if inner.startswith("[^"):
+                item = self._escaped()
+                if item.predefined and item.char.isupper():
                     self._refuse("a negated class in a class")
-                parts.append(inner[1:-1] if inner.startswith("[") else inner)
             elif char in "[&^":
                 self._refuse(f"{char} in a class")
-            else:
-                ends = not parts or self.pattern.startswith("]", self.at)
-                parts.append("-" if char == "-" and not ends else _quoted(char))
+            items.append(item)
         self.at += 1
-        if not parts or "-" in (parts[0], parts[-1]) or "--" in "".join(parts):
-            self._refuse("[]" if not parts else "- at the end of a class")
-        if self.folded:
-            parts += self._other_case(parts)
-        return f"[{'^' if negated else ''}{''.join(parts)}]"
-
-    def _other_case(self, parts: list[str]) -> list[str]:
-        """The letters and ranges of a class in their other case."""
-        found, at = [], 0
-        while at < len(parts):
-            ends = parts[at : at + 3] if parts[at + 1 : at + 2] == ["-"] else parts[at : at + 1]
-            letters = [end for end in ends if len(end) == 1 and end.isascii() and end.isalpha()]
-            if len(ends) > 1 and len({(end.isdigit(), end.isupper()) for end in (ends[0], ends[-1])}) > 1:
-                self._refuse("such a range behind (?i)")
-            if letters:
-                found += [end.swapcase() for end in ends]
-            at += len(ends)
-        return found
+        if not items:
+            self._refuse("[]")
+        ranges = members(items, self._refuse)
+        return shown(folded(ranges) if self.folded else ranges, negated)

@@ -1,0 +1,69 @@
+"""Classes of characters as Java reads them: ranges of code points, which are written for RE2.
+
+Source: java.util.regex.Pattern, `clazz` and `range`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+Ranges = list[tuple[int, int]]
+"""Code points from one to another, both included."""
+
+PREDEFINED: dict[str, Ranges] = {
+    "d": [(0x30, 0x39)],
+    "w": [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)],
+    "s": [(0x09, 0x0D), (0x20, 0x20)],
+}
+_LETTERS = ((0x41, 0x5A, 0x20), (0x61, 0x7A, -0x20))
+"""The letters of ASCII, and how far away each is in its other case."""
+
+
+class Item(NamedTuple):
+    """A character in a class, or the letter of a predefined class; whether a backslash precedes it."""
+
+    char: str
+    escaped: bool = False
+    predefined: bool = False
+
+
+def shown(ranges: Ranges, negated: bool = False) -> str:
+    """A class of RE2."""
+    parts = (f"\\x{{{low:x}}}" + f"-\\x{{{high:x}}}" * (low < high) for low, high in ranges)
+    return f"[{'^' * negated}{''.join(parts)}]"
+
+
+def folded(ranges: Ranges) -> Ranges:
+    """Ranges, and the letters of ASCII in them in their other case."""
+    other = [
+        (max(low, first) + away, min(high, last) + away)
+        for low, high in ranges
+        for first, last, away in _LETTERS
+        if max(low, first) <= min(high, last)
+    ]
+    return [*ranges, *other]
+
+
+def members(items: Sequence[Item], refuse: Callable[[str], None]) -> Ranges:
+    """What stands in a class.
+
+    A `-` is a range between two characters; behind a predefined class it stands for itself, and before one
+    it is wrong, as it is between characters in the wrong order.
+    """
+    found: Ranges = []
+    at = 0
+    while at < len(items):
+        char, _, predefined = items[at]
+        at += 1
+        if predefined:
+            found += PREDEFINED[char]
+        elif items[at : at + 1] == [Item("-")] and at + 1 < len(items):
+            end, _, wrong = items[at + 1]
+            if wrong or end < char:
+                refuse(f"the range {char}-{end}")
+            found.append((ord(char), ord(end)))
+            at += 2
+        else:
+            found.append((ord(char), ord(char)))
+    return found
