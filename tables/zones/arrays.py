@@ -89,8 +89,9 @@ def offsets_of_starts(local: Longs, zone: str) -> Longs:
         return found
     changes = _changes(zone)
     at = np.searchsorted(changes.local_ends, local, side="right")
-    ahead = np.append(changes.instants, np.iinfo(np.int64).max >> 1)[at]
+    ahead = np.append(changes.instants, 0)[at]
     first = np.maximum(found, np.maximum(local, _FAR_PAST) - ahead)
+    first = np.where(at < len(changes.instants), first, found)
     return _beyond(local, first, at, changes, lambda time: time - first_instant(time, zone))
 
 

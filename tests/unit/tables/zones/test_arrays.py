@@ -43,3 +43,10 @@ def test_times_after_the_last_year_that_is_listed_are_what_they_are() -> None:
     far = np.array([1 << 60, -(1 << 62), 0, 1 << 60])
     found = offsets_of_instants(far, "Europe/Paris").tolist()
     assert found == [to_local(time, "Europe/Paris") - time for time in far.tolist()]
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "Asia/Tokyo", "Europe/Berlin"])
+def test_a_day_of_a_far_year_begins_by_the_last_offset_of_its_zone(zone: str) -> None:
+    day = 106_000_000 * 86_400_000_000
+    found = offsets_of_starts(np.array([day]), zone).tolist()
+    assert found == [day - first_instant(day, zone)]
