@@ -41,6 +41,13 @@ class ParsedPredicate:
     fault: int | None = None
 
 
+_VARIABLE = re.compile(r"\$\{[^ \t\n\x0b\f\r]+?\}")
+"""Where Spark puts a setting, or nothing, before it reads the text, within quotes too.
+
+Source: Spark 4.2, VariableSubstitution and ConfigReader.
+"""
+
+
 @lru_cache(maxsize=512)
 def parse_predicate(text: str) -> ParsedPredicate:
     """The tree of a predicate in Spark's SQL.
@@ -53,6 +60,9 @@ def parse_predicate(text: str) -> ParsedPredicate:
     from sqlglot.errors import ParseError, TokenError
 
     dialect = Spark()
+    if variable := _VARIABLE.search(text):
+        hint = "Spark puts a setting in its place. For the characters themselves write '$' '{x}'."
+        refuse(text, f"{variable.group()!r} is a variable", variable.start(), hint)
     try:
         lexed = _tokens(dialect, text)
         if not lexed:
