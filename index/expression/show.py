@@ -44,6 +44,8 @@ def _written_call(e: Call, args: list[str]) -> str:
         return f"CASE {' '.join(f'WHEN {a} THEN {b}' for a, b in pairs)} ELSE {args[-1]} END"
     if e.name == "later":
         unit = str(e.setting[0]).upper().replace("MICROS", "MICROSECONDS")
+        if unit == "ELAPSED":
+            return f"dateadd(MICROSECOND, {e.setting[1]}, {args[0]})"
         return f"{args[0]} + INTERVAL {e.setting[1]} {unit}"
     if e.name == "difference":
         return f"unix_micros({args[0]}) - unix_micros({args[1]})"

@@ -12,6 +12,7 @@ from tailbit.index.functions.formats import PARSED, QUOTE, WRITTEN
 from tailbit.index.functions.tree import Expression
 from tailbit.index.values.literals import DATE, LONG, STRING, TIMESTAMP, WHOLE, Literal
 from tailbit.index.values.refusals import mismatch
+from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 
 _INTEGER = DataType("integer")
@@ -32,6 +33,20 @@ def later(b: Builder, value: Expression, unit: str, count: int) -> Expression:
         reason = f"an INTERVAL added to a {value.type} is not read"
         raise NotRead(reason if name in ("string", "void") else mismatch(reason), "CAST it AS TIMESTAMP.")
     return call("later", [value], value.type, (unit, count, b.zone))
+
+
+def later_by_unit(b: Builder, value: Expression, unit: str, count: int) -> Expression:
+    """A time and a number of months, days or microseconds, as `dateadd(DAY, 7, ts)` moves it.
+
+    Unlike those of an interval, microseconds are never days of the calendar.
+    Source: Spark 4.2, DateTimeUtils.timestampAdd.
+    """
+    most = (1 << 31 if unit == "months" else 1 << 63) // (DAY_US if unit == "days" else 1)
+    if not -most <= count < most:
+        raise NotRead(f"a time moved by {count} {unit} is not read")
+    if value.type.name != "timestamp_ntz":
+        value = b.implicit(value, TIMESTAMP, "dateadd")
+    return call("later", [value], value.type, ("elapsed" if unit == "micros" else unit, count, b.zone))
 
 
 def difference(b: Builder, left: Expression, right: Expression) -> Expression:

@@ -136,19 +136,19 @@ def later_by_months(days: Longs, months: Longs) -> Longs:
 
 
 def later(call: Call, args: list[pa.Array]) -> Vector:
-    """A time and an interval; settings: months, days or micros, how many of them, time zone.
+    """A time and an interval; settings: months, days, micros or elapsed micros, how many of them, time zone.
 
-    Months and days are added to the local time; so are the whole days of microseconds. Where clocks change,
-    a local time that is there twice keeps the offset that it had, and one that is not there is moved on by
-    the gap.
+    Months and days are added to the local time; so are the whole days of micros, but not of elapsed ones.
+    Where clocks change, a local time that is there twice keeps the offset that it had, and one that is not
+    there is moved on by the gap.
     Source: Spark 4.2, DateTimeUtils.timestampAddMonths and timestampAddDayTime; java.time.ZonedDateTime.
     """
     unit, count, zone = str(call.setting[0]), int(call.setting[1]), str(call.setting[2])
     null, type_ = nulls_of(args[0]), call.type
-    days = {"months": 0, "days": count, "micros": abs(count) // DAY_US * (1 if count > 0 else -1)}[unit]
-    found, raised, rest = numbers(args[0]).astype(np.int64), None, 0
-    if unit == "micros":
-        rest = count - days * DAY_US
+    whole = abs(count) // DAY_US * (1 if count > 0 else -1)
+    days = {"days": count, "micros": whole}.get(unit, 0)
+    found, raised = numbers(args[0]).astype(np.int64), None
+    rest = count - days * DAY_US if unit in ("micros", "elapsed") else 0
     if unit == "months" or days:
         there, raised = local(args[0], type_, zone)
         moved, beyond = _months_later(there, count) if unit == "months" else shifted(there, days * DAY_US)

@@ -60,7 +60,7 @@ def whole_units(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _towards_zero(values: Longs, by: int) -> Longs:
-    found: Longs = np.sign(values) * (np.abs(values) // by)
+    found: Longs = values // by + ((values < 0) & (values % by != 0))
     return found
 
 

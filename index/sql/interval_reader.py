@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import NotRead
-from tailbit.index.expression.times import difference, later, units_between
+from tailbit.index.expression.times import difference, later, later_by_unit, units_between
 from tailbit.index.functions.tree import Expression
 from tailbit.index.sql.operands import OperandReader, Tree, bare
 from tailbit.index.sql.written.intervals import length_of
 from tailbit.index.values.coercion import MIRRORED
-from tailbit.index.values.literals import LONG, TIMESTAMP, WHOLE, Literal
+from tailbit.index.values.literals import LONG, WHOLE, Literal
 from tailbit.index.values.refusals import mismatch
 
 _MOVED, _BETWEEN = ("dateadd", "date_add", "timestampadd"), ("datediff", "date_diff", "timestampdiff")
@@ -83,6 +83,4 @@ class IntervalReader:
             self.operands.refuse(f"{name} takes a constant number of units", first)
         length = length_of(word, count.value)
         assert length is not None
-        if value.type.name != "timestamp_ntz":
-            value = self.builder.implicit(value, TIMESTAMP, name)
-        return later(self.builder, value, length.unit, length.count)
+        return later_by_unit(self.builder, value, length.unit, length.count)

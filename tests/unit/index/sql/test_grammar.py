@@ -168,3 +168,18 @@ def test_random_conditions_of_every_type_and_function_are_in_the_grammar() -> No
     texts = [conditions.tree(2).text for _ in range(300)]
     texts += [random_predicate(random.Random(seed)).spark for seed in range(200)]
     assert [text for text in texts if parse_predicate(text).fault is not None] == []
+
+
+@pytest.mark.parametrize("text", ["s = '${x}'", "s RLIKE r'\\${3}b'", "s = 'a' AND ${env:HOME} = id"])
+def test_a_variable_that_spark_puts_a_setting_for_is_refused(text: str) -> None:
+    assert "is a variable at character" in refusal(text)
+
+
+@pytest.mark.parametrize("text", ["s = '$' '{x}'", "s = '${}'", "s = '${a b}'", "s = '${x'", "s = '$ {x}'"])
+def test_a_dollar_and_a_brace_that_are_no_variable_are_read(text: str) -> None:
+    bind(text, SCHEMA)
+
+
+@pytest.mark.parametrize("count", ["2147483648", "-106751992", "9223372036854775807"])
+def test_days_that_no_time_is_moved_by_are_refused(count: str) -> None:
+    assert "is not read" in refusal(f"dateadd(DAY, {count}, TIMESTAMP'2020-01-01') = now()")
