@@ -83,6 +83,8 @@ def part(b: Builder, args: Sequence[Expression]) -> Expression:
         raise NotRead("split_part takes a constant number of a part")
     if at.value == 0:
         raise NotRead("split_part counts from 1 (INVALID_INDEX_OF_ZERO in Spark)")
+    if not _counts(at.value):
+        raise NotRead(f"split_part of part {at.value} is not read (it raises in Spark)")
     return call("split_part", [text(b, arg, "split_part") for arg in args[:2]], STRING, (at.value,))
 
 

@@ -23,7 +23,8 @@ def is_since_1970(from_: DataType, to: DataType) -> bool:
 def across_1970(values: pa.Array, from_: DataType, to: DataType) -> Vector:
     """Whole or exact seconds of instants, or instants of seconds.
 
-    Source: Spark 4.2, Cast.timestampToLong and longToTimestamp, which stops at the ends of 64 bits.
+    Source: Spark 4.2, Cast.timestampToLong; longToTimestamp, which stops at the ends of 64 bits;
+    DoubleExactNumeric.toLong, by which 2**63 is the last of them.
     """
     null, data = nulls_of(values), numbers(values)
     if from_.name == "timestamp" and to.name in WHOLE:
@@ -40,7 +41,9 @@ def across_1970(values: pa.Array, from_: DataType, to: DataType) -> Vector:
         return Vector(array_of(np.where(np.abs(found) > most, ends, found * _SECOND), null, to))
     with np.errstate(invalid="ignore", over="ignore"):
         micros = data.astype(np.float64) * _SECOND
-    odd, beyond = ~np.isfinite(data), ~((micros >= -(2.0**63)) & (micros < 2.0**63))
-    kept = np.where(odd | beyond, 0.0, micros).astype(np.int64)
+    odd, beyond = ~np.isfinite(data), ~(np.abs(micros) <= 2.0**63)
+    most = micros == 2.0**63
+    kept = np.where(odd | beyond | most, 0.0, micros).astype(np.int64)
+    kept[most] = (1 << 63) - 1
     raised = first_of([code("CAST_INVALID_INPUT", odd & ~null), code("CAST_OVERFLOW", beyond & ~null)])
     return Vector(array_of(kept, null, to), raised)

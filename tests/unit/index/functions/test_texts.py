@@ -7,7 +7,7 @@ import pytest
 
 from support.function_cells import schema
 from support.truth import matches
-from tailbit.errors import EvaluationError
+from tailbit.errors import EvaluationError, PredicateError
 from tailbit.index.sql.bind import bind
 
 NEVER = [*range(0xFDD0, 0xFDF0), *(plane << 16 | last for plane in range(17) for last in (0xFFFE, 0xFFFF))]
@@ -96,3 +96,19 @@ def test_characters_are_taken_away_alike_whether_they_are_a_constant_or_a_column
             constant = chars.replace("\0", "\\0")
             node = bind(f"trim({side} '{constant}' FROM s) <=> trim({side} n FROM s)", schema())
             assert matches(node, rows, {}).all()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        r"s RLIKE '[\\t-\\d]'",
+        r"s RLIKE '[a-\\w]'",
+        "s RLIKE '[b-a]'",
+        "regexp_extract(s, '(|[Z-*])', 1) = ''",
+        "split_part(s, 'a', 2147483648) = ''",
+        "split_part(s, 'a', -2147483648) = ''",
+    ],
+)
+def test_a_range_and_a_number_of_a_part_that_java_refuses_are_refused(asked: str) -> None:
+    with pytest.raises(PredicateError, match="is not read"):
+        bind(asked, schema())
