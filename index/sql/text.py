@@ -17,6 +17,7 @@ from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.strays import refuse_stray
 from tailbit.index.sql.tokens import WORD, Token, TokenReader, WrittenConstant
 from tailbit.index.sql.written.keyword_arguments import with_commas
+from tailbit.index.sql.written.variables import variable_in
 
 FLATTEN = "Flatten it: AND and OR take any number of conditions, IN any list."
 
@@ -41,13 +42,6 @@ class ParsedPredicate:
     fault: int | None = None
 
 
-_VARIABLE = re.compile(r"\$\{[^ \t\n\x0b\f\r]+?\}")
-"""Where Spark puts a setting, or nothing, before it reads the text, within quotes too.
-
-Source: Spark 4.2, VariableSubstitution and ConfigReader.
-"""
-
-
 @lru_cache(maxsize=512)
 def parse_predicate(text: str) -> ParsedPredicate:
     """The tree of a predicate in Spark's SQL.
@@ -60,9 +54,6 @@ def parse_predicate(text: str) -> ParsedPredicate:
     from sqlglot.errors import ParseError, TokenError
 
     dialect = Spark()
-    if variable := _VARIABLE.search(text):
-        hint = "Spark puts a setting in its place. For the characters themselves write '$' '{x}'."
-        refuse(text, f"{variable.group()!r} is a variable", variable.start(), hint)
     try:
         lexed = _tokens(dialect, text)
         if not lexed:
@@ -82,19 +73,20 @@ def parse_predicate(text: str) -> ParsedPredicate:
         refuse(text, "it is nested too deeply", hint=FLATTEN)
     if len(trees) != 1 or trees[0] is None:
         refuse(text, "it must be one condition")
-    constants = tuple(reader.constants)
     if fault is None:
-        return ParsedPredicate(text, trees[0], constants)
+        return ParsedPredicate(text, trees[0], tuple(reader.constants))
     place = tokens[fault].start if fault < len(tokens) else tokens[-1].end
     if fault < len(tokens) and tokens[fault].text == "!":
         refuse(text, "! is no NOT behind a value (SYNTAX_DISCONTINUED.BANG_EQUALS_NOT)", place, "Write NOT.")
     if fault == len(tokens) or tokens[fault].token_type.name in NEVER_AGAIN:
         refuse(text, "Spark does not parse it from here on (PARSE_SYNTAX_ERROR)", place, _GRAMMAR)
-    return ParsedPredicate(text, trees[0], constants, place)
+    return ParsedPredicate(text, trees[0], tuple(reader.constants), place)
 
 
 def _tokens(dialect: Any, text: str) -> list[Token]:
     """The tokens of a text, also where its first word begins what is a command to sqlglot."""
+    if variable := variable_in(text):
+        refuse(text, *variable)
     tokens: list[Token] = dialect.tokenize(text)
     if len(tokens) != 2 or not WORD.fullmatch(tokens[0].text) or tokens[1].token_type.name != "STRING":
         return tokens

@@ -1,1 +1,1 @@
-"""What a text spells in a way of its own, before it is parsed: intervals, and words in place of commas."""
+"""What a text spells in a way of its own, before it is parsed: intervals, words for commas, variables."""
