@@ -27,7 +27,7 @@ from tailbit.index.evaluation.costs import SPENT
 from tailbit.index.evaluation.unions import UNIONS
 from tailbit.index.grouping.dictionary import DICTIONARIES
 from tailbit.index.grouping.lookups import KEPT
-from tailbit.index.kinds.bitmap_index.codes import CODES
+from tailbit.index.kinds.bitmap_index.codes import CODES, MAKING
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
 from tailbit.tables.parquet import file, layout
 from tailbit.tables.parquet.picked import kept
@@ -47,7 +47,7 @@ FACETS = ("l_shipmode", "l_shipdate", "l_suppkey", "l_returnflag, l_shipmode", "
 
 def forget() -> None:
     """Make the process forget what it has read of indexes and data files."""
-    for cache in (POSTINGS, CODES, DICTIONARIES, KEPT, SPENT, UNIONS):
+    for cache in (POSTINGS, CODES, MAKING, DICTIONARIES, KEPT, SPENT, UNIONS):
         cache.clear()
     for others in (*layout.CACHES, *file.CACHES, *kept.CACHES):
         others.clear()

@@ -35,7 +35,7 @@ CODES_BYTES = share(1 / 4)
 CODES: Cache[tuple[str, str], SegmentCodes] = Cache(CODES_BYTES)
 """The codes that this process has made, by segment and column."""
 
-_MAKING: Cache[tuple[str, str], list[int]] = Cache(10_000)
+MAKING: Cache[tuple[str, str], list[int]] = Cache(10_000)
 """How often codes were made in this process; more than once where they did not stay."""
 
 _A_KEY = 12
@@ -136,7 +136,7 @@ def codes_of(segment: Segment, column: str) -> SegmentCodes:
 
 def times_made(segment: Segment, column: str) -> int:
     """How often the codes of a column were made: where they are not held, so often they did not stay."""
-    return _MAKING.get((segment.name, column), lambda: ([0], 1))[0]
+    return MAKING.get((segment.name, column), lambda: ([0], 1))[0]
 
 
 def have_room(segment: Segment, column: str) -> bool:
@@ -151,7 +151,7 @@ def have_room(segment: Segment, column: str) -> bool:
 
 def _made(segment: Segment, column: str) -> tuple[SegmentCodes, int]:
     keys, cardinality = segment.keys(column)
-    _MAKING.get((segment.name, column), lambda: ([0], 1))[0] += 1
+    MAKING.get((segment.name, column), lambda: ([0], 1))[0] += 1
     codes = np.zeros(segment.rows, dtype=narrowest(len(keys)))
     parts = (partial(_decoded, read, 1 + first, len(codes)) for first, read in segment.parts(column))
     try:
