@@ -8,6 +8,7 @@ rechecked; keys that occur only in hidden rows raise nothing.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -27,23 +28,32 @@ from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
 
 
+class _Outcome(enum.IntEnum):
+    """What a condition is for a key: TRUE, open, or neither. Numbers are places in `KeyVerdict.counts`."""
+
+    TRUE = 0
+    OPEN = 1
+    REST = 2
+
+
 @dataclass(frozen=True, eq=False)
 class KeyVerdict:
     """Which keys of one segment a condition is TRUE for, and which it leaves open, by their place in `keys`.
 
-    `key`: names the condition and the type it was judged in. `null`: whether NULL is TRUE (True), open (None)
-    or neither; the rest is of other keys. `counts`: how many are TRUE, open, and neither.
+    `key`: names the condition and the type it was judged in. `null`: the outcome of NULL, which the others do
+    not tell. `counts`: how many keys have each outcome.
     """
 
     key: Hashable
     true: Mask
     open: Mask
-    null: bool | None
+    null: _Outcome
     counts: tuple[int, int, int]
 
-    @property
-    def rest(self) -> Mask:
-        """Which keys the condition is neither TRUE for nor leaves open."""
+    def keys(self, outcome: _Outcome) -> Mask:
+        """The keys of one outcome. Cost: of the rest, a pass over all."""
+        if outcome is not _Outcome.REST:
+            return self.true if outcome is _Outcome.TRUE else self.open
         out = ~self.true & ~self.open
         out[: len(out) - sum(self.counts)] = False
         return out
@@ -60,14 +70,14 @@ def computed_bounds(node: Computed, space: SpaceView) -> Bounds:
     if not segments:
         return Bounds.between(EMPTY, space.visible)
     verdicts = [verdict(node, segment) for segment in segments]
-    open_ = _open(column, segments, verdicts)
+    open_ = union(_postings(column, segments, verdicts, _Outcome.OPEN))
     unposted = space.unposted(column.id)
     if unposted is not None:
         open_ = open_ | unposted
-    if sum(v.counts[0] for v in verdicts) <= sum(v.counts[2] for v in verdicts):
-        sure = union(_postings(column, segments, verdicts))
+    if sum(v.counts[_Outcome.TRUE] for v in verdicts) <= sum(v.counts[_Outcome.REST] for v in verdicts):
+        sure = union(_postings(column, segments, verdicts, _Outcome.TRUE))
     else:
-        sure = space.visible - union([open_, *_others(column, segments, verdicts)])
+        sure = space.visible - union([open_, *_postings(column, segments, verdicts, _Outcome.REST)])
     if not open_:
         return Bounds.exactly(sure)
     return Bounds.between(sure - open_, sure | open_)
@@ -82,11 +92,11 @@ def computed_postings(node: Computed, space: SpaceView) -> list[BitMap] | None:
     if not segments or space.unposted(column.id) is not None:
         return None
     verdicts = [verdict(node, segment) for segment in segments]
-    if sum(v.counts[0] for v in verdicts) > sum(v.counts[2] for v in verdicts):
+    if sum(v.counts[_Outcome.TRUE] for v in verdicts) > sum(v.counts[_Outcome.REST] for v in verdicts):
         return None
-    if any(v.counts[1] or v.null is None for v in verdicts):
+    if any(v.counts[_Outcome.OPEN] or v.null is _Outcome.OPEN for v in verdicts):
         return None
-    return _postings(column, segments, verdicts)
+    return _postings(column, segments, verdicts, _Outcome.TRUE)
 
 
 def _column(node: Computed) -> Column:
@@ -94,42 +104,27 @@ def _column(node: Computed) -> Column:
     return node.column
 
 
-def _postings(column: Column, segments: Sequence[Segment], verdicts: Sequence[KeyVerdict]) -> list[BitMap]:
-    """The postings of the keys that are TRUE."""
+def _postings(
+    column: Column, segments: Sequence[Segment], verdicts: Sequence[KeyVerdict], outcome: _Outcome
+) -> list[BitMap]:
+    """Bitmaps whose union is that of the postings of the keys of one outcome, NULL's among them."""
     parts: list[BitMap] = []
     for segment, its in zip(segments, verdicts, strict=True):
-        parts += _of_keys(segment, column.id, (its.key, "true"), its.counts[0], its.true)
-        if its.null and (bits := segment.lookup(column.id, None)) is not None:
+        parts += _of_keys(segment, column.id, its, outcome)
+        if its.null is outcome and (bits := segment.lookup(column.id, None)) is not None:
             parts.append(bits)
     return parts
 
 
-def _others(column: Column, segments: Sequence[Segment], verdicts: Sequence[KeyVerdict]) -> list[BitMap]:
-    """The postings of the keys that are neither TRUE nor open."""
-    parts: list[BitMap] = []
-    for segment, its in zip(segments, verdicts, strict=True):
-        parts += _of_keys(segment, column.id, (its.key, "rest"), its.counts[2], its.rest)
-        if its.null is False and (bits := segment.lookup(column.id, None)) is not None:
-            parts.append(bits)
-    return parts
-
-
-def _open(column: Column, segments: Sequence[Segment], verdicts: Sequence[KeyVerdict]) -> BitMap:
-    parts: list[BitMap] = []
-    for segment, its in zip(segments, verdicts, strict=True):
-        parts += _of_keys(segment, column.id, (its.key, "open"), its.counts[1], its.open)
-        if its.null is None and (bits := segment.lookup(column.id, None)) is not None:
-            parts.append(bits)
-    return union(parts)
-
-
-def _of_keys(segment: Segment, column: str, asked: Hashable, many: int, wanted: Mask) -> list[BitMap]:
+def _of_keys(segment: Segment, column: str, its: KeyVerdict, outcome: _Outcome) -> list[BitMap]:
     """Bitmaps whose union is that of the postings of some keys; many sparse ones are one, kept."""
+    many = its.counts[outcome]
     if not many:
         return []
     if many < MANY_KEYS or not segment.sparse_positions(column):
-        return segment.cover_keys(column, wanted)
-    return [kept(segment, column, asked, lambda: of_keys(segment, column, wanted))]
+        return segment.cover_keys(column, its.keys(outcome))
+    asked = its.key, outcome
+    return [kept(segment, column, asked, lambda: of_keys(segment, column, its.keys(outcome)))]
 
 
 def verdict(node: Computed, segment: Segment) -> KeyVerdict:
@@ -165,5 +160,5 @@ def _judged(node: Computed, segment: Segment, asked: Hashable) -> KeyVerdict:
     found, raised = judge(node, {column.id: values}, len(values))
     true[first:][short], open_[first:][short] = found[:-1], raised[:-1]
     many = int(true.sum()), int(open_.sum())
-    at_null = None if raised[-1] else bool(found[-1])
+    at_null = _Outcome.OPEN if raised[-1] else _Outcome.TRUE if found[-1] else _Outcome.REST
     return KeyVerdict(asked, true, open_, at_null, (*many, len(keys) - sum(many)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -161,25 +161,21 @@ class RowGroup:
             known = [bits for at in range(a, b) if (bits := self._bitmaps.get(at)) is not None]
             if len(known) == b - a or self._left > 0:
                 return known if len(known) == b - a else self._all(a, b), []
-        return self._apart(np.arange(a, b), a, b, self._sparse)
+        return self._apart(np.arange(a, b), lambda: self._sparse.apart(a, b))
 
     def cover_some(self, wanted: Mask) -> Cover:
         """As `cover`, of keys by their places. Cost: where these lie apart, a pass over all bytes of gaps."""
         edges = np.flatnonzero(np.diff(wanted, prepend=False, append=False)).reshape(-1, 2).tolist()
+        keys = np.flatnonzero(wanted)
         if len(edges) > _RUNS:
-            try:
-                some = self._sparse.only(wanted)
-            except ValueError as damage:
-                raise CorruptIndexError(file=self._path, reason=str(damage)) from damage
-            return self._apart(np.flatnonzero(wanted), 0, len(some.held), some)
-        parts = [self._apart(np.arange(a, b), a, b, self._sparse) for a, b in edges]
-        return [bits for dense, _ in parts for bits in dense], [at for _, sparse in parts for at in sparse]
+            return self._apart(keys, lambda: self._sparse.only(wanted).apart(0, len(keys)))
+        return self._apart(keys, lambda: [part for a, b in edges for part in self._sparse.apart(a, b)])
 
-    def _apart(self, keys: Longs, low: int, high: int, its: Gaps) -> Cover:
-        """The postings of some keys, `low` to `high` of `its`: dense ones, and positions of the others."""
-        dense = [self._bitmap(at) for at in keys[~its.held[low:high]].tolist()]
+    def _apart(self, keys: Longs, listed: Callable[[], Iterable[BitPositions]]) -> Cover:
+        """The dense postings among some keys, and what is listed for the others."""
+        dense = [self._bitmap(at) for at in keys[~self._sparse.held[keys]].tolist()]
         try:
-            return dense, [part for part in its.apart(low, high) if len(part)]
+            return dense, [part for part in listed() if len(part)]
         except ValueError as damage:
             raise CorruptIndexError(file=self._path, reason=str(damage)) from damage
 
