@@ -6,30 +6,28 @@ from collections.abc import Sequence
 
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import NotRead, call
-from tailbit.index.expression.shapes import INTEGER, Make, text
+from tailbit.index.expression.shapes import INTEGER, Make, text, whole_constant
 from tailbit.index.functions.texts.groups import groups_of, replacement
 from tailbit.index.functions.texts.patterns import Unread
 from tailbit.index.functions.tree import Expression
 from tailbit.index.values.literals import LONG, STRING, WHOLE, Literal
 
+_MOST = 1 << 31
+"""Beyond the numbers of pieces that Spark counts."""
+
 
 def extracted(b: Builder, args: Sequence[Expression]) -> Expression:
     """regexp_extract; the first group where none is named."""
     value, pattern = text(b, args[0], "regexp_extract"), _constant(args[1], "regexp_extract")
-    group = args[2] if len(args) > 2 else Literal(STRING, 1)
-    if (
-        not isinstance(group, Literal)
-        or not isinstance(group.value, int)
-        or (len(args) > 2 and group.type.name not in WHOLE)
-    ):
-        raise NotRead("regexp_extract takes a constant number of a group")
+    reason = "regexp_extract takes a constant number of a group"
+    group = whole_constant(args[2], reason) if len(args) > 2 else 1
     groups = _groups(pattern)
-    if not 0 <= group.value <= groups:
+    if not 0 <= group <= groups:
         raise NotRead(
-            f"regexp_extract of group {group.value} of {groups} (INVALID_PARAMETER_VALUE in Spark)",
+            f"regexp_extract of group {group} of {groups} (INVALID_PARAMETER_VALUE in Spark)",
             "0 stands for all that is found.",
         )
-    return call("regexp_extract", [value, Literal(STRING, pattern.encode())], STRING, (group.value,))
+    return call("regexp_extract", [value, Literal(STRING, pattern.encode())], STRING, (group,))
 
 
 def replaced(b: Builder, args: Sequence[Expression]) -> Expression:
@@ -50,9 +48,7 @@ def piece(
 
     `error`: what Spark raises where there is no such piece.
     """
-    if not isinstance(at, Literal) or at.type.name not in WHOLE or not isinstance(at.value, int):
-        raise NotRead("the place of a piece of split is a constant number")
-    number = at.value
+    number = whole_constant(at, "the place of a piece of split is a constant number")
     if error != "INVALID_ARRAY_INDEX":
         if number == 0:
             raise NotRead("element_at counts from 1 (INVALID_INDEX_OF_ZERO in Spark)")
@@ -78,27 +74,21 @@ def _split_arguments(b: Builder, args: Sequence[Expression]) -> list[Expression]
 
 def part(b: Builder, args: Sequence[Expression]) -> Expression:
     """split_part."""
-    at = args[2]
-    if not isinstance(at, Literal) or at.type.name not in WHOLE or not isinstance(at.value, int):
-        raise NotRead("split_part takes a constant number of a part")
-    if at.value == 0:
+    number = whole_constant(args[2], "split_part takes a constant number of a part")
+    if number == 0:
         raise NotRead("split_part counts from 1 (INVALID_INDEX_OF_ZERO in Spark)")
-    if not _counts(at.value):
-        raise NotRead(f"split_part of part {at.value} is not read (it raises in Spark)")
-    return call("split_part", [text(b, arg, "split_part") for arg in args[:2]], STRING, (at.value,))
+    if abs(number) >= _MOST:
+        raise NotRead(f"split_part of part {number} is not read (it raises in Spark)")
+    return call("split_part", [text(b, arg, "split_part") for arg in args[:2]], STRING, (number,))
 
 
 def before_or_behind(b: Builder, args: Sequence[Expression]) -> Expression:
     """substring_index."""
-    at = args[2]
-    if not isinstance(at, Literal) or at.type.name not in WHOLE or not _counts(at.value):
-        raise NotRead("substring_index takes a constant number of places")
-    given = [*(text(b, arg, "substring_index") for arg in args[:2]), b.cast(at, INTEGER)]
+    reason = "substring_index takes a constant number of places"
+    if abs(whole_constant(args[2], reason)) >= _MOST:
+        raise NotRead(reason)
+    given = [*(text(b, arg, "substring_index") for arg in args[:2]), b.cast(args[2], INTEGER)]
     return call("substring_index", given, STRING)
-
-
-def _counts(value: object) -> bool:
-    return isinstance(value, int) and abs(value) < 1 << 31
 
 
 def digest(name: str) -> Make:

@@ -45,15 +45,17 @@ def _of_void(b: Builder, value: Expression) -> Expression:
     return b.cast(value, DOUBLE) if value.type == VOID else value
 
 
-def _digits(arg: Expression) -> int:
-    if not isinstance(arg, Literal) or arg.type.name not in WHOLE or arg.value is None:
-        raise NotRead("round takes a constant number of digits")
-    return int(arg.value)
+def whole_constant(arg: Expression, reason: str) -> int:
+    """The whole number that an argument is; `reason`: why another one is refused."""
+    if not isinstance(arg, Literal) or arg.type.name not in WHOLE or not isinstance(arg.value, int):
+        raise NotRead(reason)
+    return arg.value
 
 
 def rounded(b: Builder, args: Sequence[Expression]) -> Expression:
     """Round."""
-    value, digits = _of_void(b, args[0]), _digits(args[1]) if len(args) > 1 else 0
+    value = _of_void(b, args[0])
+    digits = whole_constant(args[1], "round takes a constant number of digits") if len(args) > 1 else 0
     if value.type.name not in NUMERIC or abs(digits) > 300:
         reason = f"round of a {value.type} is not read"
         raise NotRead(reason if value.type.name in NUMERIC else of_no_number(reason, value), "CAST it.")
@@ -169,8 +171,7 @@ def located(b: Builder, args: Sequence[Expression]) -> Expression:
     """locate, position and charindex: the part stands first; a place to begin at may stand last."""
     part, value = (text(b, arg, "locate") for arg in args[:2])
     first = args[2] if len(args) > 2 else Literal(INTEGER, 1, True)
-    if not isinstance(first, Literal) or first.type.name not in WHOLE or first.value is None:
-        raise NotRead("locate takes a constant place to begin at")
+    whole_constant(first, "locate takes a constant place to begin at")
     return call("locate", [part, value, b.cast(first, INTEGER)], INTEGER)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import NotRead, call
+from tailbit.index.expression.shapes import Make
 from tailbit.index.functions.dates import UNITS
 from tailbit.index.functions.formats import PARSED, QUOTE, WRITTEN
 from tailbit.index.functions.tree import Expression
@@ -16,7 +17,6 @@ from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 
 _INTEGER = DataType("integer")
-Make = Callable[[Builder, Sequence[Expression]], Expression]
 
 
 def later(b: Builder, value: Expression, unit: str, count: int) -> Expression:

@@ -200,9 +200,14 @@ def since_1970(call: Call, args: list[pa.Array]) -> Vector:
 
 def seconds_since_1970(call: Call, args: list[pa.Array]) -> Vector:
     """unix_timestamp: whole seconds of an instant, towards 1970."""
-    micros = numbers(args[0]).astype(np.int64)
-    found = micros // 1_000_000 + ((micros < 0) & (micros % 1_000_000 != 0))
+    found = towards_zero(numbers(args[0]).astype(np.int64), 1_000_000)
     return Vector(array_of(found, nulls_of(args[0]), call.type))
+
+
+def towards_zero(values: Longs, by: int) -> Longs:
+    """Quotients as Java has them."""
+    found: Longs = values // by + ((values < 0) & (values % by != 0))
+    return found
 
 
 def instants_since_1970(call: Call, args: list[pa.Array]) -> Vector:

@@ -1,6 +1,6 @@
 """Dates and times as texts of a format, and such texts as times.
 
-A format is read where what it writes and what it takes is known for every value; `parts_of` refuses others.
+A format is read where what it writes and what it takes is known for every value: of the parts listed here.
 Source: Spark 4.2, DateTimeFormatterHelper; java.time.format.DateTimeFormatterBuilder.
 """
 

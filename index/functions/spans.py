@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.index.functions.casting import cast_time
-from tailbit.index.functions.dates import civil, local
+from tailbit.index.functions.dates import civil, local, towards_zero
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import NOT_READ, Vector, array_of, code, first_of, nulls_of, numbers
 from tailbit.tables.date_text import DAY_US
@@ -54,14 +54,9 @@ def whole_units(call: Call, args: list[pa.Array]) -> Vector:
     length = end - start
     beyond = ((end ^ start) & (end ^ length)) < 0
     found = _months(start, end) if unit in _MONTHS else length
-    found = _towards_zero(found, _MONTHS.get(unit) or _LENGTHS[unit])
+    found = towards_zero(found, _MONTHS.get(unit) or _LENGTHS[unit])
     raised = first_of([left, right, code(NOT_READ, beyond & ~null)])
     return Vector(array_of(np.where(beyond, 0, found), null, call.type), raised)
-
-
-def _towards_zero(values: Longs, by: int) -> Longs:
-    found: Longs = values // by + ((values < 0) & (values % by != 0))
-    return found
 
 
 def _months(start: Longs, end: Longs) -> Longs:
@@ -70,4 +65,4 @@ def _months(start: Longs, end: Longs) -> Longs:
     shorter = np.sign(last - first) * ((end % DAY_US - start % DAY_US) * np.sign(last - first) < 0)
     (year, month, day), (later_year, later_month, later_day) = civil(first), civil(last - shorter)
     packed = ((later_year - year) * 12 + later_month - month) * 32 + later_day - day
-    return _towards_zero(packed, 32)
+    return towards_zero(packed, 32)

@@ -13,12 +13,11 @@ import pyarrow as pa
 
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector, array_of, nulls_of, numbers, unscaled
+from tailbit.index.ordered import WORD_DIGITS
 from tailbit.tables.model import DataType
 
 _Words = npt.NDArray[np.uint32]
 _SEED = 42
-_SMALL_DECIMAL = 18
-"""Digits of a decimal that 64 bits hold."""
 
 
 def hashed(call: Call, args: list[pa.Array]) -> Vector:
@@ -36,7 +35,7 @@ def _one(values: pa.Array, type_: DataType, seed: _Words) -> _Words:
         return seed
     if type_.name in ("string", "binary"):
         return _of_bytes(values, seed)
-    if type_.name == "decimal" and type_.precision > _SMALL_DECIMAL:
+    if type_.name == "decimal" and type_.precision > WORD_DIGITS:
         whole = [int(v or 0) for v in unscaled(values)]
         texts = [v.to_bytes((v if v >= 0 else ~v).bit_length() // 8 + 1, "big", signed=True) for v in whole]
         return _of_bytes(pa.array(texts, pa.binary()), seed)
