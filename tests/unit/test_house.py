@@ -17,8 +17,11 @@ FOLDERS = ("tailbit", "tables", "index", "checkpoints", "streaming")
 TOOLS = ("benchmarks", "tests/support")
 """Not rooms of the house, but files and functions of the same size."""
 
-ROOM_MODULES, ROOM_LINES, FILE_LINES, FUNCTION_LINES = 12, 1700, 300, 40
-"""A room: modules beside `__init__.py`, and lines of all its files; lines of a file; lines of a function."""
+ROOM_MODULES, ROOM_LINES, FILE_LINES, FUNCTION_LINES = 13, 2400, 400, 40
+"""A room: modules beside `__init__.py`, and lines of all its files; lines of a file; lines of a function.
+
+What always changes together stands together; a file that is two things is split long before the limit.
+"""
 
 
 def texts(*more: str) -> Iterator[tuple[Path, str]]:
