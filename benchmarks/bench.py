@@ -47,7 +47,7 @@ def main() -> int:
         if not asked.quick and result.pop("status") == 0:
             results = load(RESULTS) | {benchmark.script: result}
             write(RESULTS, results)
-            write_growth(HERE.parent / "README.md", results)
+            write_growth(HERE.parent / "docs" / "operations.md", results)
     _say(f"{failed} of {len(chosen)} benchmarks failed" if failed else "done")
     return 1 if failed else 0
 

@@ -125,7 +125,7 @@ def _connected(url: str, options: StorageOptions, environment: object, process: 
     except UnknownConfigurationKeyError as wrong:
         named = re.search(r"key: '([^']*)'", str(wrong))
         reason = f"{named[1] if named else 'an option'} is no option of stores like {url}"
-        raise UsageError(reason=reason, hint="See README, Tables in an object store.") from None
+        raise UsageError(reason=reason, hint="See docs/object-stores.md.") from None
     except (BaseError, ValueError) as wrong:
         raise no_setup(url, wrong, options) from None
 

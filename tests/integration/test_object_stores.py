@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -20,6 +19,7 @@ pytest.importorskip("obstore", reason="obstore has no wheel for Python 3.10")
 import tailbit
 import tailbit.spark
 from support.faulty_proxy import Fault, Proxy
+from support.pages import OPERATIONS, commands, text_of
 from support.s3_server import SECRET
 from support.waiting import HANG_S
 from tailbit.streaming import start
@@ -100,8 +100,7 @@ def test_a_stream_over_a_store_that_is_busy_at_times_indexes_on_its_workers_and_
     assert not [file for file in kept if SECRET.encode() in file.read_bytes()]
 
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-COMMANDS = [line for line in README.splitlines() if re.match(r"tailbit \w+ s3://lake/flights", line)]
+COMMANDS = [command for command in commands(text_of(OPERATIONS)) if "s3://lake/flights" in command]
 
 
 def flights(table: str, options: dict[str, str]) -> None:
@@ -111,7 +110,7 @@ def flights(table: str, options: dict[str, str]) -> None:
     write_deltalake(table, rows, storage_options=options)
 
 
-def test_the_commands_of_the_readme_index_and_ask_a_table_in_a_store_and_tell_no_secret(
+def test_the_commands_of_the_operations_page_index_and_ask_a_table_in_a_store_and_tell_no_secret(
     s3_root: str, s3_options: dict[str, str], tmp_path: Path
 ) -> None:
     flights(s3_root, s3_options)

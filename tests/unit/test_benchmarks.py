@@ -58,12 +58,12 @@ def test_the_page_shows_every_line_and_names_what_is_missed(tmp_path: Path) -> N
     assert report.load(tmp_path) == {"memory": result}
 
 
-def test_the_readme_shows_how_all_grows_as_it_was_measured(tmp_path: Path) -> None:
+def test_the_operations_page_shows_how_all_grows_as_it_was_measured(tmp_path: Path) -> None:
     import report
 
-    readme = BENCHMARKS.parent / "README.md"
-    page = tmp_path / "README.md"
-    page.write_bytes(readme.read_bytes())
+    shown = BENCHMARKS.parent / "docs" / "operations.md"
+    page = tmp_path / "operations.md"
+    page.write_bytes(shown.read_bytes())
     report.write_growth(page, report.load(BENCHMARKS / "results"))
-    assert page.read_text() == readme.read_text()
+    assert page.read_text() == shown.read_text()
     assert "commits of the index | 1, 10,000" in page.read_text()

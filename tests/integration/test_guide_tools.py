@@ -1,4 +1,4 @@
-"""What the README shows of answers in other tools is what those tools print, on a table of real flights."""
+"""What the guide shows of answers in other tools is what those tools print, on a table of real flights."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from support.pages import GUIDE, blocks, section, text_of
 from support.tables import index_of
 from tailbit.demo.writer import load_flights
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-SECTION = README.partition("## In the tools you use\n")[2].partition("\n## ")[0]
-PYTHON = re.findall(r"^```pycon\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
+SECTION = section(text_of(GUIDE), "In the tools you use")
+PYTHON = blocks(SECTION, "pycon")
 CONSOLE = re.findall(r"^\$ (tailbit .*)\n((?:(?!\$ |```).*\n)*)", SECTION, re.MULTILINE)
 PATHS = ("/data/flights", "/data/late")
 
@@ -38,15 +38,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def at(data: Path, text: str) -> str:
-    """A text of the README with the paths of the test."""
+    """A text of the guide with the paths of the test."""
     for path in PATHS:
         text = text.replace(path, str(data / Path(path).name))
     return text
 
 
-def run(data: Path, blocks: list[str], names: dict[str, Any]) -> None:
+def run(data: Path, sessions: list[str], names: dict[str, Any]) -> None:
     """Blocks of a session of Python print what stands in them."""
-    for number, block in enumerate(blocks):
+    for number, block in enumerate(sessions):
         test = doctest.DocTestParser().get_doctest(at(data, block), names, f"block {number}", None, None)
         names = test.globs
         printed: list[str] = []
@@ -55,11 +55,11 @@ def run(data: Path, blocks: list[str], names: dict[str, Any]) -> None:
         assert not results.failed, "".join(printed)
 
 
-def test_the_python_of_each_tool_prints_what_the_readme_shows(data: Path) -> None:
+def test_the_python_of_each_tool_prints_what_the_guide_shows(data: Path) -> None:
     run(data, [block for block in PYTHON if "spark" not in block], {})
 
 
-def test_spark_prints_what_the_readme_shows(data: Path, spark: Any) -> None:
+def test_spark_prints_what_the_guide_shows(data: Path, spark: Any) -> None:
     opened = next(block for block in PYTHON if "tailbit.open" in block)
     names: dict[str, Any] = {"spark": spark}
     wanted = (">>> import", ">>> flights", ">>> late")
@@ -68,9 +68,7 @@ def test_spark_prints_what_the_readme_shows(data: Path, spark: Any) -> None:
 
 
 @pytest.mark.parametrize(("command", "output"), CONSOLE, ids=[command for command, _ in CONSOLE])
-def test_a_command_prints_what_the_readme_shows(
-    data: Path, tmp_path: Path, command: str, output: str
-) -> None:
+def test_a_command_prints_what_the_guide_shows(data: Path, tmp_path: Path, command: str, output: str) -> None:
     tool = os.path.join(os.path.dirname(sys.executable), "tailbit")
     arguments = command.replace("tailbit", f"'{tool}'", 1)
     done = subprocess.run(
