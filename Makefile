@@ -16,7 +16,7 @@ PIP_AUDIT := 2.10.1
 AUDIT_ARGS ?=
 PACKAGES := tables index checkpoints streaming
 
-.PHONY: help test lint audit demo support-page functions-page fuzz fuzz-analytics fuzz-histories fuzz-predicates fuzz-properties proof soak load bench time-zones constraints clean java
+.PHONY: help test lint audit demo support-page functions-page python-page cli-page fuzz fuzz-analytics fuzz-histories fuzz-predicates fuzz-properties proof soak load bench time-zones constraints clean java
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -34,6 +34,8 @@ help:
 	@echo "make fuzz-properties  the property and differential tests with many more examples"
 	@echo "make support-page     write docs/delta-support.md from the marks on the tests"
 	@echo "make functions-page   write docs/functions.md from the expressions that Spark judges"
+	@echo "make python-page      write docs/python.md from the docstrings of the front door"
+	@echo "make cli-page         write docs/cli.md from the help of the commands"
 	@echo "make time-zones       write tables/zones/rules.txt from the JVM that Spark starts"
 	@echo "make constraints      pin the newest versions that fit pyproject.toml (needs uv)"
 	@echo "make clean            remove what the other targets made"
@@ -105,6 +107,12 @@ support-page: $(VENV)/.test-installed
 
 functions-page: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.functions_page ../docs/functions.md
+
+python-page: $(VENV)/.test-installed
+	cd tests && $(BIN)/python -m support.python_page ../docs/python.md
+
+cli-page: $(VENV)/.test-installed
+	cd tests && $(BIN)/python -m support.cli_page ../docs/cli.md
 
 # The rules of the JDK that the tests are run with: review the difference before it is committed.
 time-zones: $(VENV)/.test-installed java
