@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from tailbit.errors import PredicateError, UsageError
+from tailbit.errors import UsageError
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.sql.bind import bind
+from tailbit.index.sql.syntax.tokens import tokens_of
 from tailbit.tables.schema import Schema
 
 _COMMENTS = ("#", "--")
 
-_ENDS = frozenset(
-    ("GROUP_BY", "ORDER_BY", "HAVING", "LIMIT", "QUALIFY", "CLUSTER_BY", "DISTRIBUTE_BY", "SORT_BY", "WINDOW")
-)
-"""Tokens of sqlglot that end the condition of a SELECT."""
+_ENDS = frozenset("GROUP ORDER HAVING LIMIT OFFSET QUALIFY CLUSTER DISTRIBUTE SORT WINDOW".split())
+"""Words that end the condition of a SELECT where they stand in no parentheses."""
 
 
 def asked_about(lines: Iterable[str], schema: Schema) -> dict[str, int]:
@@ -49,22 +48,13 @@ def asked_about(lines: Iterable[str], schema: Schema) -> dict[str, int]:
 
 
 def _where(statement: str) -> str | None:
-    """The condition of a SELECT as it is written; None where it has none."""
-    from sqlglot.dialects.spark import Spark
-    from sqlglot.errors import TokenError
-
-    try:
-        tokens = Spark().tokenize(statement)
-    except TokenError as wrong:
-        raise PredicateError(predicate=statement, reason=f"it cannot be read ({wrong})") from wrong
+    """Return the condition of a SELECT as it is written; None where it has none."""
     depth, start = 0, None
-    for token in tokens:
-        if token.token_type.name == "L_PAREN":
-            depth += 1
-        elif token.token_type.name == "R_PAREN":
-            depth -= 1
-        elif depth == 0 and token.token_type.name == "WHERE":
-            start = token.end + 1
-        elif depth == 0 and start is not None and token.token_type.name in _ENDS:
+    for token in tokens_of(statement):
+        if token.kind == "sign":
+            depth += (token.text == "(") - (token.text == ")")
+        elif depth == 0 and token.kind == "word" and token.text == "WHERE":
+            start = token.end
+        elif depth == 0 and start is not None and token.kind == "word" and token.text in _ENDS:
             return statement[start : token.start]
     return None if start is None else statement[start:]

@@ -16,7 +16,7 @@ from tailbit.index.predicate.walks import depth_of
 from tailbit.index.sql.conditions import DEEPEST, ConditionReader
 from tailbit.index.sql.operands import OperandReader
 from tailbit.index.sql.refusals import refuse
-from tailbit.index.sql.text import FLATTEN, parse_predicate
+from tailbit.index.sql.syntax.parser import FLATTEN, parse_predicate
 from tailbit.tables.schema import Schema
 from tailbit.tables.zones.times import check_zone
 
@@ -59,11 +59,9 @@ def _bound(text: str, schema: Schema, zone: str, now: int) -> Node:
         check_zone(zone)
     except ValueError as wrong:
         refuse(text, str(wrong))
-    parsed = parse_predicate(text)
+    tree = parse_predicate(text)
     try:
-        node = ConditionReader(OperandReader(parsed, schema, zone), zone, now).whole(parsed.tree)
-        if parsed.fault is not None:
-            refuse(text, "Spark does not parse it from here on, or reads it otherwise", parsed.fault)
+        node = ConditionReader(OperandReader(text, schema, zone), zone, now).whole(tree)
         if depth_of(node) <= DEEPEST:
             return node
     except RecursionError:

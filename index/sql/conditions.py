@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from tailbit.index.expression.evaluate import error_of, raising_constant
 from tailbit.index.expression.folded import NotRead, asked_twice
@@ -33,8 +32,9 @@ from tailbit.index.sql.comparing.comparisons import (
 )
 from tailbit.index.sql.comparing.constant_comparisons import compared_constants, constant_in
 from tailbit.index.sql.comparing.rising import node_of
-from tailbit.index.sql.expressions import COMPARISONS, ExpressionReader, chain, is_unknown
-from tailbit.index.sql.operands import Operand, OperandReader, Tree, bare
+from tailbit.index.sql.expressions import ExpressionReader, chain, connective_of, patterns_of
+from tailbit.index.sql.operands import Operand, OperandReader, bare
+from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import Literal
 from tailbit.index.values.refusals import mismatch
@@ -54,39 +54,37 @@ class ConditionReader:
         self.operands = operands
         self.zone = zone
         self.expressions = ExpressionReader(operands, zone, now)
-        self.kinds: dict[str, Callable[[Any], Node]] = {
-            "Paren": lambda e: self.node(e.this),
-            "And": lambda e: all_of(self.node(part) for part in chain(e)),
-            "Or": lambda e: any_of(self.node(part) for part in chain(e)),
-            "Not": lambda e: negate(self.node(e.this)),
-            "Is": self.is_condition,
-            "In": self.membership,
-            "Between": self.between,
-            **dict.fromkeys(("Like", "ILike", "RegexpLike", "Escape"), self.like),
+        self.kinds: dict[str, Callable[[Tree], Node]] = {
+            "parenthesis": lambda e: self.node(left(e)),
+            "and": lambda e: all_of(self.node(part) for part in chain(e)),
+            "or": lambda e: any_of(self.node(part) for part in chain(e)),
+            "not": lambda e: negate(self.node(left(e))),
+            "compare": self._comparison,
+            "is": lambda e: _negated(e, self.is_condition(e)),
+            "in": lambda e: _negated(e, self.membership(e)),
+            "between": lambda e: _negated(e, self.between(e)),
+            "like": self.like,
         }
 
     def whole(self, e: Tree) -> Node:
-        """The node of a whole predicate, which must be of type boolean: NULL is not."""
+        """Return the node of a whole predicate, which must be of type boolean: NULL is not."""
         inner = bare(e)
-        if type(inner).__name__ in self.kinds or type(inner).__name__ in COMPARISONS:
+        if inner.kind in self.kinds:
             return self.node(inner)
-        found = self.expressions.read(inner)
-        if found.type.name != "boolean":
-            reason = mismatch(f"a {found.type} is not a condition", "FILTER_NOT_BOOLEAN")
+        expression = self.expressions.read(inner)
+        if expression.type.name != "boolean":
+            reason = mismatch(f"a {expression.type} is not a condition", "FILTER_NOT_BOOLEAN")
             self.operands.refuse(reason, inner, "Compare it with something.")
-        return self.condition(found, inner)
+        return self.condition(expression, inner)
 
     def node(self, e: Tree) -> Node:
-        """The node of a condition."""
-        name = type(e).__name__
-        if name in COMPARISONS and self.expressions.intervals.compares(e):
+        """Return the node of a condition."""
+        return self.kinds[e.kind](e) if e.kind in self.kinds else self.condition(self.expressions.read(e), e)
+
+    def _comparison(self, e: Tree) -> Node:
+        if self.expressions.intervals.compares(e):
             return self.condition(self.expressions.read(e), e)
-        if name in COMPARISONS:
-            left, right = self.expressions.side(e.this), self.expressions.side(e.expression, right=True)
-            if name == "NullSafeNEQ":
-                return negate(self.compare(e, left, "<=>", right))
-            return self.compare(e, left, COMPARISONS[name], right)
-        return self.kinds[name](e) if name in self.kinds else self.condition(self.expressions.read(e), e)
+        return self.compare(e, self.expressions.read(left(e)), e.text, self.expressions.read(right(e)))
 
     def condition(self, found: Expression, e: Tree) -> Node:
         """An expression as a condition."""
@@ -107,20 +105,20 @@ class ConditionReader:
             self.operands.refuse(f"{show(constant)} raises for every row{raised}", e)
         return node_of(found)
 
-    def compare(self, e: Tree, left: Expression, op: str, right: Expression, padded: bool = True) -> Node:
-        """A comparison of two operands; `padded`: a CHAR column and a constant are made equally long."""
+    def compare(self, e: Tree, a: Expression, op: str, b: Expression, padded: bool = True) -> Node:
+        """Return a comparison of two operands; `padded`: a CHAR column and a constant get one length."""
         why: Incomparable | None = None
-        if not isinstance(left, Call) and not isinstance(right, Call):
+        if not isinstance(a, Call) and not isinstance(b, Call):
             try:
-                return self._compare(_operand(left), op, _operand(right), padded)
+                return self._compare(_operand(a), op, _operand(b), padded)
             except Incomparable as wrong:
                 why = wrong
             except (ValueError, OverflowError) as wrong:
                 self.operands.refuse(str(wrong), e)
         try:
-            for side in (left, right):
+            for side in (a, b):
                 self.expressions.checked(side, e)
-            return self.condition(self.expressions.builder.compare(op, left, right), e)
+            return self.condition(self.expressions.builder.compare(op, a, b), e)
         except NotRead as wrong:
             self.operands.refuse(str(why or wrong), e, why.hint if why else wrong.hint)
         except (ValueError, OverflowError) as wrong:
@@ -141,10 +139,8 @@ class ConditionReader:
         return Constant(compared_constants(a, op, b, self.zone))
 
     def between(self, e: Tree) -> Node:
-        """BETWEEN is two comparisons, each with its own coercion; Spark fills up nothing for CHAR in it."""
-        if e.args.get("symmetric"):
-            self.operands.refuse("SYMMETRIC is not Spark's", e)
-        value, low, high = (self.expressions.side(e.args[part]) for part in ("this", "low", "high"))
+        """Return BETWEEN as two comparisons, each with its own coercion; Spark pads no CHAR in it."""
+        value, low, high = (self.expressions.read(part) for part in (left(e), *e.items))
         try:
             value = asked_twice(value)
         except ValueError as wrong:
@@ -156,14 +152,12 @@ class ConditionReader:
         )
 
     def membership(self, e: Tree) -> Node:
-        """IN a list, all of one type; what is no constant is compared value by value."""
-        if not e.expressions:
-            self.expressions.refuse_in(e)
-        subject = self.expressions.side(e.this)
-        found = [self.expressions.side(item, right=True) for item in e.expressions]
-        listed = [item for item in found if isinstance(item, Literal)]
-        if len(listed) < len(found) or isinstance(subject, Call):
-            return self.condition(self.expressions.read(e), e)
+        """Return IN of a list, all of one type; what is no constant is compared value by value."""
+        subject = self.expressions.read(left(e))
+        items = [self.expressions.read(item) for item in e.items]
+        listed = [item for item in items if isinstance(item, Literal)]
+        if len(listed) < len(items) or isinstance(subject, Call):
+            return self.condition(self.expressions.kinds["in"](e._replace(negated=False)), e)
         try:
             if isinstance(subject, Literal):
                 return Constant(constant_in(subject, listed, self.zone))
@@ -176,29 +170,27 @@ class ConditionReader:
         except (ValueError, OverflowError) as wrong:
             self.operands.refuse(str(wrong), e)
         shown = [show(item) for item in listed[:_SHOWN]]
-        shown += ["..."] if len(found) > _SHOWN else []
+        shown += ["..."] if len(items) > _SHOWN else []
         return leaf_of(column, truth, f"{column.label} IN ({', '.join(shown)})")
 
     def _computed_membership(self, e: Tree, why: Incomparable) -> Node:
         try:
-            return self.condition(self.expressions.kinds["In"](e), e)
+            return self.condition(self.expressions.kinds["in"](e._replace(negated=False)), e)
         except NotRead:
             self.operands.refuse(str(why), e, why.hint)
         except (ValueError, OverflowError) as wrong:
             self.operands.refuse(str(wrong), e)
 
     def is_condition(self, e: Tree) -> Node:
-        """IS NULL of anything; IS TRUE, IS FALSE and IS UNKNOWN of a condition."""
-        subject, kind = bare(e.this), type(e.expression).__name__
-        if kind == "Boolean":
-            found = self.node(subject)
-            return is_true(found if e.expression.this else negate(found))
-        if kind != "Null" and not is_unknown(e):
-            self.operands.refuse(f"IS {e.expression.key.upper()} is not read", e)
-        if type(subject).__name__ in self.kinds or type(subject).__name__ in COMPARISONS:
+        """Return IS NULL of anything, or IS TRUE, IS FALSE and IS UNKNOWN of a condition; NOT is left out."""
+        subject = bare(left(e))
+        if e.text in ("TRUE", "FALSE"):
+            truth = self.node(subject)
+            return is_true(truth if e.text == "TRUE" else negate(truth))
+        if subject.kind in self.kinds:
             return is_null(self.node(subject))
         value = self.expressions.read(subject)
-        if is_unknown(e):
+        if e.text == "UNKNOWN":
             self.condition(value, e)
         if isinstance(value, Literal):
             return Constant(value.value is None)
@@ -207,34 +199,32 @@ class ConditionReader:
         return self.condition(null_of(value), e)
 
     def like(self, e: Tree) -> Node:
-        """LIKE and its kin: a range of texts where the pattern is one text or the beginning of texts."""
-        try:
-            value, patterns, whole, name, escape, negated = self.expressions.parts_of_like(e)
-        except NotRead as wrong:
-            self.operands.refuse(str(wrong), e, wrong.hint)
+        """Return LIKE and its kin: ranges of texts where a pattern is a text or the beginning of texts."""
+        value, patterns = self.expressions.read(left(e)), patterns_of(e)
         if len(patterns) > 1 and isinstance(value, Call):
             return self.condition(self.expressions.read(e), e)
-        if len(patterns) > 1:
-            parts = [self._like(e, value, pattern, name, escape) for pattern in patterns]
-            parts = [negate(part) for part in parts] if negated else parts
-            return all_of(parts) if whole else any_of(parts)
-        found = self._like(e, value, patterns[0], name, escape)
-        return negate(found) if negated else found
+        parts = [_negated(e, self._like(e, value, pattern)) for pattern in patterns]
+        return all_of(parts) if connective_of(e) == "and" else any_of(parts)
 
-    def _like(self, e: Tree, value: Expression, pattern: Tree, name: str, escape: str) -> Node:
-        wanted = self.expressions.read(pattern)
+    def _like(self, e: Tree, value: Expression, pattern: Tree) -> Node:
+        wanted, escape = self.expressions.read(pattern), self.expressions.escape_of(e)
         try:
-            expression = self.expressions.one_like(value, wanted, name, escape)
+            self.expressions.checked(value, e)
+            expression = self.expressions.one_like(value, wanted, e.text, escape)
         except NotRead as wrong:
             self.operands.refuse(str(wrong), e, wrong.hint)
         except (ValueError, OverflowError) as wrong:
             self.operands.refuse(str(wrong), e)
-        plain = isinstance(value, Ref) and value.column.type.name == "string" and name in ("Like", "Escape")
+        plain = isinstance(value, Ref) and value.column.type.name == "string" and e.text == "LIKE"
         if not plain or not isinstance(wanted, Literal) or not isinstance(wanted.value, bytes):
             return self.condition(expression, e)
         assert isinstance(value, Ref)
         leaf = leaf_of_like(value.column, wanted.value.decode(), escape, show(expression))
         return leaf or self.condition(expression, e)
+
+
+def _negated(e: Tree, node: Node) -> Node:
+    return negate(node) if e.negated else node
 
 
 def _operand(side: Expression) -> Operand:

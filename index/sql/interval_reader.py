@@ -8,8 +8,9 @@ from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import NotRead
 from tailbit.index.expression.times import difference, later, later_by_unit, units_between
 from tailbit.index.functions.tree import Expression
-from tailbit.index.sql.operands import OperandReader, Tree, bare
-from tailbit.index.sql.written.intervals import length_of
+from tailbit.index.sql.operands import OperandReader, bare
+from tailbit.index.sql.spans import length_of
+from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import LONG, WHOLE, Literal
 from tailbit.index.values.refusals import mismatch
@@ -29,39 +30,37 @@ class IntervalReader:
         """A date or time plus an interval, or minus it; None where there is no interval."""
         if op not in "+-":
             return None
-        if (span := self.operands.interval(e.expression)) is not None:
+        if (span := self.operands.interval(right(e))) is not None:
             span = span if op == "+" else span.negative()
-            return later(self.builder, self.arg(e.this), span.unit, span.count)
-        if op == "+" and (span := self.operands.interval(e.this)) is not None:
-            return later(self.builder, self.arg(e.expression), span.unit, span.count)
+            return later(self.builder, self.arg(left(e)), span.unit, span.count)
+        if op == "+" and (span := self.operands.interval(left(e))) is not None:
+            return later(self.builder, self.arg(right(e)), span.unit, span.count)
         return None
 
     def compares(self, e: Tree) -> bool:
         """Whether a comparison is one of a difference with an interval."""
-        sides = bare(e.this), bare(e.expression)
+        sides = bare(left(e)), bare(right(e))
         return any(
-            type(one).__name__ == "Sub" and self.operands.interval(other) is not None
-            for one, other in (sides, sides[::-1])
+            side.text == "-" and side.kind == "arithmetic" and self.operands.interval(other) is not None
+            for side, other in (sides, sides[::-1])
         )
 
-    def compared(self, op: str, e: Tree) -> Expression:
-        """A difference of two times compared with an interval."""
-        difference_of, span = bare(e.this), self.operands.interval(e.expression)
+    def compared(self, e: Tree) -> Expression:
+        """Compare a difference of two times with an interval."""
+        times, span, op = bare(left(e)), self.operands.interval(right(e)), e.text
         if span is None:
-            difference_of, span, op = bare(e.expression), self.operands.interval(e.this), MIRRORED.get(op, op)
+            times, span, op = bare(right(e)), self.operands.interval(left(e)), MIRRORED.get(op, op)
         assert span is not None
-        found = difference(self.builder, self.arg(difference_of.this), self.arg(difference_of.expression))
+        apart = difference(self.builder, self.arg(left(times)), self.arg(right(times)))
         if span.micros is None:
             reason = "a difference of times does not compare with an INTERVAL of months"
             raise NotRead(mismatch(reason, "BINARY_OP_DIFF_TYPES"), "Write it in days.")
         wanted = Literal(LONG, span.micros)
-        if op == "IS DISTINCT FROM":
-            return self.builder.negate(self.builder.compare("<=>", found, wanted))
-        return self.builder.compare(op, found, wanted)
+        return self.builder.compare(op, apart, wanted)
 
     def takes_unit(self, name: str, e: Tree) -> bool:
         """Whether a call names a unit of time first, as `dateadd(DAY, 7, dt)` does."""
-        counted = len(e.expressions) == _WITH_UNIT or name.startswith("timestamp")
+        counted = len(e.items) == _WITH_UNIT or name.startswith("timestamp")
         return counted and name in (*_MOVED, *_BETWEEN)
 
     def by_unit(self, name: str, e: Tree) -> Expression:
@@ -69,10 +68,10 @@ class IntervalReader:
 
         Source: Spark 4.2, TimestampAdd and TimestampDiff.
         """
-        if len(e.expressions) != _WITH_UNIT:
-            raise NotRead(f"{name} takes {_WITH_UNIT} arguments, not {len(e.expressions)}")
-        unit, first, second = e.expressions
-        word = unit.name.upper() if type(unit).__name__ == "Column" and len(unit.parts) == 1 else ""
+        if len(e.items) != _WITH_UNIT:
+            raise NotRead(f"{name} takes {_WITH_UNIT} arguments, not {len(e.items)}")
+        unit, first, second = e.items
+        word = unit.names[0].upper() if unit.kind == "column" and len(unit.names) == 1 else ""
         if length_of(word, 1) is None or (word == "DAYOFYEAR" and name in _BETWEEN):
             hint = "Units: YEAR, QUARTER, MONTH, WEEK, DAY, HOUR, MINUTE, SECOND, MILLISECOND, MICROSECOND."
             self.operands.refuse(f"{name} takes a unit of time first", unit, hint)

@@ -8,7 +8,8 @@ from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import NotRead
 from tailbit.index.expression.found import piece, pieces
 from tailbit.index.functions.tree import Expression
-from tailbit.index.sql.operands import OperandReader, Tree, function_of
+from tailbit.index.sql.operands import OperandReader
+from tailbit.index.sql.syntax.tree import Tree, left, right
 
 _ASKED = {"size": 0, "cardinality": 0, "array_size": 0, "element_at": 1}
 """What may be asked of split(...), and how many arguments follow."""
@@ -22,10 +23,10 @@ class PieceReader:
 
     def asked(self, name: str, e: Tree) -> Expression | None:
         """A function of split(...); None of anything else."""
-        split = self._split(e.expressions[0]) if name in _ASKED and e.expressions else None
+        split = self._split(e.items[0]) if name in _ASKED and e.items else None
         if split is None:
             return None
-        more = [self.arg(arg) for arg in e.expressions[1:]]
+        more = [self.arg(arg) for arg in e.items[1:]]
         if len(more) != _ASKED[name]:
             raise NotRead(f"{name} takes {1 + _ASKED[name]} arguments, not {1 + len(more)}")
         if not more:
@@ -34,14 +35,13 @@ class PieceReader:
 
     def element(self, e: Tree) -> Expression:
         """split(...)[n]."""
-        split = self._split(e.this)
-        if split is None or len(e.expressions) != 1:
+        split = self._split(left(e))
+        if split is None:
             self.operands.unknown(e)
-        return piece(self.builder, split, self.arg(e.expressions[0]))
+        return piece(self.builder, split, self.arg(right(e)))
 
     def _split(self, e: Tree) -> list[Expression] | None:
         """The arguments of split; None of anything else."""
-        called = function_of(e) if type(e).__name__ == "Anonymous" else None
-        if called is None or called[1].lower() != "split":
+        if e.kind != "call" or e.text.lower() != "split":
             return None
-        return [self.arg(arg) for arg in e.expressions]
+        return [self.arg(arg) for arg in e.items]

@@ -8,21 +8,15 @@ from tailbit.errors import PredicateError
 
 _LIST = "Ask the other table first, and give its values as a list: IN (1, 2)."
 INSTEAD = {
-    "Interval": "Add it to a date or time, or take it from one: ts >= now() - INTERVAL 1 DAY 6 HOURS. "
+    "INTERVAL": "Add it to a date or time, or take it from one: ts >= now() - INTERVAL 1 DAY 6 HOURS. "
     "A column of that name stands in backticks.",
-    "BitwiseLeftShift": "Write x * 4 for x << 2.",
-    "BitwiseRightShift": "Write x div 4 for x >> 2, of numbers from 0 on.",
-    "Tuple": "Write the columns one by one: (a = 1 AND b = 2) OR (a = 3 AND b = 4).",
-    "Bracket": "A field of a struct is written a.b; elements of arrays and maps are not read, but for "
-    "split(s, ',')[0].",
-    "Exists": _LIST,
-    "Select": _LIST,
-    "Collate": "Write lower(x) = 'a', or x ILIKE 'a'.",
-    "SimilarTo": "Write RLIKE.",
-    "Glob": "Write LIKE.",
-    "Any": "Write IN (1, 2), or LIKE ANY ('a%', 'b%').",
+    "<<": "Write x * 4 for x << 2.",
+    ">>": "Write x div 4 for x >> 2, of numbers from 0 on.",
+    "a tuple": "Write the columns one by one: (a = 1 AND b = 2) OR (a = 3 AND b = 4).",
+    "an element in brackets": "A field of a struct is written a.b; elements of arrays and maps "
+    "are not read, but for split(s, ',')[0].",
 }
-"""What to write in place of an expression that is not read, by its class in sqlglot's tree."""
+"""What to write in place of an expression that is not read, by what a refusal calls it."""
 
 
 def refuse(text: str, reason: str, at: int | None = None, hint: str | None = None) -> NoReturn:

@@ -20,7 +20,7 @@ from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import ERRORS, Vector
 from tailbit.index.sql.expressions import ExpressionReader
 from tailbit.index.sql.operands import OperandReader
-from tailbit.index.sql.text import parse_predicate
+from tailbit.index.sql.syntax.parser import parse_predicate
 from tailbit.index.values.literals import STRING, Literal
 
 TABLE, SCHEMA = rows(), schema()
@@ -36,9 +36,9 @@ def frame(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def ours(text: str) -> Vector | None:
     """Our values and errors; None where the expression is refused."""
-    parsed = parse_predicate(text)
+    tree = parse_predicate(text)
     try:
-        expression = ExpressionReader(OperandReader(parsed, SCHEMA, "UTC"), "UTC", 0).read(parsed.tree)
+        expression = ExpressionReader(OperandReader(text, SCHEMA, "UTC"), "UTC", 0).read(tree)
     except PredicateError:
         return None
     return evaluate(expression, COLUMNS, TABLE.num_rows)

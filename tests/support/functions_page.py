@@ -13,7 +13,7 @@ from tailbit.index.functions.casting import is_castable
 from tailbit.index.functions.tree import Expression
 from tailbit.index.sql.expressions import ExpressionReader
 from tailbit.index.sql.operands import OperandReader
-from tailbit.index.sql.text import parse_predicate
+from tailbit.index.sql.syntax.parser import parse_predicate
 from tailbit.tables.model import DataType
 
 _HEAD = """# Operators and functions
@@ -67,8 +67,8 @@ _TYPES = (*_NAMES, "date", "timestamp", "timestamp_ntz")
 def read(text: str) -> Expression | None:
     """The bound expression of a cell; None where it is refused."""
     try:
-        parsed = parse_predicate(text)
-        return ExpressionReader(OperandReader(parsed, schema(), "UTC"), "UTC", 0).read(parsed.tree)
+        tree = parse_predicate(text)
+        return ExpressionReader(OperandReader(text, schema(), "UTC"), "UTC", 0).read(tree)
     except PredicateError:
         return None
 

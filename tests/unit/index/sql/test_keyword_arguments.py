@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tailbit.errors import PredicateError
-from tailbit.index.sql.text import parse_predicate
+from tailbit.index.sql.syntax.parser import parse_predicate
+from tailbit.index.sql.syntax.tree import Tree
+
+
+def shape(tree: Tree | None) -> object:
+    """A tree without the places in its text."""
+    return None if tree is None else (tree.kind, tree.text, shape(tree.first), [shape(i) for i in tree.items])
 
 
 @pytest.mark.parametrize(
@@ -18,7 +24,7 @@ from tailbit.index.sql.text import parse_predicate
     ],
 )
 def test_words_between_arguments_are_commas(text: str, same: str) -> None:
-    assert parse_predicate(text).tree == parse_predicate(same).tree
+    assert shape(parse_predicate(text)) == shape(parse_predicate(same))
 
 
 @pytest.mark.parametrize(

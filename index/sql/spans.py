@@ -1,4 +1,4 @@
-"""Constants of type interval, as `INTERVAL '1' DAY` and `INTERVAL 2 HOURS 30 MINUTES` write them.
+"""Lengths of time: the constants that `INTERVAL '1' DAY` and `INTERVAL 2 HOURS 30 MINUTES` write.
 
 Source: Spark 4.2, `AstBuilder.visitInterval` and `IntervalUtils.stringToInterval`, of which whole numbers of
 units are read.
@@ -7,9 +7,8 @@ units are read.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from tailbit.tables.date_text import DAY_US
 
@@ -35,46 +34,16 @@ class Span:
 
     @property
     def micros(self) -> int | None:
-        """Its microseconds; None for months, which have no fixed length."""
+        """The microseconds of this span; None for months, which have no fixed length."""
         return None if self.unit == "months" else self.count * (DAY_US if self.unit == "days" else 1)
 
     def negative(self) -> Span:
-        """As far in the other direction."""
+        """Return the span of the same length in the other direction."""
         return Span(self.unit, -self.count)
 
 
-def written_lengths(tokens: Sequence[Any], kinds: Any) -> tuple[str, int]:
-    """What stands behind the word INTERVAL as one text, and how many tokens that takes; 0 if it is not read.
-
-    It is numbers with their units, which are plain words, or one string that holds them and nothing behind
-    it. A sign belongs to it only where a unit follows its number: else it is an operator.
-    """
-    quoted = (kinds.STRING, kinds.RAW_STRING, kinds.IDENTIFIER)
-    parts, at = [], 0
-    while at < len(tokens):
-        sign = tokens[at].token_type in (kinds.DASH, kinds.PLUS)
-        number, unit = ([*tokens[at + sign : at + sign + 2], None, None])[:2]
-        kind = None if number is None else number.token_type
-        named = unit is not None and unit.token_type not in quoted and unit.text.upper() in UNITS
-        if named and kind in (kinds.NUMBER, kinds.STRING):
-            parts.append(f"{tokens[at].text if sign else ''}{number.text} {unit.text}")
-            at += 2 + sign
-        elif kind == kinds.STRING and not sign and not parts:
-            return str(number.text), 0 if _goes_on(tokens[1:2], kinds) else 1
-        else:
-            break
-    return " ".join(parts), 0 if _goes_on(tokens[at : at + 1], kinds) else at
-
-
-def _goes_on(ahead: Sequence[Any], kinds: Any) -> bool:
-    """Whether more of an interval seems to follow, which is not read."""
-    return any(
-        token.token_type in (kinds.STRING, kinds.NUMBER) or token.text.upper() == "TO" for token in ahead
-    )
-
-
 def length_of(unit: str, count: int) -> Span | None:
-    """A number of units, as `dateadd(DAY, 7, dt)` names them; None where there is no such unit."""
+    """Return a number of units, as `dateadd(DAY, 7, dt)` names them; None where there is no such unit."""
     if unit in _MONTHS or unit == "QUARTER":
         return Span("months", count * _MONTHS.get(unit, 3))
     if unit not in _MICROS and unit != "DAYOFYEAR":
@@ -84,7 +53,7 @@ def length_of(unit: str, count: int) -> Span | None:
 
 
 def span(text: str) -> Span:
-    """The length of time that numbers of units are.
+    """Read a length of time from numbers of units, such as "1 DAY 6 HOURS".
 
     Raises:
         ValueError: it is written otherwise, mixes months with other units, or is too long.

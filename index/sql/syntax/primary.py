@@ -1,0 +1,390 @@
+"""Parses values: constants, columns, calls, and what Spark spells in a way of its own, such as CAST and TRIM.
+
+Source: Spark 4.2, SqlBaseParser.g4, `primaryExpression`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NoReturn
+
+from tailbit.index.sql.refusals import refuse
+from tailbit.index.sql.syntax.intervals import interval_at
+from tailbit.index.sql.syntax.tokens import Token
+from tailbit.index.sql.syntax.tree import Tree, WrittenConstant
+from tailbit.index.sql.syntax.words import (
+    CONSTANTS,
+    ENDS,
+    FOREIGN,
+    LIKE,
+    LIKE_FUNCTIONS,
+    NO_FUNCTIONS,
+    TYPED,
+    ends_a_value,
+)
+
+GRAMMAR = (
+    "Spark SQL text over columns and literals: = <> < <= > >= <=> IN BETWEEN LIKE IS NULL AND OR NOT, "
+    "arithmetic, CASE, CAST and the functions of docs/functions.md; "
+    "a column named like one of these words stands in backticks: `not`."
+)
+_WORDS_BETWEEN = {"SUBSTRING": ("FROM", "FOR"), "SUBSTR": ("FROM", "FOR"), "POSITION": ("IN",)}
+"""By function, the words that may stand between its arguments in place of commas."""
+_SIZES = 2
+"""Numbers behind the name of a type at most: the digits of a decimal, and those behind its point."""
+_QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
+
+
+class PrimaryParser(ABC):
+    """The part of a walk that takes single values; conditions within them are the subclass's."""
+
+    def __init__(self, text: str, tokens: list[Token]) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.at = 0
+        self.last_end = 0
+        """Where the last token that was taken ends."""
+
+    @abstractmethod
+    def condition(self) -> Tree:
+        """Take a condition."""
+
+    @abstractmethod
+    def value(self, least: int = 1) -> Tree:
+        """Take operators and their operands."""
+
+    @property
+    def token(self) -> Token:
+        """The token at hand."""
+        return self.tokens[self.at]
+
+    @property
+    def word(self) -> str:
+        """The word at hand in capitals; nothing where the token is no word."""
+        token = self.tokens[self.at]
+        return token.text if token.kind == "word" else ""
+
+    def advance(self) -> Token:
+        """Take the token at hand."""
+        token = self.tokens[self.at]
+        self.last_end = token.end
+        self.at += 1
+        return token
+
+    def is_sign(self, sign: str) -> bool:
+        """Return whether a sign is at hand."""
+        token = self.tokens[self.at]
+        return token.kind == "sign" and token.text == sign
+
+    def takes_sign(self, sign: str) -> bool:
+        """Take a sign, if it is at hand."""
+        return self.is_sign(sign) and bool(self.advance())
+
+    def takes_word(self, word: str) -> bool:
+        """Take a word, if it is at hand."""
+        return self.word == word and bool(self.advance())
+
+    def needs_sign(self, sign: str) -> None:
+        """Take a sign that must stand here."""
+        if not self.takes_sign(sign):
+            self.stop()
+
+    def needs_word(self, word: str) -> None:
+        """Take a word that must stand here."""
+        if not self.takes_word(word):
+            self.stop()
+
+    def stop(self, at: Token | None = None) -> NoReturn:
+        """Refuse the text from a token on, the one at hand unless another is given."""
+        token = at or self.token
+        if token.kind == "end":
+            reason = "it ends where more must follow (PARSE_SYNTAX_ERROR in Spark)"
+            refuse(self.text, reason, max(self.last_end - 1, 0), GRAMMAR)
+        shown = self.text[token.start : token.end]
+        if token.kind == "sign" and self.text.startswith(("&&", "~~"), token.start):
+            shown = shown * 2
+        if shown.upper() in FOREIGN:
+            refuse(
+                self.text,
+                f"{shown} is not Spark's here (PARSE_SYNTAX_ERROR)",
+                token.start,
+                FOREIGN[shown.upper()],
+            )
+        refuse(self.text, "Spark does not parse it from here on (PARSE_SYNTAX_ERROR)", token.start, GRAMMAR)
+
+    def listed(self) -> tuple[Tree, ...]:
+        """Take conditions in parentheses, one at least."""
+        self.needs_sign("(")
+        items = [self.condition()]
+        while self.takes_sign(","):
+            items.append(self.condition())
+        self.needs_sign(")")
+        return tuple(items)
+
+    def begins_query(self, at: int) -> bool:
+        """Return whether a query begins at a token."""
+        token, ahead = self.tokens[at], self.tokens[min(at + 1, len(self.tokens) - 1)]
+        return (
+            token.kind == "word"
+            and token.text in _QUERIES
+            and not ends_a_value(self.tokens, at + 1)
+            and (ahead.kind != "sign" or ahead.text == "*")
+        )
+
+    def primary(self, plus: bool = False) -> Tree:
+        """Take a value without operators, and the casts, indexes and fields behind it."""
+        base = self._base(plus)
+        while True:
+            if self.takes_sign("::"):
+                type_ = self._type()
+                base = Tree("cast", base.start, self.last_end, base, type_, text="::")
+            elif self.takes_sign("["):
+                index = self.value()
+                self.needs_sign("]")
+                base = Tree("element", base.start, self.last_end, base, index)
+            elif self.takes_sign("."):
+                names = (self._field(),)
+                if base.kind in ("column", "field"):
+                    base = base._replace(end=self.last_end, names=base.names + names)
+                else:
+                    base = Tree("field", base.start, self.last_end, base, names=names)
+            elif self.word == "COLLATE":
+                refuse(
+                    self.text,
+                    "COLLATE is not read",
+                    self.token.start,
+                    "Write lower(x) = 'a', or x ILIKE 'a'.",
+                )
+            else:
+                return base
+
+    def _base(self, plus: bool) -> Tree:
+        token = self.token
+        if token.kind in ("number", "string") or self.is_sign("-"):
+            return self.constant(plus)
+        if token.kind == "name":
+            return self._name()
+        if token.kind == "word":
+            return self._word()
+        if self.is_sign("("):
+            return self._parenthesis()
+        if self.is_sign("*"):
+            refuse(self.text, "* is not a value", token.start, "Name a column.")
+        self.stop()
+
+    def constant(self, plus: bool = False) -> Tree:
+        """Take a number with its sign, or a run of strings, which Spark joins."""
+        start = self.token.start
+        negative = self.takes_sign("-")
+        first = self.advance()
+        if first.kind == "number":
+            constant = WrittenConstant("number", first.text, negative, plus)
+            return Tree("constant", start, self.last_end, constant=constant)
+        parts = [first.text]
+        while self.token.kind == "string":
+            parts.append(self.advance().text)
+        return Tree("constant", start, self.last_end, constant=WrittenConstant("string", "".join(parts)))
+
+    def _name(self) -> Tree:
+        """Take the name of a column, the argument of a lambda, or a function in backticks."""
+        start, text = self.token.start, self._field()
+        if self.is_sign("("):
+            return self._call(start, text)
+        if self.takes_sign("->"):
+            body = self.condition()
+            return Tree("lambda", start, self.last_end, body, names=(text,))
+        return Tree("column", start, self.last_end, names=(text,))
+
+    def _field(self) -> str:
+        """Take a name: any word, or one in backticks."""
+        token = self.token
+        if token.kind not in ("word", "name"):
+            self.stop()
+        self.advance()
+        return self.text[token.start : token.end] if token.kind == "word" else token.text
+
+    def _word(self) -> Tree:
+        token, ahead = self.token, self.tokens[self.at + 1]
+        if token.text in CONSTANTS:
+            self.advance()
+            return Tree(CONSTANTS[token.text], token.start, token.end)
+        if ahead.kind == "string" and token.text not in ("INTERVAL", "CASE"):
+            return self._typed()
+        if token.text == "INTERVAL":
+            return self._interval()
+        if token.text == "CASE" and (ahead.text == "WHEN" or not ends_a_value(self.tokens, self.at + 1)):
+            return self._case()
+        if ahead.kind == "sign" and ahead.text == "(":
+            return self._called()
+        if token.text in NO_FUNCTIONS and not ends_a_value(self.tokens, self.at + 1):
+            self.stop()
+        return self._name()
+
+    def _interval(self) -> Tree:
+        """Take an interval, or a column of that name."""
+        found = interval_at(self.text, self.tokens, self.at)
+        if found is None:
+            return self._name()
+        start, (text, count) = self.token.start, found
+        for _ in range(count):
+            self.advance()
+        return Tree("constant", start, self.last_end, constant=WrittenConstant("interval", text))
+
+    def _typed(self) -> Tree:
+        """Take a type and the string behind it, as in DATE'2026-01-31' and X'1F'."""
+        token = self.advance()
+        value = self.constant()
+        assert value.constant is not None
+        if token.text == "X":
+            constant = WrittenConstant("hex", f"X'{value.constant.text}'")
+            return Tree("constant", token.start, self.last_end, constant=constant)
+        if token.text not in TYPED:
+            hint = "Write CAST(... AS ...)."
+            refuse(self.text, f"{token.text} before a constant is not read", token.start, hint)
+        type_ = Tree("type", token.start, token.end, text=token.text)
+        return Tree("cast", token.start, self.last_end, value, type_, text=token.text)
+
+    def _parenthesis(self) -> Tree:
+        start = self.advance().start
+        if self.begins_query(self.at):
+            refuse(self.text, "a query in parentheses is not read", start, "Ask the other table first.")
+        items = [self.condition()]
+        while self.takes_sign(","):
+            items.append(self.condition())
+        self.needs_sign(")")
+        if self.is_sign("->") and all(item.kind == "column" and len(item.names) == 1 for item in items):
+            self.advance()
+            body = self.condition()
+            return Tree("lambda", start, self.last_end, body, names=tuple(item.names[0] for item in items))
+        if len(items) > 1:
+            return Tree("tuple", start, self.last_end, items=tuple(items))
+        return Tree("parenthesis", start, self.last_end, items[0])
+
+    def _case(self) -> Tree:
+        start = self.advance().start
+        operand = None if self.word == "WHEN" else self.condition()
+        branches: list[Tree] = []
+        while self.takes_word("WHEN"):
+            branches.append(self.condition())
+            self.needs_word("THEN")
+            branches.append(self.condition())
+        if not branches:
+            self.stop()
+        other = self.condition() if self.takes_word("ELSE") else None
+        self.needs_word("END")
+        return Tree("case", start, self.last_end, operand, other, items=tuple(branches))
+
+    def _called(self) -> Tree:
+        """Take a word and the parentheses behind it."""
+        word = self.word
+        if word in ("CAST", "TRY_CAST"):
+            return self._cast()
+        if word == "EXTRACT":
+            return self._extract()
+        if word == "TRIM" and self._holds_from():
+            return self._trim()
+        if word == "EXISTS" and self.begins_query(self.at + 2):
+            hint = "Ask the other table first, and give its values as a list: IN (1, 2)."
+            refuse(self.text, "EXISTS of a query is not read", self.token.start, hint)
+        if word in NO_FUNCTIONS and word not in LIKE:
+            self.stop()
+        start, name = self.token.start, self._field()
+        return self._call(start, name)
+
+    def _call(self, start: int, name: str) -> Tree:
+        """Take the arguments of a function."""
+        before = self.at
+        self.advance()
+        items: tuple[Tree, ...] | None = None
+        if name.upper() in _WORDS_BETWEEN:
+            items = self._parted_by_words(_WORDS_BETWEEN[name.upper()])
+        if items is None:
+            self.at = before
+            items = () if self._takes_nothing() else self.listed()
+        if name.lower() in LIKE_FUNCTIONS:
+            return self._like_of(start, name.lower(), items)
+        return Tree("call", start, self.last_end, text=name, items=items)
+
+    def _like_of(self, start: int, name: str, items: tuple[Tree, ...]) -> Tree:
+        """Return the operator that a function of pattern matching is: `rlike(s, 'a')` is `s RLIKE 'a'`."""
+        operator = LIKE_FUNCTIONS[name]
+        if len(items) not in ((2,) if operator == "RLIKE" else (2, 3)):
+            refuse(self.text, f"{name} takes 2 arguments, not {len(items)} (WRONG_NUM_ARGS in Spark)", start)
+        escape = items[2] if len(items) > 2 else None
+        return Tree("like", start, self.last_end, items[0], items[1], text=operator, escape=escape)
+
+    def _takes_nothing(self) -> bool:
+        """Take empty parentheses, if they are at hand."""
+        ahead = self.tokens[self.at + 1]
+        return ahead.kind == "sign" and ahead.text == ")" and bool(self.advance() and self.advance())
+
+    def _parted_by_words(self, words: tuple[str, ...]) -> tuple[Tree, ...] | None:
+        """Take arguments with words between them: `substring(s FROM 1 FOR 2)`; None where none is at hand."""
+        if self.is_sign(")"):
+            return None
+        items, worded = [self.value()], False
+        for word in words:
+            by_word = self.takes_word(word)
+            if not by_word and not self.takes_sign(","):
+                break
+            worded = worded or by_word
+            items.append(self.value())
+        if not worded:
+            return None
+        self.needs_sign(")")
+        return tuple(items)
+
+    def _cast(self) -> Tree:
+        word = self.advance()
+        self.advance()
+        operand = self.condition()
+        self.needs_word("AS")
+        type_ = self._type()
+        if self.token.kind == "word":
+            refuse(self.text, f"a cast to {type_.text} {self.word} is not read", type_.start)
+        self.needs_sign(")")
+        return Tree("cast", word.start, self.last_end, operand, type_, text=word.text)
+
+    def _type(self) -> Tree:
+        """Take the name of a type and the numbers behind it."""
+        start = self.token.start
+        items: list[Tree] = []
+        if self.token.kind not in ("word", "name"):
+            self.stop()
+        name = self._field().upper()
+        if self.takes_sign("("):
+            while self.token.kind == "number" and len(items) < _SIZES:
+                items.append(self.constant())
+                if len(items) == _SIZES or not self.takes_sign(","):
+                    break
+            self.needs_sign(")")
+        return Tree("type", start, self.last_end, text=name, items=tuple(items))
+
+    def _extract(self) -> Tree:
+        start = self.advance().start
+        self.advance()
+        field = self._field()
+        self.needs_word("FROM")
+        source = self.value()
+        self.needs_sign(")")
+        return Tree("extract", start, self.last_end, source, text=field)
+
+    def _holds_from(self) -> bool:
+        """Return whether FROM stands in the parentheses behind the word at hand, and in no others within."""
+        depth = 0
+        for token in self.tokens[self.at + 1 :]:
+            if token.kind == "sign":
+                depth += (token.text == "(") - (token.text == ")")
+            if depth == 0 or (depth == 1 and token.kind == "word" and token.text == "FROM"):
+                return depth == 1
+        return False
+
+    def _trim(self) -> Tree:
+        start = self.advance().start
+        self.advance()
+        side = self.advance().text if self.word in ENDS else "BOTH"
+        characters = None if self.word == "FROM" else self.value()
+        self.needs_word("FROM")
+        source = self.value()
+        self.needs_sign(")")
+        return Tree("trim", start, self.last_end, source, characters, text=side)

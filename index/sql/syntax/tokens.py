@@ -1,0 +1,104 @@
+"""Splits the text of a predicate into tokens as Spark's lexer does.
+
+Source: Spark 4.2, SqlBaseLexer.g4.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, NoReturn
+
+from tailbit.index.sql.refusals import refuse
+from tailbit.index.sql.syntax.variables import variable_in
+from tailbit.index.values.literals import string
+
+
+class Token(NamedTuple):
+    """A piece of the text that the grammar takes whole.
+
+    `kind` is one of word, name (in backticks), string, number, sign and end. `text` is a word in capitals, a
+    name without its backticks, the value of a string, a number as written, or the sign.
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+_TOKEN = re.compile(
+    r"""(?P<gap>\s+ | --(?:\\\n|[^\r\n])*)
+    | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:BD|[LSYDF])?)(?!\w)
+    | (?P<string>[rR]'[^']*' | [rR]"[^"]*" | '(?:[^'\\]|\\.|'')*'(?!') | "(?:[^"\\]|\\.|"")*"(?!"))
+    | (?P<word>\w+)
+    | (?P<name>`(?:[^`]|``)*`(?!`))
+    | (?P<comment>/\*)
+    | (?P<sign><=>|<>|<=|>=|==|!=|!<|!>|\|\||::|->|=>|[-+*/%=<>!&|^~.,()\[\]?:])""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+_COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
+_SAME = {"==": "=", "!=": "<>", "!<": ">=", "!>": "<="}
+_UNCLOSED = {"'": "Close it; within a text it is written \\'.", '"': "Close it.", "`": "Close it."}
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Return the tokens of a text, the last one of kind end; comments and blanks stand in none.
+
+    Cost: that of the text.
+
+    Raises:
+        PredicateError: a quote or comment is not closed, or a character begins no token of Spark's.
+    """
+    if variable := variable_in(text):
+        refuse(text, *variable)
+    tokens: list[Token] = []
+    at = 0
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            _refuse_character(text, at)
+        kind, end = str(found.lastgroup), found.end()
+        if kind == "comment":
+            end = _end_of_comment(text, at)
+        elif kind != "gap":
+            tokens.append(Token(kind, _text_of(text, kind, at, end), at, end))
+        at = end
+    tokens.append(Token("end", "", len(text), len(text)))
+    return tokens
+
+
+def _text_of(text: str, kind: str, start: int, end: int) -> str:
+    raw = text[start:end]
+    if kind == "word":
+        return raw.upper()
+    if kind == "name":
+        return raw[1:-1].replace("``", "`")
+    if kind == "sign":
+        return _SAME.get(raw, raw)
+    if kind == "string":
+        try:
+            value = string(raw)
+            value.encode()
+        except ValueError as wrong:
+            refuse(text, f"a string that is not read: {wrong}", start)
+        return value
+    return raw
+
+
+def _end_of_comment(text: str, start: int) -> int:
+    """Return where a bracketed comment ends; Spark nests them."""
+    if text.startswith("/*+", start):
+        refuse(text, "a hint is not read here", start, "Leave it out.")
+    depth = 0
+    for edge in _COMMENT_EDGE.finditer(text, start):
+        depth += 1 if edge.group() == "/*" else -1
+        if depth == 0:
+            return edge.end()
+    refuse(text, "a comment is not closed (UNCLOSED_BRACKETED_COMMENT in Spark)", start, "Close it by */.")
+
+
+def _refuse_character(text: str, at: int) -> NoReturn:
+    character = text[at]
+    if character in _UNCLOSED:
+        refuse(text, f"{character} is not closed (PARSE_SYNTAX_ERROR in Spark)", at, _UNCLOSED[character])
+    refuse(text, f"the character {character!r} is not Spark SQL (PARSE_SYNTAX_ERROR in Spark)", at)
