@@ -56,8 +56,14 @@ KEY_TYPES = {
 }
 """The key type of each logical type that has one whatever its precision, scale and length are."""
 
+NO_ELEMENT, NULL_ELEMENT, ELEMENT = b"\x00", b"\x01", b"\x02"
+"""Keys of an array column: that the array is empty, that it holds NULL, and what the key of an element begins
+with. A NULL array has the key null. So every row has a key, and has each of its keys once.
+"""
+
 _TEXTUAL = ("string", "binary")
 _DECIMAL = re.compile(r"decimal\((\d+)\)")
+_OF_ELEMENTS = re.compile(r"elements\((.+)\)")
 
 
 def key_type_of(type_: DataType) -> str:
@@ -78,6 +84,41 @@ def key_type_of(type_: DataType) -> str:
         reason = "only plain values in byte order can be compared and indexed"
         raise ColumnTypeError(column="", type=str(type_), reason=reason)
     return found
+
+
+def posting_type_of(type_: DataType) -> str:
+    """Return the key type of a column's postings: that of its values, of an array `elements(...)` of theirs.
+
+    Raises:
+        ColumnTypeError: values, or elements, of the type have no order-preserving key.
+    """
+    if type_.name == "array":
+        return f"elements({key_type_of(type_.fields[0].type)})"
+    return key_type_of(type_)
+
+
+def element_type(key_type: str) -> str | None:
+    """Return the key type of elements, where a row has a key for each of them; None for other key types."""
+    found = _OF_ELEMENTS.fullmatch(key_type)
+    return None if found is None else found.group(1)
+
+
+def mark_elements(keys: pa.BinaryArray) -> pa.BinaryArray:
+    """Return the keys under which elements stand, from the keys of their values; null is a NULL element."""
+    return pc.fill_null(pc.binary_join_element_wise(ELEMENT, keys, b""), NULL_ELEMENT)
+
+
+def element_keys(keys: pa.BinaryArray) -> pa.BinaryArray:
+    """Return the keys of the values of elements, from the keys under which these stand: each has the mark."""
+    if not len(keys):
+        return keys
+    ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset :][: len(keys) + 1]
+    data = np.frombuffer(keys.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]]
+    kept = np.ones(len(data), dtype=np.bool_)
+    kept[ends[:-1] - ends[0]] = False
+    shorter = (ends - ends[0] - np.arange(len(ends))).astype(np.int32)
+    parts = [None, pa.py_buffer(shorter), pa.py_buffer(data[kept])]
+    return pa.Array.from_buffers(pa.binary(), len(keys), parts)
 
 
 def scale_of(key_type: str) -> int | None:
@@ -170,6 +211,11 @@ def widen_keys(keys: pa.BinaryArray, from_type: str, to_type: str) -> pa.BinaryA
     factor = widening_factor(from_type, to_type)
     if from_type == to_type:
         return keys
+    inner, wide = element_type(from_type), element_type(to_type)
+    if inner is not None and wide is not None:
+        held = pc.fill_null(pc.starts_with(keys, ELEMENT), False)
+        widened = mark_elements(widen_keys(element_keys(keys.filter(held)), inner, wide))
+        return pc.replace_with_mask(keys, held, widened)
     source, scale = scale_of(from_type), scale_of(to_type)
     if source is not None and scale is not None:
         return encode_array(_decimals(keys, 38, source).cast(pa.decimal128(38, scale)), to_type)
@@ -187,6 +233,9 @@ def widening_factor(from_type: str, to_type: str) -> int:
     Raises:
         ColumnTypeError: the types are not a widening.
     """
+    inner, wide = element_type(from_type), element_type(to_type)
+    if inner is not None and wide is not None:
+        return widening_factor(inner, wide)
     source, scale = scale_of(from_type), scale_of(to_type)
     if from_type == to_type or (from_type, to_type) == ("integer", "double"):
         return 1
@@ -202,7 +251,7 @@ def widening_factor(from_type: str, to_type: str) -> int:
 def widens(from_type: str, to: str | DataType) -> bool:
     """Whether keys of one type can be told as keys of another, or asked for values of a logical type."""
     try:
-        return widening_factor(from_type, to if isinstance(to, str) else key_type_of(to)) > 0
+        return widening_factor(from_type, to if isinstance(to, str) else posting_type_of(to)) > 0
     except ColumnTypeError:
         return False
 

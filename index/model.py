@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from tailbit.errors import ColumnTypeError
-from tailbit.index.keys import key_type_of
+from tailbit.index.keys import key_type_of, posting_type_of
 from tailbit.tables.model import Column, FileSlice, Fingerprint, Version
 
 ROWS_PER_SPACE = 1 << 26
@@ -30,6 +30,24 @@ def key_type_of_column(column: Column, reason: str | None = None) -> str:
     except ColumnTypeError as plain:
         why = reason if reason is not None else plain.fields["reason"]
         raise ColumnTypeError(column=column.label, type=str(column.type), reason=why) from plain
+
+
+def posting_type_of_column(column: Column) -> str:
+    """Return the key type of the postings that a column would have.
+
+    Raises:
+        ColumnTypeError: neither its values nor, of an array, its elements have keys; it names the column.
+    """
+    try:
+        return posting_type_of(column.type)
+    except ColumnTypeError as plain:
+        if column.type.name == "array":
+            element = column.type.fields[0].type
+            reason = f"its elements are of type {element}, which cannot be compared and indexed"
+            raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason) from plain
+        raise ColumnTypeError(
+            column=column.label, type=str(column.type), reason=plain.fields["reason"]
+        ) from plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +73,12 @@ class IndexedColumn:
 
     @classmethod
     def of(cls, column: Column) -> IndexedColumn:
-        """A column of the source as an index remembers it.
+        """Return a column of the source as an index remembers it; of an array its elements are indexed.
 
         Raises:
             ColumnTypeError: values of its type have no keys.
         """
-        key_type = key_type_of_column(column)
-        return cls(label=column.label, id=column.id, key_type=key_type, type=str(column.type))
+        return cls(column.label, column.id, posting_type_of_column(column), str(column.type))
 
 
 @dataclass(frozen=True, slots=True)

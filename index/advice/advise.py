@@ -12,7 +12,7 @@ from tailbit.index.advice.estimate import Estimate, estimate
 from tailbit.index.advice.measure import Measure, measured
 from tailbit.index.advice.sample import Sample, sampled
 from tailbit.index.keys import MAX_KEY
-from tailbit.index.model import key_type_of_column
+from tailbit.index.model import posting_type_of_column
 from tailbit.tables.model import Column
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
@@ -149,7 +149,7 @@ def _sampled(column: Column, sample: Sample, asked: int | None) -> ColumnVerdict
 def _refused(column: Column) -> ColumnVerdict | None:
     """Why a column is not worth an index whatever its values are; None where they decide."""
     try:
-        key_type_of_column(column)
+        posting_type_of_column(column)
     except ColumnTypeError as error:
         return AdviceReason.TYPE, str(error.fields["reason"]), None
     if column.partition:

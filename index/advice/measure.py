@@ -21,13 +21,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tailbit.index.advice.sample import SampledBlock, values_of
-from tailbit.index.keys import MAX_KEY, key_type_of
+from tailbit.index.keys import ELEMENT, MAX_KEY, posting_type_of
 from tailbit.index.kinds.bitmap_index import gaps
 from tailbit.index.kinds.bitmap_index.postings import encode_segment
-from tailbit.index.roaring.coding import CodedColumn, Coding
+from tailbit.index.roaring.elements import Coded, coding_of
 from tailbit.index.write.posting import laid_out, postings_of
 from tailbit.tables.model import Column
-from tailbit.tables.schema import arrow_type
 
 _OF_POSTINGS = ("bitmap", *gaps.COLUMNS)
 """Columns of a segment that hold positions; the others are once a key."""
@@ -64,7 +63,7 @@ def measured(blocks: Sequence[SampledBlock], column: Column) -> Measure:
     Raises:
         DataFileError, ColumnTypeError: as of reading the column.
     """
-    key_type, began = key_type_of(column.type), time.thread_time()
+    key_type, began = posting_type_of(column.type), time.thread_time()
     values = values_of(blocks, column)
     decoded = time.thread_time()
     coded = _coded(values, column, key_type)
@@ -73,8 +72,8 @@ def measured(blocks: Sequence[SampledBlock], column: Column) -> Measure:
     positions, rest, sparse = _weighed(buffer)
     counts, present = _by_block(coded, blocks)
     keys = coded.keys.filter(pa.array(counts > 0))
-    rows = int(counts.sum())
-    longest = pc.greater(pc.binary_length(keys), MAX_KEY)
+    rows = sum(map(len, values))
+    longest = pc.greater(pc.binary_length(keys), MAX_KEY + len(ELEMENT))
     return Measure(
         rows=rows,
         blocks=len(blocks),
@@ -92,15 +91,15 @@ def measured(blocks: Sequence[SampledBlock], column: Column) -> Measure:
     )
 
 
-def _coded(values: Sequence[pa.ChunkedArray], column: Column, key_type: str) -> CodedColumn:
-    coding, at = Coding(arrow_type(column.type, column.label), key_type), 0
+def _coded(values: Sequence[pa.ChunkedArray], column: Column, key_type: str) -> Coded:
+    coding, at = coding_of(column, key_type), 0
     for part in values:
         coding.add(at, part)
         at += len(part)
     return coding.finish()
 
 
-def _segment(coded: CodedColumn, column: Column, key_type: str, rows: int) -> pa.Buffer:
+def _segment(coded: Coded, column: Column, key_type: str, rows: int) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     parts = (
         postings_of(column.id, key_type, coded.keys[slab.first : slab.first + len(slab.cardinality)], slab)
@@ -128,7 +127,7 @@ def _weighed(buffer: pa.Buffer) -> tuple[int, int, int]:
 
 
 def _by_block(
-    coded: CodedColumn, blocks: Sequence[SampledBlock]
+    coded: Coded, blocks: Sequence[SampledBlock]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Per key its rows, and the number of blocks that it is in."""
     counts = np.zeros(len(coded.keys), dtype=np.int64)

@@ -19,6 +19,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Mask
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, union
+from tailbit.index.evaluation.elements import element_bounds
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.evaluation.unions import MANY_KEYS, kept, of_keys
 from tailbit.index.keys import MAX_KEY, decode_keys, is_textual, key_type_of, widen_keys
@@ -66,6 +67,8 @@ _VERDICTS: Cache[Hashable, KeyVerdict] = Cache(share(1 / 32))
 def computed_bounds(node: Computed, space: SpaceView) -> Bounds:
     """Bounds of a condition on one column that is no partition column."""
     column = _column(node)
+    if column.type.name == "array":
+        return element_bounds(node, space)
     segments = space.serving(column)
     if not segments:
         return Bounds.between(EMPTY, space.visible)
@@ -86,7 +89,7 @@ def computed_bounds(node: Computed, space: SpaceView) -> Bounds:
 def computed_postings(node: Computed, space: SpaceView) -> list[BitMap] | None:
     """The postings of which a condition is exactly the union; None where it is not, or where that is dear."""
     column = node.column
-    if column is None or column.partition:
+    if column is None or column.partition or column.type.name == "array":
         return None
     segments = space.serving(column)
     if not segments or space.unposted(column.id) is not None:

@@ -29,7 +29,7 @@ from tailbit.index.evaluation.bounds import EMPTY, Bounds, intersection, union
 from tailbit.index.evaluation.computed import computed_bounds, computed_postings
 from tailbit.index.evaluation.key_spans import counted_whole, covering, filter_of, united
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import key_type_of
+from tailbit.index.keys import posting_type_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import (
     And,
@@ -125,7 +125,7 @@ def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
     parts: list[BitMap] = []
     for segment in segments:
         stored = segment.columns[node.column.id]
-        ranges = key_ranges(node.true, key_type_of(node.column.type), stored)
+        ranges = key_ranges(node.true, posting_type_of(node.column.type), stored)
         if ranges.maybe and segment.select(node.column.id, ranges.maybe)[1]:
             return None
         parts += covering(segment, node.column.id, ranges.sure)
@@ -189,7 +189,7 @@ def _postings(wanted: ValueSet, leaf: Leaf, segments: list[Segment], space: Spac
     sure_parts: list[BitMap] = []
     maybe_parts: list[BitMap] = []
     for segment in segments:
-        ranges = key_ranges(wanted, key_type_of(leaf.column.type), segment.columns[column])
+        ranges = key_ranges(wanted, posting_type_of(leaf.column.type), segment.columns[column])
         many = united(segment, column, ranges.sure)
         sure_parts += segment.cover(column, ranges.sure) if many is None else [many]
         if ranges.maybe:

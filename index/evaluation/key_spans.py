@@ -19,7 +19,7 @@ from tailbit.index.evaluation.bounds import union
 from tailbit.index.evaluation.costs import comparing, intersecting, is_due, looking_up, making, uniting
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.evaluation.unions import MANY_KEYS, kept, of_ranges
-from tailbit.index.keys import KeyRange, key_type_of
+from tailbit.index.keys import KeyRange, posting_type_of
 from tailbit.index.kinds.bitmap_index.codes import Span, codes_of, held_codes, spans_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Leaf, Node, key_ranges
@@ -160,7 +160,7 @@ def filter_of(node: Node, space: SpaceView) -> CodeFilter | None:
 def _exactly(leaf: Leaf, segment: Segment) -> list[Span] | None:
     """Spans of the many keys that make a leaf TRUE; None where they are few, or short keys leave it open."""
     column = leaf.column.id
-    ranges = key_ranges(leaf.true, key_type_of(leaf.column.type), segment.columns[column])
+    ranges = key_ranges(leaf.true, posting_type_of(leaf.column.type), segment.columns[column])
     found = _found(segment, column, ranges.sure)
     spans = list(found.spans) if found is not None else []
     if not spans or (ranges.maybe and segment.select(column, ranges.maybe)[0]):

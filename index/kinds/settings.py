@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 import pyarrow as pa
 
 from tailbit.errors import IndexFormatError
+from tailbit.index.keys import element_type
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.kinds.merging import MergeGroup
 from tailbit.index.kinds.rows import no_rows
@@ -16,6 +17,9 @@ from tailbit.index.model import IndexedColumn, Settings
 
 FORMAT = 3
 """The number of this layout. Kind `settings` has the column `format` in every format, past and to come."""
+
+NEWEST_FORMAT = 4
+"""The number of the same layout where a row may stand in several postings of a column: those of elements."""
 
 OLDEST_FORMAT = 1
 """Settings are laid out alike since this format: an index of it is made anew with its columns."""
@@ -53,6 +57,15 @@ class SettingsKind(Kind[pa.Table]):
 SETTINGS = SettingsKind()
 
 
+def format_of(columns: Iterable[IndexedColumn], before: int = FORMAT) -> int:
+    """Return the least format that says all of some columns, and not less than `before`.
+
+    An older release refuses a format that it does not know, and goes on with an index that has nothing new.
+    """
+    some = any(element_type(column.key_type) is not None for column in columns)
+    return max(before, NEWEST_FORMAT if some else FORMAT)
+
+
 def settings_to_arrow(settings: Settings, seq: int) -> pa.Table:
     """A settings record as one row."""
     row = {
@@ -77,9 +90,9 @@ def settings_from_arrow(table: pa.Table, path: str, oldest: int = FORMAT) -> tup
         IndexFormatError: the record is of another format.
     """
     row = max(table.to_pylist(), key=lambda r: int(r["seq"] or 0))
-    if not oldest <= row["format"] <= FORMAT:
+    if not oldest <= row["format"] <= NEWEST_FORMAT:
         hint = {"hint": _ANEW} if OLDEST_FORMAT <= row["format"] < FORMAT else {}
-        raise IndexFormatError(path=path, found=row["format"], supported=FORMAT, **hint)
+        raise IndexFormatError(path=path, found=row["format"], supported=NEWEST_FORMAT, **hint)
     settings = Settings(
         version=row["settings_version"],
         index_id=row["index_id"],

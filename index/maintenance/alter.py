@@ -15,6 +15,7 @@ import numpy as np
 
 from tailbit.errors import CommitConflictError, SettingsError
 from tailbit.index.kinds.files.rows import without_columns
+from tailbit.index.kinds.settings import format_of
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
 from tailbit.index.model import IndexedColumn, IndexFile, Ledger, Settings
 from tailbit.index.store.table import MetadataTable
@@ -71,6 +72,7 @@ def _attempt(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[
     settings = replace(
         before,
         version=before.version + 1,
+        format=format_of(coming, before.format),
         columns=kept + coming,
         dropped=tuple(sorted({*before.dropped, *gone})),
     )

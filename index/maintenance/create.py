@@ -12,7 +12,7 @@ from tailbit.errors import (
     NoIndexError,
     UsageError,
 )
-from tailbit.index.kinds.settings import FORMAT
+from tailbit.index.kinds.settings import format_of
 from tailbit.index.maintenance.start_over import check_columns, start_over
 from tailbit.index.model import IndexedColumn, Settings
 from tailbit.index.store.table import MetadataTable
@@ -74,7 +74,7 @@ def _open(path: str, options: StorageOptions) -> MetadataTable | None:
 
 def _create(path: str, columns: tuple[IndexedColumn, ...], options: StorageOptions) -> MetadataTable:
     """A new index; the one that another process makes at this moment, if that is first."""
-    settings = Settings(version=1, index_id=uuid.uuid4().hex, format=FORMAT, columns=columns)
+    settings = Settings(version=1, index_id=uuid.uuid4().hex, format=format_of(columns), columns=columns)
     try:
         return MetadataTable.create(path, settings, options=options)
     except CommitConflictError:

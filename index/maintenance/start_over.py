@@ -22,9 +22,9 @@ from tailbit.errors import (
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.kinds.settings import (
-    FORMAT,
     OLDEST_FORMAT,
     SETTINGS,
+    format_of,
     settings_from_arrow,
     settings_to_arrow,
 )
@@ -101,8 +101,8 @@ def _renewed(found: Settings | None, columns: Sequence[IndexedColumn]) -> Settin
     """The settings of a new index, as they were where they are known."""
     identity = uuid.uuid4().hex
     if found is None:
-        return Settings(version=1, index_id=identity, format=FORMAT, columns=tuple(columns))
-    return replace(found, index_id=identity, format=FORMAT, dropped=())
+        return Settings(version=1, index_id=identity, format=format_of(columns), columns=tuple(columns))
+    return replace(found, index_id=identity, format=format_of(found.columns), dropped=())
 
 
 def _live(path: str, options: StorageOptions) -> list[IndexFile] | None:

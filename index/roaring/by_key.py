@@ -44,11 +44,17 @@ _NO_BYTES = np.zeros(0, dtype=np.uint8)
 
 
 def bitmaps_by_key(
-    codes: Codes, start: int, limit: int, choose: Choose, range_rows: int = RANGE_ROWS
+    codes: Codes,
+    start: int,
+    limit: int,
+    choose: Choose,
+    range_rows: int = RANGE_ROWS,
+    positions: BitPositions | None = None,
 ) -> Iterator[Bitmaps]:
     """What `serialize.bitmaps` gives for the blocks of these codes, in ranges of about `range_rows` rows.
 
-    `codes`: one a position from `start` on, a multiple of BLOCK; those from `limit` on stand for no row.
+    `codes`: those from `limit` on stand for no row. `positions`: of each code, ascending where codes are
+    equal; None where there is one code a position from `start` on, a multiple of BLOCK.
     """
     counts = np.zeros(limit, dtype=np.uint32)
     for at in range(0, len(codes), _PIECE):
@@ -59,24 +65,30 @@ def bitmaps_by_key(
         ends = np.cumsum(counts[low : low + range_rows], dtype=np.int64)
         high = low + max(1, int(np.searchsorted(ends, range_rows, side="right")))
         if ends[0] > range_rows:
-            yield _frequent(codes, start, low, choose)
+            yield _frequent(codes, start, low, choose, positions)
         else:
-            positions = _sorted(codes, start, low, high, int(ends[high - low - 1]))
-            yield from _slabs(_range(low, counts[low:high].astype(np.int64), positions, choose))
+            ordered = _sorted(codes, start, low, high, int(ends[high - low - 1]), positions)
+            yield from _slabs(_range(low, counts[low:high].astype(np.int64), ordered, choose))
         low = high
 
 
-def _frequent(codes: Codes, start: int, code: int, choose: Choose) -> Bitmaps:
+def _frequent(codes: Codes, start: int, code: int, choose: Choose, positions: BitPositions | None) -> Bitmaps:
     """One code of more rows than are sorted at a time, by containers."""
-    blocks = [
-        containers((start + at) // BLOCK, (codes[at : at + BLOCK] != code).view(np.uint8), 1)
-        for at in range(0, len(codes), BLOCK)
-    ]
+    if positions is None:
+        blocks = [
+            containers((start + at) // BLOCK, (codes[at : at + BLOCK] != code).view(np.uint8), 1)
+            for at in range(0, len(codes), BLOCK)
+        ]
+    else:
+        own = positions[codes == code]
+        blocks = _blocks(own, np.array([len(own)]), np.zeros(1, dtype=np.bool_))
     (found,) = bitmaps(blocks, 1, choose=choose)
     return replace(found, first=code)
 
 
-def _sorted(codes: Codes, start: int, low: int, high: int, rows: int) -> BitPositions:
+def _sorted(
+    codes: Codes, start: int, low: int, high: int, rows: int, at_positions: BitPositions | None
+) -> BitPositions:
     """The positions of the codes from `low` to `high`, not included, code by code, ascending in each."""
     local = np.empty(rows, dtype=np.uint16 if high - low <= _RADIX else np.uint32)
     positions, end = np.empty(rows, dtype=np.uint32), 0
@@ -85,7 +97,10 @@ def _sorted(codes: Codes, start: int, low: int, high: int, rows: int) -> BitPosi
         piece = codes[at : at + _PIECE] - codes.dtype.type(low)
         places = np.flatnonzero(piece < high - low)
         local[end : end + len(places)] = piece[places]
-        np.add(places, start + at, out=positions[end : end + len(places)], casting="unsafe")
+        if at_positions is None:
+            np.add(places, start + at, out=positions[end : end + len(places)], casting="unsafe")
+        else:
+            positions[end : end + len(places)] = at_positions[at : at + _PIECE][places]
         end += len(places)
     if local.dtype == np.uint16:
         return positions[np.argsort(local, kind="stable")]

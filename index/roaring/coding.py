@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import NO_KEYS, encode_array, integer_keys
 from tailbit.index.roaring.collected import Codes, Keyed, Numbers, collected, distinct, narrowest
+from tailbit.index.roaring.containers import BLOCK, Block, containers
 
 _WIDEST = 1 << 24
 """The widest range of integers that gets a table of codes: 64 MB while a column is coded."""
@@ -93,6 +94,26 @@ class CodedColumn:
             if a < b:
                 part.write(out[a - start : b - start], a - part.start, b - part.start)
         return out
+
+    def at(self, positions: Longs) -> tuple[Codes, Longs]:
+        """Return the codes of the rows at ascending positions, and the position of each."""
+        if not len(positions):
+            return np.zeros(0, dtype=narrowest(self.absent)), positions
+        first = int(positions[0])
+        return self.codes(first, int(positions[-1]) + 1)[positions - first], positions
+
+    def spread(self, start: int, end: int) -> tuple[int, int]:
+        """Return how many codes the rows of a block have, and how many pairs of a row and a code."""
+        codes = self.codes(start, end)
+        return len(np.unique(codes)), len(codes)
+
+    def block(self, start: int, end: int) -> Block:
+        """Return the containers of a block."""
+        return containers(start // BLOCK, self.codes(start, end), self.absent)
+
+    def listed(self, start: int, end: int) -> tuple[Codes, None]:
+        """Return the codes of rows by position; the place of each tells its position."""
+        return self.codes(start, end), None
 
     def counts(self, start: int, end: int) -> Longs:
         """Rows per code among positions `start` to `end`, not included. Memory: a block."""

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError, SourceError
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import key_type_of, widen_keys
+from tailbit.index.keys import NO_KEYS, posting_type_of, widen_keys
 from tailbit.index.kinds.kind import Blame, CheckedSource, Problem
-from tailbit.index.roaring.coding import Coding
+from tailbit.index.roaring.elements import coding_of
 from tailbit.index.verification.report import Report
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.positions import positions_in
-from tailbit.tables.schema import arrow_type
 
 
 def check_derived(
@@ -69,48 +69,66 @@ def _check(
         yield Problem(where, str(unreadable))
         return
     report.derived += 1
-    if len(data) != rows:
+    if data.rows != rows:
         yield Problem(
-            where, f"the data file has {len(data)} rows, {rows} are recorded", Blame.SPACE, space.space
+            where, f"the data file has {data.rows} rows, {rows} are recorded", Blame.SPACE, space.space
         )
         return
-    wrong = rows if posted is None else _differing(data, posted)
+    wrong = len(data.differing(posted))
     if wrong:
         yield Problem(where, f"{wrong} of {rows} values are posted otherwise", Blame.SPACE, space.space)
 
 
-def _differing(data: pa.Array, posted: pa.Array) -> int:
-    both_null = pc.and_(pc.is_null(data), pc.is_null(posted))
-    equal = pc.or_(pc.fill_null(pc.equal(data, posted), False), both_null)
-    return int(pc.sum(pc.invert(equal)).as_py() or 0)
+@dataclass(frozen=True)
+class _Pairs:
+    """Pairs of a row of a file and a key: code `codes[i]` of `keys` and row `at[i]`. `rows`: of the file."""
+
+    keys: pa.BinaryArray
+    codes: Longs
+    at: Longs
+    rows: int
+
+    def differing(self, other: _Pairs) -> Longs:
+        """Return the rows that have other keys there, or a key twice."""
+        coded = pa.concat_arrays([self.keys, other.keys]).dictionary_encode(null_encoding="encode")
+        place = np.asarray(coded.indices, dtype=np.int64)
+        mine, theirs = self._packed(place[: len(self.keys)]), other._packed(place[len(self.keys) :])
+        wrong = np.setxor1d(mine, theirs) & _ROW
+        twice = theirs[1:][theirs[1:] == theirs[:-1]] & _ROW
+        return np.union1d(wrong, twice)
+
+    def _packed(self, place: Longs) -> Longs:
+        return np.sort(place[self.codes] << _ROW_BITS | self.at)
 
 
-def _keys_of_rows(source: CheckedSource, slice_: FileSlice, column: Column) -> pa.Array:
-    """The key of every physical row of a file, by its data."""
-    coding, start = Coding(arrow_type(column.type, column.label), key_type_of(column.type)), 0
+_ROW_BITS = 32
+_ROW = (1 << _ROW_BITS) - 1
+
+
+def _keys_of_rows(source: CheckedSource, slice_: FileSlice, column: Column) -> _Pairs:
+    """Return the keys of every physical row of a file, by its data."""
+    coding, start = coding_of(column, posting_type_of(column.type)), 0
     for table in fetch(source.storage, slice_, [column], None):
         coding.add(start, table[column.id])
         start += table.num_rows
     coded = coding.finish()
-    return (
-        coded.keys.take(pa.array(np.asarray(coded.codes(0, start)))) if start else pa.array([], pa.binary())
-    )
+    codes, at = coded.at(np.arange(start))
+    return _Pairs(coded.keys, codes.astype(np.int64), at, start)
 
 
-def _posted(space: SpaceView, column: Column, base: int, rows: int) -> pa.Array | None:
-    """The key that each row of a claim is posted under; None where a row is posted under none, or several."""
-    current, claim = key_type_of(column.type), BitMap(range(base, base + rows))
-    keys, codes, count = [pa.array([], pa.binary())], np.full(rows, -1, dtype=np.int64), 0
+def _posted(space: SpaceView, column: Column, base: int, rows: int) -> _Pairs:
+    """Return the keys that each row of a claim is posted under."""
+    current, claim = posting_type_of(column.type), BitMap(range(base, base + rows))
+    keys, codes, at, count = [NO_KEYS], [_NONE], [_NONE], 0
     for segment in space.serving(column):
         for found, bitmaps in segment.postings(column.id):
-            stored = segment.columns[column.id]
-            keys.append(found if stored == current else widen_keys(found, stored, current))
+            keys.append(widen_keys(found, segment.columns[column.id], current).cast(pa.binary()))
             for bits in bitmaps:
-                at = positions_in(bits & claim).astype(np.int64) - base
-                if (codes[at] >= 0).any():
-                    return None
-                codes[at] = count
+                its_rows = positions_in(bits & claim).astype(np.int64) - base
+                codes.append(np.full(len(its_rows), count, dtype=np.int64))
+                at.append(its_rows)
                 count += 1
-    if (codes < 0).any():
-        return None
-    return pa.concat_arrays([part.cast(pa.binary()) for part in keys]).take(pa.array(codes))
+    return _Pairs(pa.concat_arrays(keys), np.concatenate(codes), np.concatenate(at), rows)
+
+
+_NONE = np.zeros(0, dtype=np.int64)

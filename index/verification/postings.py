@@ -1,5 +1,7 @@
 """Per column and row space, postings are disjoint and with NULL add up to the rows of each file.
 
+Those of the elements of arrays may share rows; those of NULL and of empty arrays share none with others.
+
 What of them is visible is summed per key (`Expected`), for the value counts to be compared with.
 """
 
@@ -16,7 +18,7 @@ from pyroaring import BitMap
 
 from tailbit.errors import ColumnTypeError, CorruptIndexError
 from tailbit.index.evaluation.row_space import claims
-from tailbit.index.keys import widen_keys
+from tailbit.index.keys import NO_ELEMENT, element_type, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.index.model import FileRecord
@@ -49,6 +51,29 @@ class Expected:
                 self.rows[key] += rows
 
 
+@dataclass
+class _PostedRows:
+    """Rows of postings. `lone`: those of keys that a row has alone; `shared`: those that may have several."""
+
+    positions: int = 0
+    lone: int = 0
+    shared: BitMap = field(default_factory=BitMap)
+    union: BitMap = field(default_factory=BitMap)
+
+    @property
+    def apart(self) -> int:
+        """The rows, if no two postings share one that may not."""
+        return self.lone + len(self.shared)
+
+    def add(self, bitmaps: Sequence[BitMap], lone: int) -> None:
+        """Add some postings, of which the first `lone` ones are of keys that a row has alone."""
+        sizes = list(map(len, bitmaps))
+        self.positions += sum(sizes)
+        self.lone += sum(sizes[:lone])
+        self.shared |= BitMap.union(BitMap(), *bitmaps[lone:])
+        self.union |= BitMap.union(*bitmaps)
+
+
 def check_postings(
     index: IndexState,
     space: str,
@@ -65,7 +90,7 @@ def check_postings(
     where = f"row space {space}, column {column}"
     posted = [record for record in records if column in record.columns]
     claimed = _claimed(posted)
-    total, union = 0, BitMap()
+    rows = _PostedRows()
     try:
         visible = _claimed([r for r in posted if r.counted]) - _hidden(index, posted)
         for segment in index.segments_of(space):
@@ -74,8 +99,7 @@ def check_postings(
                 report.postings += len(bitmaps)
                 rising = rising and rises
                 inside = [bits & claimed for bits in bitmaps]
-                total += sum(map(len, inside))
-                union |= BitMap.union(*inside)
+                rows.add(inside, _lone_keys(keys, segment.columns[column]))
                 expected.add(segment, column, keys, [b.intersection_cardinality(visible) for b in inside])
             if not rising:
                 yield Problem(where, f"keys do not rise in {segment.path}", Blame.SPACE, space)
@@ -83,11 +107,18 @@ def check_postings(
         expected.known = False
         yield Problem(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
         return
-    report.positions += total
-    if total != len(union):
-        found = f"postings overlap: {total} positions, {len(union)} distinct"
+    report.positions += rows.positions
+    if rows.apart != len(rows.union):
+        found = f"postings overlap: {rows.apart} positions, {len(rows.union)} distinct"
         yield Problem(where, found, Blame.SPACE, space)
-    yield from _unposted(where, space, posted, union)
+    yield from _unposted(where, space, posted, rows.union)
+
+
+def _lone_keys(keys: pa.BinaryArray, key_type: str) -> int:
+    """Return how many of the first keys a row has alone: all of plain values, of arrays NULL and empty."""
+    if element_type(key_type) is None:
+        return len(keys)
+    return sum(key is None or key == NO_ELEMENT for key in keys[:2].to_pylist())
 
 
 def _groups(segment: Segment, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap], bool]]:

@@ -12,9 +12,10 @@ from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError, SourceError
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import encode_array, key_type_of, widen_keys
+from tailbit.index.keys import posting_type_of, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.kind import Blame, CheckedSource, Problem
+from tailbit.index.roaring.elements import coding_of
 from tailbit.index.verification.report import Report
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import fetch
@@ -59,7 +60,7 @@ def _check_values(
     try:
         values = _read(slice_, column, positions, source)
         segments = space.serving(column)
-        found = [[_posting(segment, column, value) for segment in segments] for value in values]
+        found = [_postings(segments, column, value) for value in values]
     except CorruptIndexError as damage:
         yield Problem(f"{where}{positions[0]}", str(damage), Blame.FILE, str(damage.fields.get("file")))
         return
@@ -71,7 +72,7 @@ def _check_values(
     report.sampled += len(values)
     base = int(space.bases[order])
     for position, postings in zip(positions, found, strict=False):
-        if segments and not any(bits is not None and base + position in bits for bits in postings):
+        if segments and not all(base + position in bits for bits in postings):
             reason = "the value in the data file is not the one posted"
             yield Problem(f"{where}{position}", reason, Blame.SPACE, space.space)
 
@@ -88,14 +89,24 @@ def _read(
     return [values[n] for n in place.tolist() if n < len(values)]
 
 
-def _posting(segment: Segment, column: Column, value: pa.Array) -> BitMap | None:
-    """The posting of a value of the column's current type, in a segment whose keys may be narrower."""
-    stored, current = segment.columns[column.id], key_type_of(column.type)
-    key: bytes | None = encode_array(value, current)[0].as_py()
+def _postings(segments: Sequence[Segment], column: Column, value: pa.Array) -> list[BitMap]:
+    """Return the posting of each key of a value of the column's current type; empty where there is none."""
+    current = posting_type_of(column.type)
+    coding = coding_of(column, current)
+    coding.add(0, pa.chunked_array([value]))
+    coded = coding.finish()
+    keys = [coded.keys[code].as_py() for code in coded.at(np.zeros(1, np.int64))[0].tolist()]
+    found = [[_posting(segment, column.id, current, key) for segment in segments] for key in keys]
+    return [BitMap.union(BitMap(), *filter(None, bits)) for bits in found]
+
+
+def _posting(segment: Segment, column: str, current: str, key: bytes | None) -> BitMap | None:
+    """Return the posting of a key of the column's current type, in a segment whose keys may be narrower."""
+    stored = segment.columns[column]
     if key is not None and stored != current:
-        keys = segment.keys(column.id)[0]
+        keys = segment.keys(column)[0]
         at = pc.index(widen_keys(keys, stored, current), pa.scalar(key, pa.binary())).as_py()
         if at < 0:
             return None
         key = keys[at].as_py()
-    return segment.lookup(column.id, key)
+    return segment.lookup(column, key)

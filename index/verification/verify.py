@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from tailbit.errors import CorruptIndexError
-from tailbit.index.keys import key_type_of, widens
+from tailbit.index.keys import posting_type_of, widens
 from tailbit.index.kinds.kind import Blame, CheckedSource, Problem
 from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, HiddenRowsOf
@@ -134,4 +134,4 @@ def _check(
 def _key_type(index: IndexState, column: str, now: Column | None) -> str:
     """The key type that counts are compared in: that of the column today, else of the settings."""
     stored = next(c.key_type for c in index.settings.columns if c.id == column)
-    return key_type_of(now.type) if now is not None and widens(stored, now.type) else stored
+    return posting_type_of(now.type) if now is not None and widens(stored, now.type) else stored

@@ -8,6 +8,7 @@ expensive way. What is a partition column now may have been none when the file c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +16,10 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CommitConflictError, CorruptIndexError, DataFileError
-from tailbit.index.keys import encode_array
+from tailbit.index.keys import element_type, encode_array
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.model import FileRecord
-from tailbit.index.roaring.coding import Coding
+from tailbit.index.roaring.elements import coding_of
 from tailbit.index.write.hidden import HiddenRowsReader
 from tailbit.index.write.value_changes import entering, leaving
 from tailbit.tables.model import Column, FileSlice
@@ -26,7 +27,6 @@ from tailbit.tables.parquet.data_file import footer_hash
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
-from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 
 Columns = Mapping[str, tuple[Column, str]]
@@ -108,11 +108,12 @@ class Counting:
                 rows = at[start : start + table.num_rows]
                 start += table.num_rows
                 for column, key_type in columns:
-                    coding = Coding(arrow_type(column.type, column.label), key_type)
+                    coding = coding_of(column, key_type)
                     coding.add(0, table[column.id])
                     coded = coding.finish()
+                    codes, places = coded.at(np.arange(len(rows)))
                     pairs = entering if sign > 0 else leaving
-                    changes = pairs(coded.keys, coded.codes(0, len(rows)), rows)
+                    changes = pairs(coded.keys, codes, rows[places])
                     found.append((column.id, key_type, coded.keys, changes.counts()))
         except DataFileError:
             return False
@@ -121,17 +122,24 @@ class Counting:
         return True
 
     def _add_from_postings(self, record: FileRecord, columns: Sequence[str], bits: BitMap, sign: int) -> None:
-        """Count by the bits of the file's claim. Cost: every posting of the columns in that row space."""
+        """Count by the bits of the file's claim. Cost: every posting of the columns in that row space.
+
+        Each row must be found in a posting: in one, or of an array in those of its keys.
+        """
         wanted = bits.shift(record.base or 0)
         for column in columns:
-            total = 0
+            total, rows = 0, BitMap()
             for segment in self._hidden.state.segments_of(record.space or ""):
                 if column not in segment.columns:
                     continue
+                several = element_type(segment.columns[column]) is not None
                 for keys, postings in segment.postings(column):
                     counts = np.array([wanted.intersection_cardinality(b) for b in postings], dtype=np.int64)
                     self._tally.add(column, segment.columns[column], keys, sign * counts)
                     total += int(counts.sum())
+                    if several:
+                        rows |= wanted & BitMap.union(BitMap(), *compress(postings, counts))
+                        total = len(rows)
             if total != len(bits):
                 self._not_found(record, column)
 

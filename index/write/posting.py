@@ -19,23 +19,25 @@ from tailbit.index.kinds.bitmap_index.gaps import encoded, none
 from tailbit.index.kinds.bitmap_index.postings import Postings
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.roaring.by_key import bitmaps_by_key
-from tailbit.index.roaring.coding import CodedColumn, Coding
-from tailbit.index.roaring.containers import BLOCK, containers
+from tailbit.index.roaring.coding import Coding
+from tailbit.index.roaring.containers import BLOCK
+from tailbit.index.roaring.elements import Coded, ElementCoding, coding_of
 from tailbit.index.roaring.serialize import Bitmaps, bitmaps
 from tailbit.index.roaring.sparse import pays
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.data_file import DataFile, open_data_file, read_columns
+from tailbit.tables.parquet.data_file import DataFile, find_column, open_data_file, read_columns
 from tailbit.tables.parquet.in_batches import read_in_batches
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
-from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 
 _OPEN_FILES = 64
 _ROWS_AT_ONCE = 1 << 20
+"""Rows, or elements of arrays, that are decoded at once."""
+
 _LARGEST_GROUP = 2 * _ROWS_AT_ONCE
-"""Rows of the largest row group that is decoded at once."""
+"""Rows, or elements, of the largest row group that is decoded at once."""
 
 FEW_ROWS = 12
 """Where blocks have more than one key for every 12 rows, sorting positions by key beats containers."""
@@ -83,13 +85,23 @@ class DataFiles:
             yield pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), value)])
             return
         file = self.open(slice_)
-        for groups in _together(
-            [file.metadata.row_group(n).num_rows for n in range(file.metadata.num_row_groups)]
-        ):
-            if file.metadata.row_group(groups[0]).num_rows > _LARGEST_GROUP:
-                yield from read_in_batches(file, column, groups[0], _ROWS_AT_ONCE)
+        sizes = _sizes(file, column)
+        for groups in _together(sizes):
+            size = sizes[groups[0]]
+            if size > _LARGEST_GROUP:
+                rows = file.metadata.row_group(groups[0]).num_rows * _ROWS_AT_ONCE // size
+                yield from read_in_batches(file, column, groups[0], max(1, rows))
             else:
                 yield read_columns(file, [column], groups)[column.id]
+
+
+def _sizes(file: DataFile, column: Column) -> list[int]:
+    """Return how many values each row group has of a column: one a row, of an array each element."""
+    groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
+    steps = find_column(file.tree, column, file.path) if column.type.name == "array" else None
+    if not steps:
+        return [group.num_rows for group in groups]
+    return [group.column(steps[-1].first).num_values for group in groups]
 
 
 def _together(sizes: Sequence[int]) -> Iterator[list[int]]:
@@ -137,37 +149,35 @@ def post(
     tally.add(column.id, key_type, keys, counts)
 
 
-def laid_out(coded: CodedColumn, first: int, extent: int) -> Iterator[Bitmaps]:
+def laid_out(coded: Coded, first: int, extent: int) -> Iterator[Bitmaps]:
     """The positions `first` (a multiple of BLOCK) to `extent`, not included, as bitmaps by rising code."""
     if _is_scattered(coded, first, extent):
-        return bitmaps_by_key(coded.codes(first, extent), first, len(coded.keys), pays)
-    blocks = [
-        containers(at // BLOCK, coded.codes(at, min(at + BLOCK, extent)), coded.absent)
-        for at in range(first, extent, BLOCK)
-    ]
+        codes, positions = coded.listed(first, extent)
+        return bitmaps_by_key(codes, first, len(coded.keys), pays, positions=positions)
+    blocks = [coded.block(at, min(at + BLOCK, extent)) for at in range(first, extent, BLOCK)]
     return bitmaps(blocks, len(coded.keys), choose=pays)
 
 
-def _is_scattered(coded: CodedColumn, first: int, extent: int) -> bool:
+def _is_scattered(coded: Coded, first: int, extent: int) -> bool:
     """Whether containers would have few positions each, by some evenly spaced blocks."""
     starts = range(first, extent, BLOCK)
     keys = rows = 0
     for at in starts[:: max(1, len(starts) // _SAMPLED)][:_SAMPLED]:
-        codes = coded.codes(at, min(at + BLOCK, extent))
-        keys += len(np.unique(codes))
-        rows += len(codes)
+        its_keys, its_rows = coded.spread(at, min(at + BLOCK, extent))
+        keys += its_keys
+        rows += its_rows
     return keys * FEW_ROWS > rows
 
 
-def code(data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim]) -> CodedColumn:
+def code(data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim]) -> Coded:
     """The codes of a column by position of the row space."""
-    coding = Coding(arrow_type(column.type, column.label), key_type)
+    coding = coding_of(column, key_type)
     for claim in claims:
         _add(coding, data, column, claim)
     return coding.finish()
 
 
-def _add(coding: Coding, data: DataFiles, column: Column, claim: Claim) -> None:
+def _add(coding: Coding | ElementCoding, data: DataFiles, column: Column, claim: Claim) -> None:
     """Add the rows of a file. The values that were read last are freed on return, before all is coded."""
     at = claim.base
     for values in data.values(claim.slice, claim.rows, column):
@@ -176,14 +186,14 @@ def _add(coding: Coding, data: DataFiles, column: Column, claim: Claim) -> None:
 
 
 def _hidden_counts(
-    coded: CodedColumn, claims: Sequence[Claim], hidden: Mapping[str, BitMap]
+    coded: Coded, claims: Sequence[Claim], hidden: Mapping[str, BitMap]
 ) -> npt.NDArray[np.int32]:
     """Hidden rows per code. A file has fewer rows than 32 bits count."""
     out = np.zeros(coded.absent + 1, dtype=np.int32)
     for claim in claims:
         if claim.slice.path in hidden:
             at = positions_in(hidden[claim.slice.path])
-            codes = coded.codes(claim.base, claim.base + claim.rows)[at[at < claim.rows]]
+            codes, _ = coded.at(at[at < claim.rows].astype(np.int64) + claim.base)
             np.add.at(out, codes, np.int32(1))
     return out[:-1]
 

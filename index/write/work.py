@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tailbit.index.keys import key_type_of
+from tailbit.index.keys import posting_type_of
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.model import FileRecord, IndexFile
 from tailbit.tables.model import Column, FileSlice, Version
@@ -24,7 +24,7 @@ from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 
 @dataclass(frozen=True, slots=True)
 class TaskColumn:
-    """A column as it is at the target version, and the type of its keys."""
+    """A column as it is at the target version, and the type of the keys that its rows have."""
 
     column: Column
     key_type: str
@@ -32,7 +32,7 @@ class TaskColumn:
     @classmethod
     def of(cls, column: Column) -> TaskColumn:
         """The column with the key type of its current type."""
-        return cls(column, key_type_of(column.type))
+        return cls(column, posting_type_of(column.type))
 
 
 @dataclass(frozen=True, slots=True)

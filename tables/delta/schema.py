@@ -50,6 +50,7 @@ class _Place:
     """Where in the schema a field stands: logical path, physical path, field ids, nesting level.
 
     `nested_char`: somewhere below a top-level column there are CHAR fields; which ones only its text says.
+    `collations`: those that the nearest field lists, by the path from its name on, which is `inside`.
     """
 
     name: tuple[str, ...]
@@ -57,11 +58,20 @@ class _Place:
     ids: tuple[int, ...]
     depth: int
     nested_char: bool = False
+    collations: Any = None
+    inside: tuple[str, ...] = ()
 
     def below(self, name: str, physical: str, ids: tuple[int, ...]) -> _Place:
         """The place of a field of this one."""
         names, stored = (*self.name, name), (*self.physical, physical)
-        return _Place(names, stored, (*self.ids, *ids), self.depth + 1, self.nested_char)
+        return replace(
+            self,
+            name=names,
+            physical=stored,
+            ids=(*self.ids, *ids),
+            depth=self.depth + 1,
+            inside=(*self.inside, name),
+        )
 
 
 _TOP = _Place((), (), (), 0)
@@ -98,12 +108,15 @@ class _SchemaReader:
         type_ = field.get("type")
         at = above.below(name, own, (number,) if self.mode == "id" and number is not None else ())
         at = replace(
-            at, nested_char=at.nested_char or (not isinstance(type_, str) and bool(_CHAR.search(declared)))
+            at,
+            nested_char=at.nested_char or (not isinstance(type_, str) and bool(_CHAR.search(declared))),
+            collations=metadata.get("__COLLATIONS"),
+            inside=(name,),
         )
         return Column(
             name=at.name,
             physical=at.physical,
-            type=self._type(type_, at, _collation(metadata.get("__COLLATIONS"), name), declared),
+            type=self._type(type_, at, _collation(at), declared),
             nullable=field.get("nullable") is not False,
             partition=not above.name and name.lower() in self.partitions,
             field_id=number,
@@ -152,7 +165,8 @@ class _SchemaReader:
     def _inner(self, name: str, at: _Place, type_: Any, nullable: Any) -> Column:
         """An element, key or value: named so in every mapping mode, and without an id of its own."""
         place = at.below(name, name, ())
-        return Column(place.name, place.physical, self._type(type_, place), nullable is not False)
+        type_ = self._type(type_, place, _collation(place))
+        return Column(place.name, place.physical, type_, nullable is not False)
 
     def _named_type(self, raw: str, collation: str) -> DataType:
         if raw == "string" and collation:
@@ -168,11 +182,12 @@ class _SchemaReader:
         return DataType("decimal", precision, scale, raw=raw)
 
 
-def _collation(collations: Any, name: str) -> str:
-    """The collation of a string field where it is not byte order."""
-    if not isinstance(collations, dict):
+def _collation(at: _Place) -> str:
+    """Return the collation of strings at a place where it is not byte order."""
+    if not isinstance(at.collations, dict):
         return ""
-    named = [v for k, v in collations.items() if isinstance(k, str) and k.lower() == name.lower()]
+    path = ".".join(at.inside).lower()
+    named = [v for k, v in at.collations.items() if isinstance(k, str) and k.lower() == path]
     if not named or "UTF8_BINARY" in str(named[0]).split("."):
         return ""
     return str(named[0])

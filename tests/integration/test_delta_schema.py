@@ -156,9 +156,12 @@ def test_columns_that_are_never_null_are_asked_like_others(spark: Any, table_pat
 
 
 NESTED = ("tags", "scores", "place", "places")
+UNINDEXED = ("scores", "place", "places")
 
 
-@pytest.mark.supports("Schema", "array, map and struct columns", "refused", note="as indexed columns")
+@pytest.mark.supports(
+    "Schema", "array, map and struct columns", "refused", note="as indexed columns; not arrays of values"
+)
 @pytest.mark.supports("Schema", "array, map and struct columns", "scanned", note="read, and asked for NULL")
 def test_arrays_maps_and_structs_are_read_but_not_indexed(spark: Any, table_path: str) -> None:
     table = JudgedTable(spark, table_path, ["id", "place.city"])
@@ -177,9 +180,10 @@ def test_arrays_maps_and_structs_are_read_but_not_indexed(spark: Any, table_path
         "places IS NULL OR id = 1",
         "place.city = 'Oslo'",
     )
-    for column in NESTED:
+    for column in UNINDEXED:
         with pytest.raises(ColumnTypeError, match=column):
             Drive(table_path, f"{table_path}-refused", [column])
+    for column in NESTED:
         with pytest.raises(ColumnTypeError, match=column):
             tailbit.open(table_path).where(f"{column} = NULL")
         with pytest.raises(ColumnTypeError, match=column):

@@ -11,8 +11,8 @@ from pyroaring import BitMap
 
 from support import index_records
 from support.contents import Contents, contents_of
-from tailbit.index.keys import encode_array
-from tailbit.index.kinds.settings import FORMAT
+from tailbit.index.keys import element_type, encode_array
+from tailbit.index.kinds.settings import format_of
 from tailbit.index.model import IndexedColumn, Settings
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import plan_work
@@ -44,7 +44,7 @@ class Built:
         indexed = tuple(
             IndexedColumn(c.column.label, c.column.id, c.key_type, str(c.column.type)) for c in found
         )
-        settings = Settings(1, "an index", FORMAT, indexed, {})
+        settings = Settings(1, "an index", format_of(indexed), indexed, {})
         MetadataTable.create(self.index, settings)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
@@ -103,20 +103,32 @@ class Built:
             hidden = BitMap() if slice_.hidden is None else slice_.hidden.read(storage)
             for name in columns:
                 column = snapshot.schema.resolve(name)
-                for position, key in enumerate(_keys(storage, slice_, column)):
-                    at = (slice_.path, column.id, key)
-                    out.postings.setdefault(at, BitMap()).add(position)
-                    counts[column.id, key] += position not in hidden
+                for position, keys in enumerate(_keys(storage, slice_, column)):
+                    for key in keys:
+                        at = (slice_.path, column.id, key)
+                        out.postings.setdefault(at, BitMap()).add(position)
+                        counts[column.id, key] += position not in hidden
         out.counts = {at: n for at, n in counts.items() if n}
         return out
 
 
-def _keys(storage: Storage, slice_: FileSlice, column: Column) -> list[Key]:
+def _keys(storage: Storage, slice_: FileSlice, column: Column) -> list[set[Key]]:
     file = open_data_file(storage, slice_.path)
     if column.partition:
         text = slice_.partition.get(column.physical[0])
         values: pa.Array = partition_array(column, text, file.metadata.num_rows)
     else:
         values = read_columns(file, [column])[column.id]
-    found: list[Key] = encode_array(values, TaskColumn.of(column).key_type).to_pylist()
-    return found
+    key_type = TaskColumn.of(column).key_type
+    of_elements = element_type(key_type)
+    if of_elements is None:
+        return [{key} for key in encode_array(values, key_type).to_pylist()]
+    return [_keys_of(row, of_elements) for row in values]
+
+
+def _keys_of(row: pa.ListScalar, key_type: str) -> set[Key]:
+    """The keys of one array, read plainly."""
+    if not row.is_valid or not len(row.values):
+        return {b"\x00" if row.is_valid else None}
+    keys = encode_array(row.values, key_type).to_pylist()
+    return {b"\x01" if key is None else b"\x02" + key for key in keys}

@@ -116,6 +116,7 @@ def test_types_without_order_partitions_and_long_texts_are_not_advised(tmp_path:
         {
             "p": ["a", "b"] * 50,
             "tags": pa.array([["x"]] * 100),
+            "lists": pa.array([[["x"]]] * 100),
             "long": [f"{n}" + "x" * 300 for n in range(100)],
             "place": [{"city": f"c{n % 5}"} for n in range(100)],
         }
@@ -125,7 +126,8 @@ def test_types_without_order_partitions_and_long_texts_are_not_advised(tmp_path:
     reasons = {one.column: one.reason for one in found.every}
     assert reasons == {
         "p": AdviceReason.PARTITION,
-        "tags": AdviceReason.TYPE,
+        "tags": AdviceReason.ONE_VALUE,
+        "lists": AdviceReason.TYPE,
         "long": AdviceReason.LONG,
         "place.city": AdviceReason.WORTH,
     }

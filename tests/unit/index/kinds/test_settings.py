@@ -6,7 +6,7 @@ import pytest
 
 from support.index_records import settings
 from tailbit.errors import IndexFormatError
-from tailbit.index.kinds.settings import FORMAT, settings_from_arrow, settings_to_arrow
+from tailbit.index.kinds.settings import FORMAT, NEWEST_FORMAT, settings_from_arrow, settings_to_arrow
 
 
 def test_settings_come_back_from_arrow_as_they_were() -> None:
@@ -14,8 +14,9 @@ def test_settings_come_back_from_arrow_as_they_were() -> None:
     assert settings_from_arrow(settings_to_arrow(wanted, 4), "x") == (wanted, 4)
 
 
-@pytest.mark.parametrize("number", [FORMAT - 1, FORMAT + 1])
+@pytest.mark.parametrize("number", [FORMAT - 1, NEWEST_FORMAT + 1])
 def test_settings_of_another_format_are_refused_by_number(number: int) -> None:
     rows = settings_to_arrow(replace(settings(), format=number), 0)
-    with pytest.raises(IndexFormatError, match=f"format {number}; this tailbit reads {FORMAT}"):
+    said = f"format {number}; this tailbit reads {NEWEST_FORMAT}"
+    with pytest.raises(IndexFormatError, match=said):
         settings_from_arrow(rows, "x")

@@ -26,7 +26,7 @@ from tailbit.upkeep.status import status_of
 def write(path: str, first: int) -> None:
     keys = range(first, first + 10)
     columns = {"k": list(keys), "a": [f"a{k % 3}" for k in keys], "b": [k % 4 or None for k in keys]}
-    tags = pa.array([["x"]] * 10, pa.list_(pa.string()))
+    tags = pa.array([[["x"]]] * 10, pa.list_(pa.list_(pa.string())))
     write_deltalake(path, pa.table({**columns, "tags": tags}), mode="append")
 
 

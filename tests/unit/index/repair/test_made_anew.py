@@ -27,7 +27,7 @@ from tailbit.errors import (
     IndexLogError,
     SettingsError,
 )
-from tailbit.index.kinds.settings import FORMAT
+from tailbit.index.kinds.settings import NEWEST_FORMAT
 from tailbit.index.maintenance.start_over import start_over
 from tailbit.index.model import IndexFile
 from tailbit.index.store.table import MetadataTable
@@ -186,14 +186,14 @@ def test_an_index_of_an_older_format_is_made_anew_by_repair_with_its_columns(
 
 def test_an_index_of_a_newer_format_is_refused_by_name_and_left_alone(path: str) -> None:
     index = MetadataTable.open(f"{path}/_tailbit")
-    index.commit([], [], None, settings=replace(index.state.settings, format=FORMAT + 1))
+    index.commit([], [], None, settings=replace(index.state.settings, format=NEWEST_FORMAT + 1))
     before = commits(path)
     for ask in (
         lambda: tailbit.open(path),
         lambda: Drive(path, f"{path}/_tailbit"),
         lambda: start_over(f"{path}/_tailbit", None, NO_OPTIONS),
     ):
-        with pytest.raises(IndexFormatError, match=f"format {FORMAT + 1}") as told:
+        with pytest.raises(IndexFormatError, match=f"format {NEWEST_FORMAT + 1}") as told:
             ask()
         assert "repair" not in told.value.hint
     assert commits(path) == before

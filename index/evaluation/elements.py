@@ -1,0 +1,323 @@
+"""A computed condition on one array column, told by the postings of its elements.
+
+`array_contains`, `arrays_overlap` with a constant array, `exists` and `forall` come to one rule: an element
+alone decides a row if the array of just that element is TRUE (of `forall`, FALSE); else the row is NULL if
+one of its elements alone is NULL, else the other outcome. So the condition is judged once for each distinct
+element, as the array of that element, and once for a NULL and for an empty array, which decide themselves. Of
+other conditions, such as `size(tags) > 2`, only the last two are known; other rows are left open.
+
+Four rows, `array_contains(tags, 'a')` judged for each key, TRUE deciding:
+
+    tags            [b, a]      NULL       []         [NULL, b]
+    keys            a b         (NULL)     (empty)    (NULL element) b
+    outcomes        TRUE FALSE  NULL       FALSE      NULL FALSE
+    of the row      TRUE        NULL       FALSE      NULL
+
+An element whose key was cut, or for which the condition raises, leaves its rows open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from tailbit.index.evaluation.bounds import EMPTY, Bounds, union
+from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.expression.evaluate import evaluate
+from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
+from tailbit.index.functions.vectors import is_set, nulls_of
+from tailbit.index.keys import (
+    ELEMENT,
+    MAX_KEY,
+    NO_ELEMENT,
+    NULL_ELEMENT,
+    KeyRange,
+    decode_keys,
+    element_keys,
+    element_type,
+    is_textual,
+    key_type_of,
+    posting_type_of,
+    widen_keys,
+)
+from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.predicate.computed import Computed, TruthValue
+from tailbit.index.predicate.key_ranges import key_ranges
+from tailbit.index.predicate.value_sets import ValueSet
+from tailbit.index.values.literals import Literal
+from tailbit.tables.cache import Cache, share
+from tailbit.tables.model import Column
+from tailbit.tables.schema import arrow_type
+
+_TRUE, _FALSE, _NULL = TruthValue.TRUE, TruthValue.FALSE, TruthValue.NULL
+_DECIDES = {
+    "array_contains": _TRUE,
+    "arrays_overlap": _TRUE,
+    "exists": _TRUE,
+    "forall": _FALSE,
+}
+"""Functions of an array and constants, and the outcome that one element is enough for."""
+
+_AROUND = {
+    "not": {_TRUE: _FALSE, _FALSE: _TRUE, _NULL: _NULL},
+    "is null": {_TRUE: _FALSE, _FALSE: _FALSE, _NULL: _TRUE},
+}
+"""What NOT and IS NULL make of each outcome."""
+
+_OPEN = -1
+_NUMBERS = {_FALSE: 0, _TRUE: 1, _NULL: 2}
+Outcomes = npt.NDArray[np.int8]
+"""What a condition gives for some arrays: one of `_NUMBERS`, or `_OPEN`."""
+
+_JUDGED: Cache[Hashable, Outcomes] = Cache(share(1 / 64))
+"""What conditions give for the keys of segments, which never change."""
+
+
+def element_bounds(node: Computed, space: SpaceView) -> Bounds:
+    """Return bounds of a condition on one array column.
+
+    Cost: an evaluation over the distinct elements of each segment, kept; then the postings of those that
+    decide, give NULL or leave open.
+
+    Raises:
+        CorruptIndexError: a segment is missing, truncated or altered.
+    """
+    assert node.column is not None
+    segments = space.serving(node.column)
+    if not segments:
+        return Bounds.between(EMPTY, space.visible)
+    unposted = space.unposted(node.column.id)
+    node = _unwrapped(node)
+    decides = _decides(node.expression)
+    found = (
+        _by_bare(node, segments, space) if decides is None else _by_element(node, decides, segments, space)
+    )
+    if unposted is None:
+        return found
+    return Bounds.between(found.sure - unposted, found.maybe | unposted)
+
+
+def _unwrapped(node: Computed) -> Computed:
+    """Return a condition without NOT and IS NULL around it, TRUE for the same rows."""
+    call, true = node.expression, node.true
+    while isinstance(call, Call) and call.name in _AROUND and call.args[0].type.name == "boolean":
+        inner = _AROUND[call.name]
+        true = frozenset(of for of, outcome in inner.items() if outcome in true)
+        call = call.args[0]
+    return Computed(call, node.text, true)
+
+
+def _decides(expression: Expression) -> TruthValue | None:
+    """Return the outcome for which one element is enough; None where a condition is of another kind."""
+    if not isinstance(expression, Call) or expression.name not in _DECIDES:
+        return None
+    return _DECIDES[expression.name] if _is_elementwise(expression) else None
+
+
+def _is_elementwise(call: Call) -> bool:
+    """Return whether an argument is the column, perhaps cast, and all else is constant or of an element."""
+    array, other = call.args
+    if call.name not in ("exists", "forall") and isinstance(array, Literal):
+        array, other = other, array
+    while isinstance(array, Call) and array.name == "cast":
+        array = array.args[0]
+    variable = str(call.setting[0]) if call.setting else None
+    return isinstance(array, Ref) and all(column.id == variable for column in columns_in(other))
+
+
+class _Rows(NamedTuple):
+    """Rows of a row space by what their elements give: one decides, one leaves open, one is NULL.
+
+    `null` is looked up only where it is asked for; rows that another element decides may be among them.
+    """
+
+    deciding: BitMap
+    left_open: BitMap
+    null: Callable[[], BitMap]
+
+
+def _by_element(node: Computed, decides: TruthValue, segments: Sequence[Segment], space: SpaceView) -> Bounds:
+    """Return bounds by the outcomes of the keys: of all, or of those that the condition names."""
+    points = _points(node.expression)
+    rows = _judged_rows(node, decides, segments) if points is None else _named_rows(points, segments, space)
+    null, others = _NULL in node.true, bool(node.true - {decides, _NULL})
+    if null and others:
+        sure = space.visible - rows.deciding
+    elif null:
+        sure = rows.null() - rows.deciding
+    else:
+        sure = space.visible - rows.deciding - rows.null() if others else EMPTY
+    if decides in node.true:
+        sure = sure | rows.deciding
+    if not rows.left_open:
+        return Bounds.exactly(sure)
+    return Bounds.between(sure - rows.left_open, sure | rows.left_open)
+
+
+class _Points(NamedTuple):
+    """An array column and the constants of which an element must be one: of key type `key_type`, or NULL."""
+
+    column: Column
+    values: ValueSet
+    key_type: str
+    some_null: bool
+    overlap: bool
+
+
+def _points(expression: Expression) -> _Points | None:
+    """Return the constants that a condition compares elements with; None where it does more than that.
+
+    `arrays_overlap` may tell zeros of both signs apart, which have one key.
+    """
+    assert isinstance(expression, Call)
+    if expression.name not in ("array_contains", "arrays_overlap"):
+        return None
+    overlap = expression.name == "arrays_overlap"
+    ref, constant = expression.args[::-1] if isinstance(expression.args[0], Literal) else expression.args
+    if not isinstance(ref, Ref) or not isinstance(constant, Literal) or constant.value is None:
+        return None
+    current = element_type(posting_type_of(ref.type))
+    type_ = constant.type.fields[0].type if overlap else constant.type
+    listed: Sequence[Any] = constant.value if isinstance(constant.value, tuple) else (constant.value,)
+    values = [value for value in listed if value is not None]
+    if current is None or (values and key_type_of(type_) != current):
+        return None
+    if overlap and current == "double" and 0 in values:
+        return None
+    return _Points(ref.column, ValueSet.points(values), current, len(values) < len(listed), overlap)
+
+
+def _named_rows(points: _Points, segments: Sequence[Segment], space: SpaceView) -> _Rows:
+    """Return the rows by the postings of the constants alone. Cost: a look-up each."""
+    column = points.column.id
+    deciding, left_open = list[BitMap](), list[BitMap]()
+    for segment in segments:
+        inner = element_type(segment.columns[column])
+        assert inner is not None
+        ranges = key_ranges(points.values, points.key_type, inner)
+        deciding += segment.cover(column, _marked(ranges.sure))
+        left_open += segment.cover(column, _marked(ranges.maybe))
+
+    def with_key(*keys: bytes | None) -> BitMap:
+        found = (segment.lookup(column, key) for segment in segments for key in keys)
+        return union([bits for bits in found if bits is not None])
+
+    def null() -> BitMap:
+        if not points.overlap:
+            return with_key(None, NULL_ELEMENT)
+        if points.some_null:
+            return space.visible - with_key(NO_ELEMENT)
+        return with_key(None, NULL_ELEMENT) if points.values.intervals else with_key(None)
+
+    return _Rows(union(deciding), union(left_open), null)
+
+
+def _marked(ranges: Sequence[KeyRange]) -> list[KeyRange]:
+    """Return ranges of the keys of values as those of the keys of elements; each has both ends."""
+    return [(ELEMENT + (low or b""), a, ELEMENT + (high or b""), b) for low, a, high, b in ranges]
+
+
+def _judged_rows(node: Computed, decides: TruthValue, segments: Sequence[Segment]) -> _Rows:
+    """Return the rows by the outcome of every key."""
+    column = node.column
+    assert column is not None
+    judged = [(segment, _outcomes(node, column, segment)) for segment in segments]
+
+    def rows(outcome: int) -> BitMap:
+        parts = list[BitMap]()
+        for segment, outcomes in judged:
+            wanted = outcomes == outcome
+            parts += segment.cover_keys(column.id, wanted) if wanted.any() else []
+        return union(parts)
+
+    return _Rows(rows(_NUMBERS[decides]), rows(_OPEN), lambda: rows(_NUMBERS[_NULL]))
+
+
+def _by_bare(node: Computed, segments: Sequence[Segment], space: SpaceView) -> Bounds:
+    """Return bounds where only the outcomes of NULL and of empty arrays are known."""
+    column = node.column
+    assert column is not None
+    bare: Sequence[tuple[bytes | None, pa.Array]] = _bare(arrow_type(column.type, column.label))
+    values = pa.concat_arrays([array for _, array in bare])
+    outcomes = _evaluated(node, column, values)
+    sure, out = list[BitMap](), list[BitMap]()
+    for (key, _), outcome in zip(bare, outcomes.tolist(), strict=True):
+        bits = [found for s in segments if (found := s.lookup(column.id, key)) is not None]
+        if outcome in [_NUMBERS[value] for value in node.true]:
+            sure += bits
+        elif outcome != _OPEN:
+            out += bits
+    return Bounds.between(union(sure), space.visible - union(out))
+
+
+def _bare(type_: pa.DataType) -> Sequence[tuple[bytes | None, pa.Array]]:
+    """Return the keys of arrays without elements, and these."""
+    return (None, pa.nulls(1, type_)), (NO_ELEMENT, pa.array([[]], type_))
+
+
+def _outcomes(node: Computed, column: Column, segment: Segment) -> Outcomes:
+    """Return the outcome of each key of a segment. Cost: one evaluation over its distinct keys, once.
+
+    Raises:
+        CorruptIndexError: the segment is missing, truncated or altered.
+    """
+
+    def judged() -> tuple[Outcomes, int]:
+        found = _judged(node, column, segment)
+        return found, found.nbytes + 200
+
+    asked = str(arrow_type(column.type, column.label)), key_of(node.expression)
+    return _JUDGED.get((segment.name, column.id, asked), judged)
+
+
+def _judged(node: Computed, column: Column, segment: Segment) -> Outcomes:
+    keys, stored = segment.keys(column.id)[0], segment.columns[column.id]
+    type_ = arrow_type(column.type, column.label)
+    inner, current = element_type(stored), element_type(posting_type_of(column.type))
+    assert inner is not None
+    assert current is not None
+    whole = np.asarray(pc.fill_null(pc.starts_with(keys, ELEMENT), False))
+    if is_textual(inner):
+        whole &= np.asarray(pc.fill_null(pc.binary_length(keys), 0)) <= MAX_KEY + len(ELEMENT)
+    out = np.full(len(keys), _OPEN, dtype=np.int8)
+    held = widen_keys(element_keys(keys.filter(pa.array(whole))), inner, current)
+    out[whole] = _of_elements(node, column, decode_keys(held, current, column.type.fields[0].type))
+    for key, array in (*_bare(type_), (NULL_ELEMENT, pa.array([[None]], type_))):
+        found = np.flatnonzero(
+            np.asarray(keys.is_null() if key is None else pc.fill_null(pc.equal(keys, key), False))
+        )
+        out[found] = _evaluated(node, column, array)
+    return out
+
+
+def _of_elements(node: Computed, column: Column, elements: pa.Array) -> Outcomes:
+    """Return the outcomes of arrays of one element each."""
+    out = _evaluated(node, column, _alone(elements))
+    if pa.types.is_floating(elements.type):
+        # Zeros of both signs have one key, and some functions tell them apart.
+        zero = np.flatnonzero(np.asarray(elements) == 0)
+        negative = pa.array(np.full(len(zero), -0.0)).cast(elements.type)
+        other = _evaluated(node, column, _alone(negative))
+        out[zero[other != out[zero]]] = _OPEN
+    return out
+
+
+def _alone(elements: pa.Array) -> pa.ListArray:
+    """Return an array of one element for each element."""
+    ends = pa.array(np.arange(len(elements) + 1, dtype=np.int32))
+    return pa.ListArray.from_arrays(ends, elements)
+
+
+def _evaluated(node: Computed, column: Column, arrays: pa.Array) -> Outcomes:
+    """Return what a condition gives for some arrays."""
+    found = evaluate(node.expression, {column.id: arrays}, len(arrays))
+    out = np.where(is_set(found.values), _NUMBERS[_TRUE], _NUMBERS[_FALSE])
+    out[nulls_of(found.values)] = _NUMBERS[_NULL]
+    out[found.failed] = _OPEN
+    return out.astype(np.int8)

@@ -1,0 +1,200 @@
+"""An array column as codes: a row has the code of each of its distinct keys, and of one at least.
+
+The elements of a chunk lie one after the other and are coded as a column of their own, by `coding`; per row
+it is kept where its elements begin. NULL and empty arrays have no element, but a key each that says so, and
+NULL elements have one (`tailbit.index.keys`). A row that holds an element twice has its code once.
+
+Four rows by hand, arrays of texts:
+
+    array        [b, a, b]     NULL    []     [NULL, a]
+    elements     b a b                        NULL a
+    begins       0             3       3      3           5
+    keys         NULL array, no element, NULL element, a, b
+    codes        3 4           0       1      2 3
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.arrays import Longs, Mask
+from tailbit.index.keys import NO_ELEMENT, element_type, mark_elements
+from tailbit.index.roaring.coding import CodedColumn, Coding
+from tailbit.index.roaring.collected import Codes, narrowest
+from tailbit.index.roaring.containers import BLOCK, Block, from_sorted
+from tailbit.tables.model import Column
+from tailbit.tables.positions import BitPositions
+from tailbit.tables.schema import arrow_type
+
+_PIECE = 1 << 20
+"""Rows that are taken apart at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Arrays of the rows from position `start` on.
+
+    The elements of row i are those numbered `first + begins[i]` to `first + begins[i + 1]`, not included;
+    `nulls[i]`: the array is NULL.
+    """
+
+    start: int
+    first: int
+    begins: Codes
+    nulls: Mask | None
+
+    @property
+    def end(self) -> int:
+        """The position behind the last row."""
+        return self.start + len(self.begins) - 1
+
+
+@dataclass(frozen=True)
+class CodedElements:
+    """Sorted distinct `keys`, null (a NULL array) first where there is one, and codes of rows by position.
+
+    A key that no row has may be among them. `elements`: the codes of all elements by number, which are less
+    by `shift` than those of their keys here. `some_null`, `some_empty`: whether there are such arrays.
+    """
+
+    keys: pa.BinaryArray
+    elements: CodedColumn
+    parts: list[_Rows]
+    some_null: bool
+    some_empty: bool
+
+    @property
+    def absent(self) -> int:
+        """One more than the last code."""
+        return len(self.keys)
+
+    def at(self, positions: Longs) -> tuple[Codes, Longs]:
+        """Return the codes of the rows at ascending positions, and the position of each; ordered by position.
+
+        Cost and memory: the elements of the blocks that hold the positions.
+        """
+        codes, places = [np.zeros(0, np.uint32)], [np.zeros(0, np.int64)]
+        cuts = np.flatnonzero(np.diff(positions // BLOCK)) + 1
+        for wanted in np.split(positions, cuts) if len(positions) else ():
+            first = int(wanted[0]) // BLOCK * BLOCK
+            marked = np.zeros(BLOCK, dtype=np.bool_)
+            marked[wanted - first] = True
+            its_codes, lows = self._pairs(first, first + BLOCK)
+            kept = np.flatnonzero(marked[lows])
+            order = kept[np.argsort(lows[kept], kind="stable")]
+            codes.append(its_codes[order])
+            places.append(lows[order].astype(np.int64) + first)
+        return np.concatenate(codes), np.concatenate(places)
+
+    def counts(self, start: int, end: int) -> Longs:
+        """Return the rows per code among positions `start` to `end`, not included. Memory: a block."""
+        out = np.zeros(self.absent, dtype=np.int64)
+        for at in range(start, end, BLOCK):
+            out += np.bincount(self._pairs(at, min(at + BLOCK, end))[0], minlength=self.absent)
+        return out
+
+    def spread(self, start: int, end: int) -> tuple[int, int]:
+        """Return how many codes the rows of a block have, and how many pairs of a row and a code."""
+        codes, _ = self._pairs(start, end)
+        return int(np.count_nonzero(np.diff(codes))) + bool(len(codes)), len(codes)
+
+    def block(self, start: int, end: int) -> Block:
+        """Return the containers of a block. Cost: a sort of its pairs."""
+        codes, lows = self._pairs(start, end)
+        return from_sorted(start // BLOCK, lows, codes, self.absent)
+
+    def listed(self, start: int, end: int) -> tuple[Codes, BitPositions]:
+        """Return all pairs as codes and positions, ascending for each code. Memory: eight bytes a pair."""
+        codes, positions = [np.zeros(0, np.uint32)], [np.zeros(0, np.uint32)]
+        for at in range(start, end, BLOCK):
+            its_codes, lows = self._pairs(at, min(at + BLOCK, end))
+            codes.append(its_codes)
+            positions.append(lows + np.uint32(at))
+        return np.concatenate(codes), np.concatenate(positions)
+
+    def _pairs(self, start: int, end: int) -> tuple[Codes, Codes]:
+        """Return the distinct pairs of a block, in order: codes (uint32), rows from `start` on (uint16)."""
+        pairs = [np.zeros(0, np.uint64)]
+        for part in self.parts:
+            a, b = max(start, part.start), min(end, part.end)
+            if a < b:
+                codes, rows = self._of_part(part, a - part.start, b - part.start)
+                rows += a - start
+                packed = codes.astype(np.uint64 if self.absent > BLOCK else np.uint32)
+                packed <<= packed.dtype.type(16)
+                packed |= rows.astype(packed.dtype)
+                pairs.append(packed)
+        whole = np.concatenate(pairs[1:] if len(pairs) > 1 else pairs)
+        whole.sort()
+        if len(whole):
+            whole = whole[np.append(True, whole[1:] != whole[:-1])]
+        return (whole >> whole.dtype.type(16)).astype(np.uint32), whole.astype(np.uint16)
+
+    def _of_part(self, part: _Rows, low: int, high: int) -> tuple[Codes, Longs]:
+        """Return the codes of the rows `low` to `high`, not included, and these, from 0 on."""
+        begins = part.begins[low : high + 1].astype(np.int64)
+        sizes = np.diff(begins)
+        codes = self.elements.codes(part.first + int(begins[0]), part.first + int(begins[-1]))
+        shift, bare = self.some_null + self.some_empty, np.flatnonzero(sizes == 0)
+        of_bare = np.full(len(bare), int(self.some_null), dtype=np.uint32)
+        if part.nulls is not None:
+            of_bare[part.nulls[low:high][bare]] = 0
+        rows = np.concatenate([np.repeat(np.arange(high - low), sizes), bare])
+        return np.concatenate([codes.astype(np.uint32) + np.uint32(shift), of_bare]), rows
+
+
+class ElementCoding:
+    """Collects the rows of one array column; `finish` gives their codes.
+
+    Memory: that of `Coding` for the elements, and four bytes a row.
+    """
+
+    def __init__(self, type_: pa.DataType, key_type: str) -> None:
+        self._elements = Coding(type_.value_type, key_type)
+        self._rows: list[_Rows] = []
+        self._many = 0
+
+    def add(self, start: int, values: pa.ChunkedArray) -> None:
+        """Take rows from position `start` on, in the column's Arrow type."""
+        for chunk in values.chunks:
+            for at in range(0, len(chunk), _PIECE):
+                self._add(start + at, chunk.slice(at, _PIECE))
+            start += len(chunk)
+
+    def _add(self, start: int, piece: pa.ListArray) -> None:
+        elements = piece.flatten()
+        begins = np.zeros(len(piece) + 1, dtype=np.int64)
+        np.cumsum(np.asarray(pc.fill_null(pc.list_value_length(piece), 0)), out=begins[1:])
+        nulls = np.asarray(piece.is_null()) if piece.null_count else None
+        self._rows.append(_Rows(start, self._many, begins.astype(narrowest(len(elements))), nulls))
+        self._elements.add(self._many, pa.chunked_array([elements]))
+        self._many += len(elements)
+
+    def finish(self) -> CodedElements:
+        """Return the codes of all rows added. Cost: encodes and sorts the distinct elements."""
+        elements = self._elements.finish()
+        some_null = any(part.nulls is not None for part in self._rows)
+        some_empty = any(_holds_empty(part) for part in self._rows)
+        first = pa.array([None] * some_null + [NO_ELEMENT] * some_empty, pa.binary())
+        keys = pa.concat_arrays([first, mark_elements(elements.keys)])
+        return CodedElements(keys, elements, self._rows, some_null, some_empty)
+
+
+def _holds_empty(part: _Rows) -> bool:
+    """Return whether an array is empty and not NULL."""
+    bare = part.begins[1:] == part.begins[:-1]
+    return bool(bare.any() if part.nulls is None else (bare & ~part.nulls).any())
+
+
+Coded = CodedColumn | CodedElements
+"""The codes of a column by position: of plain values one a row, of arrays any number."""
+
+
+def coding_of(column: Column, key_type: str) -> Coding | ElementCoding:
+    """Return what collects the rows of a column whose postings have a key type."""
+    type_, of_elements = arrow_type(column.type, column.label), element_type(key_type)
+    return Coding(type_, key_type) if of_elements is None else ElementCoding(type_, of_elements)
