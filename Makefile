@@ -15,6 +15,8 @@ AZURITE := 3.35.0
 PIP_AUDIT := 2.10.1
 AUDIT_ARGS ?=
 PACKAGES := tables index checkpoints streaming
+# As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
+COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
 .PHONY: help test lint audit demo support-page functions-page python-page cli-page fuzz fuzz-analytics fuzz-histories fuzz-predicates fuzz-properties proof soak load bench time-zones constraints clean java
 
@@ -122,6 +124,7 @@ time-zones: $(VENV)/.test-installed java
 $(VENV)/.demo-installed: pyproject.toml constraints.txt | $(BIN)/python
 	@test -e $(VENV)/.test-installed && test $(VENV)/.test-installed -nt pyproject.toml || \
 		$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[demo]'
+	@$(COMPILED)
 	@touch $@
 
 # Azurite is a server for the tests of tables in Azure: without npm these are left out.
@@ -129,6 +132,7 @@ $(VENV)/.test-installed: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[test]'
 	@mkdir -p $(VENV)/azurite && cd $(VENV)/azurite && npm install --silent --no-audit --no-fund --prefix . \
 		azurite@$(AZURITE) >/dev/null 2>&1 || echo "npm installs no Azurite: tables in Azure are not tested" >&2
+	@$(COMPILED)
 	@touch $@
 
 $(VENV)/.bench-installed: pyproject.toml constraints.txt | $(BIN)/python

@@ -1,4 +1,7 @@
-"""Work is done on all cores, and its results come in the order in which it was given."""
+"""Work is done on all cores, and its results come in the order in which it was given.
+
+Threads are imported where they are started: most first questions of a process need none.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ import os
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import accumulate, chain, islice, pairwise
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 
@@ -43,6 +48,8 @@ def in_order(work: Iterable[Callable[[bool], T]]) -> Iterator[T]:
     if len(begun) < 2:
         yield from (piece(True) for piece in begun)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     threads = min(os.cpu_count() or 1, _MOST) + _AHEAD
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[T]] = deque()

@@ -6,7 +6,6 @@ where its values are asked for. Each table format builds its `Schema` from what 
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -89,6 +88,8 @@ class Schema:
         if behind is not None:
             hint = f"; the table has no name here: write {behind.label}"
             return UnknownColumnError(column=name, nearest=hint, columns=", ".join(labels))
+        import difflib
+
         near = difflib.get_close_matches(name.lower(), [label.lower() for label in labels], n=3)
         meant = [label for label in labels if label.lower() in near]
         hint = f"; nearest: {', '.join(meant)}" if meant else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Sequence
 
@@ -44,6 +43,8 @@ def check_known(name: str) -> None:
         return
     if name in _INSTEAD:
         raise NotRead(f"the function {name} is not read", _INSTEAD[name])
+    import difflib
+
     near = difflib.get_close_matches(name, names(), n=3)
     listed = f" Nearest: {', '.join(near)}." if near else ""
     raise NotRead(f"the function {name} is not read", f"docs/functions.md names those that are.{listed}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -118,6 +117,8 @@ class LocalStorage(Storage):
         By that of this machine where nothing can be written.
         """
         try:
+            import tempfile
+
             with tempfile.TemporaryFile(prefix="_clock-", dir=self.root) as probe:
                 return os.fstat(probe.fileno()).st_mtime_ns // 1_000_000
         except OSError:
