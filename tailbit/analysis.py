@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 import numpy as np
 import pyarrow as pa
 
+from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import names, text, whole
 from tailbit.errors import UsageError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from tailbit.tables.table import Table
 
 
+@checks_keywords_of_methods()
 class Analysis:
     """The part of an answer that groups and sums its rows. Every method may raise UnknownColumnError.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tailbit.analysis import Analysis
+from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.values import names, path_text, whole
 from tailbit.errors import CorruptIndexError
 from tailbit.index.query.recorded_counts import RecordedCounts
@@ -22,6 +23,8 @@ from tailbit.tables.table import Table
 from tailbit.vacuumed import tells_vacuumed, told_rows
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
     from pyspark.sql import DataFrame, SparkSession
 
     from tailbit.tables.parquet.rows import Positions
@@ -30,6 +33,11 @@ _SHOWN = 200
 """Most characters of a predicate that a `repr` shows."""
 
 
+_ITERATED_ROWS = 1024
+"""Rows that become dicts at once."""
+
+
+@checks_keywords_of_methods()
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(Analysis):
     """The rows of one version of a table where a predicate is TRUE; nothing is computed unasked.
@@ -113,6 +121,24 @@ class Answer(Analysis):
         """
         return self._selection.count()
 
+    def __len__(self) -> int:
+        """Return what `count` counts, so that an answer without rows is false.
+
+        >>> len(flights.where("carrier = 'UA'"))
+        4
+        """
+        return self.count()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Iterate the rows as dicts, batch by batch: memory is that of `stream`.
+
+        >>> [row["flight"] for row in flights.where("carrier = 'UA'")]
+        [1, 3, 5, 8]
+        """
+        for table in self.stream()[1]:
+            for batch in table.to_batches(max_chunksize=_ITERATED_ROWS):
+                yield from batch.to_pylist()
+
     @tells_vacuumed
     def positions(self) -> dict[str, Positions]:
         """Path (as the log names it, decoded) to ascending 0-based physical row positions, uint64.
@@ -161,6 +187,61 @@ class Answer(Analysis):
         """
         schema, tables = self.stream(columns, limit, order_by=order_by, offset=offset)
         return pa.concat_tables(list(tables) or [schema.empty_table()])
+
+    def to_arrow(
+        self,
+        columns: Iterable[str] | None = None,
+        limit: int | None = None,
+        *,
+        order_by: Iterable[str] | None = None,
+        offset: int = 0,
+    ) -> pa.Table:
+        """Return the rows as `read` does.
+
+        >>> flights.where("carrier = 'DL'").to_arrow(["flight", "dest"]).to_pylist()
+        [{'flight': 6, 'dest': 'SFO'}]
+        """
+        return self.read(columns, limit, order_by=order_by, offset=offset)
+
+    def to_pandas(
+        self,
+        columns: Iterable[str] | None = None,
+        limit: int | None = None,
+        *,
+        order_by: Iterable[str] | None = None,
+        offset: int = 0,
+    ) -> pandas.DataFrame:
+        """Return the rows of `read` as a DataFrame of pandas, which makes integers with NULL doubles.
+
+        Raises:
+            UsageError: pandas is not installed.
+
+        >>> flights.where("carrier = 'DL'").to_pandas(["flight", "dest"]).to_dict("records")
+        [{'flight': 6, 'dest': 'SFO'}]
+        """
+        from tailbit.outputs.frames import to_pandas
+
+        return to_pandas(self.read(columns, limit, order_by=order_by, offset=offset))
+
+    def to_polars(
+        self,
+        columns: Iterable[str] | None = None,
+        limit: int | None = None,
+        *,
+        order_by: Iterable[str] | None = None,
+        offset: int = 0,
+    ) -> polars.DataFrame:
+        """Return the rows of `read` as a DataFrame of polars.
+
+        Raises:
+            UsageError: polars is not installed.
+
+        >>> flights.where("carrier = 'DL'").to_polars(["flight", "dest"]).rows()
+        [(6, 'SFO')]
+        """
+        from tailbit.outputs.frames import to_polars
+
+        return to_polars(self.read(columns, limit, order_by=order_by, offset=offset))
 
     def stream(
         self,

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from tailbit.answer import Answer
 from tailbit.arguments.conditions import Condition, condition_text
+from tailbit.arguments.keywords import checks_keywords, checks_keywords_of_methods
 from tailbit.arguments.moments import known_zone, to_millis
+from tailbit.arguments.parameters import parameter_texts
 from tailbit.arguments.values import text, whole
 from tailbit.errors import UsageError
 from tailbit.handle import opened
@@ -24,6 +29,7 @@ from tailbit.index.query.damages import Damages
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind
+from tailbit.index.sql.parameters import filled
 from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
 from tailbit.upkeep.table import MaintainedTable
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
     from tailbit.index.analytics.transitions import Transition
 
 
+@checks_keywords
 def open_indexed(
     path: str | os.PathLike[str] | Table,
     index: str | os.PathLike[str] | None = None,
@@ -64,6 +71,7 @@ def open_indexed(
     return opened(IndexedTable, path, index, storage_options, at_least, max_staleness)
 
 
+@checks_keywords_of_methods(sql="where")
 @dataclass(eq=False, repr=False)
 class IndexedTable(MaintainedTable):
     """A source table and what its index knows; both are looked at anew by each `where`.
@@ -78,22 +86,24 @@ class IndexedTable(MaintainedTable):
 
     def where(
         self,
-        sql: str | Condition | Column | None = None,
+        where: str | Condition | Column | None = None,
+        params: Sequence[Any] | Mapping[str, Any] | None = None,
         version: int | None = None,
         as_of: datetime.date | str | None = None,
         zone: str = "UTC",
         partition_zone: str | None = None,
     ) -> Answer:
-        """The rows where `sql` is TRUE, at `version` (or the last one at `as_of`), else at the head.
+        """The rows where `where` is TRUE, at `version` (or the last one at `as_of`), else at the head.
 
-        `sql` is a Spark SQL condition as text, built with `tailbit.col`, or a Column of pyspark, in which
-        `df["a"]` is the table's column of that name, whatever `df` is; None asks for every row. `as_of` is
-        ISO 8601 text, a datetime, or a date for its midnight; without an offset it is in `zone`, the
-        session's time zone. So are partition values that are times without a zone, as some writers make
+        `where` is a Spark SQL condition as text, built with `tailbit.col`, or a Column of pyspark, in which
+        `df["a"]` is the table's column of that name, whatever `df` is; None asks for every row. `params` are
+        values for the `?` of a text, or by name for its `:name`: each is one constant, and never SQL.
+        `as_of` is ISO 8601 text, a datetime, or a date for its midnight; without an offset it is in `zone`,
+        the session's time zone. So are partition values that are times without a zone, as some writers make
         them, unless `partition_zone` says what zone their writer was in.
 
         Raises:
-            PredicateError: it does not parse, or cannot be evaluated exactly.
+            PredicateError: it does not parse, cannot be evaluated exactly, or does not fit its parameters.
             UnknownColumnError: it names a column that the table lacks at that version.
             VersionNotFoundError: that version is gone or not yet there.
             UsageError: an argument is not of its type, or both a version and a time are given.
@@ -101,17 +111,50 @@ class IndexedTable(MaintainedTable):
 
         >>> flights.where("dest = 'LAX'").count(), flights.where("dest = 'LAX'", version=1).count()
         (3, 2)
+        >>> flights.where("carrier = ? AND dep_delay > ?", ["UA", 0]).count()
+        2
+        >>> flights.where("dest IN (:home, :away)", {"home": "SFO", "away": "LAX"}).count()
+        6
         >>> import tailbit
         >>> flights.where((tailbit.col("dest") == "LAX") & tailbit.col("carrier").isin("UA", "AA")).count()
         3
         """
-        if sql is not None:
-            sql = condition_text("sql", sql)
-        written = zone = known_zone("zone", zone)
-        if partition_zone is not None:
-            written = known_zone("partition_zone", partition_zone)
+        params, version = _version_by_name(params, version)
+        sql, zone = _condition(where, params), known_zone("zone", zone)
+        written = zone if partition_zone is None else known_zone("partition_zone", partition_zone)
         with self._lock, one_look():
             return self._bound(sql, version, as_of, zone, written)
+
+    def count(
+        self,
+        where: str | Condition | Column | None = None,
+        params: Sequence[Any] | Mapping[str, Any] | None = None,
+    ) -> int:
+        """Return the number of rows at the head, of all or where `where` is TRUE.
+
+        >>> flights.count(), flights.count("carrier = ?", ["UA"])
+        (8, 4)
+        """
+        return self.where(where, params).count()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table at its head and their types, as pyarrow has them.
+
+        >>> flights.schema.field("dest").type
+        DataType(string)
+        """
+        with self._lock, one_look():
+            return self._table.snapshot().schema.arrow()
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of the table at its head.
+
+        >>> flights.columns
+        ['flight', 'carrier', 'dest', 'dep_delay']
+        """
+        return list(self.schema.names)
 
     def _bound(
         self,
@@ -162,3 +205,22 @@ class IndexedTable(MaintainedTable):
         if version is not None:
             raise UsageError(reason="both a version and a time were given", hint="Give one of them.")
         return self._table.version_at(to_millis(as_of, zone))
+
+
+def _version_by_name(params: Any, version: int | None) -> tuple[Any, int | None]:
+    """Return parameters and version; the version stood where the parameters stand, which is still taken."""
+    if version is not None or isinstance(params, bool) or not isinstance(params, int):
+        return params, version
+    warnings.warn("where: give the version by its name, version=", DeprecationWarning, stacklevel=4)
+    return None, params
+
+
+def _condition(where: str | Condition | Column | None, params: Any) -> str | None:
+    """Return the text of a condition, its parameters filled; None where every row is asked for."""
+    if params is None:
+        return None if where is None else condition_text("where", where)
+    values = parameter_texts(params)
+    if not isinstance(where, str):
+        hint = "Give the condition as text with a ? for each value, or no params."
+        raise UsageError(reason="params are given, but no text of a condition to fill", hint=hint)
+    return filled(where, values)

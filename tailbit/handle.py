@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
 from tailbit.errors import (
     CommitGapError,
@@ -27,6 +28,7 @@ from tailbit.tables.storage import StorageOptions, one_look
 from tailbit.tables.table import Table
 
 
+@checks_keywords_of_methods()
 @dataclass(eq=False, repr=False)
 class Handle:
     """A source table and what its index knows, and how both are looked at; `IndexedTable` asks by it.

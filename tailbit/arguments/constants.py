@@ -47,7 +47,8 @@ def _item(value: Any) -> Any:
 
 def _text(value: str) -> str:
     inner = text("value", value).replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{inner}'"
+    # Spark puts a setting in place of ${x}, in quotes too, but not where two strings that it joins meet.
+    return "'" + inner.replace("${", "$' '{") + "'"
 
 
 def _float(value: float) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.values import flag, function, names, number, whole
 from tailbit.errors import CorruptIndexError, NoIndexError, UnknownColumnError, UsageError
 from tailbit.handle import Handle
@@ -74,6 +75,7 @@ class _Checks:
         return lambda path, column: (not self.files or path in self.files) and (not ids or column in ids)
 
 
+@checks_keywords_of_methods()
 @dataclass(eq=False, repr=False)
 class MaintainedTable(Handle):
     """A source table and the upkeep of its index; `IndexedTable` asks it too."""

@@ -69,7 +69,14 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     """Every public callable with arguments that are right; each is made wrong in its turn."""
     opened = tailbit.open(path)
     answer = opened.where("v = 'v1'")
-    where = {"sql": "k = 1", "version": None, "as_of": None, "zone": "UTC", "partition_zone": "UTC"}
+    where = {
+        "where": "k = 1",
+        "params": None,
+        "version": None,
+        "as_of": None,
+        "zone": "UTC",
+        "partition_zone": "UTC",
+    }
     given = {"path": path, "index": None, "at_least": None, "max_staleness": None, "storage_options": None}
     yield "open", tailbit.open, given
     yield "wait_for", opened.wait_for, {"version": 0, "timeout": 0}
@@ -84,6 +91,7 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "indexed", opened.indexed, {}
     yield "vacuum", opened.vacuum, {"older_than_hours": 1.0, "dry_run": True}
     yield "count", answer.count, {}
+    yield "count of a table", opened.count, {"where": "k = ?", "params": [1]}
     yield "facets", answer.facets, {"column": "v"}
     yield "top", answer.top, {"column": "v", "n": 1}
     yield "distinct", answer.distinct, {"column": "v"}
@@ -105,6 +113,9 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "read", answer.read, rows
     yield "stream", answer.stream, rows
     yield "reader", answer.reader, rows
+    yield "to_arrow", answer.to_arrow, rows
+    yield "to_pandas", answer.to_pandas, rows
+    yield "to_polars", answer.to_polars, rows
     yield "explain", answer.explain, {"facets": ["v"], "columns": ["v"]}
     yield "status", status_of, {"path": path, "index": None, "storage_options": None}
     yield "to_millis", to_millis, {"when": "2026-01-01", "zone": "UTC"}
@@ -130,12 +141,13 @@ def public(of: object) -> set[str]:
 def test_every_public_name_is_one_that_is_meant(path: str) -> None:
     opened = tailbit.open(path)
     assert public(opened) == {
-        *("path", "index_path", "damage", "state", "where"),
+        *("path", "index_path", "damage", "state", "where", "count", "columns", "schema"),
         *("advise", "verify", "repair", "compact", "alter", "indexed", "vacuum", "transitions", "wait_for"),
     }
     assert public(opened.where()) == {
         *("predicate", "version", "covered_version", "files_scanned", "files_in_table", "damaged"),
         *("count", "facets", "facet_table", "positions", "files", "read", "stream", "reader", "explain"),
+        *("to_arrow", "to_pandas", "to_polars"),
         *("top", "distinct", "count_distinct", "min", "max", "sum", "avg", "summary"),
         *("histogram", "date_histogram", "crosstab", "indexed_share", "to_delta", "dataframe"),
     }
@@ -156,6 +168,7 @@ def test_every_public_callable_is_called_with_wrong_types(path: str) -> None:
         function(**arguments)
 
 
+@pytest.mark.filterwarnings("ignore:where. give the version:DeprecationWarning")
 @pytest.mark.parametrize("odd", ODD, ids=[f"{n} {type(odd).__name__}" for n, odd in enumerate(ODD)])
 def test_an_argument_of_the_wrong_type_is_a_usage_error_or_what_is_plainly_meant(
     path: str, odd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -185,8 +198,9 @@ REFUSED: tuple[tuple[str, str, Any], ...] = (
     ("open", "index", 12),
     ("open", "path", "a\0b"),
     ("open", "path", "a\ud800"),
-    ("where", "sql", 12),
-    ("where", "sql", b"k = 1"),
+    ("where", "where", 12),
+    ("where", "where", b"k = 1"),
+    ("where", "params", "v1"),
     ("where", "version", "0"),
     ("where", "version", True),
     ("where", "version", 0.0),

@@ -120,7 +120,7 @@ def test_where_takes_a_condition_and_shows_its_text(table_path: str) -> None:
     answer = flights.where(tailbit.col("carrier").isin("UA", "DL") & (tailbit.col("dep_delay") >= 0))
     assert answer.count() == flights.where("carrier IN ('UA', 'DL') AND dep_delay >= 0").count() > 0
     assert answer.predicate == condition_text("sql", answer.predicate)
-    with pytest.raises(UsageError, match="sql is 7"):
+    with pytest.raises(UsageError, match="where is 7"):
         flights.where(7)  # type: ignore[arg-type]
 
 

@@ -1,0 +1,40 @@
+"""Values of Python for the parameters of a condition: each a constant, which is never read as grammar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tailbit.arguments.constants import constant_text
+from tailbit.arguments.values import wrong_type
+from tailbit.errors import UsageError
+
+_WANTED = 'a list such as ["DE", 3] for each ?, or a mapping such as {"country": "DE"} for :country'
+
+
+def parameter_texts(params: Any) -> list[str] | dict[str, str]:
+    r"""Return the constants of parameters, by place or by name.
+
+    Raises:
+        UsageError: neither a list nor a mapping, or a value that is no constant.
+
+    >>> parameter_texts(["it's", -3]), parameter_texts({"n": None})
+    (["'it\\'s'", '(-3)'], {'n': 'NULL'})
+    """
+    if isinstance(params, Mapping):
+        for name in params:
+            if not isinstance(name, str):
+                raise wrong_type("a name in params", name, "text")
+        return {name: _constant(f"the value of :{name}", value) for name, value in params.items()}
+    if not isinstance(params, (list, tuple)):
+        raise wrong_type("params", params, _WANTED)
+    return [_constant(f"value {at + 1} of params", value) for at, value in enumerate(params)]
+
+
+def _constant(which: str, value: Any) -> str:
+    """Return the text of a constant; a negative number in parentheses, so that no two signs touch."""
+    if isinstance(value, (list, tuple, set, frozenset, range)):
+        reason = f"{which} is a list: a parameter takes one value"
+        raise UsageError(reason=reason, hint="Write a parameter for each value: IN (?, ?).")
+    constant = constant_text(value)
+    return f"({constant})" if constant.startswith("-") else constant

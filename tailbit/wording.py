@@ -1,0 +1,26 @@
+"""Words of messages: a number with its noun, and what a misspelt name may have meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def counted(n: int, noun: str, plural: str | None = None) -> str:
+    """Return a number and its noun, in the plural unless the number is 1.
+
+    >>> counted(1, "file"), counted(2000, "file"), counted(0, "query", "queries")
+    ('1 file', '2,000 files', '0 queries')
+    """
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a question that names the known name nearest to a misspelt one; nothing where none is near.
+
+    >>> did_you_mean("colums", ["columns", "limit"]), did_you_mean("x", ["columns"])
+    (' Did you mean columns?', '')
+    """
+    by_lower = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return f" Did you mean {by_lower[near[0]]}?" if near else ""
