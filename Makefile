@@ -18,7 +18,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test lint audit demo support-page functions-page python-page cli-page fuzz fuzz-analytics fuzz-histories fuzz-predicates fuzz-properties proof soak load bench time-zones constraints clean java
+.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-histories fuzz-predicates fuzz-properties proof soak load bench time-zones constraints clean java
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -38,6 +38,7 @@ help:
 	@echo "make functions-page   write docs/functions.md from the expressions that Spark judges"
 	@echo "make python-page      write docs/python.md from the docstrings of the front door"
 	@echo "make cli-page         write docs/cli.md from the help of the commands"
+	@echo "make site             the pages as a site with a search, in build/site"
 	@echo "make time-zones       write tables/zones/rules.txt from the JVM that Spark starts"
 	@echo "make constraints      pin the newest versions that fit pyproject.toml (needs uv)"
 	@echo "make clean            remove what the other targets made"
@@ -115,6 +116,10 @@ python-page: $(VENV)/.test-installed
 
 cli-page: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.cli_page ../docs/cli.md
+
+site: $(VENV)/.test-installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 # The rules of the JDK that the tests are run with: review the difference before it is committed.
 time-zones: $(VENV)/.test-installed java
