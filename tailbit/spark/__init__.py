@@ -18,6 +18,8 @@ __all__ = ["register"]
 def register(spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
     """Make `spark.read.format("tailbit")` and three SQL functions known to a session.
 
+    Views and DataFrames over the source read the table's head in each query, as those over Delta do.
+
     The functions are `tailbit_rows`, `tailbit_facets` (table functions) and `tailbit_count`. Executors need
     tailbit installed, since Spark finds data source and functions there by their names. `storage_options` are
     those of the stores that the data source reads, named as in delta-rs; Spark never shows them. The
@@ -34,6 +36,7 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
 
     options = StorageOptions.of(texts_by_name("storage_options", storage_options))
     try:
+        from tailbit.spark.fresh import plan_each_query_anew
         from tailbit.spark.functions import register_functions, session_zone
         from tailbit.spark.source import source_with
     except ModuleNotFoundError as missing:
@@ -42,4 +45,5 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
         remedy = "Install it: pip install 'tailbit[spark]'."
         raise EnvironmentError_(reason="pyspark is not installed", remedy=remedy) from None
     spark.dataSource.register(source_with(options, session_zone(spark)))
+    plan_each_query_anew(spark)
     register_functions(spark)

@@ -22,6 +22,7 @@ from tailbit.arguments.values import split_names, text
 from tailbit.errors import UsageError
 from tailbit.index.model import key_type_of_column
 from tailbit.outputs.facets import facet_table
+from tailbit.spark.plain_errors import told_plainly, without_traceback
 from tailbit.spark.schema import python_rows, spark_schema
 
 if TYPE_CHECKING:
@@ -38,11 +39,13 @@ def register_functions(spark: SparkSession) -> None:
     """Make the three functions known to a session; its time zone travels as a part of their code."""
     zone = session_zone(spark)
 
+    @told_plainly
     def tailbit_count(path: str, predicate: str | None = None, version: int | None = None) -> int:
         return opened(path).where(predicate, version=version, zone=zone).count()
 
     class TailbitRows(Rows):
         @staticmethod
+        @told_plainly
         def analyze(
             path: AnalyzeArgument,
             predicate: AnalyzeArgument | None = None,
@@ -52,6 +55,7 @@ def register_functions(spark: SparkSession) -> None:
 
     class TailbitFacets(Facets):
         @staticmethod
+        @told_plainly
         def analyze(
             path: AnalyzeArgument,
             column: AnalyzeArgument,
@@ -90,9 +94,10 @@ class Rows:
         self, path: str, predicate: str | None = None, version: int | None = None
     ) -> Iterator[tuple[Any, ...]]:
         """The rows."""
-        _, tables = opened(path).where(predicate, version=self._at.version, zone=self._at.zone).stream()
-        for table in tables:
-            yield from python_rows(table)
+        with without_traceback():
+            _, tables = opened(path).where(predicate, version=self._at.version, zone=self._at.zone).stream()
+            for table in tables:
+                yield from python_rows(table)
 
 
 def rows_of(answer: Answer, zone: str) -> OfVersion:
@@ -114,8 +119,9 @@ class Facets:
         self, path: str, column: str, predicate: str | None = None, version: int | None = None
     ) -> Iterator[tuple[Any, ...]]:
         """A row per value, or per values."""
-        answer = opened(path).where(predicate, version=self._at.version, zone=self._at.zone)
-        yield from python_rows(answer.facet_table(*_named(column)))
+        with without_traceback():
+            answer = opened(path).where(predicate, version=self._at.version, zone=self._at.zone)
+            yield from python_rows(answer.facet_table(*_named(column)))
 
 
 def facets_of(answer: Answer, named: str, zone: str) -> OfVersion:

@@ -3,8 +3,9 @@
 The predicate is an option, so it is known before anything is planned. Filters that Spark would push down are
 not taken: Spark 4.2.0 keeps them for other scans of the same relation, whose rows would be lost.
 
-Each `load` asks anew and is bound to one version, at which a DataFrame that is kept stays. The planner finds
-the rows; the workers read data files, and no index.
+Each query reads one version: that of option `version` or `asOf`, else the head when the query is planned,
+also where a view or a DataFrame is older (see `fresh`). The planner finds the rows; the workers read data
+files, and no index.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from tailbit.answer import Answer
 from tailbit.api import open_indexed
 from tailbit.arguments.values import split_names
-from tailbit.errors import UsageError
+from tailbit.errors import SchemaError, UsageError
 from tailbit.outputs.arrow import batch_reader
+from tailbit.spark.plain_errors import told_plainly, without_traceback
 from tailbit.spark.schema import spark_schema
 from tailbit.tables import open_table
 from tailbit.tables.model import Column, FileSlice, Version
@@ -37,16 +39,25 @@ from tailbit.vacuumed import told_rows, vacuumed_told
 OPTIONS = ("path", "where", "version", "asOf", "index", "columns", "timeZone", "partitionTimeZone")
 """The options of a load, in any case."""
 
+_NO_TABLE = "CREATE TABLE … USING tailbit cannot work: Spark 4.2 keeps no path for a data source in Python"
+
+_VIEW_INSTEAD = (
+    "In SQL: CREATE TEMPORARY VIEW name USING tailbit OPTIONS (path '…'), which reads the head in each query."
+)
+
 _TASK_ROWS = 1_000_000
 _TASK_BYTES = 64 << 20
 """A task reads rows up to the one limit, from files up to the other, or a single file."""
 
 
 class TailbitSource(DataSource):
-    """Rows of a table where option `where` is TRUE, at `version` or `asOf`, else at the head of the load."""
+    """Rows where option `where` is TRUE, at option `version` or `asOf`, else at the head of each query."""
 
-    _loaded: int | None = None
-    """The version whose schema was told, which the rows are read at too: Spark keeps this object."""
+    _pinned: int | None = None
+    """The version that option `version` or `asOf` was at the load: Spark keeps this object."""
+
+    _inferred: StructType | None = None
+    """The schema that Spark was told at the load; None where Spark was given one."""
 
     storage_options = NO_OPTIONS
     """Those of the stores; no options of a load, which Spark shows: see `source_with`."""
@@ -59,26 +70,51 @@ class TailbitSource(DataSource):
         """The name of the format."""
         return "tailbit"
 
+    @told_plainly
     def schema(self) -> StructType:
         """Names, types and nullability of the table's columns, or of those in option `columns`."""
         answer = self._answer()
-        self._loaded = answer.version
-        return spark_schema(*_columns(answer, self._names()))
+        if {"version", "asof"} & self._asked().keys():
+            self._pinned = answer.version
+        self._inferred = spark_schema(*_columns(answer, self._names()))
+        return self._inferred
 
+    @told_plainly
     def reader(self, schema: StructType) -> TailbitReader:
-        """A reader of the rows, of the version that was loaded."""
-        answer, names = self._answer(), self._names()
-        own = spark_schema(*_columns(answer, names))
-        if [(f.name, f.dataType, f.nullable) for f in schema] != [
-            (f.name, f.dataType, f.nullable) for f in own
-        ]:
+        """Return a reader of the rows at the version of the options, else at the head.
+
+        Raises:
+            SchemaError: the table's columns are no longer those of the load.
+            UsageError: Spark was given a schema that is not the table's.
+        """
+        names = self._names()
+        try:
+            answer = self._answer()
+            own = spark_schema(*_columns(answer, names))
+        except SchemaError as wrong:
+            if self._inferred is None or self._pinned is not None:
+                raise
+            raise _changed(str(wrong)) from None
+        if _shapes(schema) != _shapes(own):
+            if self._inferred is not None:
+                was, now = schema.simpleString(), own.simpleString()
+                raise _changed(f"{now} at version {answer.version}, {was} before")
+            reason = f"the rows are {own.simpleString()}, not {schema.simpleString()}"
             hint = (
                 'Leave .schema(...) out; option columns takes some of the columns, such as "carrier, dest".'
             )
-            raise UsageError(
-                reason=f"the rows are {own.simpleString()}, not {schema.simpleString()}", hint=hint
-            )
+            raise UsageError(reason=reason, hint=hint)
         return TailbitReader(answer, names, schema, self.storage_options)
+
+    @told_plainly
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Refuse to write.
+
+        Raises:
+            UsageError: always.
+        """
+        hint = 'Write to the Delta table itself: format("delta"); the indexer follows it.'
+        raise UsageError(reason="format tailbit only reads", hint=hint)
 
     def _names(self) -> list[str] | None:
         given = self._asked().get("columns")
@@ -88,12 +124,15 @@ class TailbitSource(DataSource):
         given = {key.lower(): value for key, value in self.options.items()}
         if "paths" in given:
             raise UsageError(reason="format tailbit was given several paths", hint="Give one: load(path).")
+        if given.get("provider", "").lower() == self.name():
+            raise UsageError(reason=_NO_TABLE, hint=_VIEW_INSTEAD)
         unknown = sorted(set(given) - {option.lower() for option in OPTIONS})
         if unknown:
             known = ", ".join(OPTIONS)
             raise UsageError(reason=f"format tailbit has no option {unknown[0]}", hint=f"It has {known}.")
         if "path" not in given:
-            raise UsageError(reason="format tailbit was given no path", hint="Give one: load(path).")
+            hint = f"Give one: load(path). {_VIEW_INSTEAD}"
+            raise UsageError(reason="format tailbit was given no path", hint=hint)
         return given
 
     def _answer(self) -> Answer:
@@ -101,12 +140,12 @@ class TailbitSource(DataSource):
         version, zone = asked.get("version"), asked.get("timezone", self.zone)
         if version is not None and not version.strip().isdigit():
             raise UsageError(reason=f"version {version!r} is no number", hint="Give a version of the table.")
-        loaded = None if version is None else int(version)
+        wanted = None if version is None else int(version)
         stores = dict(self.storage_options)
         return open_indexed(asked["path"], asked.get("index"), storage_options=stores).where(
             asked.get("where"),
-            version=loaded if self._loaded is None else self._loaded,
-            as_of=asked.get("asof") if self._loaded is None else None,
+            version=wanted if self._pinned is None else self._pinned,
+            as_of=asked.get("asof") if self._pinned is None else None,
             zone=zone,
             partition_zone=asked.get("partitiontimezone"),
         )
@@ -120,6 +159,16 @@ def source_with(options: StorageOptions, session_zone: str) -> type[TailbitSourc
         zone = session_zone
 
     return TailbitSourceOfSession
+
+
+def _shapes(schema: StructType) -> list[tuple[str, DataType, bool]]:
+    return [(field.name, field.dataType, field.nullable) for field in schema]
+
+
+def _changed(how: str) -> SchemaError:
+    """Return the error of a view or DataFrame whose table has other columns now."""
+    hint = "Load it again, or create the view again; option columns names the columns that it needs."
+    return SchemaError(reason=f"the table's columns have changed since this was loaded: {how}", hint=hint)
 
 
 def _columns(answer: Answer, names: list[str] | None) -> tuple[list[Column], pa.Schema]:
@@ -163,6 +212,7 @@ class TailbitReader(DataSourceReader):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_found": None}
 
+    @told_plainly
     def partitions(self) -> list[InputPartition]:
         """Files with matching rows, in path order, packed into tasks."""
         assert self._found is not None
@@ -197,4 +247,5 @@ class TailbitReader(DataSourceReader):
                 positions_in(BitMap.deserialize(bits)).astype(np.uint64),
             )
         )
-        yield from batch_reader(schema, told_rows(self._loaded, tables))
+        with without_traceback():
+            yield from batch_reader(schema, told_rows(self._loaded, tables))

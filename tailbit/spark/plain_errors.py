@@ -1,0 +1,64 @@
+"""An error of tailbit in Spark is what and hint, in two lines, without the traceback of a Python worker.
+
+A worker sends the text of an exception to the JVM, with the traceback first unless its environment has
+`SPARK_HIDE_TRACEBACK`, and ends. So the variable is set when an error of tailbit leaves this package, in the
+worker that ends by it; other functions of the session keep their tracebacks.
+
+When Spark needs no more rows of a worker (LIMIT), the worker finds its pipe closed, prints half a traceback
+(BrokenPipeError) and ends. Such an end is no error, so it is not printed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from tailbit.errors import TailbitError
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+@contextmanager
+def without_traceback() -> Iterator[None]:
+    """Have the worker tell an error of tailbit without its traceback, and end without a word."""
+    _end_quietly()
+    try:
+        yield
+    except TailbitError:
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise
+
+
+class _Traceback:
+    """What Spark's daemon of workers prints at the end of a worker, but for a closed pipe."""
+
+    format_exc = staticmethod(traceback.format_exc)
+
+    @staticmethod
+    def print_exc() -> None:
+        if not isinstance(sys.exc_info()[1], BrokenPipeError):
+            traceback.print_exc()
+
+
+def _end_quietly() -> None:
+    """Let this process, where it is a worker of Spark, end without a word about a closed pipe."""
+    main = sys.modules["__main__"]
+    if main.__spec__ is not None and main.__spec__.name == "pyspark.daemon":
+        main.traceback = _Traceback  # type: ignore[attr-defined]
+
+
+def told_plainly(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Return a function of which the worker tells errors of tailbit without a traceback."""
+
+    @wraps(function)
+    def plain(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        with without_traceback():
+            return function(*args, **kwargs)
+
+    return plain
