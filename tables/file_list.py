@@ -101,6 +101,10 @@ class FileList(Sequence[FileSlice], ABC):
         """The physical rows of a file, from the count known without statistics and their text."""
         return counted
 
+    def unreadable_statistics(self, numbers: Sequence[int] | None = None) -> int:
+        """Return how many files have statistics that cannot be read, of some files or of all."""
+        return 0
+
     @property
     def core(self) -> pa.Table:
         """The columns path, size, mtime and partition: all that needs no statistics."""
@@ -127,6 +131,11 @@ class FileList(Sequence[FileSlice], ABC):
     def with_hidden(self) -> npt.NDArray[np.int64]:
         """Row numbers of the files that have hidden rows."""
         return np.flatnonzero(np.asarray(pc.is_valid(self._stored["hidden"]), dtype=bool)).astype(np.int64)
+
+    @property
+    def any_hidden(self) -> bool:
+        """Whether some file has hidden rows. Cost: a look at each chunk."""
+        return bool(self._stored["hidden"].null_count < len(self))
 
     @once
     def hidden_ids(self) -> pa.ChunkedArray:

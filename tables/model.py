@@ -7,7 +7,7 @@ format can read stands behind two small protocols: `HiddenRows` and `Statistics`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pyroaring import BitMap
 
     from tailbit.tables.storage import Storage
+
+UNKNOWN_SIZE = 0
+"""The size of a file of which the log says none; of no data file can it be the true one."""
 
 Version = int
 """A commit number of the source log, from 0, contiguous."""
@@ -113,8 +116,8 @@ class FileBounds(NamedTuple):
     """What statistics say of one column in one file.
 
     `min`, `max`: canonical values (int for integers, days and us; float; Decimal; str) or None; they bound
-    every row that is not NULL, hidden or not. `null_count` is exact; `num_records` counts physical rows. What
-    is unknown is None.
+    every row that is not NULL, hidden or not. `null_count` is exact; `num_records` counts physical rows and
+    is compared with `null_count` alone. What is unknown is None.
     """
 
     min: Any
@@ -127,11 +130,7 @@ class Statistics(Protocol):
     """The statistics of one data file, as its table format keeps them; they pickle, as their slice does."""
 
     def bounds(self, column: Column) -> FileBounds | None:
-        """The bounds of a column; None where nothing is known of it. In doubt, bounds are wider.
-
-        Raises:
-            MalformedLogError: statistics that cannot be parsed.
-        """
+        """Return the bounds of a column; None where nothing is known of it. In doubt, bounds are wider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +138,10 @@ class FileSlice:
     """A data file and the rows hidden from it.
 
     `path`: percent-decoded once, relative to the table's root where the log says so, else absolute (scheme
-    `file:` removed). `size`: bytes. `mtime`: ms since 1970. `rows`: physical rows, None where the log does
-    not say. `partition`: physical column name to the log's text. `hidden`: None where no row is hidden.
+    `file:` removed). `size`: bytes, `UNKNOWN_SIZE` where the log does not say. `mtime`: ms since 1970, 0
+    likewise. `rows`: physical rows as the log has them, None where it does not say: a hint for work to be
+    shared out and shown, on which no answer rests. `partition`: physical column name to the log's text.
+    `hidden`: None where no row is hidden.
     """
 
     path: str
@@ -156,12 +157,15 @@ class FileSlice:
         """The identity of the hidden rows; empty where none are hidden."""
         return "" if self.hidden is None else self.hidden.id
 
-    def bounds(self, column: Column) -> FileBounds | None:
-        """The bounds of a column by the file's statistics; None where they say nothing about it.
+    def of_any_size(self) -> FileSlice:
+        """Return the slice as it is read where no position in it is known yet: whatever size the file has.
 
-        Raises:
-            MalformedLogError: statistics that cannot be parsed.
+        Positions that an index has recorded hold for a file of the recorded size alone.
         """
+        return replace(self, size=UNKNOWN_SIZE)
+
+    def bounds(self, column: Column) -> FileBounds | None:
+        """Return the bounds of a column by the file's statistics; None where they say nothing about it."""
         return None if self.stats is None else self.stats.bounds(column)
 
 
@@ -176,7 +180,10 @@ class SliceChange:
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """What one commit did, in numbers. `bytes_added` counts the files that it added."""
+    """What one commit did, in numbers. `bytes_added` counts the files that it added.
+
+    `blank`: its file holds no action, as that of a writer that died, or that has not written it yet.
+    """
 
     version: Version
     timestamp_ms: int
@@ -184,6 +191,7 @@ class CommitInfo:
     files_added: int
     files_removed: int
     bytes_added: int
+    blank: bool = False
 
 
 @dataclass(frozen=True, slots=True)

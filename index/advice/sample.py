@@ -92,7 +92,7 @@ def _by_size(rng: random.Random, sizes: npt.NDArray[np.int64], blocks: int) -> l
 
 
 def _opened(storage: Storage, slice_: FileSlice, columns: Sequence[Column]) -> DataFile:
-    return open_data_file(storage, slice_.path, slice_.size, [c for c in columns if not c.partition])
+    return open_data_file(storage, slice_.path, None, [c for c in columns if not c.partition])
 
 
 def _blocks(file: DataFile) -> Iterator[SampledBlock]:

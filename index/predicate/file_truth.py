@@ -65,11 +65,7 @@ class FileTruths:
 
     @once
     def can_match(self) -> Mask:
-        """Per file whether a row of it may make the predicate TRUE; in doubt, it may.
-
-        Raises:
-            MalformedLogError: statistics that are not JSON, of a file that partition values leave open.
-        """
+        """Per file whether a row of it may make the predicate TRUE; in doubt, it may."""
         return ~self.no_row & self._may(self.node)
 
     def never(self, part: Node, statistics: bool = False) -> Mask:
@@ -162,9 +158,6 @@ def first_ruled_out(parts: Sequence[Node], slices: Sequence[FileSlice]) -> list[
 
     Statistics tell it otherwise; None where the log rules out no condition. Cost: as that of `FileTruths`;
     statistics are read of the files alone whose partition values do not rule out a condition before them.
-
-    Raises:
-        MalformedLogError: such statistics are not JSON.
     """
     either = Or(tuple(parts))
     decided = FileTruths(either, slices)

@@ -24,11 +24,7 @@ from tailbit.tables.model import Column, FileBounds, FileSlice
 
 
 def file_bounds(slices: Sequence[FileSlice], columns: Sequence[Column]) -> dict[str, ColumnBounds]:
-    """The bounds of columns in files, by `Column.id`. Cost: one parse of the statistics a file.
-
-    Raises:
-        MalformedLogError: statistics that cannot be parsed.
-    """
+    """Return the bounds of columns in files, by `Column.id`. Cost: one parse of the statistics a file."""
     found = [[slice_.bounds(column) for column in columns] for slice_ in slices]
     return {column.id: ColumnBounds(column, [row[n] for row in found]) for n, column in enumerate(columns)}
 
@@ -36,16 +32,16 @@ def file_bounds(slices: Sequence[FileSlice], columns: Sequence[Column]) -> dict[
 class ColumnBounds:
     """What the statistics of some files, or row groups, say of one column; None where they say nothing.
 
-    The bounds hold for every non-null row, hidden or not, and are rounded outwards.
+    The bounds hold for every non-null row, hidden or not, and are rounded outwards. That a file has no rows
+    is not believed: its footer says so when it is read.
     """
 
     def __init__(self, column: Column, found: Sequence[FileBounds | None]) -> None:
         counts = [bounds for bounds in found if bounds is not None]
         self._unknown = np.array([bounds is None for bounds in found], dtype=bool)
-        self._empty = self._spread([bounds.num_records == 0 for bounds in counts])
         self._nulls = self._spread([bounds.null_count != 0 for bounds in counts])
         self._only_nulls = self._spread(
-            [bounds.null_count is not None and bounds.null_count == bounds.num_records for bounds in counts]
+            [bool(bounds.null_count) and bounds.null_count == bounds.num_records for bounds in counts]
         )
         self._spans = [_span(column, bounds) for bounds in counts]
         self._cuts = sorted({cut for span in self._spans for cut in span})
@@ -58,7 +54,7 @@ class ColumnBounds:
         touched = self._spread(self._touched(leaf.true.spans())) & ~self._only_nulls
         if leaf.true.nulls:
             touched |= self._nulls
-        return self._unknown | (touched & ~self._empty)
+        return self._unknown | touched
 
     def _touched(self, spans: list[Span]) -> Mask:
         """Per file with statistics whether its bounds meet a span."""

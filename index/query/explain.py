@@ -48,7 +48,8 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
     covered, outcome (a word of `Outcome`), reason (a code of `Reason`), by, rows, matching, row_groups and
     row_groups_read, None where its footer was not looked at), `files_scanned`, `segments`, `bytes_touched`
     (of bitmaps, read by this process so far), `encodings` (per indexed column of the predicate the form of
-    its postings, keys, sparse keys, bytes, bytes a row), `damaged`, `took_ms` (finding the rows, which takes
+    its postings, keys, sparse keys, bytes, bytes a row), `damaged`, `set_aside` (what of the
+    log was not used, because it cannot be read: a line each), `took_ms` (finding the rows, which takes
     no time where that was done before). `by` names the part of the predicate that no row of a pruned file can
     satisfy, for an uncovered file with what proves it; of a rechecked file, the condition that left rows
     open. Cost: answers the question, then evaluates each leaf once more.
@@ -77,6 +78,7 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
         "bytes_touched": sum(touched.values()),
         "encodings": _encodings(selection),
         "damaged": [str(d) for d in selection.damaged],
+        "set_aside": selection.snapshot.set_aside(selection.to_scan),
         "took_ms": round(took, 3),
     }
 
@@ -175,18 +177,26 @@ def _uncovered_file(
     else:
         outcome = Outcome.PRUNED
         reason, by = by_log or (Reason.PRUNED_BY_STATISTICS, None)
-    hidden = 0 if slice_.hidden is None else slice_.hidden.cardinality
     return {
         "path": slice_.path,
         "covered": False,
         "outcome": outcome.value,
         "reason": reason.value,
         "by": by,
-        "rows": None if slice_.rows is None else slice_.rows - hidden,
+        "rows": _visible_rows(selection, hit),
         "matching": matching,
         "row_groups": groups[0],
         "row_groups_read": groups[1],
     }
+
+
+def _visible_rows(selection: Selection, hit: FileHits) -> int | None:
+    """Return the visible rows of an uncovered file by its footer; as the log has them if it was pruned."""
+    slice_ = hit.slice_
+    pruned = hit.source is HitSource.PRUNED and not len(hit.positions)
+    rows = slice_.rows if pruned else selection.physical_rows([hit])[0]
+    hidden = 0 if slice_.hidden is None else slice_.hidden.cardinality
+    return None if rows is None or rows < hidden else rows - hidden
 
 
 def _segments(selection: Selection) -> dict[str, int]:

@@ -19,6 +19,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
@@ -54,7 +56,10 @@ class HitSource(enum.Enum):
     """The file, which the index does not cover, was read."""
 
     PRUNED = "pruned"
-    """The log: partition values or statistics took every row of the file, or none, without reading it."""
+    """The log: partition values took every row of the file, or partition values or statistics none of them.
+
+    No data was read; how many rows the file has was told by its footer.
+    """
 
     @property
     def read(self) -> bool:
@@ -176,22 +181,43 @@ class Selection:
     def _known_and_uncovered(self) -> tuple[list[FileHits], list[Scan]]:
         """Of the files that no bitmap serves, those of which the log tells the rows, and the others."""
         from tailbit.index.scanning.scan import Scan
-        from tailbit.tables.parquet.rows import visible_positions
+        from tailbit.tables.parquet.rows import row_counts, visible_positions
 
-        known, scans = list[FileHits](), list[Scan]()
+        known, scans, whole = list[FileHits](), list[Scan](), list[tuple[FileSlice, BitMap | None]]()
         numbers = self.to_scan
         truths = FileTruths(self.node, [self.snapshot.files[number] for number in numbers])
         for order, number in enumerate(numbers):
-            slice_ = truths.slices[order]
+            slice_ = truths.slices[order].of_any_size()
             if not truths.can_match[order]:
                 known.append(FileHits(slice_, np.zeros(0, np.uint64), HitSource.PRUNED))
                 continue
             hidden = self.coverage.hidden_of(number)
-            if truths.all_rows[order] and slice_.rows is not None:
-                known.append(FileHits(slice_, visible_positions(slice_.rows, hidden), HitSource.PRUNED))
+            if truths.all_rows[order]:
+                whole.append((truths.slices[order], hidden))
             else:
                 scans.append(Scan(slice_, truths.narrowed(order), hidden))
+        counts = row_counts(self.storage, [slice_ for slice_, _ in whole])
+        for (slice_, hidden), rows in zip(whole, counts, strict=True):
+            at = visible_positions(rows, hidden)
+            known.append(FileHits(slice_.of_any_size(), at, HitSource.PRUNED))
         return known, scans
+
+    def physical_rows(self, hits: Sequence[FileHits]) -> list[int]:
+        """Return the physical rows of the files of some hits: as recorded, else by their footers.
+
+        Cost: one pass over the paths of the snapshot; a footer for each file that is not covered.
+        """
+        from tailbit.tables.parquet.rows import row_counts
+
+        paths = self.snapshot.files.paths
+        recorded = np.full(len(paths), -1, dtype=np.int64)
+        for space, _ in self.bounds:
+            recorded[space.files] = space.rows
+        numbers = pc.index_in(pa.array([hit.slice_.path for hit in hits], pa.string()), value_set=paths)
+        out = recorded[np.asarray(numbers, dtype=np.int64)]
+        unknown = np.flatnonzero(out < 0)
+        out[unknown] = row_counts(self.storage, [hits[n].slice_ for n in unknown.tolist()])
+        return [int(rows) for rows in out.tolist()]
 
     def by_slice(self, space: SpaceView, bits: BitMap) -> Iterator[tuple[FileSlice, Positions]]:
         """Positions of a row space, as positions in each of its files that has any."""

@@ -138,6 +138,7 @@ class MetadataTable:
             return False
         try:
             changes = now.log.changes(now.version + 1, head)
+            _refuse_blank([commit.version for commit in changes.commits if commit.blank])
         except (CommitGapError, MalformedLogError):
             # Cleaned up; or damaged, which says nothing where a log checkpoint has been written after it.
             self._load(now.log)
@@ -242,6 +243,7 @@ class MetadataTable:
     def _load(self, log: Table) -> None:
         """Know the newest version of a log, by a new state and with a writer that has seen nothing yet."""
         log, snapshot = self._newest(log)
+        _refuse_blank(snapshot.blank_commits)
         state = MovingState(self.storage, self.path, map(_index_file, snapshot.files), self.kinds, self.lock)
         self._writer = commit_log(self.storage, self.path, self.kinds.table_schema())
         self._now = _Known.at(snapshot.version, log, state)
@@ -283,6 +285,12 @@ def _its_own_log(path: str) -> Iterator[None]:
         yield
     except (MalformedLogError, CommitGapError, VersionNotFoundError) as damage:
         raise IndexLogError(file=path, reason=str(damage)) from damage
+
+
+def _refuse_blank(versions: Sequence[int]) -> None:
+    """Refuse commits without an action in the log of an index: its writers make none, so some were lost."""
+    if versions:
+        raise MalformedLogError(file=f"commit {versions[0]}", reason="it holds no action")
 
 
 def _index_file(slice_: FileSlice) -> IndexFile:

@@ -18,7 +18,7 @@ from tailbit.index.kinds.bitmap_index.postings import write_segment
 from tailbit.index.kinds.hidden_rows import write_hidden_rows
 from tailbit.index.kinds.kind import Entering
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
-from tailbit.index.model import FileRecord, IndexFile
+from tailbit.index.model import ROWS_PER_SPACE, FileRecord, IndexFile
 from tailbit.index.write.counting import Counting
 from tailbit.index.write.hidden import HiddenRowsReader
 from tailbit.index.write.posting import Claim, DataFiles, post
@@ -107,7 +107,11 @@ class _Run:
         return same_lineage or footer_hash(self._source, target.path) == record.footer
 
     def _claims(self) -> dict[str, Claim]:
-        """Path of a file to what it posts: in the place it has, else in a new row space, end to end."""
+        """Return what each file posts, by path: in the place it has, else in a new row space, end to end.
+
+        A task is planned by the rows that the log gives its files. Where their footers have more than a row
+        space takes, another row space begins.
+        """
         fresh, base = uuid.uuid4().hex, 0
         every = frozenset(c.column.id for c in self._task.columns)
         out = {}
@@ -121,6 +125,8 @@ class _Run:
                 assert at is not None
                 out[work.path] = Claim(work.target, space, at, rows, frozenset(work.post))
             else:
+                if base and base + rows > ROWS_PER_SPACE:
+                    fresh, base = uuid.uuid4().hex, 0
                 out[work.path] = Claim(work.target, fresh, base, rows, every)
                 base += rows
         return out

@@ -26,6 +26,9 @@ from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
 
+BLANK_MS = 10_000
+"""A newest commit without an action is taken for one that is still being written for so long."""
+
 CHECK_EVERY = 20
 """In an object store, polls for the next commit between two looks at the index and the past of the log."""
 
@@ -54,9 +57,10 @@ class Planner:
         control: Control | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._table, self._index, self._settings, self._control = table, index, settings, control
-        self._sleep, self._clock = sleep, clock
+        self._sleep, self._clock, self._wall = sleep, clock, wall
         self._backlog = Backlog(table)
         self._agreed: Agreement | None = None
         self._initial: Offset | None = None
@@ -218,6 +222,8 @@ class Planner:
                 break
             files, size = files + commit.files_added + commit.files_removed, size + commit.bytes_added
             if last >= base.version and (files > limits.files or size > limits.bytes):
+                break
+            if commit.blank and version == head and self._wall() * 1000 - commit.timestamp_ms < BLANK_MS:
                 break
             last = version
         if last < base.version:

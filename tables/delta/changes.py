@@ -47,4 +47,5 @@ def _info(version: Version, timestamp_ms: int, actions: Actions) -> CommitInfo:
         files_added=len(actions.adds),
         files_removed=len(actions.removes),
         bytes_added=sum(a.size for a in actions.adds.values()),
+        blank=actions.blank,
     )

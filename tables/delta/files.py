@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from tailbit.once import once
 from tailbit.tables.delta.deletion_vectors import DeletionVector
-from tailbit.tables.delta.statistics import DeltaStatistics, num_records
+from tailbit.tables.delta.statistics import DeltaStatistics, is_readable, num_records
 from tailbit.tables.file_list import FileList, stored_columns, stored_schema
 from tailbit.tables.model import FileSlice
 
@@ -57,7 +57,15 @@ class DeltaFiles(FileList):
         return None if text is None else DeltaStatistics(text)
 
     def _rows(self, counted: int | None, stats: str | None) -> int | None:
-        return counted if counted is not None else num_records(stats, self._file)
+        return counted if counted is not None else num_records(stats)
+
+    def unreadable_statistics(self, numbers: Sequence[int] | None = None) -> int:
+        """Return how many files have statistics that cannot be read, of some files or of all.
+
+        Cost: a parse of the statistics of each file that is looked at.
+        """
+        texts = self.stats if numbers is None else self.stats.take(pa.array(numbers, pa.int64()))
+        return sum(not is_readable(text) for text in texts.drop_null().to_pylist() if text)
 
     @once
     def table(self) -> pa.Table:
@@ -68,18 +76,14 @@ class DeltaFiles(FileList):
 
     @once
     def rows(self) -> pa.ChunkedArray:
-        """int64 physical rows per file, null where the log does not say.
-
-        Raises:
-            MalformedLogError: statistics that are not JSON.
-        """
+        """int64 per file: the physical rows that the log gives it, null where it gives none."""
         known, stats = self._stored["counted"], self.stats
         quick = pc.struct_field(pc.extract_regex(stats, pattern=_COUNT), "n").cast(pa.int64())
         out = pc.coalesce(known, quick)
         rest = np.flatnonzero(np.asarray(pc.and_(pc.is_null(out), pc.is_valid(stats)), dtype=bool))
         if not len(rest):
             return out
-        slow = [num_records(text, self._file) for text in stats.take(pa.array(rest)).to_pylist()]
+        slow = [num_records(text) for text in stats.take(pa.array(rest)).to_pylist()]
         mask = np.zeros(len(self), dtype=bool)
         mask[rest] = True
         filled = pc.replace_with_mask(out.combine_chunks(), pa.array(mask), pa.array(slow, pa.int64()))

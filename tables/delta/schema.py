@@ -20,6 +20,7 @@ from tailbit.tables.schema import Schema
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _CHAR = re.compile(r"(?<!var)char\(\s*(\d+)\s*\)", re.IGNORECASE)
 _MAX_DEPTH = 64
+_NEVER_PARTITIONS = ("struct", "array", "map", "variant", "void", "udt")
 
 
 def parse_schema(
@@ -28,21 +29,37 @@ def parse_schema(
     """The schema of a metaData action.
 
     Raises:
-        MalformedLogError: the text is not a schema, or a mapped column lacks its physical name or id.
+        MalformedLogError: the text is not a schema, a mapped column lacks its physical name or id or shares
+        them with another, or the partition columns are not top-level columns of it, each once.
     """
-    mode = configuration.get("delta.columnMapping.mode") or "none"
+    mode = (configuration.get("delta.columnMapping.mode", "none") or "").lower()
     if mode not in ("none", "name", "id"):
         raise MalformedLogError(file=file, reason=f"column mapping mode {mode!r} is unknown")
     try:
         root = orjson.loads(text)
     except ValueError as wrong:
         raise MalformedLogError(file=file, reason=f"the schema is not JSON: {wrong}") from wrong
-    reader = _SchemaReader(file, mode, {name.lower() for name in partition_columns})
+    reader = _SchemaReader(file, mode, set(partition_columns), set())
     columns = reader.fields(root, _TOP)
-    missing = reader.partitions - {c.name[0].lower() for c in columns}
-    if missing:
-        raise MalformedLogError(file=file, reason=f"partition column {min(missing)!r} is not in the schema")
+    _check_partitions(partition_columns, columns, file)
     return Schema(columns)
+
+
+def _check_partitions(names: Sequence[str], columns: Sequence[Column], file: str) -> None:
+    """Refuse partition columns that the schema does not have, in the same spelling, as plain columns."""
+    by_name = {column.name[0]: column for column in columns}
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise MalformedLogError(file=file, reason=f"partition column {name!r} is named twice")
+        if name not in by_name:
+            other = next((n for n in by_name if n.lower() == name.lower()), None)
+            spelled = "" if other is None else f" in this spelling: it has {other!r}"
+            raise MalformedLogError(
+                file=file, reason=f"partition column {name!r} is not in the schema{spelled}"
+            )
+        if by_name[name].type.name in _NEVER_PARTITIONS:
+            reason = f"partition column {name!r} is of type {by_name[name].type}"
+            raise MalformedLogError(file=file, reason=reason)
 
 
 @dataclass(frozen=True)
@@ -84,6 +101,8 @@ class _SchemaReader:
     file: str
     mode: str
     partitions: set[str]
+    taken: set[int]
+    """Field ids seen so far, where the table maps columns by them."""
 
     def fields(self, struct: Any, above: _Place) -> tuple[Column, ...]:
         found = struct.get("fields") if isinstance(struct, dict) else None
@@ -94,15 +113,23 @@ class _SchemaReader:
         if len(set(names)) != len(names):
             twice = next(n for n in names if names.count(n) > 1)
             raise MalformedLogError(file=self.file, reason=f"the schema has column {twice!r} twice")
+        stored = [c.physical[-1].lower() for c in columns]
+        if len(set(stored)) != len(stored):
+            twice = next(n for n in stored if stored.count(n) > 1)
+            raise MalformedLogError(file=self.file, reason=f"two columns have the physical name {twice!r}")
         return columns
 
     def _field(self, field: Any, above: _Place) -> Column:
         name = field.get("name") if isinstance(field, dict) else None
         if not isinstance(name, str):
             raise MalformedLogError(file=self.file, reason="a field of the schema has no name")
-        metadata = field.get("metadata") or {}
+        metadata = field.get("metadata", {})
         if not isinstance(metadata, dict):
             raise MalformedLogError(file=self.file, reason=f"the metadata of field {name!r} is not an object")
+        if not isinstance(field.get("nullable"), bool):
+            raise MalformedLogError(
+                file=self.file, reason=f"nullable of field {name!r} is neither true nor false"
+            )
         own, number = self._mapping(name, metadata)
         declared = str(metadata.get("__CHAR_VARCHAR_TYPE_STRING") or "")
         type_ = field.get("type")
@@ -117,8 +144,8 @@ class _SchemaReader:
             name=at.name,
             physical=at.physical,
             type=self._type(type_, at, _collation(at), declared),
-            nullable=field.get("nullable") is not False,
-            partition=not above.name and name.lower() in self.partitions,
+            nullable=field["nullable"],
+            partition=not above.name and name in self.partitions,
             field_id=number,
             metadata=metadata,
             field_ids=at.ids,
@@ -129,9 +156,12 @@ class _SchemaReader:
         if self.mode == "none":
             return name, None
         own, number = metadata.get("delta.columnMapping.physicalName"), metadata.get("delta.columnMapping.id")
-        if not isinstance(own, str) or (self.mode == "id" and not isinstance(number, int)):
+        if not isinstance(own, str) or not isinstance(number, int) or isinstance(number, bool):
             raise MalformedLogError(file=self.file, reason=f"column {name!r} lacks its physical name or id")
-        return own, number if isinstance(number, int) else None
+        if self.mode == "id" and number in self.taken:
+            raise MalformedLogError(file=self.file, reason=f"two columns have the field id {number}")
+        self.taken.add(number)
+        return own, number
 
     def _type(self, raw: Any, at: _Place, collation: str = "", declared: str = "") -> DataType:
         if at.depth > _MAX_DEPTH:

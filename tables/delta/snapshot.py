@@ -19,7 +19,12 @@ from tailbit.tables.delta.log.actions import Metadata
 from tailbit.tables.delta.log.checkpoint import read_checkpoint
 from tailbit.tables.delta.log.commits import DeltaLog
 from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
-from tailbit.tables.delta.log.protocol import Protocol, check_configuration, check_protocol
+from tailbit.tables.delta.log.protocol import (
+    MAX_WRITER_VERSION,
+    Protocol,
+    check_configuration,
+    check_protocol,
+)
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.schema import Schema
@@ -61,12 +66,13 @@ def _schema(text: str, partition_columns: tuple[str, ...], mode: str, file: str)
 
 @dataclass(frozen=True)
 class _State:
-    """A replay under way: what the base and the commits so far say."""
+    """A replay under way: what the base and the commits so far say; `blank`: commits without an action."""
 
     version: Version
     protocol: Protocol | None
     metadata: Metadata | None
     files: DeltaFiles
+    blank: tuple[Version, ...] = ()
 
 
 def build_snapshot(log: DeltaLog, version: Version) -> DeltaSnapshot:
@@ -156,21 +162,52 @@ def _base_state(log: DeltaLog, base: LogCheckpoint | None, files: bool) -> _Stat
 def _replay(log: DeltaLog, state: _State, version: Version, files: bool) -> _State:
     """Apply the commits after a state up to a version. Per path the newest commit decides."""
     changes: dict[str, FileSlice | None] = {}
-    protocol, metadata = state.protocol, state.metadata
+    protocol, metadata, blank = state.protocol, state.metadata, list(state.blank)
     for at in range(state.version + 1, version + 1):
         actions = log.commit(at)
         protocol, metadata = actions.protocol or protocol, actions.metadata or metadata
         if files:
             changes.update(actions.outcome())
-    return _State(version, protocol, metadata, state.files.overlaid(changes))
+        if actions.blank:
+            blank.append(at)
+    return _State(version, protocol, metadata, state.files.overlaid(changes), tuple(blank))
+
+
+def _check_protocol_serves(log: DeltaLog, state: _State) -> None:
+    """Refuse what the log uses and its protocol does not have: readers would disagree about the rows.
+
+    Raises:
+        MalformedLogError: deletion vectors, or column mapping, without the table feature.
+    """
+    metadata, protocol = _in_force(log, state)
+    mode = metadata.configuration.get("delta.columnMapping.mode", "none").lower()
+    named = protocol.writer_version == MAX_WRITER_VERSION
+    lacking = None
+    if state.files.any_hidden and "deletionVectors" not in protocol.reader_features:
+        lacking = "deletion vectors"
+    elif named and mode != "none" and "columnMapping" not in protocol.writer_features:
+        lacking = f"column mapping by {mode}"
+    if lacking is not None:
+        file = f"{log.storage.root}/{LOG} at version {state.version}"
+        raise MalformedLogError(file=file, reason=f"it uses {lacking}, which its protocol does not have")
 
 
 def _snapshot(log: DeltaLog, state: _State) -> DeltaSnapshot:
     metadata, protocol = _in_force(log, state)
+    _check_protocol_serves(log, state)
     mode = metadata.configuration.get("delta.columnMapping.mode", "none")
     file = f"{log.storage.root}/{LOG} at version {state.version}"
     schema = partial(_schema, metadata.schema_text, metadata.partition_columns, mode, file)
-    return DeltaSnapshot(log.storage.root, state.version, 0, state.files, schema, metadata, protocol)
+    return DeltaSnapshot(
+        log.storage.root,
+        state.version,
+        0,
+        state.files,
+        schema,
+        metadata,
+        protocol,
+        blank_commits=state.blank,
+    )
 
 
 def _in_force(log: DeltaLog, state: _State) -> tuple[Metadata, Protocol]:
@@ -192,9 +229,17 @@ def extend_snapshot(log: DeltaLog, before: DeltaSnapshot, version: Version) -> D
         UnsupportedFeatureError: a commit in between demands a feature that is not understood.
     """
     assert isinstance(before.files, DeltaFiles)
-    state = _State(before.version, before.protocol, before.metadata, before.files)
+    state = _State(before.version, before.protocol, before.metadata, before.files, before.blank_commits)
     found = _replay(log, state, version, True)
     metadata, protocol = _in_force(log, found)
     if metadata != before.metadata:
         return _snapshot(log, found)
-    return replace(before, version=version, timestamp_ms=0, files=found.files, protocol=protocol)
+    _check_protocol_serves(log, found)
+    return replace(
+        before,
+        version=version,
+        timestamp_ms=0,
+        files=found.files,
+        protocol=protocol,
+        blank_commits=found.blank,
+    )

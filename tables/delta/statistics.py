@@ -1,8 +1,9 @@
 """The statistics of one file in the log: bounds of a column, number of rows.
 
-The bounds returned hold for every non-null row of the file, hidden or not: text that may have been rounded is
-moved outwards, and where no safe bound can be had there is None. Wrong bounds would prune rows away, so doubt
-always widens. Source: Delta protocol, Per-file Statistics.
+Statistics only prune, and no answer needs them: those that cannot be read, or that contradict themselves, say
+nothing and are no error. The bounds returned hold for every non-null row of the file, hidden or not: text
+that may have been rounded is moved outwards, and where no safe bound can be had there is None. Wrong bounds
+would prune rows away, so doubt always widens. Source: Delta protocol, Per-file Statistics.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from typing import Any
 import numpy as np
 import orjson
 
-from tailbit.errors import MalformedLogError
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType, FileBounds
 from tailbit.tables.partition_values import parse_micros
@@ -30,6 +30,9 @@ _DOUBLE_DIGITS = 15
 
 _DOUBLE_LOSS = Decimal("1e-14")
 """A longer decimal loses less than this part of its value: deltalake computes such statistics in doubles."""
+
+_FINEST = 400
+"""Most digits behind the point of a decimal statistic; the finest double has some 340."""
 
 _LONG_END = (1 << 63) - 1
 
@@ -52,27 +55,53 @@ class DeltaStatistics:
 
 
 def min_max(stats_json: str | None, column: Column) -> FileBounds | None:
-    """The bounds of a column; None where the statistics say nothing about it.
+    """Return the bounds of a column; None where the statistics say nothing about it.
 
-    Raises:
-        MalformedLogError: statistics that are not JSON.
+    Statistics of one column that contradict each other say nothing: a minimum above the maximum, a number
+    that the type cannot hold, more NULLs than rows, bounds where every row is said to be NULL.
     """
-    if not stats_json:
+    stats = parsed(stats_json) if stats_json else None
+    if stats is None:
         return None
-    stats = _parsed(stats_json)
-    rows = _count(stats.get("numRecords"))
-    nulls = _count(_at(stats.get("nullCount"), column.physical))
+    rows = as_count(stats.get("numRecords"))
+    nulls = as_count(_at(stats.get("nullCount"), column.physical))
     if stats.get("tightBounds") is False and nulls not in (0, rows):
         nulls = None
-    low = _low(column.type, _at(stats.get("minValues"), column.physical))
-    high = _high(column.type, _at(stats.get("maxValues"), column.physical))
+    ends = _at(stats.get("minValues"), column.physical), _at(stats.get("maxValues"), column.physical)
+    low, high = _ends(column.type, *ends)
+    if (
+        nulls is not None
+        and rows is not None
+        and (nulls > rows or (nulls == rows and (low, high) != _NO_ENDS))
+    ):
+        nulls = None
     if low is None and high is None and nulls is None and rows is None:
         return None
     return FileBounds(low, high, nulls, rows)
 
 
-def num_records(stats: str | None, file: str) -> int | None:
-    """The number of physical rows that statistics give; None where they do not. Parses only what it must."""
+_NO_ENDS = (None, None)
+
+
+def _ends(type_: DataType, least: Any, greatest: Any) -> tuple[Any, Any]:
+    """Return both bounds, rounded outwards; neither where they are in the wrong order or beyond the type."""
+    values = _value(type_, least), _value(type_, greatest)
+    if values[0] is not None and values[1] is not None and values[0] > values[1]:
+        return _NO_ENDS
+    width = _INTEGER_BITS.get(type_.name)
+    if width and any(v is not None and not -(1 << width) <= v < 1 << width for v in values):
+        return _NO_ENDS
+    return _low(type_, values[0]), _high(type_, values[1])
+
+
+_INTEGER_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
+
+
+def num_records(stats: str | None) -> int | None:
+    """Return the number of physical rows that statistics give; None where they give none.
+
+    It is only a hint: the footer of the data file decides. Cost: parses only what it must.
+    """
     if not stats:
         return None
     quick = _NUM_RECORDS.match(stats)
@@ -80,25 +109,35 @@ def num_records(stats: str | None, file: str) -> int | None:
         return int(quick.group(1))
     try:
         found = orjson.loads(stats)
-    except ValueError as wrong:
-        raise MalformedLogError(
-            file=file, reason=f"the statistics of an add are not JSON: {wrong}"
-        ) from wrong
-    count = found.get("numRecords") if isinstance(found, dict) else None
-    if count is None:
+    except ValueError:
         return None
-    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 2**63:
-        raise MalformedLogError(file=file, reason=f"numRecords {count!r} is not a count")
-    return count
+    return as_count(found.get("numRecords")) if isinstance(found, dict) else None
+
+
+def is_readable(stats_json: str) -> bool:
+    """Return whether statistics are what they should be: an object whose row count, if any, is a count."""
+    try:
+        found = orjson.loads(stats_json)
+    except ValueError:
+        # What Java writes of floating point numbers, NaN and Infinity, is no JSON to this parser.
+        found = parsed(stats_json)
+    if not isinstance(found, dict):
+        return False
+    parts = [found.get(key) for key in ("minValues", "maxValues", "nullCount")]
+    rows = found.get("numRecords")
+    return (rows is None or as_count(rows) is not None) and all(
+        part is None or isinstance(part, dict) for part in parts
+    )
 
 
 @lru_cache(maxsize=256)
-def _parsed(stats_json: str) -> Mapping[str, Any]:
+def parsed(stats_json: str) -> Mapping[str, Any] | None:
+    """Return statistics as an object; None where their text is none."""
     try:
         found = json.loads(stats_json, parse_float=Decimal)
-    except (ValueError, RecursionError) as wrong:
-        raise MalformedLogError(file="statistics", reason=f"they are not JSON: {wrong}") from wrong
-    return found if isinstance(found, dict) else {}
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _at(found: Any, path: tuple[str, ...]) -> Any:
@@ -107,13 +146,13 @@ def _at(found: Any, path: tuple[str, ...]) -> Any:
     return found
 
 
-def _count(found: Any) -> int | None:
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+def as_count(found: Any) -> int | None:
+    """Return a number of rows; None for whatever is none, or takes more than 63 bits."""
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 1 << 63 else None
 
 
-def _low(type_: DataType, found: Any) -> Any:
-    """The lower bound; of a text what comes before bytes that are no UTF-8, which JSON cannot hold."""
-    value = _value(type_, found)
+def _low(type_: DataType, value: Any) -> Any:
+    """Return the lower bound. Text is cut before the first invalid UTF-8 byte: JSON cannot hold it."""
     if isinstance(value, Decimal):
         return value - _loss(type_, value)
     if isinstance(value, str):
@@ -124,7 +163,7 @@ def _low(type_: DataType, found: Any) -> Any:
     return value
 
 
-def _high(type_: DataType, found: Any) -> Any:
+def _high(type_: DataType, value: Any) -> Any:
     """The upper bound; none for floating point, since some writers leave NaN, the greatest value, out.
 
     None for CHAR either: statistics are of values without the spaces that reading adds. Nor for a text with
@@ -132,7 +171,6 @@ def _high(type_: DataType, found: Any) -> Any:
     """
     if type_.name in ("float", "double") or type_.char_length:
         return None
-    value = _value(type_, found)
     if isinstance(value, Decimal):
         return value + _loss(type_, value)
     if isinstance(value, str) and _REPLACED in value:
@@ -154,10 +192,15 @@ def _is_text(found: str) -> bool:
 
 
 def _decimal(type_: DataType, found: Any) -> Decimal | None:
-    """A decimal bound; None beyond longs without a scale: there deltalake writes the largest long instead."""
+    """Return a decimal bound; None far beyond the type.
+
+    None beyond longs without a scale either: there deltalake writes the largest long instead.
+    """
     if not isinstance(found, (int, Decimal)) or isinstance(found, bool):
         return None
     number = Decimal(found)
+    if number.adjusted() > type_.precision or number.adjusted() < -_FINEST:
+        return None
     return number if type_.scale or abs(number) < _LONG_END else None
 
 

@@ -24,7 +24,7 @@ from tailbit.tables.date_text import date_texts
 from tailbit.tables.delta.deletion_vectors import PORTABLE_MAGIC, Z85, DeletionVector
 from tailbit.tables.delta.log.protocol import Protocol
 from tailbit.tables.delta.snapshot import DeltaSnapshot
-from tailbit.tables.delta.statistics import DeltaStatistics
+from tailbit.tables.delta.statistics import DeltaStatistics, is_readable
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import Positions
 from tailbit.tables.partition_values import partition_array
@@ -190,7 +190,7 @@ def _instant(column: Column, text: str | None) -> str | None:
 def _statistics(file: ShownFile) -> Action:
     """The source's bounds hold for fewer rows too, but are no longer the least and the greatest value."""
     stats = file.slice_.stats
-    known = json.loads(stats.text) if isinstance(stats, DeltaStatistics) else {}
+    known = json.loads(stats.text) if isinstance(stats, DeltaStatistics) and is_readable(stats.text) else {}
     return {**known, "numRecords": file.rows, "tightBounds": False}
 
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tailbit.errors import DataFileError, StorageError
-from tailbit.tables.model import Column
+from tailbit.tables.model import UNKNOWN_SIZE, Column
 from tailbit.tables.parquet.decode import Decoder, field_id, find_field
 from tailbit.tables.parquet.file import ParquetFile, open_shaped, read_footer, read_leaves
 from tailbit.tables.parquet.int96 import check_int96, int96_leaves
@@ -110,7 +110,7 @@ def _located(storage: Storage, slice_path: str, expect_size: int | None) -> tupl
     path, found = storage.locate(slice_path)
     if found is None:
         raise DataFileError(file=slice_path, reason="the file is missing")
-    if expect_size is not None and found.size != expect_size:
+    if expect_size not in (None, UNKNOWN_SIZE, found.size):
         raise DataFileError(file=slice_path, reason=f"it has {found.size} bytes, the log says {expect_size}")
     return path, found
 

@@ -249,6 +249,8 @@ def _print_explanation(account: Mapping[str, Any]) -> None:
     click.echo(
         f"{account['segments']} segments, {account['bytes_touched']} bytes touched, {account['count']} rows"
     )
+    for line in account["set_aside"]:
+        click.echo(line)
     for column, encoding in account["encodings"].items():
         click.echo(f"postings of {column}: {encoding_text(encoding)}")
     _print_files(account["files"])

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tailbit.errors import DataFileError, UsageError, ViewExistsError
 from tailbit.index.query.selection import Selection
 from tailbit.tables.delta.snapshot import DeltaSnapshot
 from tailbit.tables.delta.view import ShownFile, view_log
-from tailbit.tables.parquet.data_file import open_data_file
 from tailbit.tables.storage import Storage, open_storage
 
 FIRST_COMMIT = f"_delta_log/{0:020d}.json"
@@ -56,13 +56,14 @@ def shown_files(selection: Selection) -> Iterator[ShownFile]:
     Raises:
         DataFileError: a data file is gone.
     """
-    for hit in selection.hits():
-        slice_, storage = hit.slice_, selection.storage
-        if storage.locate(slice_.path)[1] is None:
-            raise DataFileError(file=slice_.path, reason="the file is missing")
-        rows = slice_.rows
-        if rows is None:
-            rows = open_data_file(storage, slice_.path, slice_.size).metadata.num_rows
+    hits, storage = selection.hits(), selection.storage
+    slices = []
+    for hit in hits:
+        found = storage.locate(hit.slice_.path)[1]
+        if found is None:
+            raise DataFileError(file=hit.slice_.path, reason="the file is missing")
+        slices.append(replace(hit.slice_, size=found.size))
+    for slice_, hit, rows in zip(slices, hits, selection.physical_rows(hits), strict=True):
         yield ShownFile(slice_, rows, hit.positions)
 
 

@@ -20,6 +20,9 @@ from tailbit.tables.storage import Storage, open_storage
 from tailbit.tables.table import Table
 from tailbit.upkeep.table import MaintainedTable
 
+_FILES = 10_000
+"""Most files whose statistics are looked at to say which could not be read."""
+
 _COMMITS = 10_000
 """Most commits read to say how many files and bytes are not covered."""
 
@@ -30,7 +33,9 @@ def status_of(
     """A JSON-able account of an index.
 
     `files_to_post`: per column that was added, recorded files whose rows are still scanned for it.
-    `not_covered`: why recorded files are scanned, such as a damaged index file that is named, and how many.
+    `set_aside`: what of the source's log was not used, because it cannot be read; statistics of the first
+    10,000 files are looked at. `not_covered`: why recorded files are scanned, such as a damaged index file
+    that is named, and how many.
     `state`: `empty` (nothing recorded yet), `building` (the first snapshot is being read), `complete`, or
     `other history` (the source log is not the one that was indexed; questions scan until the indexer has
     caught up). `covered_version`: the last version of which everything is recorded. `lag`: versions behind
@@ -84,6 +89,7 @@ def _recorded(index: MetadataTable, names: Mapping[str, str]) -> dict[str, Any]:
 def _progress(table: MaintainedTable, index: MetadataTable) -> dict[str, Any]:
     """How far the index is, and how far behind the head."""
     ledger, standing, head = index.state.ledger, table._standing(), table._table.head()
+    snapshot = table._table.snapshot(head)
     covered = None if ledger is None or standing is Standing.OTHER_HISTORY else ledger.covered
     return {
         "state": standing.value,
@@ -92,6 +98,7 @@ def _progress(table: MaintainedTable, index: MetadataTable) -> dict[str, Any]:
         "lag": _lag(table._table, covered, head),
         "round": None if ledger is None else ledger.round,
         "uncounted_files": 0 if ledger is None else ledger.uncounted,
+        "set_aside": snapshot.set_aside(range(min(_FILES, len(snapshot.files)))),
     }
 
 

@@ -17,6 +17,7 @@ from tailbit.tables.model import FileSlice
 
 def json_actions(data: bytes) -> Iterator[tuple[str, Any]]:
     for line in data.split(b"\n"):
+        line = line.removeprefix(b"\xef\xbb\xbf")
         if line.strip():
             yield from ((name, body) for name, body in json.loads(line).items() if isinstance(body, dict))
 
@@ -27,10 +28,12 @@ def decoded(path: str) -> str:
 
 
 def same_add(slice_: FileSlice, body: dict[str, Any]) -> None:
-    assert (slice_.size, slice_.mtime) == (body["size"], body["modificationTime"])
-    assert slice_.size >= 0
+    assert slice_.size == max(0, body.get("size") or 0)
+    assert slice_.mtime == (body.get("modificationTime") or 0)
     assert slice_.path
-    assert dict(slice_.partition) == (body.get("partitionValues") or {})
+    values = (body.get("partitionValues") or {}).items()
+    texts = {k: v if v is None or isinstance(v, str) else json.dumps(v) for k, v in values}
+    assert dict(slice_.partition) == texts
     vector = body.get("deletionVector") or {}
     told = vector.get("storageType") or None
     assert slice_.hidden is None or isinstance(slice_.hidden, DeletionVector)
@@ -49,7 +52,8 @@ def same_files(state: CheckpointState, rows: list[dict[str, Any]]) -> None:
         sorted(found, key=lambda f: f["path"]), sorted(told, key=lambda a: decoded(a["path"])), strict=True
     ):
         assert slice_["path"] == decoded(add["path"])
-        assert (slice_["size"], slice_["mtime"]) == (add["size"], add["modificationTime"])
+        assert slice_["size"] == max(0, add.get("size") or 0)
+        assert slice_["mtime"] == (add.get("modificationTime") or 0)
         assert dict(slice_["partition"] or ()) == dict(add.get("partitionValues") or ())
         vector = add.get("deletionVector") or {}
         told_vector = vector.get("pathOrInlineDv") if vector.get("storageType") else None

@@ -1,5 +1,8 @@
 """The actions of one commit: parsed, checked, grouped by path.
 
+A commit may hold no action: some writers die after they have made its file. A byte order mark before a line
+is no part of it. What no answer needs (statistics, the size and the time of a file) may be missing.
+
 The lines of a commit have no order. Per path at most one add and one remove count; both together change the
 hidden rows, an add of a live file replaces its statistics. Unknown actions and fields are ignored.
 Paths come out percent-decoded once. Source: Delta protocol, Actions.
@@ -7,6 +10,7 @@ Paths come out percent-decoded once. Source: Delta protocol, Actions.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,10 +22,12 @@ from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.delta.log.protocol import Protocol
 from tailbit.tables.delta.paths import decode_path
 from tailbit.tables.delta.statistics import DeltaStatistics, num_records
-from tailbit.tables.model import FileSlice
+from tailbit.tables.model import UNKNOWN_SIZE, FileSlice
 
 _INTEGERS = 2**31
 """Offset and size of a deletion vector are below this: Delta's type of both is integer."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 NO_COLUMNS = '{"type":"struct","fields":[]}'
 """The schema of a table whose metadata sets none."""
@@ -48,7 +54,7 @@ class Metadata:
             of another type.
         """
         id_, text = action.get("id"), action.get("schemaString")
-        partitions, settings = action.get("partitionColumns") or [], action.get("configuration") or {}
+        partitions, settings = action.get("partitionColumns"), action.get("configuration")
         if isinstance(settings, list) and all(isinstance(pair, tuple) for pair in settings):
             settings = dict(settings)
         text = NO_COLUMNS if text is None else text
@@ -72,6 +78,8 @@ class Actions:
     metadata: Metadata | None = None
     info: Mapping[str, Any] = field(default_factory=dict)
     sidecars: list[str] = field(default_factory=list)
+    blank: bool = False
+    """Whether there is no action at all, not even an unknown one."""
 
     def outcome(self) -> dict[str, FileSlice | None]:
         """Per path that the commit names, its slice afterwards, None where it is gone.
@@ -97,13 +105,11 @@ def parse_actions(data: bytes, file: str) -> Actions:
     """The actions of a commit's bytes. Cost: one JSON parse a line; statistics stay text.
 
     Raises:
-        MalformedLogError: a line that is no JSON object, a known action with impossible fields, or no action
-        at all.
+        MalformedLogError: a line that is no JSON object, or a known action with impossible fields.
     """
-    out = Actions()
-    found = 0
+    out = Actions(blank=True)
     for name, action in _lines(data, file):
-        found += 1
+        out.blank = False
         if name == "add":
             _put(out.adds, parse_add(action, file), file)
         elif name == "remove":
@@ -112,12 +118,11 @@ def parse_actions(data: bytes, file: str) -> Actions:
             out.protocol = Protocol.parse(action, file)
         elif name == "metaData":
             out.metadata = Metadata.parse(action, file)
+            _check_objects(action, file)
         elif name == "commitInfo":
             out.info = action
         elif name == "sidecar":
             out.sidecars.append(_text(action, "path", file))
-    if not found:
-        raise MalformedLogError(file=file, reason="it holds no action")
     for path in out.adds.keys() & out.removes.keys():
         if out.adds[path].hidden_id == out.removes[path].hidden_id:
             raise MalformedLogError(
@@ -126,9 +131,22 @@ def parse_actions(data: bytes, file: str) -> Actions:
     return out
 
 
+def _check_objects(action: Mapping[str, Any], file: str) -> None:
+    """Refuse a metaData without properties or format, as Spark and delta-kernel do.
+
+    Neither reads the format's provider: data files are Parquet.
+    """
+    found = action.get("format")
+    if not isinstance(action.get("configuration"), dict):
+        raise MalformedLogError(file=file, reason="configuration is not an object")
+    if not isinstance(found, dict) or not isinstance(found.get("options"), dict):
+        raise MalformedLogError(file=file, reason=f"format {found!r} is not an object with options")
+
+
 def _lines(data: bytes, file: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(data.split(b"\n"), 1):
-        if not line.strip():
+    for number, text in enumerate(data.split(b"\n"), 1):
+        line = text.removeprefix(_BYTE_ORDER_MARK).strip()
+        if not line:
             continue
         try:
             action = orjson.loads(line)
@@ -153,15 +171,15 @@ def _put(into: dict[str, FileSlice], slice_: FileSlice, file: str) -> None:
 
 
 def parse_add(action: Mapping[str, Any], file: str) -> FileSlice:
-    """The file slice of an add action."""
+    """Return the file slice of an add action. Statistics that are no text are set aside, under some text."""
     stats = action.get("stats")
     if stats is not None and not isinstance(stats, str):
-        raise MalformedLogError(file=file, reason="the statistics of an add are not text")
+        stats = f"no text: {stats!r}"
     return FileSlice(
         path=decode_path(_text(action, "path", file), file),
-        size=_number(action, "size", file),
-        mtime=_number(action, "modificationTime", file),
-        rows=num_records(stats, file),
+        size=max(UNKNOWN_SIZE, _whole(action, "size", file)),
+        mtime=_whole(action, "modificationTime", file),
+        rows=num_records(stats),
         partition=_partition(action.get("partitionValues"), file),
         hidden=parse_deletion_vector(action.get("deletionVector"), file),
         stats=DeltaStatistics(stats) if stats else None,
@@ -212,17 +230,33 @@ def parse_deletion_vector(found: Any, file: str) -> DeletionVector | None:
 
 
 def _partition(found: Any, file: str) -> Mapping[str, str | None]:
+    """Return partition values as texts. A whole number or a truth value is taken for its JSON text."""
     if found is None:
         return {}
-    if not isinstance(found, dict) or not all(v is None or isinstance(v, str) for v in found.values()):
+    if not isinstance(found, dict) or not all(isinstance(v, _PARTITION_TEXTS) for v in found.values()):
         raise MalformedLogError(file=file, reason="partitionValues is not an object of texts")
-    return found
+    if all(v is None or isinstance(v, str) for v in found.values()):
+        return found
+    return {k: v if v is None or isinstance(v, str) else json.dumps(v) for k, v in found.items()}
+
+
+_PARTITION_TEXTS = (str, int, type(None))
 
 
 def _text(action: Mapping[str, Any], key: str, file: str) -> str:
     found = action.get(key)
     if not isinstance(found, str):
         raise MalformedLogError(file=file, reason=f"{key} is {found!r}, not text")
+    return found
+
+
+def _whole(action: Mapping[str, Any], key: str, file: str) -> int:
+    """Return a number that no answer needs: 0 where it is missing, of any sign where it is there."""
+    found = action.get(key)
+    if found is None:
+        return 0
+    if not isinstance(found, int) or isinstance(found, bool) or not -(2**63) <= found < 2**63:
+        raise MalformedLogError(file=file, reason=f"{key} is {found!r}, not a whole number of 64 bits")
     return found
 
 

@@ -24,6 +24,7 @@ from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
 from tailbit.tables.delta.log.protocol import Protocol
 from tailbit.tables.delta.paths import decode_path, decode_paths
 from tailbit.tables.file_list import LateStats
+from tailbit.tables.model import UNKNOWN_SIZE
 from tailbit.tables.parquet.file import ParquetFile, open_parquet, read_leaves
 from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
 from tailbit.tables.storage import Storage
@@ -218,11 +219,9 @@ def _files(table: pa.Table, name: str) -> pa.Table:
     counted = _column(table, "add", "stats_parsed")
     columns = {
         "path": decode_paths(_needed(table, "path", pa.string(), name), name),
-        "size": _needed(table, "size", pa.int64(), name),
-        "mtime": _needed(table, "modificationTime", pa.int64(), name),
-        "counted": pa.nulls(count, pa.int64())
-        if counted is None
-        else _as(pc.struct_field(counted, "numRecords"), pa.int64(), "numRecords"),
+        "size": pc.max_element_wise(_whole(table, "size"), UNKNOWN_SIZE),
+        "mtime": _whole(table, "modificationTime"),
+        "counted": pa.nulls(count, pa.int64()) if counted is None else _counted(counted),
         "partition": _optional(table, "partitionValues", STORED.field("partition").type),
         "hidden": _vectors(_column(table, "add", "deletionVector"), count, name),
         "stats": pa.nulls(count, pa.large_string()),
@@ -246,6 +245,19 @@ def _needed(table: pa.Table, field: str, type_: pa.DataType, name: str) -> pa.Ch
     if found is None or found.null_count:
         raise MalformedLogError(file=name, reason=f"add.{field} is missing")
     return _as(found, type_, field)
+
+
+def _whole(table: pa.Table, field: str) -> pa.ChunkedArray | pa.Array:
+    """Return whole numbers that no answer needs: 0 where one is missing."""
+    found = _column(table, "add", field)
+    zeros = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows)
+    return zeros if found is None else pc.coalesce(_as(found, pa.int64(), field), zeros)
+
+
+def _counted(parsed: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the row counts of parsed statistics; null where one is below zero."""
+    rows = _as(pc.struct_field(parsed, "numRecords"), pa.int64(), "numRecords")
+    return pc.if_else(pc.greater_equal(rows, 0), rows, pa.scalar(None, pa.int64()))
 
 
 def _as(found: pa.ChunkedArray, type_: pa.DataType, field: str) -> pa.ChunkedArray:

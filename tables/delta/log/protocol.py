@@ -1,6 +1,7 @@
 """The protocol gate: what a table demands of its readers, accepted or refused by name.
 
-Unknown actions and unknown writer features are none of our business; an unknown reader feature always is.
+Unknown actions and unknown writer features are none of our business; an unknown reader feature always is. A
+protocol that contradicts itself is refused too, as Spark and delta-kernel refuse it.
 Checked at every commit that is read, since features can be dropped: protocols are not monotonic.
 Source: Delta protocol, Table Features and Reader Requirements.
 """
@@ -14,6 +15,9 @@ from typing import Any
 from tailbit.errors import MalformedLogError, UnsupportedFeatureError
 
 MAX_READER_VERSION = 3
+"""The version from which readers go by named features."""
+MAX_WRITER_VERSION = 7
+"""The version from which writers go by named features."""
 
 READABLE = frozenset(
     {
@@ -66,14 +70,34 @@ class Protocol:
         """The protocol of a log action.
 
         Raises:
-            MalformedLogError: versions that are no numbers, features that are no list of names.
+            MalformedLogError: versions that are no numbers, features that are no list of names, or features
+            where the versions have none, or the other way round.
         """
-        return cls(
-            _number(action.get("minReaderVersion"), file),
-            _number(action.get("minWriterVersion"), file),
-            _names(action.get("readerFeatures") or [], file),
-            _names(action.get("writerFeatures") or [], file),
-        )
+        reader, writer = (_number(action.get(key), file) for key in ("minReaderVersion", "minWriterVersion"))
+        features = action.get("readerFeatures"), action.get("writerFeatures")
+        wrong = _contradiction(reader, writer, *(listed is not None for listed in features))
+        if wrong is not None:
+            raise MalformedLogError(file=file, reason=f"the protocol contradicts itself: {wrong}")
+        readers, writers = (_names([] if listed is None else listed, file) for listed in features)
+        return cls(reader, writer, readers, writers)
+
+
+def _contradiction(reader: int, writer: int, reader_features: bool, writer_features: bool) -> str | None:
+    """Return what versions and lists of features say against each other; None for versions not known here."""
+    if reader > MAX_READER_VERSION or writer > MAX_WRITER_VERSION:
+        return None
+    if min(reader, writer) < 1:
+        return f"version {min(reader, writer)} is below 1"
+    if reader == MAX_READER_VERSION and writer < MAX_WRITER_VERSION:
+        return f"reader version {reader} needs writer version {MAX_WRITER_VERSION}, it has {writer}"
+    listed = (
+        ("reader", reader, MAX_READER_VERSION, reader_features),
+        ("writer", writer, MAX_WRITER_VERSION, writer_features),
+    )
+    for who, version, last, has_list in listed:
+        if has_list != (version == last):
+            return f"{who} version {version} {'with' if has_list else 'without'} a list of {who} features"
+    return None
 
 
 def _number(found: Any, file: str) -> int:
@@ -92,8 +116,10 @@ def check_protocol(protocol: Protocol, path: str, version: int) -> None:
     """Pass a protocol whose every reader feature is understood.
 
     Raises:
-        UnsupportedFeatureError: names the first feature, or the reader version, that is not.
+        UnsupportedFeatureError: names the first feature, or the version, that is not.
     """
+    if protocol.writer_version > MAX_WRITER_VERSION:
+        _refuse(f"writer version {protocol.writer_version}", path, version)
     if protocol.reader_version > MAX_READER_VERSION:
         _refuse(f"reader version {protocol.reader_version}", path, version)
     for feature in sorted(protocol.reader_features - READABLE):

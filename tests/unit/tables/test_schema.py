@@ -27,18 +27,24 @@ def parse(*fields: dict[str, Any], mode: str = "none", partition: tuple[str, ...
     return parse_schema(text, partition, {"delta.columnMapping.mode": mode}, "test")
 
 
+def fields(*bodies: str) -> str:
+    """The text of a schema of fields, each given without its braces."""
+    return '{"type":"struct","fields":[' + ",".join(f"{{{body}}}" for body in bodies) + "]}"
+
+
 def mapped(name: str, physical: str, number: int, type_: Any = "long") -> dict[str, Any]:
     ids = {"delta.columnMapping.physicalName": physical, "delta.columnMapping.id": number}
     return column(name, type_, **ids)
 
 
 def test_metadata_that_sets_no_schema_is_of_a_table_without_columns() -> None:
-    for action in ({"id": "x"}, {"id": "x", "schemaString": None}):
+    plain = {"id": "x", "partitionColumns": [], "configuration": {}}
+    for action in (plain, {**plain, "schemaString": None}):
         metadata = Metadata.parse(action, "test")
         assert parse_schema(metadata.schema_text, (), {}, "test").columns == ()
     for text in (5, ["a"], {}):
         with pytest.raises(MalformedLogError, match="schema is not text"):
-            Metadata.parse({"id": "x", "schemaString": text}, "test")
+            Metadata.parse({**plain, "schemaString": text}, "test")
 
 
 def test_names_are_resolved_ignoring_case_and_through_structs() -> None:
@@ -138,11 +144,12 @@ def test_columns_are_known_by_their_physical_path() -> None:
         ("[]", "no list of fields"),
         ('{"type":"struct"}', "no list of fields"),
         ('{"type":"struct","fields":[7]}', "no name"),
-        ('{"type":"struct","fields":[{"name":"a"}]}', "no type"),
-        ('{"type":"struct","fields":[{"name":"a","type":"long","metadata":3}]}', "metadata"),
-        ('{"type":"struct","fields":[{"name":"a","type":"decimal(40,2)"}]}', "impossible"),
-        ('{"type":"struct","fields":[{"name":"a","type":"long"},{"name":"A","type":"long"}]}', "twice"),
-        ('{"type":"struct","fields":[{"name":"a","type":{"type":"union"}}]}', "no type"),
+        (fields('"name":"a","nullable":true'), "no type"),
+        (fields('"name":"a","type":"long","nullable":true,"metadata":3'), "metadata"),
+        (fields('"name":"a","type":"long"'), "nullable"),
+        (fields('"name":"a","type":"decimal(40,2)","nullable":true'), "impossible"),
+        (fields(*(f'"name":"{n}","type":"long","nullable":true' for n in "aA")), "twice"),
+        (fields('"name":"a","type":{"type":"union"},"nullable":true'), "no type"),
     ],
 )
 def test_a_damaged_schema_is_named(text: str, reason: str) -> None:

@@ -111,8 +111,8 @@ def test_partition_values_decide_a_whole_file() -> None:
 
 STATS = {
     "numRecords": 10,
-    "minValues": {"x": 5, "s": "b", "p": 1.5, "t": "2020-01-01T00:00:00.000Z", "d": 1.0},
-    "maxValues": {"x": 9, "s": "d", "p": 2.25, "t": "2020-01-01T00:00:00.123Z", "d": 2.0},
+    "minValues": {"x": 5, "s": "b", "t": "2020-01-01T00:00:00.000Z", "d": 1.0},
+    "maxValues": {"x": 9, "s": "d", "t": "2020-01-01T00:00:00.123Z", "d": 2.0},
     "nullCount": {"x": 0, "s": 3, "p": 10, "t": 0, "d": 0},
 }
 
@@ -151,10 +151,11 @@ def test_a_file_is_pruned_only_where_statistics_prove_it(text: str, expected: bo
     assert can(text, STATS) is expected
 
 
-def test_a_file_without_statistics_is_kept_and_an_empty_one_pruned() -> None:
+def test_a_file_without_statistics_is_kept_even_if_it_is_said_to_have_no_rows() -> None:
     assert can("x = 1", None)
     assert can("x = 1", {})
-    assert not can("x = 1", {"numRecords": 0})
+    assert can("x = 1", {"numRecords": 0})
+    assert can("x = 1", {"numRecords": 0, "nullCount": {"x": 0}})
 
 
 def test_null_counts_that_are_not_tight_prove_nothing() -> None:

@@ -52,7 +52,7 @@ def test_a_folder_that_vanishes_for_a_moment_is_gone_on_with_when_it_comes_back(
     went_on(drive)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
+@pytest.mark.parametrize("share", [0.3, 0.99])
 def test_a_newest_commit_that_is_half_written_is_gone_on_with_when_it_is_whole(
     drive: Drive, tmp_path: Path, share: float
 ) -> None:
@@ -62,6 +62,26 @@ def test_a_newest_commit_that_is_half_written_is_gone_on_with_when_it_is_whole(
     meets_what_passes(drive)
     newest.write_bytes(whole)
     went_on(drive)
+
+
+def test_an_empty_newest_commit_is_covered_once_it_is_no_longer_new(drive: Drive, tmp_path: Path) -> None:
+    newest = tmp_path / "t" / "_delta_log" / f"{3:020}.json"
+    whole = newest.read_bytes()
+    newest.write_bytes(b"")
+    drive.drain()
+    assert drive.index.state.ledger.covered == 2
+    newest.write_bytes(whole)
+    went_on(drive)
+
+
+def test_an_empty_commit_that_nobody_goes_on_with_is_covered(drive: Drive, tmp_path: Path) -> None:
+    newest = tmp_path / "t" / "_delta_log" / f"{3:020}.json"
+    newest.write_bytes(b"")
+    for commit in newest.parent.glob("*.json"):
+        os.utime(commit, (1, 1))
+    drive.drain()
+    opened = tailbit.open(drive.table.root, index=drive.index.path)
+    assert (opened.where("v >= 'a'").count(), opened.where().covered_version) == (3, 3)
 
 
 def test_a_newest_commit_of_the_index_that_is_half_written_is_gone_on_with_when_it_is_whole(

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from tailbit.errors import MalformedLogError
 from tailbit.tables import open_table
 from tailbit.tables.delta.statistics import min_max
 from tailbit.tables.model import Column, DataType
@@ -97,7 +96,7 @@ def test_nan_is_no_bound() -> None:
 
 def test_null_counts_of_wide_bounds_count_only_where_they_must_be_right() -> None:
     assert bounds("long", 1, 2, tightBounds=False).null_count is None
-    assert bounds("long", 1, 2, tightBounds=False, nullCount={"c": 5}).null_count == 5
+    assert bounds("long", None, None, tightBounds=False, nullCount={"c": 5}).null_count == 5
     assert bounds("long", 1, 2, tightBounds=False, nullCount={"c": 0}).null_count == 0
 
 
@@ -113,5 +112,4 @@ def test_nested_columns_and_absent_statistics() -> None:
     assert min_max('{"minValues":{"s":7}}', column) is None
     assert min_max(None, column) is None
     assert min_max("[]", column) is None
-    with pytest.raises(MalformedLogError):
-        min_max("{", column)
+    assert min_max("{", column) is None

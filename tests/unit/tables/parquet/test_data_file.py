@@ -196,7 +196,9 @@ def test_columns_are_mapped_by_name_or_by_id(tmp_path: Path, mode: str) -> None:
 @pytest.mark.supports("Table features", "columnMapping by id, files without ids", "refused")
 def test_a_file_without_ids_in_a_table_mapped_by_id_is_refused(tmp_path: Path) -> None:
     ids = {"delta.columnMapping.physicalName": "a", "delta.columnMapping.id": 1}
-    text = json.dumps({"type": "struct", "fields": [{"name": "a", "type": "long", "metadata": ids}]})
+    text = json.dumps(
+        {"type": "struct", "fields": [{"name": "a", "type": "long", "nullable": True, "metadata": ids}]}
+    )
     schema = parse_schema(text, (), {"delta.columnMapping.mode": "id"}, "test")
     with pytest.raises(DataFileError, match="no ids"):
         read_column(written(tmp_path, pa.table({"a": [1]})), schema.columns[0])
@@ -346,7 +348,12 @@ def test_paths_that_leave_the_table_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_char_column_is_filled_up_as_spark_reads_it(tmp_path: Path) -> None:
-    field = {"name": "a", "type": "string", "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "char(4)"}}
+    field = {
+        "name": "a",
+        "type": "string",
+        "nullable": True,
+        "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "char(4)"},
+    }
     schema = parse_schema(json.dumps({"type": "struct", "fields": [field]}), (), {}, "test")
     file = written(tmp_path, pa.table({"a": ["é", "abcd", None]}))
     assert read_column(file, schema.columns[0]).to_pylist() == ["é   ", "abcd", None]
