@@ -13,7 +13,7 @@ from urllib.parse import unquote, urldefrag
 import pytest
 
 from support.pages import ROOT
-from support.site_pages import in_repository, in_site, linked
+from support.site_pages import in_repository, in_site, linked, piped
 
 
 class _Page(HTMLParser):
@@ -89,3 +89,9 @@ def test_a_link_of_a_page_follows_it_into_the_site() -> None:
     assert linked("[a](../README.md), [b](cli.md)", "guide.md") == "[a](index.md), [b](cli.md)"
     assert linked("[a](../docs/decisions.md)", "benchmarks/README.md") == "[a](../decisions.md)"
     assert linked("`x[0](a.md)` [a](https://a.b)", "guide.md") == "`x[0](a.md)` [a](https://a.b)"
+
+
+def test_a_bar_in_code_of_a_table_is_shown_without_its_backslash(site: Path) -> None:
+    assert piped("| `a \\| b` \\| | c |\n`d \\| e`") == "| `a | b` \\| | c |\n`d \\| e`"
+    shown = (site / "functions.html").read_text(encoding="utf-8")
+    assert "<code>&amp; | ^ ~</code>" in shown
