@@ -33,12 +33,12 @@ def memory() -> int:
     given = os.environ.get(VARIABLE, "").strip()
     if not given:
         return DEFAULT
-    found = _SIZE.fullmatch(given)
-    if found is None:
+    match = _SIZE.fullmatch(given)
+    if match is None:
         raise UsageError(
             reason=f"{VARIABLE} is {given!r}, which is no size", hint="Write it as 512MB, 4GiB, or in bytes."
         )
-    number, unit, binary = found.groups()
+    number, unit, binary = match.groups()
     return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(unit.upper() or " "))
 
 

@@ -27,8 +27,8 @@ def is_date_or_time(type_: pa.DataType) -> bool:
 def within_arrow(values: pa.Array | pa.ChunkedArray) -> bool:
     """Whether Arrow itself spells each of some dates or times right."""
     days = pa.types.is_date32(values.type)
-    found = pc.min_max(values.cast(pa.int32() if days else pa.int64()))
-    low, high = found["min"].as_py() or 0, found["max"].as_py() or 0
+    bounds = pc.min_max(values.cast(pa.int32() if days else pa.int64()))
+    low, high = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
     most = _ARROW_DAYS * (1 if days else DAY_US)
     return -most <= low and high <= most
 

@@ -187,8 +187,8 @@ class FileList(Sequence[FileSlice], ABC):
 
     def get(self, path: str) -> FileSlice | None:
         """The slice of a path; None where it is not live. Cost: one bisection."""
-        at, found = self._find(path)
-        slice_: FileSlice | None = self[at] if found else None
+        at, is_there = self._find(path)
+        slice_: FileSlice | None = self[at] if is_there else None
         return slice_
 
     def _find(self, path: str) -> tuple[int, bool]:
@@ -219,15 +219,15 @@ class FileList(Sequence[FileSlice], ABC):
         return type(self)(self._spliced(changes, added), self._file, self._late)
 
     def _spliced(self, changes: Mapping[str, FileSlice | None], added: pa.Table) -> pa.Table:
-        pieces, taken, used, start = [], 0, 0, 0
+        pieces, used_files, used, start = [], 0, 0, 0
         for path in sorted(changes):
-            at, found = self._find(path)
-            if at > taken:
-                pieces += [added.slice(start, used - start), self._stored.slice(taken, at - taken)]
+            at, replaced = self._find(path)
+            if at > used_files:
+                pieces += [added.slice(start, used - start), self._stored.slice(used_files, at - used_files)]
                 start = used
             used += changes[path] is not None
-            taken = at + found
-        pieces += [added.slice(start, used - start), self._stored.slice(taken)]
+            used_files = at + replaced
+        pieces += [added.slice(start, used - start), self._stored.slice(used_files)]
         out = pa.concat_tables([p for p in pieces if p.num_rows] or [self._stored.slice(0, 0)])
         return out.combine_chunks() if out["path"].num_chunks > _MAX_PIECES else out
 
@@ -252,8 +252,8 @@ def stored_columns(
 
 def _ascending(paths: pa.StringArray) -> bool:
     """Whether paths strictly ascend."""
-    found = pc.all(pc.less(paths.slice(0, max(len(paths) - 1, 0)), paths.slice(1))).as_py()
-    return len(paths) < 2 or bool(found)
+    ascending = pc.all(pc.less(paths.slice(0, max(len(paths) - 1, 0)), paths.slice(1))).as_py()
+    return len(paths) < 2 or bool(ascending)
 
 
 def _same_as_next(paths: pa.StringArray) -> pa.BooleanArray:

@@ -115,15 +115,15 @@ def parse_micros(text: str, zone: str | None) -> int:
     Raises:
         ValueError: the text is no time.
     """
-    found = _TIME.fullmatch(text.strip())
-    if found is None:
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
         raise ValueError(text)
-    year, month, day, hour, minute, second = (int(g or 0) for g in found.groups()[:6])
+    year, month, day, hour, minute, second = (int(g or 0) for g in match.groups()[:6])
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(text)
-    part = int((found.group(7) or "0").ljust(6, "0")[:6])
+    part = int((match.group(7) or "0").ljust(6, "0")[:6])
     local = days_of(year, month, day) * DAY_US + ((hour * 60 + minute) * 60 + second) * 1_000_000 + part
-    offset = found.group(8)
+    offset = match.group(8)
     if zone is None:
         return local if offset is None else _no(text)
     if offset is None:

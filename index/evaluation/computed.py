@@ -112,22 +112,22 @@ def _postings(
 ) -> list[BitMap]:
     """Bitmaps whose union is that of the postings of the keys of one outcome, NULL's among them."""
     parts: list[BitMap] = []
-    for segment, its in zip(segments, verdicts, strict=True):
-        parts += _of_keys(segment, column.id, its, outcome)
-        if its.null is outcome and (bits := segment.lookup(column.id, None)) is not None:
+    for segment, verdict in zip(segments, verdicts, strict=True):
+        parts += _of_keys(segment, column.id, verdict, outcome)
+        if verdict.null is outcome and (bits := segment.lookup(column.id, None)) is not None:
             parts.append(bits)
     return parts
 
 
-def _of_keys(segment: Segment, column: str, its: KeyVerdict, outcome: _Outcome) -> list[BitMap]:
+def _of_keys(segment: Segment, column: str, verdict: KeyVerdict, outcome: _Outcome) -> list[BitMap]:
     """Bitmaps whose union is that of the postings of some keys; many sparse ones are one, kept."""
-    many = its.counts[outcome]
+    many = verdict.counts[outcome]
     if not many:
         return []
     if many < MANY_KEYS or not segment.sparse_positions(column):
-        return segment.cover_keys(column, its.keys(outcome))
-    asked = its.key, outcome
-    return [kept(segment, column, asked, lambda: of_keys(segment, column, its.keys(outcome)))]
+        return segment.cover_keys(column, verdict.keys(outcome))
+    kept_key = verdict.key, outcome
+    return [kept(segment, column, kept_key, lambda: of_keys(segment, column, verdict.keys(outcome)))]
 
 
 def verdict(node: Computed, segment: Segment) -> KeyVerdict:
@@ -138,15 +138,15 @@ def verdict(node: Computed, segment: Segment) -> KeyVerdict:
     """
 
     def judged() -> tuple[KeyVerdict, int]:
-        found = _judged(node, segment, asked)
-        return found, found.true.nbytes + found.open.nbytes + 200
+        key_verdict = _judged(node, segment, cache_key)
+        return key_verdict, key_verdict.true.nbytes + key_verdict.open.nbytes + 200
 
     column = _column(node)
-    asked = (str(column.type), column.type.char_length, node.key)
-    return _VERDICTS.get((segment.name, column.id, asked), judged)
+    cache_key = (str(column.type), column.type.char_length, node.key)
+    return _VERDICTS.get((segment.name, column.id, cache_key), judged)
 
 
-def _judged(node: Computed, segment: Segment, asked: Hashable) -> KeyVerdict:
+def _judged(node: Computed, segment: Segment, cache_key: Hashable) -> KeyVerdict:
     column = _column(node)
     every = segment.keys(column.id)[0]
     keys = every.drop_null()
@@ -160,8 +160,8 @@ def _judged(node: Computed, segment: Segment, asked: Hashable) -> KeyVerdict:
     true, open_ = np.zeros(len(every), dtype=np.bool_), np.concatenate([np.zeros(first, np.bool_), ~short])
     null = pa.nulls(1, values.type)
     values = pa.concat_arrays([values, null])
-    found, raised = judge(node, {column.id: values}, len(values))
-    true[first:][short], open_[first:][short] = found[:-1], raised[:-1]
+    truths, raised = judge(node, {column.id: values}, len(values))
+    true[first:][short], open_[first:][short] = truths[:-1], raised[:-1]
     many = int(true.sum()), int(open_.sum())
-    at_null = _Outcome.OPEN if raised[-1] else _Outcome.TRUE if found[-1] else _Outcome.REST
-    return KeyVerdict(asked, true, open_, at_null, (*many, len(keys) - sum(many)))
+    at_null = _Outcome.OPEN if raised[-1] else _Outcome.TRUE if truths[-1] else _Outcome.REST
+    return KeyVerdict(cache_key, true, open_, at_null, (*many, len(keys) - sum(many)))

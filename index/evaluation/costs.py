@@ -100,10 +100,10 @@ def intersecting(segment: Segment, column: str, rows: int, share: float) -> floa
     """A share of a column's postings, each intersected with a set of `rows` rows."""
     shape = _Shape.of(segment, column)
     wanted = rows / max(1.0, segment.rows / BLOCK)
-    each = _PAIR + _STEP * _steps(wanted, min(shape.positions, BLOCK))
+    container_cost = _PAIR + _STEP * _steps(wanted, min(shape.positions, BLOCK))
     cold = 0.0 if segment.is_held(column) else shape.reading
     alone = _LISTED * shape.sparse + _LISTED_KEY * segment.weight(column)[0] if shape.sparse else 0.0
-    return share * (each * shape.containers + alone + cold)
+    return share * (container_cost * shape.containers + alone + cold)
 
 
 def asking(segment: Segment, column: str, rows: int) -> float:

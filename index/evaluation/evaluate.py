@@ -82,7 +82,7 @@ def count_true(node: Node, space: SpaceView) -> int | None:
     listed = [(i, parts) for i, part in enumerate(conjuncts) if (parts := _disjoint(part, space)) is not None]
     if not listed:
         return None
-    chosen, parts = max(listed, key=lambda found: len(found[1]))
+    chosen, parts = max(listed, key=lambda item: len(item[1]))
     evaluation = _Evaluation(node, space)
     rest = [evaluation.bounds(part) for i, part in enumerate(conjuncts) if i != chosen]
     if not all(bounds.exact for bounds in rest):
@@ -97,11 +97,11 @@ def count_true(node: Node, space: SpaceView) -> int | None:
 
 def _filtered(node: Node, conjuncts: list[Node], space: SpaceView) -> int | None:
     """The count where a conjunct asks for many keys whose codes are held: it filters the others' rows."""
-    found = [(i, filter_of(part, space)) for i, part in enumerate(conjuncts)]
-    filters = [(i, one) for i, one in found if one is not None]
+    filters_of_parts = [(i, filter_of(part, space)) for i, part in enumerate(conjuncts)]
+    filters = [(i, key_filter) for i, key_filter in filters_of_parts if key_filter is not None]
     if not filters:
         return None
-    chosen, widest = max(filters, key=lambda found: found[1].keys)
+    chosen, widest = max(filters, key=lambda filters_of_parts: filters_of_parts[1].keys)
     evaluation = _Evaluation(node, space)
     rest = [evaluation.bounds(part) for i, part in enumerate(conjuncts) if i != chosen]
     if not all(bounds.exact for bounds in rest):

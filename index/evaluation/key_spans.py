@@ -49,17 +49,17 @@ def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap 
     Raises:
         CorruptIndexError: the segment is damaged.
     """
-    found = _found(segment, column, ranges)
-    if found is None:
+    looked_up = _found(segment, column, ranges)
+    if looked_up is None:
         return of_ranges(segment, column, ranges)
-    asked = tuple(ranges)
-    if found.narrow:
-        return kept(segment, column, asked, lambda: union(segment.cover(column, ranges)))
-    spans = list(found.spans)
+    wanted_ranges = tuple(ranges)
+    if looked_up.narrow:
+        return kept(segment, column, wanted_ranges, lambda: union(segment.cover(column, ranges)))
+    spans = list(looked_up.spans)
     if not spans:
         return None
     rows = _rows(segment.keys(column)[1], spans)
-    return kept(segment, column, asked, lambda: _made(segment, column, ranges, spans, rows))
+    return kept(segment, column, wanted_ranges, lambda: _made(segment, column, ranges, spans, rows))
 
 
 def _made(segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list[Span], rows: int) -> BitMap:
@@ -161,8 +161,8 @@ def _exactly(leaf: Leaf, segment: Segment) -> list[Span] | None:
     """Spans of the many keys that make a leaf TRUE; None where they are few, or short keys leave it open."""
     column = leaf.column.id
     ranges = key_ranges(leaf.true, posting_type_of(leaf.column.type), segment.columns[column])
-    found = _found(segment, column, ranges.sure)
-    spans = list(found.spans) if found is not None else []
+    looked_up = _found(segment, column, ranges.sure)
+    spans = list(looked_up.spans) if looked_up is not None else []
     if not spans or (ranges.maybe and segment.select(column, ranges.maybe)[0]):
         return None
     return spans
@@ -170,8 +170,8 @@ def _exactly(leaf: Leaf, segment: Segment) -> list[Span] | None:
 
 def _are_points(leaf: Leaf) -> bool:
     """Whether a condition names each value, as = and IN do, or very many ranges: no span is looked for."""
-    its = leaf.true.intervals
-    return len(its) > _MANY_RANGES or all(i.lo is not None and i.lo == i.hi for i in its)
+    intervals = leaf.true.intervals
+    return len(intervals) > _MANY_RANGES or all(i.lo is not None and i.lo == i.hi for i in intervals)
 
 
 class _Found(NamedTuple):
@@ -189,8 +189,8 @@ def _found(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> _Found 
     """The spans of some ranges; None where they are points, or too many."""
     if len(ranges) > _MANY_RANGES or all(low is not None and low == high for low, _, high, _ in ranges):
         return None
-    asked = segment.name, column, tuple(ranges)
-    return _SPANS.get(asked, lambda: (_looked_for(segment, column, ranges), 1))
+    cache_key = segment.name, column, tuple(ranges)
+    return _SPANS.get(cache_key, lambda: (_looked_for(segment, column, ranges), 1))
 
 
 def _looked_for(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> _Found:

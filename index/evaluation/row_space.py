@@ -164,8 +164,8 @@ class SpaceView:
         Raises:
             CorruptIndexError: a segment is missing, truncated or altered.
         """
-        found = [s for s in self.segments if column.id in s.columns]
-        return found if all(widens(s.columns[column.id], column.type) for s in found) else []
+        segments = [s for s in self.segments if column.id in s.columns]
+        return segments if all(widens(s.columns[column.id], column.type) for s in segments) else []
 
     def unposted(self, column_id: str) -> BitMap | None:
         """Visible positions of files for which this column is not posted; None where there are none."""

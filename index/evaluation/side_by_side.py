@@ -60,21 +60,25 @@ def unread_of(columns: Sequence[Column], space: SpaceView) -> int:
 
     To group rows by such a column the data is read, or codes are made, which takes all cores by itself.
     """
-    found = 0
+    unread = 0
     try:
         for column in columns:
             for segment in space.serving(column):
                 if segment.sparse_positions(column.id):
                     return 0
-                found += segment.unread(column.id)
+                unread += segment.unread(column.id)
     except CorruptIndexError:
         return 0
-    return found
+    return unread
 
 
 def unread_by(node: Node, space: SpaceView) -> int:
     """Bytes of the postings that evaluating a predicate would read: those of its conditions on one column."""
-    leaves = [its for its in nodes_of(node) if isinstance(its, Leaf) and not its.column.partition]
+    leaves = [
+        condition
+        for condition in nodes_of(node)
+        if isinstance(condition, Leaf) and not condition.column.partition
+    ]
     try:
         return sum(_unread_by(leaf, space) for leaf in leaves)
     except CorruptIndexError:
@@ -82,11 +86,11 @@ def unread_by(node: Node, space: SpaceView) -> int:
 
 
 def _unread_by(leaf: Leaf, space: SpaceView) -> int:
-    found = 0
+    unread = 0
     for segment in space.serving(leaf.column):
         column = leaf.column.id
         ranges: Sequence[KeyRange] = key_ranges(
             leaf.true, posting_type_of(leaf.column.type), segment.columns[column]
         ).sure
-        found += segment.unread(column, ranges)
-    return found
+        unread += segment.unread(column, ranges)
+    return unread

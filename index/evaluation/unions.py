@@ -35,7 +35,7 @@ UNIONS: Cache[tuple[str, str, Hashable], BitMap] = Cache(share(1 / 16))
 
 
 def kept(
-    segment: Segment, column: str, asked: Hashable, make: Callable[[], BitMap], ranges: int = 0
+    segment: Segment, column: str, question: Hashable, make: Callable[[], BitMap], ranges: int = 0
 ) -> BitMap:
     """The union that was asked for, made if it is not kept. `ranges`: how many of them `asked` holds."""
 
@@ -43,7 +43,7 @@ def kept(
         bits = make()
         return bits, min(2 * len(bits), segment.rows // 8) + 1024 + _A_RANGE * ranges
 
-    return UNIONS.get((segment.name, column, asked), sized)
+    return UNIONS.get((segment.name, column, question), sized)
 
 
 def of_keys(segment: Segment, column: str, wanted: Mask) -> BitMap:
@@ -83,8 +83,8 @@ def of_ranges(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitM
 def _places(keys: pa.BinaryArray, ranges: Sequence[KeyRange]) -> Mask:
     """Which of the keys are in some ranges."""
     if all(low is not None and low == high for low, _, high, _ in ranges):
-        found: Mask = np.asarray(pc.is_in(keys, pa.array([low for low, _, _, _ in ranges], keys.type)))
-        return found
+        places: Mask = np.asarray(pc.is_in(keys, pa.array([low for low, _, _, _ in ranges], keys.type)))
+        return places
     out = np.zeros(len(keys), dtype=np.bool_)
     for low, high in spans_of(keys, ranges):
         out[low - 1 : high - 1] = True

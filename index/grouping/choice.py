@@ -81,22 +81,22 @@ def choose(
         return Choice(space.space, len(bits), CountingWay.CARDINALITIES, {CountingWay.CARDINALITIES: 0.0})
     keys = sum(segment.weight(column.id)[0] for segment in segments)
     look_up, make = looking_up(len(bits), keys), sum(making(s, column.id) for s in segments)
-    found = {
+    estimates = {
         CountingWay.INTERSECTIONS: sum(_intersections(s, column, len(bits), among) for s in segments),
         CountingWay.CODES: look_up + make,
         CountingWay.DATA: fetching(space, bits),
         **_asked({column.id: segments}, len(bits)),
     }
-    way = min(found, key=lambda way: found[way])
+    method = min(estimates, key=lambda method: estimates[method])
     names = "|".join(segment.name for segment in segments)
-    gains = make > 0 and look_up < found[way]
+    gains = make > 0 and look_up < estimates[method]
     if (
-        way is not CountingWay.CODES
+        method is not CountingWay.CODES
         and gains
-        and is_due(names, _grouping(column.id), found[way], found[CountingWay.CODES])
+        and is_due(names, _grouping(column.id), estimates[method], estimates[CountingWay.CODES])
     ):
-        way = CountingWay.CODES
-    return Choice(space.space, len(bits), way, found)
+        method = CountingWay.CODES
+    return Choice(space.space, len(bits), method, estimates)
 
 
 def choose_codes(
@@ -106,15 +106,17 @@ def choose_codes(
 
     `serving`: the segments of each column, by its id. `partitioned`: whether there are partition columns too.
     """
-    found = {CountingWay.CODES: 0.0, CountingWay.DATA: fetching(space, bits, len(serving))}
+    estimates = {CountingWay.CODES: 0.0, CountingWay.DATA: fetching(space, bits, len(serving))}
     for column, segments in serving.items():
-        found[CountingWay.CODES] += looking_up(len(bits), 0) + sum(making(s, column) for s in segments)
-    found |= _few_combinations(space, serving, bits, partitioned) | _asked(serving, len(bits))
+        estimates[CountingWay.CODES] += looking_up(len(bits), 0) + sum(making(s, column) for s in segments)
+    estimates |= _few_combinations(space, serving, bits, partitioned) | _asked(serving, len(bits))
     names = "|".join(segment.name for segments in serving.values() for segment in segments)
-    way = min(found, key=lambda way: found[way])
-    if way is CountingWay.DATA and is_due(names, _grouping(*serving), found[way], found[CountingWay.CODES]):
-        way = CountingWay.CODES
-    return Choice(space.space, len(bits), way, found)
+    method = min(estimates, key=lambda method: estimates[method])
+    if method is CountingWay.DATA and is_due(
+        names, _grouping(*serving), estimates[method], estimates[CountingWay.CODES]
+    ):
+        method = CountingWay.CODES
+    return Choice(space.space, len(bits), method, estimates)
 
 
 def _grouping(*columns: str) -> str:

@@ -162,41 +162,41 @@ class _Counting:
             per_text.update({texts[c]: int(n) for c, n in zip(used.tolist(), sums.tolist(), strict=True)})
         for slice_, positions in self.rows.loose:
             per_text[slice_.partition.get(physical)] += len(positions)
-        found = [(text, n) for text, n in per_text.items() if n]
-        values = [partition_array(self.column, text, 1) for text, _ in found]
-        self._note(CountingWay.PARTITION, sum(n for _, n in found), begun)
-        if not found:
+        rows_per_text = [(text, n) for text, n in per_text.items() if n]
+        values = [partition_array(self.column, text, 1) for text, _ in rows_per_text]
+        self._note(CountingWay.PARTITION, sum(n for _, n in rows_per_text), begun)
+        if not rows_per_text:
             return []
         # Two texts may be one value.
         keys, at = coded(pa.concat_arrays(values), self.key_type)
-        return [CountedKeys(keys, np.bincount(at, weights=[n for _, n in found]).astype(np.int64))]
+        return [CountedKeys(keys, np.bincount(at, weights=[n for _, n in rows_per_text]).astype(np.int64))]
 
     def column_parts(self) -> list[CountedKeys]:
         """Rows per key of each row space, together where postings serve; and of the rows left to the data."""
         served: list[tuple[SpaceView, list[Segment], Longs]] = []
         left: list[Read] = list(self.rows.loose)
         spaces = self.rows.spaces
-        found = each_space(
-            spaces, lambda its: self._in_space(*its), lambda its: unread_of([self.column], its[0])
+        counted_spaces = each_space(
+            spaces, lambda work: self._in_space(*work), lambda work: unread_of([self.column], work[0])
         )
-        for (space, bits), told in zip(spaces, found, strict=True):
-            if isinstance(told, CorruptIndexError):
-                self.rows.damages.note(told)
-                told = _InSpace([], bits)
-            served += told.counted
-            self.steps += told.steps
-            left += self.rows.by_slice(space, told.left)
+        for (space, bits), outcome in zip(spaces, counted_spaces, strict=True):
+            if isinstance(outcome, CorruptIndexError):
+                self.rows.damages.note(outcome)
+                outcome = _InSpace([], bits)
+            served += outcome.counted
+            self.steps += outcome.steps
+            left += self.rows.by_slice(space, outcome.left)
         parts = [self._of_segments(served)] if served else []
         return parts + self._in_data(left)
 
     def _of_segments(self, served: Sequence[tuple[SpaceView, list[Segment], Longs]]) -> CountedKeys:
         """Counts of several row spaces, by stored key and segment, brought to one dictionary."""
         segments = [segment for _, some, _ in served for segment in some]
-        made = of_segments(segments, self.column.id, self.key_type)
-        sums = np.zeros(len(made.keys), dtype=np.int64)
+        all_keys = of_segments(segments, self.column.id, self.key_type)
+        sums = np.zeros(len(all_keys.keys), dtype=np.int64)
         stored = np.concatenate([counts for _, _, counts in served])
-        np.add.at(sums, np.concatenate(made.places), stored)
-        return CountedKeys(made.keys, sums, made)
+        np.add.at(sums, np.concatenate(all_keys.places), stored)
+        return CountedKeys(all_keys.keys, sums, all_keys)
 
     def _in_space(self, space: SpaceView, bits: BitMap) -> _InSpace:
         """Counts by stored key, and the positions that postings cannot serve.
@@ -233,9 +233,9 @@ class _Counting:
         if not reads:
             return []
         begun, tally = time.perf_counter(), Tally(self.key_type)
-        for found, rest in numbered(self.rows.storage, reads, [self.column]):
-            for one in found:
-                tally.add(one.values, one.counts)
+        for columns_of_files, rest in numbered(self.rows.storage, reads, [self.column]):
+            for values in columns_of_files:
+                tally.add(values.values, values.counts)
             for table in fetch_files(self.rows.storage, rest, [self.column]):
                 tally.add(table[self.column.id])
         keys, counts = tally.keys()
@@ -250,11 +250,11 @@ def _together(parts: Sequence[CountedKeys]) -> CountedKeys:
     """All parts as one. Cost: a sort of the keys, where there are several."""
     if len(parts) == 1:
         return parts[0]
-    made = united([part.keys for part in parts] or [NO_KEYS])
-    sums = np.zeros(len(made.keys), dtype=np.int64)
-    for part, places in zip(parts, made.places, strict=False):
+    all_keys = united([part.keys for part in parts] or [NO_KEYS])
+    sums = np.zeros(len(all_keys.keys), dtype=np.int64)
+    for part, places in zip(parts, all_keys.places, strict=False):
         sums[places] += part.counts
-    return CountedKeys(made.keys, sums)
+    return CountedKeys(all_keys.keys, sums)
 
 
 def _shortened(segment: Segment, column: Column, counts: Longs, bits: BitMap) -> BitMap:
@@ -265,5 +265,5 @@ def _shortened(segment: Segment, column: Column, counts: Longs, bits: BitMap) ->
         return BitMap()
     places = np.flatnonzero(short & (counts > 0))
     counts[places] = 0
-    found = [segment.lookup(column.id, key) for key in keys.take(pa.array(places)).to_pylist()]
-    return bits & BitMap.union(*(posting for posting in found if posting is not None))
+    postings = [segment.lookup(column.id, key) for key in keys.take(pa.array(places)).to_pylist()]
+    return bits & BitMap.union(*(posting for posting in postings if posting is not None))

@@ -68,8 +68,8 @@ def of_segments(segments: Sequence[Segment], column: str, key_type: str) -> Dict
 
     def made() -> tuple[Dictionary, int]:
         stored = [widen_keys(s.keys(column)[0], s.columns[column], key_type) for s in segments]
-        found = united(stored)
-        return found, found.keys.nbytes + _PER_VALUE * len(found.keys)
+        all_keys = united(stored)
+        return all_keys, all_keys.keys.nbytes + _PER_VALUE * len(all_keys.keys)
 
     return DICTIONARIES.get((column, key_type, names), made)
 
@@ -88,18 +88,18 @@ def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryA
 
     Equal values are found before keys are made of them; values that differ may have one key.
     """
-    found = one_array(values).dictionary_encode(null_encoding="encode")
-    keys, places = _distinct(full_keys(found.dictionary, key_type))
-    return keys, places[np.asarray(found.indices, dtype=np.int64)]
+    encoded = one_array(values).dictionary_encode(null_encoding="encode")
+    keys, places = _distinct(full_keys(encoded.dictionary, key_type))
+    return keys, places[np.asarray(encoded.indices, dtype=np.int64)]
 
 
 def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
     """Distinct keys in order, null first, and per key its place among them."""
-    found = keys.dictionary_encode(null_encoding="encode")
-    order = in_order(found.dictionary)
+    encoded = keys.dictionary_encode(null_encoding="encode")
+    order = in_order(encoded.dictionary)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return found.dictionary.take(pa.array(order)), rank[np.asarray(found.indices, dtype=np.int64)]
+    return encoded.dictionary.take(pa.array(order)), rank[np.asarray(encoded.indices, dtype=np.int64)]
 
 
 def full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
@@ -126,16 +126,16 @@ def truncated(keys: pa.BinaryArray, key_type: str) -> Mask | None:
 def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[Any]:
     """The value of each whole key; text that is not UTF-8 is shown with replacement characters."""
     if key_type == "binary":
-        found: list[Any] = keys.to_pylist()
-        return found
+        python: list[Any] = keys.to_pylist()
+        return python
     if is_textual(key_type):
         return [None if key is None else key.decode("utf-8", "replace") for key in keys.to_pylist()]
     values = decode_keys(keys, key_type, column.type)
     try:
-        found = values.to_pylist()
+        python = values.to_pylist()
     except (OverflowError, ValueError):
-        found = date_texts(values)
-    return found
+        python = date_texts(values)
+    return python
 
 
 def in_order(keys: pa.BinaryArray) -> Longs:
@@ -152,8 +152,8 @@ def first_in_order(keys: pa.BinaryArray, n: int) -> Longs:
     if len(keys) <= n:
         return np.arange(len(keys))
     null = np.flatnonzero(np.asarray(keys.is_null()))[:n]
-    found = pc.select_k_unstable(keys, n - len(null), [("key", "ascending")]) if n > len(null) else []
-    return np.concatenate([null, np.asarray(found, dtype=np.int64)])
+    places = pc.select_k_unstable(keys, n - len(null), [("key", "ascending")]) if n > len(null) else []
+    return np.concatenate([null, np.asarray(places, dtype=np.int64)])
 
 
 def all_texts(keys: pa.BinaryArray) -> bool:

@@ -48,8 +48,8 @@ def fold(codes: Sequence[Longs], sizes: Sequence[int], counts: Longs | None) -> 
     Cost: a pass where combinations are few beside the rows, otherwise a sort.
     """
     if math.prod(max(1, size) for size in sizes) >= 1 << 62:
-        found, at = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-        return [found[:, n] for n in range(len(sizes))], _sums(at.ravel(), counts, len(found))
+        combinations, at = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+        return [combinations[:, n] for n in range(len(sizes))], _sums(at.ravel(), counts, len(combinations))
     folded = np.zeros(len(codes[0]), dtype=np.int64)
     for part, size in zip(codes, sizes, strict=True):
         folded *= size
@@ -108,28 +108,30 @@ def grouped(parts: Sequence[Coded]) -> Combinations:
     return Combinations([Coded(p.keys, some) for p, some in zip(parts, codes, strict=True)], counts)
 
 
-def grouped_numbers(found: Sequence[Numbered], key_types: Sequence[str]) -> Combinations:
+def grouped_numbers(columns: Sequence[Numbered], key_types: Sequence[str]) -> Combinations:
     """The combinations that the rows of some columns have, each number of which is known as a value."""
-    known = [_keys_by_number(one, key_type) for one, key_type in zip(found, key_types, strict=True)]
+    known = [_keys_by_number(column, key_type) for column, key_type in zip(columns, key_types, strict=True)]
     sizes = [len(keys) for keys, _ in known]
     if math.prod(sizes) >= 1 << 62:
-        return grouped([Coded(keys, at[one.numbers]) for one, (keys, at) in zip(found, known, strict=True)])
+        return grouped(
+            [Coded(keys, at[column.numbers]) for column, (keys, at) in zip(columns, known, strict=True)]
+        )
     folded = Folded(math.prod(sizes))
-    for start in range(0, len(found[0].numbers), CHUNK):
+    for start in range(0, len(columns[0].numbers), CHUNK):
         chunk = np.zeros(1, dtype=np.int64)
-        for one, (keys, at) in zip(found, known, strict=True):
-            chunk = chunk * len(keys) + at.take(one.numbers[start : start + CHUNK])
+        for column, (keys, at) in zip(columns, known, strict=True):
+            chunk = chunk * len(keys) + at.take(column.numbers[start : start + CHUNK])
         folded.add(chunk)
     numbers, counts = folded.counted()
     pairs = zip(known, unfold(numbers, sizes), strict=True)
     return Combinations([Coded(keys, codes) for (keys, _), codes in pairs], counts)
 
 
-def _keys_by_number(found: Numbered, key_type: str) -> tuple[pa.BinaryArray, Longs]:
+def _keys_by_number(column: Numbered, key_type: str) -> tuple[pa.BinaryArray, Longs]:
     """Distinct keys, and by number the place of its key."""
-    keys, at = coded(found.values, key_type)
-    places = np.zeros(int(found.used[-1]) + 1 if len(found.used) else 1, dtype=np.int64)
-    places[found.used] = at
+    keys, at = coded(column.values, key_type)
+    places = np.zeros(int(column.used[-1]) + 1 if len(column.used) else 1, dtype=np.int64)
+    places[column.used] = at
     return keys, places
 
 

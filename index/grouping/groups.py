@@ -80,15 +80,15 @@ def count_groups(rows: Rows, columns: Sequence[Column], way: CountingWay | None 
         ColumnTypeError: a column's type has no keys (struct, array, map ...).
     """
     known = {column.id: key for column in columns if (key := rows.known_key(column)) is not None}
-    asked = [column for column in columns if column.id not in known] or columns[:1]
-    found = _counted(rows, asked, way)
-    if len(asked) == len(columns):
-        return found
-    every = {column.id: (found.keys[n], found.codes[n]) for n, column in enumerate(asked)}
-    none = np.zeros(len(found.counts), dtype=np.int64)
+    grouped_columns = [column for column in columns if column.id not in known] or columns[:1]
+    groups = _counted(rows, grouped_columns, way)
+    if len(grouped_columns) == len(columns):
+        return groups
+    every = {column.id: (groups.keys[n], groups.codes[n]) for n, column in enumerate(grouped_columns)}
+    none = np.zeros(len(groups.counts), dtype=np.int64)
     every = {id_: (pa.array([key], pa.binary()), none) for id_, key in known.items()} | every
     keys, codes = zip(*(every[column.id] for column in columns), strict=True)
-    return replace(found, columns=columns, keys=keys, codes=codes)
+    return replace(groups, columns=columns, keys=keys, codes=codes)
 
 
 def _counted(rows: Rows, columns: Sequence[Column], way: CountingWay | None) -> GroupCounts:
@@ -97,13 +97,13 @@ def _counted(rows: Rows, columns: Sequence[Column], way: CountingWay | None) -> 
     parts = list(grouping.parts())
     merged = [united([part.columns[n].keys for part in parts] or [NO_KEYS]) for n in range(len(columns))]
     lists = [
-        [made.places[order][part.columns[n].codes] for order, part in enumerate(parts)]
-        for n, made in enumerate(merged)
+        [all_keys.places[order][part.columns[n].codes] for order, part in enumerate(parts)]
+        for n, all_keys in enumerate(merged)
     ]
     codes = [np.concatenate([_NONE, *some]) for some in lists]
     counts = np.concatenate([_NONE, *(part.counts for part in parts)])
-    codes, counts = fold(codes, [len(made.keys) for made in merged], counts)
-    return GroupCounts(columns, [made.keys for made in merged], codes, counts, grouping.steps)
+    codes, counts = fold(codes, [len(all_keys.keys) for all_keys in merged], counts)
+    return GroupCounts(columns, [all_keys.keys for all_keys in merged], codes, counts, grouping.steps)
 
 
 Told = Callable[[Segment, str], AskedPostings | SegmentCodes]
@@ -132,15 +132,17 @@ class _Grouping:
         left: list[Read] = list(self.rows.loose)
         stored = [column for column in self.columns if not column.partition]
         spaces = self.rows.spaces
-        found = each_space(spaces, lambda its: self._in_space(*its), lambda its: unread_of(stored, its[0]))
-        for (space, bits), told in zip(spaces, found, strict=True):
-            if isinstance(told, CorruptIndexError):
-                self.rows.damages.note(told)
-                told = _InSpace(None, bits)
-            if told.counted is not None:
-                yield told.counted
-            self.steps += told.steps
-            left += self.rows.by_slice(space, told.left)
+        counted_spaces = each_space(
+            spaces, lambda work: self._in_space(*work), lambda work: unread_of(stored, work[0])
+        )
+        for (space, bits), outcome in zip(spaces, counted_spaces, strict=True):
+            if isinstance(outcome, CorruptIndexError):
+                self.rows.damages.note(outcome)
+                outcome = _InSpace(None, bits)
+            if outcome.counted is not None:
+                yield outcome.counted
+            self.steps += outcome.steps
+            left += self.rows.by_slice(space, outcome.left)
         yield from self._in_data(left)
 
     def _in_space(self, space: SpaceView, bits: BitMap) -> _InSpace:
@@ -178,8 +180,8 @@ class _Grouping:
             part = self._intersected(serving, bits)
             if part is not None:
                 return part, BitMap()
-        told = asked_postings if way is CountingWay.ASKED else codes_of
-        columns = [self._lookup(space, serving, column, told) for column in self.columns]
+        lookup_of = asked_postings if way is CountingWay.ASKED else codes_of
+        columns = [self._lookup(space, serving, column, lookup_of) for column in self.columns]
         if len(serving) < len(self.columns) or way is CountingWay.ASKED:
             return looked_up(columns, self.key_types, bits)
         segments = [(segment, id_) for id_, some in serving.items() for segment in some]
@@ -201,39 +203,39 @@ class _Grouping:
             keys.append(widen_keys(segment.keys(column.id)[0], segment.columns[column.id], key_type))
             if truncated(keys[-1], key_type) is not None:
                 return None
-        found = list(combinations(levels, bits, ()))
-        codes = np.array([places for places, _ in found], dtype=np.int64).reshape(len(found), len(keys))
-        counts = np.array([n for _, n in found], dtype=np.int64)
+        counted = list(combinations(levels, bits, ()))
+        codes = np.array([places for places, _ in counted], dtype=np.int64).reshape(len(counted), len(keys))
+        counts = np.array([n for _, n in counted], dtype=np.int64)
         return Combinations([Coded(part, codes[:, n]) for n, part in enumerate(keys)], counts)
 
     def _lookup(
-        self, space: SpaceView, serving: dict[str, list[Segment]], column: Column, told: Told
+        self, space: SpaceView, serving: dict[str, list[Segment]], column: Column, lookup_of: Told
     ) -> Lookup:
         """How the codes of a column of a row space are found; `told`: what tells those of a segment."""
         key_type = self.key_types[self.columns.index(column)]
         if column.partition:
             return _of_files(space, column, key_type)
-        found = [told(segment, column.id) for segment in serving[column.id]]
+        lookups = [lookup_of(segment, column.id) for segment in serving[column.id]]
         types = [segment.columns[column.id] for segment in serving[column.id]]
-        if len(found) == 1:
-            return Lookup(widen_keys(found[0].keys, types[0], key_type), found[0].take)
-        made = united([widen_keys(f.keys, t, key_type) for f, t in zip(found, types, strict=True)])
-        tables = [np.concatenate([[0], places + 1]) for places in made.places]
+        if len(lookups) == 1:
+            return Lookup(widen_keys(lookups[0].keys, types[0], key_type), lookups[0].take)
+        all_keys = united([widen_keys(f.keys, t, key_type) for f, t in zip(lookups, types, strict=True)])
+        tables = [np.concatenate([[0], places + 1]) for places in all_keys.places]
 
         def codes(positions: BitPositions) -> Longs:
             # A position has its key in one segment at most: elsewhere its code is 0.
-            parts = [table[f.take(positions)] for f, table in zip(found, tables, strict=True)]
+            parts = [table[f.take(positions)] for f, table in zip(lookups, tables, strict=True)]
             found_here: Longs = np.sum(parts, axis=0, dtype=np.int64)
             return found_here
 
-        return Lookup(made.keys, codes)
+        return Lookup(all_keys.keys, codes)
 
     def _in_data(self, reads: Sequence[Read]) -> Iterator[Combinations]:
         """Some rows of files, read from their data."""
         begun = time.perf_counter()
-        for found, rest in numbered(self.rows.storage, reads, self.columns):
-            if found:
-                yield grouped_numbers(found, self.key_types)
+        for columns, rest in numbered(self.rows.storage, reads, self.columns):
+            if columns:
+                yield grouped_numbers(columns, self.key_types)
             for table in fetch_files(self.rows.storage, rest, self.columns):
                 pairs = zip(self.columns, self.key_types, strict=True)
                 yield grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
@@ -251,8 +253,8 @@ def _of_files(space: SpaceView, column: Column, key_type: str) -> Lookup:
     by_file = places[at] + 1
 
     def codes(positions: BitPositions) -> Longs:
-        found: Longs = by_file[np.searchsorted(space.bases, positions, side="right") - 1]
-        return found
+        file_codes: Longs = by_file[np.searchsorted(space.bases, positions, side="right") - 1]
+        return file_codes
 
     return Lookup(keys, codes)
 

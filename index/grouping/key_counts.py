@@ -34,7 +34,7 @@ class Step:
             "way": self.way.value,
             "row_space": None if self.choice is None else self.choice.space,
             "rows": self.rows,
-            "estimates_ms": {way.value: round(ms, 3) for way, ms in estimates.items()},
+            "estimates_ms": {method.value: round(ms, 3) for method, ms in estimates.items()},
             "took_ms": None if self.took is None else round(self.took, 3),
         }
 
@@ -78,5 +78,5 @@ class KeyCounts:
         missing = n - len(over)
         if self.ordered:
             return np.sort(np.concatenate([over, ties[:missing]]))
-        found = np.concatenate([over, ties[first_in_order(self.keys.take(pa.array(ties)), missing)]])
-        return found[in_order(self.keys.take(pa.array(found)))]
+        places = np.concatenate([over, ties[first_in_order(self.keys.take(pa.array(ties)), missing)]])
+        return places[in_order(self.keys.take(pa.array(places)))]

@@ -73,11 +73,11 @@ def looked_up(
     counting = _Counting(columns, key_types)
     if counting.size >= 1 << 62:
         return None, bits
-    found = counting.of_most(bits, all_rows) if all_rows is not None else counting.of(bits)
-    codes = unfold(found.numbers, counting.sizes)
+    counted = counting.of_most(bits, all_rows) if all_rows is not None else counting.of(bits)
+    codes = unfold(counted.numbers, counting.sizes)
     there = np.logical_and.reduce([code > 0 for code in codes])
     parts = [Coded(column.keys, code[there] - 1) for column, code in zip(columns, codes, strict=True)]
-    return Combinations([part.of_used() for part in parts], found.counts[there]), found.short
+    return Combinations([part.of_used() for part in parts], counted.counts[there]), counted.short
 
 
 class _Counting:
@@ -97,8 +97,8 @@ class _Counting:
         return whole.without(self.of(others)) if others else whole
 
     def _sized(self, bits: BitMap) -> tuple[_Counted, int]:
-        found = self.of(bits)
-        return found, found.numbers.nbytes + found.counts.nbytes + 4 * len(found.short)
+        counted = self.of(bits)
+        return counted, counted.numbers.nbytes + counted.counts.nbytes + 4 * len(counted.short)
 
     def of(self, bits: BitMap) -> _Counted:
         """Folded in chunks that stay in a cache; where combinations are few, so are their sums."""

@@ -68,10 +68,10 @@ class Rows:
 
         None too for values of several forms (zero has two), and for texts that keys shorten.
         """
-        found = self.values_of(column)
-        if found is None or found.nulls or len(found.intervals) != 1 or column.type.name in FLOATING:
+        values = self.values_of(column)
+        if values is None or values.nulls or len(values.intervals) != 1 or column.type.name in FLOATING:
             return None
-        (only,) = found.intervals
+        (only,) = values.intervals
         if only.lo is None or only.lo != only.hi or (isinstance(only.lo, bytes) and len(only.lo) > MAX_KEY):
             return None
         return encode_value(only.lo, key_type_of_column(column))

@@ -72,11 +72,11 @@ class Tally:
     def _add_up(self) -> None:
         if not self._parts:
             return
-        found = _integers(self._parts)
-        if found is None:
+        summed = _integers(self._parts)
+        if summed is None:
             library = polars() if sum(len(values) for values, _ in self._parts) >= _MANY else None
-            found = _added_up(self._parts) if library is None else _grouped(library, self._parts)
-        self._parts, self._gathered, self._kept = [found], 0, found[0].nbytes
+            summed = _added_up(self._parts) if library is None else _grouped(library, self._parts)
+        self._parts, self._gathered, self._kept = [summed], 0, summed[0].nbytes
 
 
 def _integers(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs] | None:
@@ -84,8 +84,8 @@ def _integers(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array,
     type_, plain = parts[0][0].type, [_plain(values) for values, _ in parts]
     if not pa.types.is_signed_integer(plain[0].type):
         return None
-    found = pc.min_max(pa.chunked_array(plain))
-    low, high = found["min"].as_py(), found["max"].as_py()
+    bounds = pc.min_max(pa.chunked_array(plain))
+    low, high = bounds["min"].as_py(), bounds["max"].as_py()
     if low is None:
         return None
     loose = all(counts is None for _, counts in parts)
@@ -102,11 +102,11 @@ def _integers(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array,
 
 
 def _by_place(
-    plain: Sequence[pa.Array], its: Sequence[Longs | None], low: int, high: int
+    plain: Sequence[pa.Array], counts_of_parts: Sequence[Longs | None], low: int, high: int
 ) -> tuple[Longs, Longs, int]:
     """Integers that lie close together, each counted at a place of its own; and the rows of NULL."""
     sums, nulls = np.zeros(high - low + 1, dtype=np.int64), 0
-    for values, counts in zip(plain, its, strict=True):
+    for values, counts in zip(plain, counts_of_parts, strict=True):
         at = np.subtract(_present(values), low, dtype=np.int64)
         if counts is None:
             sums += np.bincount(at, minlength=len(sums))
@@ -136,18 +136,18 @@ def _sorted(plain: Sequence[pa.Array], low: int, high: int) -> tuple[Longs, Long
 
 def _present(values: pa.Array) -> npt.NDArray[np.signedinteger]:
     """The integers that are not NULL."""
-    found: npt.NDArray[np.signedinteger] = np.asarray(values.drop_null() if values.null_count else values)
-    return found
+    present: npt.NDArray[np.signedinteger] = np.asarray(values.drop_null() if values.null_count else values)
+    return present
 
 
 def _added_up(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs]:
-    found = pa.concat_arrays([values for values, _ in parts]).dictionary_encode(null_encoding="encode")
-    places = np.asarray(found.indices, dtype=np.int64)
+    encoded = pa.concat_arrays([values for values, _ in parts]).dictionary_encode(null_encoding="encode")
+    places = np.asarray(encoded.indices, dtype=np.int64)
     if all(counts is None for _, counts in parts):
-        return found.dictionary, np.bincount(places, minlength=len(found.dictionary))
-    sums = np.zeros(len(found.dictionary), dtype=np.int64)
+        return encoded.dictionary, np.bincount(places, minlength=len(encoded.dictionary))
+    sums = np.zeros(len(encoded.dictionary), dtype=np.int64)
     np.add.at(sums, places, np.concatenate([_counts(*part) for part in parts]))
-    return found.dictionary, sums
+    return encoded.dictionary, sums
 
 
 def _grouped(library: Any, parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs]:
@@ -159,9 +159,9 @@ def _grouped(library: Any, parts: Sequence[tuple[pa.Array, Longs | None]]) -> tu
         columns["rows"] = np.concatenate([_counts(*part) for part in parts])
         rows = library.col("rows").sum()
     # The streaming engine hashes a value once, and by the batch: half the time of the other.
-    found = library.LazyFrame(columns).group_by("value").agg(rows).collect(engine="streaming")
-    values = one_array(found["value"].to_arrow(compat_level=library.CompatLevel.oldest()))
-    return _typed(values, type_), found["rows"].to_numpy()
+    frame = library.LazyFrame(columns).group_by("value").agg(rows).collect(engine="streaming")
+    values = one_array(frame["value"].to_arrow(compat_level=library.CompatLevel.oldest()))
+    return _typed(values, type_), frame["rows"].to_numpy()
 
 
 def _plain(values: pa.Array) -> pa.Array:

@@ -44,8 +44,8 @@ def _by_asking(
 ) -> list[Longs]:
     """Counts by stored key, whose postings are asked for each row."""
     positions: BitPositions = positions_in(bits)
-    asked = [asked_postings(segment, column.id) for segment in segments]
-    return [np.bincount(its.take(positions), minlength=len(its.keys) + 1)[1:] for its in asked]
+    lookups = [asked_postings(segment, column.id) for segment in segments]
+    return [np.bincount(lookup.take(positions), minlength=len(lookup.keys) + 1)[1:] for lookup in lookups]
 
 
 def _by_intersections(
@@ -63,13 +63,13 @@ def _intersected(segment: Segment, column: Column, bits: BitMap, among: ValueSet
         wanted = key_ranges(among, key_type_of(column.type), segment.columns[column.id])
         ranges = [*wanted.sure, *wanted.maybe]
     keys, postings = segment.select(column.id, ranges)
-    found = [bits.intersection_cardinality(posting) for posting in postings]
+    cardinalities = [bits.intersection_cardinality(posting) for posting in postings]
     first = len(stored) and not stored[0].is_valid
     if among is None:
-        out[int(first) :] = found
+        out[int(first) :] = cardinalities
     elif keys:
         places = pc.index_in(pa.array(keys, pa.binary()), value_set=stored)
-        out[np.asarray(places)] = found
+        out[np.asarray(places)] = cardinalities
     if first and (among is None or among.nulls):
         null = segment.lookup(column.id, None)
         out[0] = 0 if null is None else bits.intersection_cardinality(null)

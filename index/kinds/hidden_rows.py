@@ -75,8 +75,8 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
         for identity, rows in source.hidden.items():
             where = f"hidden rows {identity}"
             try:
-                found = kept.get(identity)
-                if found is not None and found != rows():
+                known_rows = kept.get(identity)
+                if known_rows is not None and known_rows != rows():
                     yield Problem(where, _OTHERS, Blame.HIDDEN)
             except CorruptIndexError as damage:
                 yield Problem(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
@@ -124,9 +124,9 @@ class KnownHiddenRows:
         """
         for path in self._view.paths_of(HIDDEN_ROWS):
             for group in row_groups(self._footer(path), "id", identity):
-                found = self._group(path, group).get(identity)
-                if found is not None:
-                    return _decoded(found, path)
+                serialized = self._group(path, group).get(identity)
+                if serialized is not None:
+                    return _decoded(serialized, path)
         return None
 
     def forget(self, paths: Iterable[str]) -> None:
@@ -148,8 +148,8 @@ class KnownHiddenRows:
     def _read(self, path: str, group: int) -> tuple[dict[str, bytes], int]:
         with reading(path), open_index_file(self._view.storage, path) as file:
             rows = file.read_row_group(group, columns=["id", "bitmap"])
-        found = dict(zip(rows["id"].to_pylist(), rows["bitmap"].to_pylist(), strict=True))
-        return found, sum(map(len, found.values()))
+        bitmaps = dict(zip(rows["id"].to_pylist(), rows["bitmap"].to_pylist(), strict=True))
+        return bitmaps, sum(map(len, bitmaps.values()))
 
 
 def _decoded(data: bytes, path: str) -> BitMap:
@@ -159,13 +159,13 @@ def _decoded(data: bytes, path: str) -> BitMap:
         raise CorruptIndexError(file=path, reason=f"a bitmap is damaged: {damage}") from damage
 
 
-def write_hidden_rows(storage: Storage, found: Mapping[str, BitMap]) -> IndexFile | None:
+def write_hidden_rows(storage: Storage, bitmaps: Mapping[str, BitMap]) -> IndexFile | None:
     """Hidden rows by identity as one file sorted by identity; None where there are none."""
-    if not found:
+    if not bitmaps:
         return None
-    ids = sorted(found)
+    ids = sorted(bitmaps)
     table = pa.table(
-        [ids, [len(found[i]) for i in ids], [found[i].serialize() for i in ids]],
+        [ids, [len(bitmaps[i]) for i in ids], [bitmaps[i].serialize() for i in ids]],
         schema=HIDDEN_ROWS.schema,
     )
     (file,) = HIDDEN_ROWS.write_stream(storage, _one_by_one(table))

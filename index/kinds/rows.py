@@ -34,29 +34,29 @@ def reading(path: str) -> Iterator[None]:
         raise CorruptIndexError(file=path, reason=str(damage)) from damage
 
 
-def conform(found: pa.Table, schema: pa.Schema) -> pa.Table:
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows in the columns and types of their kind; columns that the file lacks are null."""
-    if found.schema == schema:
-        return found
-    return pa.table([_column(found, field) for field in schema], schema=schema)
+    if table.schema == schema:
+        return table
+    return pa.table([_column(table, field) for field in schema], schema=schema)
 
 
-def _column(found: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
-    if field.name in found.column_names:
-        stored = found[field.name]
+def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
+    if field.name in table.column_names:
+        stored = table[field.name]
         return stored if stored.type == field.type else stored.cast(field.type)
-    return pa.nulls(len(found), field.type)
+    return pa.nulls(len(table), field.type)
 
 
 def row_groups(metadata: pq.FileMetaData, column: str, value: str) -> list[int]:
     """Row groups of a sorted file that may hold `value`, by statistics; those without statistics are kept."""
     at = metadata.schema.names.index(column)
-    found = []
+    groups = []
     for group in range(metadata.num_row_groups):
         stats = metadata.row_group(group).column(at).statistics
         if stats is None or not stats.has_min_max or stats.min <= value <= stats.max:
-            found.append(group)
-    return found
+            groups.append(group)
+    return groups
 
 
 def read_groups(storage: Storage, path: str, column: str, value: str, columns: Sequence[str]) -> pa.Table:

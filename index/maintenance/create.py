@@ -36,7 +36,7 @@ def prepare_index(
         SettingsError: the index remembers other columns.
         UnknownColumnError, ColumnTypeError: a column that is not there or cannot be indexed.
     """
-    asked = None if columns is None else indexed_columns(table, columns)
+    wanted_columns = None if columns is None else indexed_columns(table, columns)
     options = table.storage.options
     try:
         index = _open(path, options)
@@ -44,17 +44,17 @@ def prepare_index(
         if isinstance(damage, IndexLogError) and not anew:
             # A writer may be in the middle of its newest commit.
             raise
-        start_over(path, asked, options)
+        start_over(path, wanted_columns, options)
         index = _open(path, options)
-    if index is None and asked is None:
+    if index is None and wanted_columns is None:
         raise UsageError(
             reason=f"no index at {path} yet, and no columns are given", hint="Give --columns a,b,c."
         )
-    if index is None and asked is not None:
-        index = _create(path, asked, options)
+    if index is None and wanted_columns is not None:
+        index = _create(path, wanted_columns, options)
     assert index is not None
-    if asked is not None:
-        check_columns(path, index.state.settings.columns, asked)
+    if wanted_columns is not None:
+        check_columns(path, index.state.settings.columns, wanted_columns)
     return index
 
 
@@ -88,7 +88,7 @@ def indexed_columns(table: Table, columns: Sequence[str]) -> tuple[IndexedColumn
         UsageError: no columns are given.
         UnknownColumnError, ColumnTypeError: a column that is not there or cannot be indexed.
     """
-    found = table.snapshot().schema.resolve_all(columns)
-    if not found:
+    resolved = table.snapshot().schema.resolve_all(columns)
+    if not resolved:
         raise UsageError(reason="no columns are given", hint="Give --columns a,b,c.")
-    return tuple(map(IndexedColumn.of, found))
+    return tuple(map(IndexedColumn.of, resolved))

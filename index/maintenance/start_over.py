@@ -85,15 +85,15 @@ def start_over_with(
         return start_over(path, known, options, kinds)
 
 
-def check_columns(path: str, remembered: Sequence[IndexedColumn], asked: Sequence[IndexedColumn]) -> None:
+def check_columns(path: str, remembered: Sequence[IndexedColumn], wanted: Sequence[IndexedColumn]) -> None:
     """Pass if the columns asked for are those that an index remembers.
 
     Raises:
         SettingsError: they are others.
     """
-    if {c.id for c in remembered} != {c.id for c in asked}:
+    if {c.id for c in remembered} != {c.id for c in wanted}:
         raise SettingsError(
-            path=path, found=", ".join(c.label for c in remembered), asked=", ".join(c.label for c in asked)
+            path=path, found=", ".join(c.label for c in remembered), asked=", ".join(c.label for c in wanted)
         )
 
 
@@ -119,8 +119,8 @@ def _refuse_foreign(path: str, storage: Storage, kinds: Kinds) -> None:
     mine = {f"kind={kind.name}" for kind in kinds}
     held = {name for name in storage.contents() or () if not name.startswith(("_", "."))}
     if not held or held - mine:
-        what = min(held - mine, default="no record of an index")
-        raise ForeignIndexError(path=path, reason=f"its log cannot be read, and it holds {what}")
+        stranger = min(held - mine, default="no record of an index")
+        raise ForeignIndexError(path=path, reason=f"its log cannot be read, and it holds {stranger}")
 
 
 def _found(path: str, storage: Storage, live: Sequence[IndexFile] | None) -> Settings | None:

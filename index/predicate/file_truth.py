@@ -99,11 +99,11 @@ class FileTruths:
             true, false = [t for t, _ in parts], [f for _, f in parts]
             return (_all(true), _any(false)) if isinstance(node, And) else (_any(true), _all(false))
         if isinstance(node, Constant):
-            found = np.full(len(self.slices), node.value is True)
-            return found, ~found
+            holds = np.full(len(self.slices), node.value is True)
+            return holds, ~holds
         if isinstance(node, (Leaf, Computed)) and node.column is not None and node.column.partition:
-            found, raised = self._by_partition(node, node.column)
-            return found, ~found & ~raised
+            holds, raised = self._by_partition(node, node.column)
+            return holds, ~holds & ~raised
         unknown = np.zeros(len(self.slices), dtype=bool)
         return unknown, unknown
 
@@ -134,9 +134,9 @@ class FileTruths:
             return self._decided(node)[0]
         if not isinstance(node, Leaf):
             return ~self._decided(node)[1]
-        found = np.zeros(len(self.slices), dtype=bool)
-        found[~self.no_row] = self._bounds[node.column.id].can_match(node)
-        return found
+        possible = np.zeros(len(self.slices), dtype=bool)
+        possible[~self.no_row] = self._bounds[node.column.id].can_match(node)
+        return possible
 
     @once
     def _bounds(self) -> dict[str, ColumnBounds]:
@@ -165,10 +165,10 @@ def first_ruled_out(parts: Sequence[Node], slices: Sequence[FileSlice]) -> list[
     by_log = by_partition.copy()
     asking = [n for n, part in enumerate(parts) if any(not c.partition for c in columns_of(part))]
     if asking:
-        asked = np.flatnonzero(~by_partition[: asking[0] + 1].any(axis=0))
-        truths = FileTruths(either, [slices[n] for n in asked.tolist()])
+        open_files = np.flatnonzero(~by_partition[: asking[0] + 1].any(axis=0))
+        truths = FileTruths(either, [slices[n] for n in open_files.tolist()])
         for n, part in enumerate(parts):
-            by_log[n, asked] |= truths.never(part, statistics=True)
+            by_log[n, open_files] |= truths.never(part, statistics=True)
     first = by_log.argmax(axis=0).tolist()
     return [(n, bool(by_partition[n, at])) if by_log[n, at] else None for at, n in enumerate(first)]
 

@@ -27,11 +27,11 @@ def leaf_of_null(column: Column) -> Leaf:
 
 def leaf_of_like(column: Column, pattern: str, escape: str, text: str) -> Leaf | None:
     """LIKE as a range of texts; None where the pattern has other wildcards than one at its end."""
-    found = like_prefix(pattern, escape)
-    if found is None:
+    prefix = like_prefix(pattern, escape)
+    if prefix is None:
         return None
-    start = found[0].encode()
-    if not found[1]:
+    start = prefix[0].encode()
+    if not prefix[1]:
         true = ValueSet.points([start])
     elif not start:
         true = ValueSet(complement=True)

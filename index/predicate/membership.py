@@ -50,8 +50,8 @@ def has_numbers(type_: DataType) -> bool:
 
 def ends_of(wanted: ValueSet, type_: DataType) -> tuple[Longs, Longs]:
     """The ends of the intervals of a set, both closed, of a type that `has_numbers`."""
-    found: tuple[Longs, Longs] = _ready(wanted, key_type_of(type_), _numbers)
-    return found
+    ends: tuple[Longs, Longs] = _ready(wanted, key_type_of(type_), _numbers)
+    return ends
 
 
 def distinct_numbers(values: pa.ChunkedArray, type_: DataType) -> Longs:
@@ -85,8 +85,8 @@ def _searched(numbers: Longs, bounds: tuple[Longs, Longs]) -> Mask:
     if len(low) == 1:
         return np.asarray((numbers >= low[0]) & (numbers <= high[0]), dtype=np.bool_)
     at = np.searchsorted(low, numbers, side="right") - 1
-    found: Mask = np.logical_and(at >= 0, numbers <= high[at])
-    return found
+    within: Mask = np.logical_and(at >= 0, numbers <= high[at])
+    return within
 
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
@@ -124,8 +124,8 @@ def _texts(intervals: tuple[Interval, ...], key_type: str) -> _Texts:
         return encode_value(value, key_type)
 
     single = [i.lo is not None and i.lo == i.hi for i in intervals]
-    points = [key(i.lo) for i, one in zip(intervals, single, strict=True) if one]
-    wider = [i for i, one in zip(intervals, single, strict=True) if not one]
+    points = [key(i.lo) for i, is_point in zip(intervals, single, strict=True) if is_point]
+    wider = [i for i, is_point in zip(intervals, single, strict=True) if not is_point]
     ends = [(key(i.lo), i.lo_closed, key(i.hi), i.hi_closed) for i in wider]
     return _Texts(pa.array(points, pa.binary()), frozenset(points), ends)
 
@@ -151,8 +151,8 @@ _MANY = 8
 
 def _bisected(values: pa.Array, wider: list[Ends]) -> Mask:
     coded = values.dictionary_encode()
-    found = [_is_within(value, wider) for value in coded.dictionary.to_pylist()]
-    return true_mask(pa.array(found, pa.bool_()).take(coded.indices))
+    within = [_is_within(value, wider) for value in coded.dictionary.to_pylist()]
+    return true_mask(pa.array(within, pa.bool_()).take(coded.indices))
 
 
 def _is_within(value: bytes, wider: list[Ends]) -> bool:
@@ -179,6 +179,6 @@ def _between(values: pa.Array, ends: Ends) -> Mask:
     return inside
 
 
-def true_mask(found: pa.Array) -> Mask:
+def true_mask(truths: pa.Array) -> Mask:
     """Where a comparison is TRUE: not where it is unknown."""
-    return np.asarray(found.fill_null(False))
+    return np.asarray(truths.fill_null(False))

@@ -25,8 +25,11 @@ from tailbit.tables.model import Column, FileBounds, FileSlice
 
 def file_bounds(slices: Sequence[FileSlice], columns: Sequence[Column]) -> dict[str, ColumnBounds]:
     """Return the bounds of columns in files, by `Column.id`. Cost: one parse of the statistics a file."""
-    found = [[slice_.bounds(column) for column in columns] for slice_ in slices]
-    return {column.id: ColumnBounds(column, [row[n] for row in found]) for n, column in enumerate(columns)}
+    bounds_of_files = [[slice_.bounds(column) for column in columns] for slice_ in slices]
+    return {
+        column.id: ColumnBounds(column, [row[n] for row in bounds_of_files])
+        for n, column in enumerate(columns)
+    }
 
 
 class ColumnBounds:
@@ -36,9 +39,9 @@ class ColumnBounds:
     is not believed: its footer says so when it is read.
     """
 
-    def __init__(self, column: Column, found: Sequence[FileBounds | None]) -> None:
-        counts = [bounds for bounds in found if bounds is not None]
-        self._unknown = np.array([bounds is None for bounds in found], dtype=bool)
+    def __init__(self, column: Column, bounds_of_files: Sequence[FileBounds | None]) -> None:
+        counts = [bounds for bounds in bounds_of_files if bounds is not None]
+        self._unknown = np.array([bounds is None for bounds in bounds_of_files], dtype=bool)
         self._nulls = self._spread([bounds.null_count != 0 for bounds in counts])
         self._only_nulls = self._spread(
             [bool(bounds.null_count) and bounds.null_count == bounds.num_records for bounds in counts]
@@ -65,8 +68,8 @@ class ColumnBounds:
         begins = np.array([bisect_right(self._cuts, lo) for lo, _ in spans], dtype=np.int64)
         ends = np.array([bisect_left(self._cuts, hi) for _, hi in spans], dtype=np.int64)
         at = np.searchsorted(ends, self._low, side="right")
-        found = (at < len(spans)) & (begins[np.minimum(at, len(spans) - 1)] <= self._high)
-        return np.asarray(found & (self._low < self._high), dtype=bool)
+        touched = (at < len(spans)) & (begins[np.minimum(at, len(spans) - 1)] <= self._high)
+        return np.asarray(touched & (self._low < self._high), dtype=bool)
 
     def _spread(self, known: Sequence[bool] | Mask) -> Mask:
         """A truth of each file with statistics as one of every file."""

@@ -123,11 +123,11 @@ def negate(node: Node) -> Node:
     if isinstance(node, Computed):
         return node.negated()
     if node.forms.negated is None:
-        found = node.forms.negated = _negated(node)
-        if isinstance(found, (And, Or, Compare)):
-            found.forms.negated = found.forms.negated or node
+        negated = node.forms.negated = _negated(node)
+        if isinstance(negated, (And, Or, Compare)):
+            negated.forms.negated = negated.forms.negated or node
         if node.forms.true is node:
-            _never_null(found)
+            _never_null(negated)
     return node.forms.negated
 
 

@@ -53,11 +53,11 @@ def raise_error(
     """
     rows = _Rows(row, partition, frozenset())
     for part in nodes_of(node):
-        if isinstance(part, Computed) and (found := error_of(part, rows.arrays(part))) is not None:
+        if isinstance(part, Computed) and (error := error_of(part, rows.arrays(part))) is not None:
             values = {c.label: rows.array(c)[:1] for c in part.columns}
             shown = ", ".join(f"{name} = {_cut(_text(value))}" for name, value in values.items())
             raise EvaluationError(
-                error=found, condition=part.text, values=shown, file=file or "these rows", position=position
+                error=error, condition=part.text, values=shown, file=file or "these rows", position=position
             )
     raise AssertionError("no part of the condition raises")
 
@@ -89,7 +89,7 @@ def _guards(node: And | Or) -> Sequence[Guards]:
             leaf = next((p for p in parts if isinstance(p, Leaf) and _is_guard(p, whole)), None)
             if leaf is not None:
                 leaves.setdefault((leaf.column.id, leaf.true.nulls), []).append((owner, leaf))
-        node.forms.guards = [_guards_on(found) for found in leaves.values()]
+        node.forms.guards = [_guards_on(guarded) for guarded in leaves.values()]
     return cast(Sequence[Guards], node.forms.guards)
 
 
@@ -137,12 +137,12 @@ class _Rows:
 
     def judge(self, node: Node) -> Judgement:
         if isinstance(node, (And, Or)):
-            found = self.known.get(id(node))
-            if found is None:
-                found = self._combined(node)
+            truth = self.known.get(id(node))
+            if truth is None:
+                truth = self._combined(node)
                 if id(node) in self.shared:
-                    self.known[id(node)] = found
-            return found
+                    self.known[id(node)] = truth
+            return truth
         if isinstance(node, Computed):
             return self._computed(node)
         return self._mask(node), None
@@ -171,10 +171,14 @@ class _Rows:
         for child in children[1:]:
             if (out if whole else ~_either(out, open_)).all():
                 break
-            found, its = self.judge(child)
+            truth, child_open = self.judge(child)
             combine = np.logical_or if whole else np.logical_and
-            may = None if open_ is None and its is None else combine(_either(out, open_), _either(found, its))
-            out = combine(out, found)
+            may = (
+                None
+                if open_ is None and child_open is None
+                else combine(_either(out, open_), _either(truth, child_open))
+            )
+            out = combine(out, truth)
             open_ = None if may is None or not (may & ~out).any() else may & ~out
         return out, open_
 
@@ -213,8 +217,8 @@ class _Rows:
         if column.partition:
             text = self.partition.get(column.physical[0])
             return partition_array(column, text, self.table.num_rows if rows is None else rows)
-        found = self.table[column.id]
-        return found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
+        values = self.table[column.id]
+        return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
 
 
 def partition_value_matches(leaf: Leaf, text: str | None) -> bool:

@@ -107,8 +107,8 @@ class ValueSet:
     def union_of(sets: Sequence[ValueSet]) -> ValueSet:
         """What belongs to one of many sets. Cost: a sort of the intervals, unless complements are many."""
         listed = [s for s in sets if not s.complement]
-        found = ValueSet.of((i for s in listed for i in s.intervals), nulls=any(s.nulls for s in listed))
-        return reduce(ValueSet.union, _halved([s for s in sets if s.complement]), found)
+        plain = ValueSet.of((i for s in listed for i in s.intervals), nulls=any(s.nulls for s in listed))
+        return reduce(ValueSet.union, _halved([s for s in sets if s.complement]), plain)
 
     @staticmethod
     def intersection_of(sets: Sequence[ValueSet]) -> ValueSet:
@@ -151,9 +151,9 @@ def closed(lo: Value | None, hi: Value | None) -> Span:
     return _span(Interval(lo, True, hi, True))
 
 
-def meets(spans: list[Span], asked: Span) -> bool:
+def meets(spans: list[Span], span: Span) -> bool:
     """Whether a span has a value in common with one of sorted disjoint spans."""
-    lo, hi = asked
+    lo, hi = span
     at = bisect_right(spans, lo, key=_end)
     return lo < hi and at < len(spans) and spans[at][0] < hi
 

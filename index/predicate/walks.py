@@ -19,16 +19,16 @@ def columns_of(node: Node) -> tuple[Column, ...]:
 
 
 def _columns(node: Node) -> tuple[Column, ...]:
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     for leaf in nodes_of(node):
         if isinstance(leaf, Leaf):
-            found.setdefault(leaf.column.id, leaf.column)
+            columns.setdefault(leaf.column.id, leaf.column)
         elif isinstance(leaf, Compare):
-            found.setdefault(leaf.left.id, leaf.left)
-            found.setdefault(leaf.right.id, leaf.right)
+            columns.setdefault(leaf.left.id, leaf.left)
+            columns.setdefault(leaf.right.id, leaf.right)
         elif isinstance(leaf, Computed):
-            found.update({c.id: c for c in leaf.columns if c.id not in found})
-    return tuple(found.values())
+            columns.update({c.id: c for c in leaf.columns if c.id not in columns})
+    return tuple(columns.values())
 
 
 def shared_in(node: Node) -> frozenset[int]:

@@ -52,10 +52,10 @@ def sort_keys(schema: Schema, texts: Sequence[str]) -> list[SortKey]:
         raise UsageError(reason="no columns to order by are named", hint="Name one, or leave order_by out.")
     out = []
     for text in texts:
-        found = _TEXT.fullmatch(text.strip())
-        name = found["name"] if found else text
-        descending = bool(found and (found["way"] or "").upper() == "DESC")
-        nulls = (found["nulls"] or "").upper() if found else ""
+        match = _TEXT.fullmatch(text.strip())
+        name = match["name"] if match else text
+        descending = bool(match and (match["way"] or "").upper() == "DESC")
+        nulls = (match["nulls"] or "").upper() if match else ""
         column = _named(schema, name)
         if column.type.name in _UNORDERED:
             raise ColumnTypeError(
@@ -118,14 +118,14 @@ def _first(table: pa.Table, keys: Sequence[SortKey], most: int | None) -> pa.Tab
     sorted_by, ways = [], []
     for key in keys:
         values = table[key.column.id]
-        way = "descending" if key.descending else "ascending"
+        direction = "descending" if key.descending else "ascending"
         sorted_by.append(pc.is_null(values))
         ways.append("descending" if key.nulls_first else "ascending")
         if pa.types.is_floating(values.type):
             sorted_by.append(pc.fill_null(pc.is_nan(values), False))
-            ways.append(way)
+            ways.append(direction)
         sorted_by.append(values)
-        ways.append(way)
+        ways.append(direction)
     names = [str(number) for number in range(len(ways))]
     order = pc.sort_indices(
         pa.table(dict(zip(names, sorted_by, strict=True))), sort_keys=list(zip(names, ways, strict=True))

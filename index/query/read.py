@@ -47,10 +47,10 @@ def stream(
         if limit == 0:
             return
         if keys is not None:
-            found = in_order_of(selection.storage, selection.hits(), keys, wanted, offset, limit)
+            read = in_order_of(selection.storage, selection.hits(), keys, wanted, offset, limit)
         else:
-            found = fetch_files(selection.storage, _between(selection, offset, limit), wanted)
-        for table in found:
+            read = fetch_files(selection.storage, _between(selection, offset, limit), wanted)
+        for table in read:
             yield _as(schema, table)
 
     return schema, tables()

@@ -79,7 +79,7 @@ def reasons_of_recheck(selection: Selection, space: SpaceView) -> dict[int, tupl
 
     Cost: each condition is evaluated once more.
     """
-    found: dict[int, tuple[Reason, Node]] = {}
+    reasons: dict[int, tuple[Reason, Node]] = {}
     known = np.zeros(len(space.files), dtype=bool)
     for node in nodes_of(selection.node):
         if isinstance(node, (And, Or, Constant)):
@@ -89,9 +89,9 @@ def reasons_of_recheck(selection: Selection, space: SpaceView) -> dict[int, tupl
             continue
         open_ = (space.counts_by_file(bounds.maybe - bounds.sure) > 0) & ~known
         for order in np.flatnonzero(open_).tolist():
-            found[order] = (_reason(node, space, order), node)
+            reasons[order] = (_reason(node, space, order), node)
         known |= open_
-    return found
+    return reasons
 
 
 def _reason(node: Leaf | Compare | Computed, space: SpaceView, order: int) -> Reason:

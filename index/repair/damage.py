@@ -43,16 +43,16 @@ class Damage:
 
     def with_all(self, others: Iterable[Damage]) -> Damage:
         """This damage and others, taken together."""
-        found = self
+        damage = self
         for other in others:
-            found = Damage(
-                found.files | other.files,
-                found.spaces | other.spaces,
-                found.counts or other.counts,
-                found.hidden or other.hidden,
-                found.records or other.records,
+            damage = Damage(
+                damage.files | other.files,
+                damage.spaces | other.spaces,
+                damage.counts or other.counts,
+                damage.hidden or other.hidden,
+                damage.records or other.records,
             )
-        return found
+        return damage
 
 
 def damage_named(error: CorruptIndexError) -> Damage:

@@ -138,9 +138,9 @@ def _hidden_again(state: IndexState, table: Table, damage: Damage) -> tuple[list
     sound = [f.path for f in state.files_of(HIDDEN_ROWS) if f.path not in damage.files and not damage.hidden]
     kept = {i for path in sound for i in HIDDEN_ROWS.read(state.storage, path)["id"].to_pylist()}
     wanted = state.recorded.identities() - kept
-    found = _vectors(state, table, wanted)
-    written = write_hidden_rows(state.storage, found)
-    return [] if written is None else [written], not wanted <= found.keys()
+    vectors = _vectors(state, table, wanted)
+    written = write_hidden_rows(state.storage, vectors)
+    return [] if written is None else [written], not wanted <= vectors.keys()
 
 
 def _vectors(state: IndexState, table: Table, wanted: set[str]) -> dict[str, BitMap]:

@@ -34,12 +34,12 @@ class Scrubber:
             NoIndexError: the index has been deleted.
         """
         self._index.refresh()
-        found = {path: reason for path, reason in self._of_sizes().items() if path in self._live_now()}
+        damaged = {path: reason for path, reason in self._of_sizes().items() if path in self._live_now()}
         for path in self._next():
             reason = why_damaged(self._index.storage, path, self._index.kinds)
             if reason is not None and path in self._live_now():
-                found[path] = reason
-        return [CorruptIndexError(file=path, reason=reason) for path, reason in sorted(found.items())]
+                damaged[path] = reason
+        return [CorruptIndexError(file=path, reason=reason) for path, reason in sorted(damaged.items())]
 
     def _live_now(self) -> dict[str, object]:
         """The live files, looked at once more: what has left the index since may be gone from disk."""

@@ -51,16 +51,18 @@ def place_asked(
     """
     data, offsets = bytes_of(bitmaps)
     blocks = int(positions[-1]) // BLOCK + 1
-    found = _laid_out(data, offsets, cardinality, blocks)
-    if found is None:
+    layouts = _laid_out(data, offsets, cardinality, blocks)
+    if layouts is None:
         return False
     at, bit = (positions >> 3).astype(np.int64), (positions & 7).astype(np.uint8)
-    for code, its in enumerate(found, first):
-        packed = its.end - its.last == _BITSET
-        inside = len(positions) if packed else int(np.searchsorted(positions, (its.last - its.bits) * 8))
-        there = np.flatnonzero(data[its.bits :].take(at[:inside]) >> bit[:inside] & 1)
+    for code, layout in enumerate(layouts, first):
+        packed = layout.end - layout.last == _BITSET
+        inside = (
+            len(positions) if packed else int(np.searchsorted(positions, (layout.last - layout.bits) * 8))
+        )
+        there = np.flatnonzero(data[layout.bits :].take(at[:inside]) >> bit[:inside] & 1)
         if not packed:
-            words = data[its.last : its.end].view("<u2")
+            words = data[layout.last : layout.end].view("<u2")
             listed = np.isin(positions[inside:] % BLOCK, words)
             there = np.concatenate([there, inside + np.flatnonzero(listed)])
         if out[there].any():
@@ -72,12 +74,12 @@ def place_asked(
 def _laid_out(data: Bytes, offsets: Longs, cardinality: Longs, least: int) -> list[_Bitmap] | None:
     """Where each bitmap has what; None where they do not have `least` blocks, or other containers."""
     try:
-        found = headers_of(data, offsets[:-1])
-        blocks = int(found.sizes[0])
-        alike = found.known.all() and not found.runny.any() and (found.sizes == blocks).all()
+        headers = headers_of(data, offsets[:-1])
+        blocks = int(headers.sizes[0])
+        alike = headers.known.all() and not headers.runny.any() and (headers.sizes == blocks).all()
         if not alike or not least <= blocks <= BLOCK:
             return None
-        block, less = pairs_at(data, found.pairs, found.sizes)
+        block, less = pairs_at(data, headers.pairs, headers.sizes)
     except IndexError as beyond:
         raise ValueError("a bitmap ends before its containers do") from beyond
     counts = less.reshape(-1, blocks).astype(np.int64) + 1
@@ -85,9 +87,9 @@ def _laid_out(data: Bytes, offsets: Longs, cardinality: Longs, least: int) -> li
         return None
     if not np.array_equal(counts.sum(axis=1), cardinality):
         raise ValueError("a bitmap has other positions than are recorded")
-    bits = found.pairs + 8 * blocks
+    bits = headers.pairs + 8 * blocks
     last = bits + (blocks - 1) * _BITSET
     ends = last + np.where(counts[:, -1] > ARRAY_LIMIT, _BITSET, 2 * counts[:, -1])
     if not np.array_equal(ends, offsets[1:]):
         raise ValueError("the containers of a bitmap do not fill its bytes")
-    return [_Bitmap(*its) for its in zip(bits.tolist(), last.tolist(), ends.tolist(), strict=True)]
+    return [_Bitmap(*layout) for layout in zip(bits.tolist(), last.tolist(), ends.tolist(), strict=True)]

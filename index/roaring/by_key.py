@@ -82,8 +82,8 @@ def _frequent(codes: Codes, start: int, code: int, choose: Choose, positions: Bi
     else:
         own = positions[codes == code]
         blocks = _blocks(own, np.array([len(own)]), np.zeros(1, dtype=np.bool_))
-    (found,) = bitmaps(blocks, 1, choose=choose)
-    return replace(found, first=code)
+    (part,) = bitmaps(blocks, 1, choose=choose)
+    return replace(part, first=code)
 
 
 def _sorted(
@@ -139,9 +139,9 @@ def _range(low: int, counts: Longs, positions: BitPositions, choose: Choose) -> 
     if len(there) == len(counts) and sparse.all():
         return Bitmaps(low, counts, sizes, _NO_BYTES, sparse, positions)
     dense = np.repeat(~sparse, counts)
-    made = list(bitmaps(_blocks(positions[dense], counts, sparse), int(np.count_nonzero(~sparse))))
-    sizes[1:][~sparse] = np.concatenate([np.diff(part.offsets) for part in made])
-    data = np.concatenate([part.data for part in made])
+    parts = list(bitmaps(_blocks(positions[dense], counts, sparse), int(np.count_nonzero(~sparse))))
+    sizes[1:][~sparse] = np.concatenate([np.diff(part.offsets) for part in parts])
+    data = np.concatenate([part.data for part in parts])
     return Bitmaps(low, counts, np.cumsum(sizes), data, sparse, positions[~dense])
 
 

@@ -230,7 +230,7 @@ class Coding:
             rows.append((part.start, part.ids, part.nulls))
             del part
         ends = np.cumsum([0, *map(len, keys)])
-        many = ends[-1] >= _MANY_KEYS and sum(its.nbytes for its in keys) < _LARGEST
+        many = ends[-1] >= _MANY_KEYS and sum(key_part.nbytes for key_part in keys) < _LARGEST
         every, places = _sorted_together(keys) if many else _hashed_together(keys)
         table = np.add(places, first, dtype=narrowest(len(every) + first), casting="unsafe")
         out = []
@@ -277,18 +277,18 @@ def _sorted_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]
 
 def _concatenated(keys: list[pa.BinaryArray]) -> pa.BinaryArray:
     """Keys one behind the other; each array is freed as soon as it is copied."""
-    keys[:] = [its for its in keys if len(its)][::-1]
-    spans = [np.frombuffer(its.buffers()[1], np.int32)[its.offset :][: len(its) + 1] for its in keys]
+    keys[:] = [part for part in keys if len(part)][::-1]
+    spans = [np.frombuffer(part.buffers()[1], np.int32)[part.offset :][: len(part) + 1] for part in keys]
     size = sum(int(span[-1] - span[0]) for span in spans)
     ends, data = np.zeros(sum(map(len, keys)) + 1, np.int32), np.empty(size, np.uint8)
     place = at = 0
     while keys:
-        its, span = keys.pop(), spans.pop()
+        part, span = keys.pop(), spans.pop()
         low, high = int(span[0]), int(span[-1])
-        ends[place + 1 :][: len(its)] = span[1:] + np.int32(at - low)
+        ends[place + 1 :][: len(part)] = span[1:] + np.int32(at - low)
         if low < high:
-            data[at:][: high - low] = np.frombuffer(its.buffers()[2], np.uint8)[low:high]
-        place, at = place + len(its), at + high - low
+            data[at:][: high - low] = np.frombuffer(part.buffers()[2], np.uint8)[low:high]
+        place, at = place + len(part), at + high - low
     return pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(data)])
 
 

@@ -121,14 +121,14 @@ def by_sorting(number: int, codes: Array, limit: int) -> Block:
     return from_sorted(number, order.astype(np.uint16), codes.take(order), limit)
 
 
-def from_sorted(number: int, lows: npt.NDArray[np.uint16], found: Array, limit: int) -> Block:
+def from_sorted(number: int, lows: npt.NDArray[np.uint16], codes: Array, limit: int) -> Block:
     """The containers of one block, from its positions by code: `lows` within the block, ascending in each.
 
     `found`: the code of each position, ascending; those from `limit` on, which stand for no row, last.
     """
-    first = np.flatnonzero(np.r_[len(found) > 0, found[1:] != found[:-1]][: len(found)])
-    present = found[first].astype(np.int64)
-    end = len(found)
+    first = np.flatnonzero(np.r_[len(codes) > 0, codes[1:] != codes[:-1]][: len(codes)])
+    present = codes[first].astype(np.int64)
+    end = len(codes)
     if len(present) and present[-1] >= limit:
         kept = int(np.searchsorted(present, limit))
         end, first, present = int(first[kept]), first[:kept], present[:kept]

@@ -112,36 +112,36 @@ def headers_of(data: Bytes, starts: Longs) -> Headers:
     return Headers(runny | (cookie == COOKIE), runny, sizes, pairs)
 
 
-def _by_block(found: _Containers) -> Iterator[_Containers]:
+def _by_block(containers: _Containers) -> Iterator[_Containers]:
     """Containers of the same range of positions: what is written at random then stays in a cache."""
-    order = np.argsort(found.block, kind="stable")
-    block = found.block[order]
+    order = np.argsort(containers.block, kind="stable")
+    block = containers.block[order]
     cuts = np.flatnonzero(block[1:] != block[:-1]) + 1
     for low, high in pairwise([0, *cuts.tolist(), len(order)]):
         if low < high:
-            yield found.only(order[low:high])
+            yield containers.only(order[low:high])
 
 
-def _place_block(data: Bytes, found: _Containers, codes: Longs, out: Array) -> None:
+def _place_block(data: Bytes, containers: _Containers, codes: Longs, out: Array) -> None:
     """Write the codes of the containers of one block; `out` is what the row space has of it.
 
     Raises:
         ValueError: a position is beyond the end of `out`, or a container is not as its header says.
     """
-    arrays = ~found.runs & (found.count <= ARRAY_LIMIT)
+    arrays = ~containers.runs & (containers.count <= ARRAY_LIMIT)
     if not arrays.all():
-        _place_runs(data, found.only(found.runs), codes, out)
-        _place_bitsets(data, found.only(~found.runs & ~arrays), codes, out)
-        found = found.only(arrays)
-    if len(found.at):
-        _write(_array_words(data, found), found, codes, out)
+        _place_runs(data, containers.only(containers.runs), codes, out)
+        _place_bitsets(data, containers.only(~containers.runs & ~arrays), codes, out)
+        containers = containers.only(arrays)
+    if len(containers.at):
+        _write(_array_words(data, containers), containers, codes, out)
 
 
 def _words(data: Bytes, at: Longs, width: str) -> Longs:
     """Little-endian unsigned numbers at any byte."""
     size = np.dtype(width).itemsize
-    found: Array = data[at[:, None] + np.arange(size)].view(width)[:, 0]
-    return found.astype(np.int64)
+    read: Array = data[at[:, None] + np.arange(size)].view(width)[:, 0]
+    return read.astype(np.int64)
 
 
 def _containers(data: Bytes, starts: Longs, ends: Longs, cardinality: Longs) -> _Containers:
@@ -221,30 +221,32 @@ def _bodies(
     return at, end
 
 
-def _array_words(data: Bytes, found: _Containers) -> Array:
+def _array_words(data: Bytes, containers: _Containers) -> Array:
     """The words of array containers, which begin at even or at odd bytes, one container after the other."""
-    odd = (found.at & 1).astype(np.bool_)
+    odd = (containers.at & 1).astype(np.bool_)
     if odd.any() and not odd.all():
-        at = ranges(found.at, found.count, step=2)
+        at = ranges(containers.at, containers.count, step=2)
         low, high = data[at].astype(np.uint16), data[at + 1].astype(np.uint16)
         both: Array = low | (high << np.uint16(8))
         return both
     start = int(odd[0])
     words: Array = data[start : start + (len(data) - start) // 2 * 2].view("<u2")
-    picked: Array = words[ranges(found.at >> 1, found.count)]
-    return picked
+    values: Array = words[ranges(containers.at >> 1, containers.count)]
+    return values
 
 
-def _place_runs(data: Bytes, found: _Containers, codes: Longs, out: Array) -> None:
+def _place_runs(data: Bytes, containers: _Containers, codes: Longs, out: Array) -> None:
     """Positions of run containers: pairs of a first position and how many more follow."""
-    if not len(found.at):
+    if not len(containers.at):
         return
-    many = _words(data, found.at, "<u2")
-    pairs = _words(data, ranges(found.at + 2, many, step=4), "<u4")
+    many = _words(data, containers.at, "<u2")
+    pairs = _words(data, ranges(containers.at + 2, many, step=4), "<u4")
     lengths = (pairs >> 16) + 1
-    if not many.all() or not np.array_equal(np.add.reduceat(lengths, np.cumsum(many) - many), found.count):
+    if not many.all() or not np.array_equal(
+        np.add.reduceat(lengths, np.cumsum(many) - many), containers.count
+    ):
         raise ValueError("a run container has other positions than its header says")
-    _write(ranges(pairs & 0xFFFF, lengths), found, codes, out)
+    _write(ranges(pairs & 0xFFFF, lengths), containers, codes, out)
 
 
 def _place_bitsets(data: Bytes, found: _Containers, codes: Longs, out: Array) -> None:

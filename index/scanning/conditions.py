@@ -68,14 +68,14 @@ def condition_of(
     """
     budget = _Budget(formulas)
     if not isinstance(node, And):
-        found = _condition(node, partition, budget)
-        return found, None if found is not None else node
+        condition = _condition(node, partition, budget)
+        return condition, None if condition is not None else node
     parts = [(child, budget.spent_on(child, partition)) for child in node.children]
-    known = [found for _, found in parts if found is not None]
-    rest = [child for child, found in parts if found is None]
-    if any(found is False for found in known):
+    known = [condition for _, condition in parts if condition is not None]
+    rest = [child for child, condition in parts if condition is None]
+    if any(condition is False for condition in known):
         return False, None
-    tests = [found for found in known if not isinstance(found, bool)]
+    tests = [condition for condition in known if not isinstance(condition, bool)]
     if not tests:
         return (True, None) if not rest else (None, all_of(rest))
     return tests[0] if len(tests) == 1 else AllOf(tests), all_of(rest) if rest else None
@@ -91,10 +91,10 @@ class _Budget:
     def spent_on(self, node: Node, partition: Constants) -> Condition | bool | None:
         """The condition that a node is; where it is none, nothing was spent on it."""
         left = self.left
-        found = _condition(node, partition, self)
-        if found is None:
+        condition = _condition(node, partition, self)
+        if condition is None:
             self.left = left
-        return found
+        return condition
 
 
 def _condition(node: Node, partition: Constants, budget: _Budget) -> Condition | bool | None:
@@ -127,13 +127,13 @@ def _joined(node: And | Or, partition: Constants, budget: _Budget) -> Condition 
     decides = isinstance(node, Or)
     tests: list[Condition] = []
     for child in node.children:
-        found = _condition(child, partition, budget)
-        if found is None:
+        test = _condition(child, partition, budget)
+        if test is None:
             return None
-        if found is decides:
+        if test is decides:
             return decides
-        if not isinstance(found, bool):
-            tests.append(found)
+        if not isinstance(test, bool):
+            tests.append(test)
     if not tests:
         return not decides
     return tests[0] if len(tests) == 1 else AnyOf(tests) if decides else AllOf(tests)
@@ -147,7 +147,10 @@ def _pair(node: Compare) -> Pair | None:
     left, right = node.left, node.right
     if left.partition or right.partition or node.op not in ("=", "<>", "<", "<=", ">", ">="):
         return None
-    kinds = {"whole" if its.type.name in WHOLE else (its.type.name, its.type.scale) for its in (left, right)}
+    kinds = {
+        "whole" if column.type.name in WHOLE else (column.type.name, column.type.scale)
+        for column in (left, right)
+    }
     if len(kinds) > 1 or left.type.name not in _PAIRED:
         return None
     if max(left.type.precision, right.type.precision) > WORD_DIGITS:

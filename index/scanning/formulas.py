@@ -33,7 +33,7 @@ def formula_of(node: Computed | Compare) -> Formula | None:
     try:
         if isinstance(node, Compare):
             return Formula(terms.compared(node.op, Ref(node.left), Ref(node.right)), frozenset({True}))
-        return Formula(terms.truth(node.expression), frozenset(_PASSING[its] for its in node.true))
+        return Formula(terms.truth(node.expression), frozenset(_PASSING[value] for value in node.true))
     except NoFormula:
         return None
 
@@ -41,7 +41,7 @@ def formula_of(node: Computed | Compare) -> Formula | None:
 def formulas_in(node: Node) -> dict[int, Formula]:
     """By identity the parts of a predicate that have a formula."""
     parts = (part for part in nodes_of(node) if isinstance(part, (Computed, Compare)))
-    return {id(part): made for part in parts if (made := formula_of(part)) is not None}
+    return {id(part): formula for part in parts if (formula := formula_of(part)) is not None}
 
 
 def fitting_in(
@@ -80,11 +80,11 @@ def _span_in(layout: Layout, path: str, column: Column, groups: Sequence[int]) -
         return None
     least, most = span_of(column.type)
     found = row_group_bounds(layout, path, column)
-    known = [its for group in groups if (its := found[group]) is not None]
+    known = [bounds for group in groups if (bounds := found[group]) is not None]
     if len(known) < len(groups) or not known:
         return least, most
-    low = min(_stored(its.min, column) for its in known)
-    high = max(_stored(its.max, column) for its in known)
+    low = min(_stored(bounds.min, column) for bounds in known)
+    high = max(_stored(bounds.max, column) for bounds in known)
     return max(least, low), min(most, high)
 
 

@@ -52,6 +52,6 @@ class _RowGroups:
     def _of_column(self, leaf: Leaf) -> ColumnBounds:
         column = leaf.column
         if column.id not in self._bounds:
-            found = row_group_bounds(self.layout, self.slice_.path, column)
-            self._bounds[column.id] = ColumnBounds(column, found)
+            bounds = row_group_bounds(self.layout, self.slice_.path, column)
+            self._bounds[column.id] = ColumnBounds(column, bounds)
         return self._bounds[column.id]

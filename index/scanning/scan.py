@@ -59,8 +59,8 @@ def scan(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None)
         DataFileError: a file is missing or is not Parquet.
         EvaluationError: the answer for a visible row depends on an expression that raises there.
     """
-    left, asked = _prepared(storage, scans, by_polars)
-    return _found(storage, left, asked)
+    left, searches = _prepared(storage, scans, by_polars)
+    return _found(storage, left, searches)
 
 
 def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None) -> int:
@@ -69,13 +69,13 @@ def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None
     Raises:
         DataFileError, EvaluationError: as `scan`.
     """
-    left, asked = _prepared(storage, scans, by_polars)
-    whole = {at: sought for at, sought, rest in asked if rest == _TRUE and not left[at].hidden}
+    left, searches = _prepared(storage, scans, by_polars)
+    whole = {at: search for at, search, rest in searches if rest == _TRUE and not left[at].hidden}
     total = count_passing(storage, list(whole.values())) if whole else None
     if total is not None:
-        left = [replace(its, among=_NONE) if at in whole else its for at, its in enumerate(left)]
-        asked = [its for its in asked if its[0] not in whole]
-    return (total or 0) + sum(len(at) for at in _found(storage, left, asked))
+        left = [replace(scan, among=_NONE) if at in whole else scan for at, scan in enumerate(left)]
+        searches = [scan for scan in searches if scan[0] not in whole]
+    return (total or 0) + sum(len(at) for at in _found(storage, left, searches))
 
 
 _Asked = tuple[int, Sought, Node]
@@ -86,29 +86,29 @@ def _prepared(
     storage: Storage, scans: Sequence[Scan], by_polars: bool | None
 ) -> tuple[list[Scan], list[_Asked]]:
     """The scans of what may hold a match, and what of them Polars is asked."""
-    left = [_narrowed(storage, its) for its in scans]
+    left = [_narrowed(storage, scan) for scan in scans]
     return left, _askable(storage, left, by_polars) if by_polars is not False else []
 
 
-def _found(storage: Storage, scans: Sequence[Scan], asked: Sequence[_Asked]) -> list[Positions]:
+def _found(storage: Storage, scans: Sequence[Scan], searches: Sequence[_Asked]) -> list[Positions]:
     """Per scan the visible positions; raises as `scan`."""
     left = list(scans)
-    found = find(storage, [sought for _, sought, _ in asked])
-    for (at, _, rest), passing in zip(asked, found, strict=True):
+    passing_rows = find(storage, [search for _, search, _ in searches])
+    for (at, _, rest), passing in zip(searches, passing_rows, strict=True):
         if passing is not None:
             left[at] = replace(left[at], among=passing, groups=None, node=rest)
-    return [without(its, by.hidden) for its, by in zip(_judged(storage, left), scans, strict=True)]
+    return [without(rows, by.hidden) for rows, by in zip(_judged(storage, left), scans, strict=True)]
 
 
-def _narrowed(storage: Storage, its: Scan) -> Scan:
+def _narrowed(storage: Storage, scan: Scan) -> Scan:
     """The scan of the row groups that may hold a match."""
-    layout = open_layout(storage, its.slice_.path, its.slice_.size)
-    may = can_match(its.node, layout, its.slice_)
+    layout = open_layout(storage, scan.slice_.path, scan.slice_.size)
+    may = can_match(scan.node, layout, scan.slice_)
     if may.all():
-        return its
-    if its.among is None:
-        return replace(its, groups=np.flatnonzero(may).tolist())
-    return replace(its, among=its.among[may[layout.groups_of(its.among)]])
+        return scan
+    if scan.among is None:
+        return replace(scan, groups=np.flatnonzero(may).tolist())
+    return replace(scan, among=scan.among[may[layout.groups_of(scan.among)]])
 
 
 def _askable(storage: Storage, scans: Sequence[Scan], whatever: bool | None) -> list[_Asked]:
@@ -119,26 +119,26 @@ def _askable(storage: Storage, scans: Sequence[Scan], whatever: bool | None) -> 
     conditions: dict[tuple[object, ...], tuple[Condition | bool | None, Node | None]] = {}
     formulas: dict[int, Formulas] = {}
     out, size, values = [], 0, 0
-    for number, its in enumerate(scans):
-        layout = open_layout(storage, its.slice_.path, its.slice_.size)
-        columns = columns_of(its.node)
-        if its.among is not None and not (whatever or in_many_pages(layout, its.among)):
+    for number, scan in enumerate(scans):
+        layout = open_layout(storage, scan.slice_.path, scan.slice_.size)
+        columns = columns_of(scan.node)
+        if scan.among is not None and not (whatever or in_many_pages(layout, scan.among)):
             continue
-        texts = tuple(its.slice_.partition.get(c.physical[0]) for c in columns if c.partition)
-        groups = layout.groups_with(its.among) if its.groups is None else its.groups
-        if id(its.node) not in formulas:
-            formulas[id(its.node)] = formulas_in(its.node)
-        fitting = fitting_in(formulas[id(its.node)], layout, its.slice_.path, groups)
-        key = id(its.node), texts, *fitting
+        texts = tuple(scan.slice_.partition.get(c.physical[0]) for c in columns if c.partition)
+        groups = layout.groups_with(scan.among) if scan.groups is None else scan.groups
+        if id(scan.node) not in formulas:
+            formulas[id(scan.node)] = formulas_in(scan.node)
+        fitting = fitting_in(formulas[id(scan.node)], layout, scan.slice_.path, groups)
+        key = id(scan.node), texts, *fitting
         if key not in conditions:
-            conditions[key] = condition_of(its.node, its.slice_.partition, fitting)
+            conditions[key] = condition_of(scan.node, scan.slice_.partition, fitting)
         condition, rest = conditions[key]
         if condition is None or isinstance(condition, bool):
             continue
-        sizes = measured(layout, its.slice_.path, [c for c in columns if not c.partition], groups)
+        sizes = measured(layout, scan.slice_.path, [c for c in columns if not c.partition], groups)
         size, values = size + sizes[0], values + sizes[1]
-        sought = Sought(its.slice_, condition, groups, its.among)
-        out.append((number, sought, _TRUE if rest is None else rest))
+        search = Sought(scan.slice_, condition, groups, scan.among)
+        out.append((number, search, _TRUE if rest is None else rest))
     if whatever or quicker_by_mask(size, values, len(out)):
         return out
     note_pages(size, values)
@@ -155,33 +155,33 @@ def _judged(storage: Storage, scans: Sequence[Scan]) -> list[Positions]:
     Raises:
         EvaluationError: as `scan`.
     """
-    found: list[list[Positions]] = [
-        [its.among if its.among is not None and its.node == _TRUE else _NONE] for its in scans
+    hits_of_scans: list[list[Positions]] = [
+        [scan.among if scan.among is not None and scan.node == _TRUE else _NONE] for scan in scans
     ]
     for number, hits, raising, row in in_order(_work(storage, scans)):
-        its = scans[number]
+        scan = scans[number]
         if len(raising):
-            raise_error(its.node, row, its.slice_.partition, its.slice_.path, int(raising[0]))
-        found[number].append(hits)
-    return [parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in found]
+            raise_error(scan.node, row, scan.slice_.partition, scan.slice_.path, int(raising[0]))
+        hits_of_scans[number].append(hits)
+    return [parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in hits_of_scans]
 
 
 def _work(storage: Storage, scans: Sequence[Scan]) -> Iterator[partial[_Judged]]:
     """What judges each piece of each scan."""
-    for number, its in enumerate(scans):
-        if its.among is not None and (not len(its.among) or its.node == _TRUE):
+    for number, scan in enumerate(scans):
+        if scan.among is not None and (not len(scan.among) or scan.node == _TRUE):
             continue
-        columns = [column for column in columns_of(its.node) if not column.partition]
-        positions = its.among
-        if its.groups is not None:
-            positions = open_layout(storage, its.slice_.path, its.slice_.size).positions(its.groups)
-        for at, read in pieces(storage, its.slice_, columns, positions):
-            yield partial(_piece, number, its, at, read)
+        columns = [column for column in columns_of(scan.node) if not column.partition]
+        positions = scan.among
+        if scan.groups is not None:
+            positions = open_layout(storage, scan.slice_.path, scan.slice_.size).positions(scan.groups)
+        for at, read in pieces(storage, scan.slice_, columns, positions):
+            yield partial(_piece, number, scan, at, read)
 
 
-def _piece(number: int, its: Scan, at: Positions, read: Callable[[bool], pa.Table], alone: bool) -> _Judged:
+def _piece(number: int, scan: Scan, at: Positions, read: Callable[[bool], pa.Table], alone: bool) -> _Judged:
     table = read(alone)
-    true, open_ = judged(its.node, table, its.slice_.partition)
-    raising = at[:0] if open_ is None else without(at[open_], its.hidden)
+    true, open_ = judged(scan.node, table, scan.slice_.partition)
+    raising = at[:0] if open_ is None else without(at[open_], scan.hidden)
     row = table.slice(int(np.searchsorted(at, raising[0])), 1) if len(raising) else table.slice(0, 0)
     return number, at[true], raising, row

@@ -30,9 +30,9 @@ class NoFormula(Exception):
 
 def span_of(type_: DataType) -> Span:
     """The numbers that a column of a type may hold, as they are stored."""
-    found = range_of(type_)
-    assert found is not None
-    return found
+    span = range_of(type_)
+    assert span is not None
+    return span
 
 
 class Terms:
@@ -60,17 +60,17 @@ class Terms:
 
     def scaled(self, e: Expression, scale: int) -> Term:
         """A number with more digits behind its point, or as many."""
-        term, its = self.number(e)
-        if scale < its:
+        term, digits = self.number(e)
+        if scale < digits:
             raise NoFormula
-        return _times(term, 10 ** (scale - its))
+        return _times(term, 10 ** (scale - digits))
 
     def _once(self, e: Call, make: Callable[[Call], Term]) -> Term:
         before = self.count
         if id(e) not in self.known:
             self.count += 1
-            made = make(e)
-            self.known[id(e)] = made, self.count - before
+            term = make(e)
+            self.known[id(e)] = term, self.count - before
         else:
             self.count += self.known[id(e)][1]
         if self.count > _MOST_TERMS:
@@ -90,8 +90,8 @@ class Terms:
         if e.name == "case":
             return Op("case", tuple(self.truth(arg) for arg in e.args))
         if e.name == "in" and len(e.args) <= _MOST_LISTED:
-            found = [self.compared("=", e.args[0], item) for item in e.args[1:]]
-            return Op("or", (*found, *([None] if e.setting[0] else [])))
+            comparisons = [self.compared("=", e.args[0], item) for item in e.args[1:]]
+            return Op("or", (*comparisons, *([None] if e.setting[0] else [])))
         raise NoFormula
 
     def compared(self, op: str, left: Expression, right: Expression) -> Term:

@@ -85,8 +85,8 @@ def is_checkpointed_above(storage: Storage, version: int) -> bool:
 
 def log_checkpoints(storage: Storage) -> list[int]:
     """The versions of an index's log checkpoints, as the listing of its log has them."""
-    found = (_CHECKPOINT.fullmatch(entry.name) for entry in storage.list("_delta_log"))
-    return [int(name[1]) for name in found if name]
+    matches = (_CHECKPOINT.fullmatch(entry.name) for entry in storage.list("_delta_log"))
+    return [int(name[1]) for name in matches if name]
 
 
 def read_log_checkpoint(storage: Storage, version: int, columns: Sequence[str] | None = None) -> pa.Table:

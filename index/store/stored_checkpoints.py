@@ -96,10 +96,10 @@ class StoredCheckpoints:
             IndexLogError: there is none, or it cannot be read.
         """
         try:
-            found = read_log_checkpoint(self._storage, version, ["txn.version"])["txn"].to_pylist()
+            transactions = read_log_checkpoint(self._storage, version, ["txn.version"])["txn"].to_pylist()
         except (MalformedLogError, FileNotFoundError) as damage:
             raise self._damaged(f"commit {version} is damaged, and its log checkpoint: {damage}") from damage
-        return max((int(row["version"]) for row in found if row is not None), default=-1)
+        return max((int(row["version"]) for row in transactions if row is not None), default=-1)
 
     def _reconciled(self, since: int, version: int) -> dict[tuple[str, str], Action]:
         """What the log says at a version: per protocol, metadata, transaction and file the newest action."""
@@ -162,8 +162,8 @@ def now_ms() -> int:
 
 def _times(entries: Sequence[Entry], named: re.Pattern[str]) -> dict[int, int]:
     """Version and modification time of the files of a log that are named so."""
-    found = ((named.fullmatch(entry.name), entry.mtime_ms) for entry in entries)
-    return {int(name[1]): mtime_ms for name, mtime_ms in found if name}
+    matches = ((named.fullmatch(entry.name), entry.mtime_ms) for entry in entries)
+    return {int(name[1]): mtime_ms for name, mtime_ms in matches if name}
 
 
 def _name(version: int) -> str:

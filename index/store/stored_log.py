@@ -77,7 +77,7 @@ class StoredLog:
         """Protocol and metadata of a new table."""
         from deltalake import Schema
 
-        made = {
+        metadata = {
             "id": str(uuid.uuid4()),
             "name": "tailbit index",
             "format": {"provider": "parquet", "options": {}},
@@ -87,7 +87,7 @@ class StoredLog:
             "createdTime": now_ms(),
         }
         protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
-        return [{"protocol": protocol}, {"metaData": made}]
+        return [{"protocol": protocol}, {"metaData": metadata}]
 
     def commit(
         self,
@@ -167,7 +167,7 @@ class StoredLog:
         """
         try:
             lines = map(orjson.loads, self._storage.read(commit_name(version)).splitlines())
-            return max(int(found["txn"]["version"]) for found in lines if "txn" in found)
+            return max(int(line["txn"]["version"]) for line in lines if "txn" in line)
         except FileNotFoundError:
             if last_checkpoint(self._storage) != version:
                 raise self._conflict(version + 1) from None

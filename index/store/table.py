@@ -199,8 +199,8 @@ class MetadataTable:
         ledger = None if ledger is None else replace(ledger, seq=seq, held=state.held_after(written, removes))
         heads, replaced = self._write_heads(ledger, settings, seq)
         added, gone = [*written, *heads], [*removes, *replaced]
-        what = self.version, state.index_id, seq, added, [state.files[path] for path in gone]
-        self._write(partial(self._writer.commit, *what, data_change=data_change))
+        arguments = self.version, state.index_id, seq, added, [state.files[path] for path in gone]
+        self._write(partial(self._writer.commit, *arguments, data_change=data_change))
         self._moving().note(added, gone, mine, ledger, settings or state.settings, seq)
         self._stand_at_next()
 

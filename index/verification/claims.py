@@ -49,7 +49,7 @@ def claims_of(index: IndexState) -> Claims:
 def check_claims(claims: Claims) -> Iterator[Problem]:
     """Claims of one row space do not overlap."""
     for space, records in claims.items():
-        for one, other in pairwise(records):
-            if (one.base or 0) + one.rows > (other.base or 0):
-                found = f"claims of {one.path} and {other.path} overlap"
-                yield Problem(f"row space {space}", found, Blame.SPACE, space)
+        for first, other in pairwise(records):
+            if (first.base or 0) + first.rows > (other.base or 0):
+                overlap = f"claims of {first.path} and {other.path} overlap"
+                yield Problem(f"row space {space}", overlap, Blame.SPACE, space)

@@ -30,5 +30,5 @@ def check_counts(index: IndexState, column: str, expected: Expected, report: Rep
     bad = [k for k in recorded.keys() | by_bits.keys() if recorded.get(k, 0) != by_bits.get(k, 0)]
     for key in sorted(bad, key=lambda k: k or b"")[:SHOWN]:
         shown = "NULL" if key is None else key.hex()
-        found = f"{recorded.get(key, 0)} recorded, {by_bits.get(key, 0)} by bits"
-        yield Problem(f"{where}, key {shown}", found, Blame.COUNTS)
+        difference = f"{recorded.get(key, 0)} recorded, {by_bits.get(key, 0)} by bits"
+        yield Problem(f"{where}, key {shown}", difference, Blame.COUNTS)

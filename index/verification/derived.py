@@ -121,8 +121,8 @@ def _posted(space: SpaceView, column: Column, base: int, rows: int) -> _Pairs:
     current, claim = posting_type_of(column.type), BitMap(range(base, base + rows))
     keys, codes, at, count = [NO_KEYS], [_NONE], [_NONE], 0
     for segment in space.serving(column):
-        for found, bitmaps in segment.postings(column.id):
-            keys.append(widen_keys(found, segment.columns[column.id], current).cast(pa.binary()))
+        for stored_keys, bitmaps in segment.postings(column.id):
+            keys.append(widen_keys(stored_keys, segment.columns[column.id], current).cast(pa.binary()))
             for bits in bitmaps:
                 its_rows = positions_in(bits & claim).astype(np.int64) - base
                 codes.append(np.full(len(its_rows), count, dtype=np.int64))

@@ -109,8 +109,8 @@ def check_postings(
         return
     report.positions += rows.positions
     if rows.apart != len(rows.union):
-        found = f"postings overlap: {rows.apart} positions, {len(rows.union)} distinct"
-        yield Problem(where, found, Blame.SPACE, space)
+        overlap = f"postings overlap: {rows.apart} positions, {len(rows.union)} distinct"
+        yield Problem(where, overlap, Blame.SPACE, space)
     yield from _unposted(where, space, posted, rows.union)
 
 
@@ -141,9 +141,9 @@ def _unposted(where: str, space: str, posted: Sequence[FileRecord], union: BitMa
     """Files that have not every row posted."""
     for record in posted:
         base = record.base or 0
-        found = union.range_cardinality(base, base + record.rows)
-        if found != record.rows:
-            short = f"{found} of {record.rows} rows are posted"
+        posted_rows = union.range_cardinality(base, base + record.rows)
+        if posted_rows != record.rows:
+            short = f"{posted_rows} of {record.rows} rows are posted"
             yield Problem(f"{where}, file {record.path}", short, Blame.SPACE, space)
 
 
@@ -156,10 +156,10 @@ def _hidden(index: IndexState, records: Sequence[FileRecord]) -> BitMap:
     out = BitMap()
     for record in records:
         if record.counted and record.hidden:
-            found = index.hidden_rows(record.hidden)
-            if found is None:
+            hidden = index.hidden_rows(record.hidden)
+            if hidden is None:
                 raise CorruptIndexError(file=record.path, reason=f"hidden rows {record.hidden} are lost")
-            out |= found.shift(record.base or 0)
+            out |= hidden.shift(record.base or 0)
     return out
 
 

@@ -60,7 +60,7 @@ def _check_values(
     try:
         values = _read(slice_, column, positions, source)
         segments = space.serving(column)
-        found = [_postings(segments, column, value) for value in values]
+        postings_of_values = [_postings(segments, column, value) for value in values]
     except CorruptIndexError as damage:
         yield Problem(f"{where}{positions[0]}", str(damage), Blame.FILE, str(damage.fields.get("file")))
         return
@@ -71,7 +71,7 @@ def _check_values(
         yield Problem(f"{where}{position}", "the data file has fewer rows than recorded")
     report.sampled += len(values)
     base = int(space.bases[order])
-    for position, postings in zip(positions, found, strict=False):
+    for position, postings in zip(positions, postings_of_values, strict=False):
         if segments and not all(base + position in bits for bits in postings):
             reason = "the value in the data file is not the one posted"
             yield Problem(f"{where}{position}", reason, Blame.SPACE, space.space)
@@ -96,8 +96,8 @@ def _postings(segments: Sequence[Segment], column: Column, value: pa.Array) -> l
     coding.add(0, pa.chunked_array([value]))
     coded = coding.finish()
     keys = [coded.keys[code].as_py() for code in coded.at(np.zeros(1, np.int64))[0].tolist()]
-    found = [[_posting(segment, column.id, current, key) for segment in segments] for key in keys]
-    return [BitMap.union(BitMap(), *filter(None, bits)) for bits in found]
+    postings_of_keys = [[_posting(segment, column.id, current, key) for segment in segments] for key in keys]
+    return [BitMap.union(BitMap(), *filter(None, bits)) for bits in postings_of_keys]
 
 
 def _posting(segment: Segment, column: str, current: str, key: bytes | None) -> BitMap | None:

@@ -99,7 +99,7 @@ class Counting:
         """Count by the values in the data file; return False if the file is gone or another."""
         slice_ = FileSlice(record.path, record.size, record.mtime, record.rows, record.partition)
         at = positions_in(bits)
-        found: list[tuple[str, str, pa.BinaryArray, npt.NDArray[np.int64]]] = []
+        counted: list[tuple[str, str, pa.BinaryArray, npt.NDArray[np.int64]]] = []
         try:
             if footer_hash(self._source, record.path) != record.footer:
                 return False
@@ -114,10 +114,10 @@ class Counting:
                     codes, places = coded.at(np.arange(len(rows)))
                     pairs = entering if sign > 0 else leaving
                     changes = pairs(coded.keys, codes, rows[places])
-                    found.append((column.id, key_type, coded.keys, changes.counts()))
+                    counted.append((column.id, key_type, coded.keys, changes.counts()))
         except DataFileError:
             return False
-        for column_id, key_type, keys, counts in found:
+        for column_id, key_type, keys, counts in counted:
             self._tally.add(column_id, key_type, keys, counts)
         return True
 

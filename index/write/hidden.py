@@ -30,9 +30,9 @@ class HiddenRowsReader:
     @once
     def index(self) -> MetadataTable:
         """The index as it is now; kept open between the tasks of a process."""
-        found = _opened(self._path, self._options)
-        found.refresh()
-        return found
+        opened = _opened(self._path, self._options)
+        opened.refresh()
+        return opened
 
     @property
     def state(self) -> IndexState:
@@ -56,8 +56,8 @@ class HiddenRowsReader:
         if not record.hidden:
             return BitMap()
         if record.hidden not in self._known:
-            found = self.state.hidden_rows(record.hidden)
-            if found is None:
+            hidden = self.state.hidden_rows(record.hidden)
+            if hidden is None:
                 raise CorruptIndexError(file=record.path, reason=f"hidden rows {record.hidden} are lost")
-            self._known[record.hidden] = found
+            self._known[record.hidden] = hidden
         return self._known[record.hidden]

@@ -148,8 +148,8 @@ class _Run:
 
     def _hidden_among(self, claims: list[Claim]) -> dict[str, BitMap]:
         """Path to hidden rows of the files that have any."""
-        found = ((c.slice.path, self._hidden.of_slice(self._source, c.slice)) for c in claims)
-        return {path: bits for path, bits in found if bits}
+        hidden = ((c.slice.path, self._hidden.of_slice(self._source, c.slice)) for c in claims)
+        return {path: bits for path, bits in hidden if bits}
 
     def _count(self, work: FileWork) -> None:
         """Count the rows whose visibility changed in the columns that are not posted by this task."""

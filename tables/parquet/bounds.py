@@ -48,15 +48,15 @@ def _bounds(layout: Layout, path: str, column: Column) -> list[FileBounds | None
         return [None] * groups
     stated = [_stated(layout, group, node.first) for group in range(groups)]
     try:
-        low = _values(layout, path, column, node, [_end(its, "min") for its in stated])
-        high = _values(layout, path, column, node, [_end(its, "max") for its in stated])
+        low = _values(layout, path, column, node, [_end(statistics, "min") for statistics in stated])
+        high = _values(layout, path, column, node, [_end(statistics, "max") for statistics in stated])
     except (TailbitError, pa.ArrowException, ValueError, TypeError, OverflowError):
         return [None] * groups
     return [
         None
-        if its is None or lo is None or hi is None or lo > hi
-        else FileBounds(lo, hi, its.null_count if its.has_null_count else None, None)
-        for its, lo, hi in zip(stated, low, high, strict=True)
+        if statistics is None or lo is None or hi is None or lo > hi
+        else FileBounds(lo, hi, statistics.null_count if statistics.has_null_count else None, None)
+        for statistics, lo, hi in zip(stated, low, high, strict=True)
     ]
 
 
@@ -77,10 +77,10 @@ def _values(
     """Stored values as the table means them, as `FileBounds` has them."""
     decode = Decoder(layout.metadata, path, column.label)
     type_ = node.field.type
-    found = decode.array(pa.array(stored, type_), column, node).cast(arrow_type(column.type, column.label))
-    if pa.types.is_date(found.type):
-        found = found.cast(pa.int32())
-    elif pa.types.is_timestamp(found.type):
-        found = found.cast(pa.int64())
-    out: list[Any] = found.to_pylist()
+    values = decode.array(pa.array(stored, type_), column, node).cast(arrow_type(column.type, column.label))
+    if pa.types.is_date(values.type):
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64())
+    out: list[Any] = values.to_pylist()
     return out

@@ -107,20 +107,20 @@ def _permitted(storage: Storage, slice_path: str) -> Iterator[None]:
 
 def _located(storage: Storage, slice_path: str, expect_size: int | None) -> tuple[str, Stat]:
     """The name of a data file in its store, and its state."""
-    path, found = storage.locate(slice_path)
-    if found is None:
+    path, stat = storage.locate(slice_path)
+    if stat is None:
         raise DataFileError(file=slice_path, reason="the file is missing")
-    if expect_size not in (None, UNKNOWN_SIZE, found.size):
-        raise DataFileError(file=slice_path, reason=f"it has {found.size} bytes, the log says {expect_size}")
-    return path, found
+    if expect_size not in (None, UNKNOWN_SIZE, stat.size):
+        raise DataFileError(file=slice_path, reason=f"it has {stat.size} bytes, the log says {expect_size}")
+    return path, stat
 
 
 def _coding(source: pa.NativeFile, file: DataFile, columns: Sequence[Column]) -> DataFile:
     """The file once more, reading those of the columns as codes that can be."""
-    found = {c.id: find_column(file.tree, c, file.path) for c in columns if may_be_coded(c)}
+    nodes = {c.id: find_column(file.tree, c, file.path) for c in columns if may_be_coded(c)}
     leaves = {
         id_: file.metadata.schema.column(steps[0].first).path
-        for id_, steps in found.items()
+        for id_, steps in nodes.items()
         if steps and _is_codable(file.metadata, steps[0].first)
     }
     return opened_again(source, file, leaves)
@@ -182,8 +182,8 @@ def read_columns(
     """
     types = [arrow_type(c.type, c.label) for c in columns]
     try:
-        found = [find_column(file.tree, c, file.path) for c in columns]
-        leaves = sorted({leaf for steps in found if steps for leaf in steps[-1].leaves})
+        nodes_of_columns = [find_column(file.tree, c, file.path) for c in columns]
+        leaves = sorted({leaf for steps in nodes_of_columns if steps for leaf in steps[-1].leaves})
         table = read_leaves(file, leaves, row_groups, use_threads=threads) if leaves else None
         int96 = int96_leaves(file.metadata, leaves)
         if int96 and file.reopen is not None:
@@ -193,7 +193,7 @@ def read_columns(
             pa.chunked_array([pa.nulls(rows, type_)])
             if not steps or table is None
             else as_column(file, column, type_, steps, column_of(table, file.tree, steps, set(leaves)))
-            for column, type_, steps in zip(columns, types, found, strict=True)
+            for column, type_, steps in zip(columns, types, nodes_of_columns, strict=True)
         ]
     except (pa.ArrowException, OSError, ValueError) as wrong:
         raise DataFileError(file=file.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
@@ -259,8 +259,8 @@ def field_of(layout: Layout, column: Column, path: str) -> list[ParquetNode] | N
     key = (column.physical, column.field_ids)
     if key not in layout.found:
         layout.found[key] = find_column(layout.tree, column, path)
-    found: list[ParquetNode] | None = layout.found[key]
-    return found
+    nodes: list[ParquetNode] | None = layout.found[key]
+    return nodes
 
 
 def flat_column(layout: Layout, column: Column, path: str) -> ParquetNode | None:

@@ -84,14 +84,14 @@ class Decoder:
         children, fields = [], []
         for inner in column.type.fields:
             number = inner.field_ids[-1] if inner.field_ids else None
-            found = find_field(node, inner.physical[-1], number, self.path)
+            child = find_field(node, inner.physical[-1], number, self.path)
             type_ = arrow_type(inner.type, inner.label)
             fields.append(pa.field(inner.name[-1], type_, inner.nullable))
-            if found is None:
+            if child is None:
                 children.append(pa.nulls(len(stored), type_))
             else:
-                at = next(i for i, c in enumerate(node.children) if c.first == found.first)
-                children.append(self.array(stored.field(at), inner, found))
+                at = next(i for i, c in enumerate(node.children) if c.first == child.first)
+                children.append(self.array(stored.field(at), inner, child))
         return pa.StructArray.from_arrays(children, fields=fields, mask=stored.is_null())
 
     def _variant(self, stored: pa.StructArray, wanted: pa.DataType) -> pa.Array:
@@ -150,36 +150,36 @@ def _micros(stored: pa.Array) -> pa.Array:
     return stored.cast(pa.timestamp("us", stored.type.tz), safe=False).cast(pa.int64())
 
 
-def _becomes(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _becomes(stored: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether stored values of one type are values of the other: one kind, or a widening Delta allows."""
     types = pa.types
-    if types.is_null(found):
+    if types.is_null(stored):
         return True
     if types.is_timestamp(wanted):
-        if types.is_timestamp(found):
-            return wanted.tz is not None or found.tz is None
-        return types.is_date(found) and wanted.tz is None
+        if types.is_timestamp(stored):
+            return wanted.tz is not None or stored.tz is None
+        return types.is_date(stored) and wanted.tz is None
     if types.is_decimal(wanted):
-        return bool(types.is_decimal(found) or types.is_integer(found))
+        return bool(types.is_decimal(stored) or types.is_integer(stored))
     if types.is_float64(wanted):
-        return bool(types.is_float32(found) or types.is_integer(found))
+        return bool(types.is_float32(stored) or types.is_integer(stored))
     if types.is_integer(wanted):
-        return bool(types.is_integer(found))
+        return bool(types.is_integer(stored))
     if types.is_date(wanted):
-        return bool(types.is_date(found))
+        return bool(types.is_date(stored))
     if types.is_string(wanted) or types.is_binary(wanted):
-        return bool(_is_text(found))
+        return bool(_is_text(stored))
     return False
 
 
-def _is_text(found: pa.DataType) -> bool:
+def _is_text(stored: pa.DataType) -> bool:
     types = pa.types
     return bool(
-        types.is_string(found)
-        or types.is_large_string(found)
-        or types.is_string_view(found)
-        or types.is_binary(found)
-        or types.is_large_binary(found)
-        or types.is_binary_view(found)
-        or types.is_fixed_size_binary(found)
+        types.is_string(stored)
+        or types.is_large_string(stored)
+        or types.is_string_view(stored)
+        or types.is_binary(stored)
+        or types.is_large_binary(stored)
+        or types.is_binary_view(stored)
+        or types.is_fixed_size_binary(stored)
     )

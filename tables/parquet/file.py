@@ -81,11 +81,11 @@ class ParquetFile(pq.ParquetFile):  # type: ignore[misc]
 
 def arrow_buffer(parts: Sequence[bytes]) -> pa.Buffer:
     """Those bytes, one behind the other, in Arrow's own memory: its threads may read a file that is there."""
-    found = pa.allocate_buffer(sum(map(len, parts)))
-    with pa.FixedSizeBufferWriter(found) as out:
+    buffer = pa.allocate_buffer(sum(map(len, parts)))
+    with pa.FixedSizeBufferWriter(buffer) as out:
         for part in parts:
             out.write(part)
-    return found
+    return buffer
 
 
 File = TypeVar("File", bound=ParquetFile)

@@ -40,11 +40,11 @@ def read_in_batches(file: DataFile, column: Column, group: int, rows: int) -> It
     left = file.metadata.row_group(group).num_rows
     try:
         check_chunks(file.metadata, [group], leaves)
-        with _again(file) as its:
-            for batch in its.reader.iter_batches(rows, [group], column_indices=leaves, use_threads=False):
+        with _again(file) as opened:
+            for batch in opened.reader.iter_batches(rows, [group], column_indices=leaves, use_threads=False):
                 stored = column_of(pa.Table.from_batches([batch]), file.tree, steps, set(leaves))
                 left -= len(batch)
-                yield as_column(its, column, type_, steps, stored)
+                yield as_column(opened, column, type_, steps, stored)
         if left:
             raise ValueError(f"{left} rows of row group {group} cannot be read")
     except (pa.ArrowException, OSError, ValueError) as wrong:

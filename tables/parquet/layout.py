@@ -159,23 +159,23 @@ class Layout:
 
     def chunk(self, group: int, leaf: int) -> Chunk:
         """A column chunk of a row group. pyarrow makes some objects for each look at one: kept once made."""
-        found = self._chunks.get((group, leaf))
-        if found is None:
-            its = self.metadata.row_group(group).column(leaf)
-            data, dictionary = its.data_page_offset, its.dictionary_page_offset
+        chunk_layout = self._chunks.get((group, leaf))
+        if chunk_layout is None:
+            metadata = self.metadata.row_group(group).column(leaf)
+            data, dictionary = metadata.data_page_offset, metadata.dictionary_page_offset
             start = min(data, dictionary) if dictionary else data
-            found = Chunk(
+            chunk_layout = Chunk(
                 start,
                 data - start,
-                its.total_compressed_size,
-                its.total_uncompressed_size,
-                its.num_values,
-                str(its.physical_type),
-                str(its.compression),
+                metadata.total_compressed_size,
+                metadata.total_uncompressed_size,
+                metadata.num_values,
+                str(metadata.physical_type),
+                str(metadata.compression),
                 bool(dictionary),
             )
-            self._chunks[group, leaf] = found
-        return found
+            self._chunks[group, leaf] = chunk_layout
+        return chunk_layout
 
     def pages(self, source: pa.NativeFile, group: int, leaf: int) -> Pages | None:
         """The pages of a column chunk; None where they cannot be told. Cost: a read a page, once."""
@@ -224,25 +224,25 @@ def _find_pages(source: pa.NativeFile, layout: Layout, group: int, leaf: int) ->
     rows, chunk = metadata.row_group(group).num_rows, layout.chunk(group, leaf)
     at, end = chunk.start, chunk.start + chunk.packed
     dictionary: DictionaryPage | None = None
-    found: list[tuple[int, int, int, int, bool]] = []
+    pages: list[tuple[int, int, int, int, bool]] = []
     while at < end:
         header, size = _header(source, at, end)
         if header[2] < 0 or header[3] < 0:
             return None
         after, unpacked = at + size + header[3], size + header[2]
-        if header[1] == _DICTIONARY and dictionary is None and not found:
+        if header[1] == _DICTIONARY and dictionary is None and not pages:
             values = header[_DICTIONARY_HEADER][1]
             dictionary = DictionaryPage(at, after, unpacked, at + size, values)
         elif header[1] in (_DATA, _DATA_V2):
             inner = header[_V1_HEADER if header[1] == _DATA else _V2_HEADER]
             encoding = inner[2] if header[1] == _DATA else inner[4]
-            found.append((at, after, inner[1], unpacked, encoding in _CODED))
+            pages.append((at, after, inner[1], unpacked, encoding in _CODED))
         else:
             return None
         at = after
-    if at != end or min((n for _, _, n, _, _ in found), default=0) < 0:
+    if at != end or min((n for _, _, n, _, _ in pages), default=0) < 0:
         return None
-    starts, ends, counts, sizes, coded = (np.array(part) for part in zip(*found, strict=True))
+    starts, ends, counts, sizes, coded = (np.array(part) for part in zip(*pages, strict=True))
     firsts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     if int(firsts[-1]) != rows or chunk.values != rows:
         return None

@@ -73,14 +73,14 @@ def _list(data: bytes, at: int, depth: int) -> tuple[list[Any], int]:
         size, at = _varint(data, at)
     if size > len(data) - at:
         raise ValueError("a list is longer than its bytes")
-    found = []
+    items = []
     for _ in range(size):
         if kind in (_TRUE, _FALSE):
             item, at = _byte(data, at) == _TRUE, at + 1
         else:
             item, at = _value(data, at, kind, depth)
-        found.append(item)
-    return found, at
+        items.append(item)
+    return items, at
 
 
 def _byte(data: bytes, at: int) -> int:

@@ -89,10 +89,10 @@ def _holds(rel: str, data: bytes, read: Callable[[], bytes]) -> bool:
         FileExistsError: it has other bytes.
     """
     try:
-        found = read()
+        held = read()
     except FileNotFoundError:
         return False
-    if found != data:
+    if held != data:
         raise FileExistsError(rel) from None
     return True
 

@@ -66,10 +66,10 @@ class LocalStorage(Storage):
         refuse_parts(path, name, self.root)
         target = os.path.join(self.root, name)
         try:
-            found = stat_inside(path, target, self.root, self.options)
+            stat = stat_inside(path, target, self.root, self.options)
         except OSError as refused:
             raise _refusal(path, refused) from refused
-        return target, None if found is None else Stat(found.st_size, found.st_mtime_ns, found.st_ino)
+        return target, None if stat is None else Stat(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
     def read(self, rel: str, limit: int = WHOLE) -> bytes:
         """All bytes of a file, which are at most `limit`."""
@@ -95,21 +95,21 @@ class LocalStorage(Storage):
         """The files (not folders) of a folder, sorted by name; empty where the folder does not exist."""
         with _named(prefix_dir):
             try:
-                found = list(os.scandir(self.local_path(prefix_dir)))
+                items = list(os.scandir(self.local_path(prefix_dir)))
             except FileNotFoundError:
                 return []
-            return sorted(entry for item in found if (entry := _entry(item)) is not None)
+            return sorted(entry for item in items if (entry := _entry(item)) is not None)
 
     def stat(self, rel: str) -> Stat | None:
         """Size, modification time and inode; None where there is no such file."""
         # The probe of every question: without a context manager, which would cost as much as the call.
         try:
-            found = os.stat(self.local_path(rel))
+            stat = os.stat(self.local_path(rel))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as refused:
             raise _refusal(rel, refused) from refused
-        return Stat(found.st_size, found.st_mtime_ns, found.st_ino)
+        return Stat(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
     def clock_ms(self) -> int:
         """The time by the clock of the file system, in ms since 1970: where it is a server's, by that one's.
@@ -262,10 +262,10 @@ def _entry(item: os.DirEntry[str]) -> Entry | None:
     try:
         if not item.is_file():
             return None
-        found = item.stat()
+        stat = item.stat()
     except FileNotFoundError:
         return None
-    return Entry(item.name, found.st_size, found.st_mtime_ns // 1_000_000)
+    return Entry(item.name, stat.st_size, stat.st_mtime_ns // 1_000_000)
 
 
 @contextmanager

@@ -52,11 +52,11 @@ class Location(NamedTuple):
 
 def location_of(url: str) -> Location | None:
     """The place that a URL names; None where it is no URL of an object store."""
-    found = _URL.fullmatch(url)
-    kind = SCHEMES.get(found[1].lower()) if found else None
-    if found is None or kind is None:
+    match = _URL.fullmatch(url)
+    kind = SCHEMES.get(match[1].lower()) if match else None
+    if match is None or kind is None:
         return None
-    return Location(kind, found[1].lower(), found[2], (found[3] or "").strip("/"))
+    return Location(kind, match[1].lower(), match[2], (match[3] or "").strip("/"))
 
 
 def name_of(path: str, mine: Location, root: str, options: StorageOptions) -> str:
@@ -169,10 +169,10 @@ def _count(name: str, value: str) -> int:
 
 
 def _span(name: str, value: str) -> timedelta:
-    found = re.fullmatch(r"(\d+)\s*(ms|s|m)", value)
-    if found is None:
+    match = re.fullmatch(r"(\d+)\s*(ms|s|m)", value)
+    if match is None:
         raise UsageError(reason=f"storage option {name} is no length of time", hint="Give it as 30s.")
-    return timedelta(seconds=int(found[1]) * _SPANS[found[2]])
+    return timedelta(seconds=int(match[1]) * _SPANS[match[2]])
 
 
 def no_store(url: str) -> UnusableStorageError:

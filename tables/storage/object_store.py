@@ -46,12 +46,12 @@ class ObjectStorage(Storage):
     options: StorageOptions = NO_OPTIONS
 
     def __post_init__(self) -> None:
-        found = location_of(self.root)
-        if found is None or not found.bucket:
+        location = location_of(self.root)
+        if location is None or not location.bucket:
             raise no_store(self.root)
         object.__setattr__(self, "root", self.root.rstrip("/"))
-        if found.key:
-            one_key(found.key, self.root, self.root)
+        if location.key:
+            one_key(location.key, self.root, self.root)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"root": self.root, "options": self.options}
@@ -95,8 +95,8 @@ class ObjectStorage(Storage):
 
     def _witness(self) -> str:
         for page in _obstore().list(self._store, self._key(_WITNESS)):
-            for found in page:
-                return f"/{found['path']}"
+            for item in page:
+                return f"/{item['path']}"
         raise FileNotFoundError(_WITNESS)
 
     def read(self, rel: str, limit: int = WHOLE) -> bytes:
@@ -108,12 +108,12 @@ class ObjectStorage(Storage):
         if length <= 0:
             return b""
         wanted = {"range": (offset, offset + length)}
-        return self._ranged(rel, wanted, lambda found: bytes(found.bytes()), b"")
+        return self._ranged(rel, wanted, lambda reply: bytes(reply.bytes()), b"")
 
-    def _ranged(self, rel: str, options: Any, taken: Callable[[Any], R], none: R) -> R:
+    def _ranged(self, rel: str, options: Any, content_of: Callable[[Any], R], none: R) -> R:
         def get() -> R:
             try:
-                return taken(_obstore().get(self._store, self._key(rel), options=options))
+                return content_of(_obstore().get(self._store, self._key(rel), options=options))
             except _errors().BaseError as wrong:
                 # The range begins at the end of the object or behind it.
                 if status_of(wrong) == 416:
@@ -145,18 +145,18 @@ class ObjectStorage(Storage):
 
     def list(self, prefix_dir: str = "") -> list[Entry]:
         """The objects right below a prefix, sorted: a request a thousand."""
-        found = self._listed(prefix_dir)[0]
+        objects = self._listed(prefix_dir)[0]
         if SEEN.stats is not None:
             folder = f"{prefix_dir}/" if prefix_dir else ""
-            SEEN.stats.update({(self, f"{folder}{entry_of(o).name}"): stat_of(o) for o in found})
-        return sorted(map(entry_of, found))
+            SEEN.stats.update({(self, f"{folder}{entry_of(o).name}"): stat_of(o) for o in objects})
+        return sorted(map(entry_of, objects))
 
     def _listed(self, prefix_dir: str) -> tuple[Sequence[Any], Sequence[str]]:
         """Objects and folders right below a prefix, without what some writers put there for the folder."""
         key = self._key(prefix_dir)
-        found = self._asked(prefix_dir, lambda: _obstore().list_with_delimiter(self._store, key or None))
-        objects = [o for o in found["objects"] if o["path"] != key]
-        return objects, [path for path in found["common_prefixes"] if path != key]
+        listing = self._asked(prefix_dir, lambda: _obstore().list_with_delimiter(self._store, key or None))
+        objects = [o for o in listing["objects"] if o["path"] != key]
+        return objects, [path for path in listing["common_prefixes"] if path != key]
 
     def stat(self, rel: str) -> Stat | None:
         """Size, time, a number made of the entity tag; one request, none in a look that has seen it."""
@@ -170,7 +170,7 @@ class ObjectStorage(Storage):
 
     def _head(self, rel: str) -> Stat | None:
         try:
-            found = self._asked(rel, lambda: _obstore().head(self._store, self._key(rel)))
+            head = self._asked(rel, lambda: _obstore().head(self._store, self._key(rel)))
         except FileNotFoundError:
             return None
         except StorageError as refused:
@@ -179,7 +179,7 @@ class ObjectStorage(Storage):
                 with suppress(FileNotFoundError):
                     self.read_range(rel, 0, 1)
             raise
-        return stat_of(found)
+        return stat_of(head)
 
     def exists(self, rel: str) -> bool:
         """Whether there is an object of that name, or one below it: one or two requests."""
@@ -201,14 +201,14 @@ class ObjectStorage(Storage):
             options: dict[str, Any] = {"range": (start, end)}
             if tag:
                 options["if_match"] = tag
-            return self._ranged(rel, options, lambda found: bytes(found.bytes()), b"")
+            return self._ranged(rel, options, lambda reply: bytes(reply.bytes()), b"")
 
         return pa.PythonFile(Ranges(size, tail, fetch), mode="r")
 
     def _size(self, rel: str) -> tuple[int, str, bytes]:
         """Size, tag and no bytes: Azure has no ranges from the end."""
-        found = self._asked(rel, lambda: _obstore().head(self._store, self._key(rel)))
-        return int(found["size"]), tag_of(found), b""
+        head = self._asked(rel, lambda: _obstore().head(self._store, self._key(rel)))
+        return int(head["size"]), tag_of(head), b""
 
     @contextmanager
     def create(self, folder: str, stem: str) -> Iterator[Unfinished]:
@@ -259,9 +259,9 @@ class ObjectStorage(Storage):
         """The time by the clock of the store, in ms since 1970: that of an object put now. Three requests."""
         rel = f"_clock-{uuid.uuid4().hex}"
         self.put(rel, b"")
-        found = self._head(rel)
+        probe = self._head(rel)
         self.delete(rel)
-        return super().clock_ms() if found is None else found.mtime_ns // 1_000_000
+        return super().clock_ms() if probe is None else probe.mtime_ns // 1_000_000
 
     def check_commits(self) -> None:
         """Pass if a conditional put is refused where there is an object: asked of one made for it.

@@ -48,12 +48,12 @@ def stat_inside(path: str, target: str, root: str, options: StorageOptions) -> o
         UsageError: the option is no truth value.
         OSError: it cannot be looked at.
     """
-    found = _state(target, links=False)
-    if found is None or S_ISLNK(found.st_mode) or not _is_plainly_below(root, target):
+    state = _state(target, links=False)
+    if state is None or S_ISLNK(state.st_mode) or not _is_plainly_below(root, target):
         if not (_is_allowed(options) or _is_really_below(root, target)):
             refuse_outside(path, root, options)
         return _state(target, links=True)
-    return found
+    return state
 
 
 def refuse_parts(path: str, name: str, root: str) -> None:
@@ -92,8 +92,8 @@ def _is_plainly_below(root: str, target: str) -> bool:
 def _is_plain_folder(root: str, folder: str) -> bool:
     top = root.rstrip("/")
     while len(folder) > len(top):
-        found = _state(folder, links=False)
-        if found is None or S_ISLNK(found.st_mode):
+        state = _state(folder, links=False)
+        if state is None or S_ISLNK(state.st_mode):
             return False
         folder = folder[: folder.rindex("/")]
     return folder == top

@@ -59,9 +59,9 @@ class Ranges(io.RawIOBase):
         if end <= self._at:
             return b""
         start, part = self._part(self._at, end)
-        found = part[self._at - start : end - start]
-        self._at += len(found)
-        return found
+        data = part[self._at - start : end - start]
+        self._at += len(data)
+        return data
 
     def _part(self, start: int, end: int) -> tuple[int, bytes]:
         """A kept range that holds these bytes, else one that is fetched now."""
@@ -82,42 +82,42 @@ class Ranges(io.RawIOBase):
         return kept[start - at :] if at <= start <= at + len(kept) else None
 
 
-def end_of(found: Any) -> tuple[int, str, bytes]:
+def end_of(reply: Any) -> tuple[int, str, bytes]:
     """Size, tag and last bytes, of obstore's answer to a request for the end of an object."""
-    return int(found.meta["size"]), tag_of(found.meta), bytes(found.bytes())
+    return int(reply.meta["size"]), tag_of(reply.meta), bytes(reply.bytes())
 
 
-def whole(found: Any, rel: str, limit: int) -> bytes:
+def whole(reply: Any, rel: str, limit: int) -> bytes:
     """All bytes, of obstore's answer to a request for an object; its size comes before them.
 
     Raises:
         MalformedLogError: it has more than `limit`.
     """
-    refuse_oversized(rel, int(found.meta["size"]), limit)
-    return bytes(found.bytes())
+    refuse_oversized(rel, int(reply.meta["size"]), limit)
+    return bytes(reply.bytes())
 
 
-def tag_of(found: Any) -> str:
+def tag_of(meta: Any) -> str:
     """By what a later request knows that an object is still the same."""
-    return found["e_tag"] or found["version"] or ""
+    return meta["e_tag"] or meta["version"] or ""
 
 
-def entry_of(found: Any) -> Entry:
+def entry_of(meta: Any) -> Entry:
     """A listed object, of obstore's answer."""
-    return Entry(_name(found), int(found["size"]), _seconds(found) * 1000)
+    return Entry(_name(meta), int(meta["size"]), _seconds(meta) * 1000)
 
 
-def _name(found: Any) -> str:
-    name: str = found["path"].rpartition("/")[2]
+def _name(meta: Any) -> str:
+    name: str = meta["path"].rpartition("/")[2]
     return name
 
 
-def stat_of(found: Any) -> Stat:
+def stat_of(meta: Any) -> Stat:
     """The state of an object: listed or asked for, with quotes or without, it is the same."""
-    tag = tag_of(found).removeprefix("W/").strip('"')
-    return Stat(int(found["size"]), _seconds(found) * 1_000_000_000, zlib.crc32(tag.encode()))
+    tag = tag_of(meta).removeprefix("W/").strip('"')
+    return Stat(int(meta["size"]), _seconds(meta) * 1_000_000_000, zlib.crc32(tag.encode()))
 
 
-def _seconds(found: Any) -> int:
+def _seconds(meta: Any) -> int:
     """Modification time in whole seconds since 1970: some stores tell less than that in a list only."""
-    return int(found["last_modified"].timestamp())
+    return int(meta["last_modified"].timestamp())

@@ -41,8 +41,8 @@ DENIED = 403
 
 def status_of(wrong: BaseException) -> int | None:
     """The status with which the store answered; None where it did not."""
-    found = _STATUS.search(str(wrong))
-    return int(found[1]) if found else None
+    match = _STATUS.search(str(wrong))
+    return int(match[1]) if match else None
 
 
 def is_uncertain(wrong: BaseException) -> bool:
@@ -77,33 +77,33 @@ def no_setup(place: str, wrong: BaseException, options: StorageOptions) -> Stora
 
 
 def _case(text: str, status: int | None, code: str) -> _Case:
-    told = " ".join(str(part) for part in (status, code) if part)
+    details = " ".join(str(part) for part in (status, code) if part)
     if code == _OF_THE_CLOCK:
         hint = "Set the clock of this machine; a store refuses what was signed at another time than its own."
-        return _Case(f"the clock of this machine is not that of the store ({told})", hint, StorageError)
+        return _Case(f"the clock of this machine is not that of the store ({details})", hint, StorageError)
     if code == _OF_THE_TOKEN:
-        return _Case(f"the credentials have expired ({told})", _CREDENTIALS)
+        return _Case(f"the credentials have expired ({details})", _CREDENTIALS)
     if code == _ARCHIVED:
-        return _Case(f"the object is in an archive ({told})", "Restore it from the archive of the store.")
+        return _Case(f"the object is in an archive ({details})", "Restore it from the archive of the store.")
     if any(sign in text for sign in _NO_BUCKET):
         return _Case("there is no such bucket", "Create the bucket, or correct its name.")
     if status in (301, 307, 400) and (status != 400 or "region" in text.lower()):
-        return _Case(f"the bucket is in another region ({told})", "Give its region as AWS_REGION.")
+        return _Case(f"the bucket is in another region ({details})", "Give its region as AWS_REGION.")
     if any(sign in text for sign in _MACHINE):
         return _Case("no credentials are given, and this machine has none of its own", _CREDENTIALS)
     if status in (401, DENIED):
-        return _Case(f"the store denies access with these credentials ({told})", _CREDENTIALS)
+        return _Case(f"the store denies access with these credentials ({details})", _CREDENTIALS)
     if status is None and any(sign in text for sign in _INCOMPLETE):
         return _Case(_first_line(text), _CREDENTIALS)
     if status in (429, 503):
         return _Case(
-            f"the store is busy and asks for fewer requests ({told}), also when asked again",
+            f"the store is busy and asks for fewer requests ({details}), also when asked again",
             _AGAIN,
             StorageError,
         )
     if status is None:
         return _Case("the store does not answer, also when asked again", _AGAIN, StorageError)
-    return _Case(f"the store refuses ({told})", _AGAIN, StorageError)
+    return _Case(f"the store refuses ({details})", _AGAIN, StorageError)
 
 
 def _first_line(text: str) -> str:

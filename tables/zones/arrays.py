@@ -42,7 +42,9 @@ def offsets_of_instants(instants: Longs, zone: str) -> Longs:
     Raises:
         ValueError: there is no such zone.
     """
-    return _offsets(instants, zone, lambda its: its.instants, lambda time: to_local(time, zone) - time)
+    return _offsets(
+        instants, zone, lambda changes: changes.instants, lambda time: to_local(time, zone) - time
+    )
 
 
 def offsets_of_local(local: Longs, zone: str) -> Longs:
@@ -51,7 +53,9 @@ def offsets_of_local(local: Longs, zone: str) -> Longs:
     Raises:
         ValueError: there is no such zone.
     """
-    return _offsets(local, zone, lambda its: its.local_ends, lambda time: time - to_instant(time, zone))
+    return _offsets(
+        local, zone, lambda changes: changes.local_ends, lambda time: time - to_instant(time, zone)
+    )
 
 
 def offsets_kept(local: Longs, offsets: Longs, zone: str) -> Longs:
@@ -68,14 +72,14 @@ def offsets_kept(local: Longs, offsets: Longs, zone: str) -> Longs:
     return np.where(same, offsets, offsets_of_local(local, zone))
 
 
-def _offsets(times: Longs, zone: str, ends: Callable[[_Changes], Longs], one: _One) -> Longs:
+def _offsets(times: Longs, zone: str, ends: Callable[[_Changes], Longs], offset_of: _One) -> Longs:
     """The offset that holds before the first change whose end is after each time."""
     fixed = fixed_offset(zone)
     if fixed is not None:
         return np.full(len(times), fixed)
     changes = _changes(zone)
     at = np.searchsorted(ends(changes), times, side="right")
-    return _beyond(times, changes.offsets[at], at, changes, one)
+    return _beyond(times, changes.offsets[at], at, changes, offset_of)
 
 
 def offsets_of_starts(local: Longs, zone: str) -> Longs:
@@ -84,26 +88,26 @@ def offsets_of_starts(local: Longs, zone: str) -> Longs:
     Raises:
         ValueError: there is no such zone.
     """
-    found = offsets_of_local(local, zone)
+    offsets = offsets_of_local(local, zone)
     if fixed_offset(zone) is not None:
-        return found
+        return offsets
     changes = _changes(zone)
     at = np.searchsorted(changes.local_ends, local, side="right")
     ahead = np.append(changes.instants, 0)[at]
-    first = np.maximum(found, np.maximum(local, _FAR_PAST) - ahead)
-    first = np.where(at < len(changes.instants), first, found)
+    first = np.maximum(offsets, np.maximum(local, _FAR_PAST) - ahead)
+    first = np.where(at < len(changes.instants), first, offsets)
     return _beyond(local, first, at, changes, lambda time: time - first_instant(time, zone))
 
 
-def _beyond(times: Longs, found: Longs, at: Longs, changes: _Changes, one: _One) -> Longs:
+def _beyond(times: Longs, offsets: Longs, at: Longs, changes: _Changes, offset_of: _One) -> Longs:
     """What was found, but one by one for times after the last change that is listed, where more come."""
-    asked: Mask = at == len(changes.instants)
-    if not changes.endless or not asked.any():
-        return found
-    found = found.copy()
-    distinct, back = np.unique(times[asked], return_inverse=True)
-    found[asked] = np.array([one(time) for time in distinct.tolist()], dtype=np.int64)[back]
-    return found
+    beyond: Mask = at == len(changes.instants)
+    if not changes.endless or not beyond.any():
+        return offsets
+    offsets = offsets.copy()
+    distinct, back = np.unique(times[beyond], return_inverse=True)
+    offsets[beyond] = np.array([offset_of(time) for time in distinct.tolist()], dtype=np.int64)[back]
+    return offsets
 
 
 @lru_cache(maxsize=16)

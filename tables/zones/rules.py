@@ -72,11 +72,11 @@ class YearlyRule:
 
     def _ordinal(self, year: int) -> int:
         if self.day > 0:
-            found = datetime.date(year, self.month, self.day).toordinal()
-            return found + (self.weekday - found) % 7 if self.weekday else found
+            ordinal = datetime.date(year, self.month, self.day).toordinal()
+            return ordinal + (self.weekday - ordinal) % 7 if self.weekday else ordinal
         after = datetime.date(year + self.month // 12, self.month % 12 + 1, 1).toordinal()
-        found = after + self.day
-        return found - (found - self.weekday) % 7 if self.weekday else found
+        ordinal = after + self.day
+        return ordinal - (ordinal - self.weekday) % 7 if self.weekday else ordinal
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ class ZoneRules:
         if not self.yearly:
             return None
         shift, changes = self._around(local)
-        found = next(change for change in changes if local - shift < change.local_end)
-        return Change(found.instant + shift, found.before, found.after)
+        change_in_cycle = next(change for change in changes if local - shift < change.local_end)
+        return Change(change_in_cycle.instant + shift, change_in_cycle.before, change_in_cycle.after)
 
     def _around(self, seconds: int) -> tuple[int, list[Change]]:
         """Changes of three years around a time after all single changes, and whole cycles to take off it."""
@@ -150,9 +150,9 @@ def rules_text() -> str:
 def _parsed(line: str) -> ZoneRules:
     _, offsets, changes, yearly = line.split(";")
     known = [int(offset) for offset in offsets.split()]
-    found = _CHANGE.findall(changes)
-    instants = list(accumulate((int(since, 36) for since, _ in found), initial=ORIGIN))[1:]
-    after = [known[ord(letter) - 65] for _, letter in found]
+    entries = _CHANGE.findall(changes)
+    instants = list(accumulate((int(since, 36) for since, _ in entries), initial=ORIGIN))[1:]
+    after = [known[ord(letter) - 65] for _, letter in entries]
     before = [known[0], *after]
     return ZoneRules(
         known[0],

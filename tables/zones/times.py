@@ -39,11 +39,11 @@ def fixed_offset(zone: str) -> int | None:
     Raises:
         ValueError: Spark knows no such zone.
     """
-    found = _OFFSET.fullmatch(zone)
-    if found is None:
+    match = _OFFSET.fullmatch(zone)
+    if match is None:
         rules = _rules(zone)
         return rules.first * _US if rules.fixed else None
-    sign, hour, minute, second, short, hours, minutes, seconds = found.groups()
+    sign, hour, minute, second, short, hours, minutes, seconds = match.groups()
     parts = (hour or hours, minute or short or minutes, second or seconds)
     h, m, s = (int(part or 0) for part in parts)
     total = h * 3600 + m * 60 + s

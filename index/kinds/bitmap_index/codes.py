@@ -75,16 +75,16 @@ class SegmentCodes:
         """Rows per code among some positions, the code 0 included. Cost: one look-up a position."""
         out = np.zeros(len(self.keys) + 1, dtype=np.int64)
         for start in range(0, len(positions), _CHUNK):
-            found = self.take(positions[start : start + _CHUNK])
-            out += np.bincount(found, minlength=len(out))
+            codes = self.take(positions[start : start + _CHUNK])
+            out += np.bincount(codes, minlength=len(out))
         return out
 
     def within(self, spans: Sequence[Span]) -> BitMap:
         """Positions whose code is in one of some spans. Cost: a pass over all codes a span."""
-        found = np.zeros(len(self.codes), dtype=np.bool_)
+        inside = np.zeros(len(self.codes), dtype=np.bool_)
         for low, high in spans:
-            found |= (self.codes >= low) & (self.codes < high)
-        return bitmap_where(found)
+            inside |= (self.codes >= low) & (self.codes < high)
+        return bitmap_where(inside)
 
     def among(self, wanted: Mask) -> BitMap:
         """Positions of the keys at some places. Cost: a look-up for each code."""
@@ -92,11 +92,11 @@ class SegmentCodes:
 
     def count_within(self, spans: Sequence[Span], positions: BitPositions) -> int:
         """How many of some positions have a code in one of disjoint spans."""
-        found = 0
+        count = 0
         for start in range(0, len(positions), _CHUNK):
             codes = self.take(positions[start : start + _CHUNK])
-            found += sum(int(np.count_nonzero((codes >= low) & (codes < high))) for low, high in spans)
-        return found
+            count += sum(int(np.count_nonzero((codes >= low) & (codes < high))) for low, high in spans)
+        return count
 
 
 Span = tuple[int, int]
@@ -145,7 +145,7 @@ def have_room(segment: Segment, column: str) -> bool:
     If they cannot, to make them for one row space after the other would keep none.
     """
     folder, keys = segment.name.rpartition("/")[0], segment.weight(column)[0]
-    held = CODES.size(lambda its: its[1] == column and its[0].startswith(folder))
+    held = CODES.size(lambda cache_key: cache_key[1] == column and cache_key[0].startswith(folder))
     return held + segment.rows * narrowest(keys).itemsize + _A_KEY * keys <= CODES_BYTES
 
 
@@ -196,13 +196,13 @@ def _decoded(read: Callable[[Sequence[str]], pa.Table], first: int, rows: int, a
     """
     part = read(STORED[1:])
     cardinality = np.asarray(part["cardinality"], dtype=np.int64)
-    found = Gaps.of(part, cardinality, rows)
+    gaps = Gaps.of(part, cardinality, rows)
     numbers = np.arange(first, first + len(part))
     bitmaps, sparse = part["bitmap"].combine_chunks(), []
-    if found.held.any():
-        firsts, others = found.apart(0, len(part))
-        mine, dense = numbers[found.held].astype(narrowest(first + len(part))), ~found.held
-        sparse = [(firsts, mine), (others, np.repeat(mine, found.counts[found.held] - 1))]
+    if gaps.held.any():
+        firsts, others = gaps.apart(0, len(part))
+        mine, dense = numbers[gaps.held].astype(narrowest(first + len(part))), ~gaps.held
+        sparse = [(firsts, mine), (others, np.repeat(mine, gaps.counts[gaps.held] - 1))]
         bitmaps, cardinality, numbers = bitmaps.filter(pa.array(dense)), cardinality[dense], numbers[dense]
     if bitmaps.null_count:
         raise ValueError("a posting has neither a bitmap nor positions")

@@ -23,12 +23,12 @@ def covered(work: Sequence[tuple[int, Callable[[], Cover]]], rows: int) -> list[
     """
     sizes = [size for size, _ in work]
     if sum(sizes) < 2 * _WORTH_A_THREAD:
-        found = [call() for _, call in work]
+        decoded = [call() for _, call in work]
     else:
         parts = shared_out([call for _, call in work], sizes, _WORTH_A_THREAD)
-        found = list(chain.from_iterable(in_order(partial(_done, some) for some in parts)))
-    dense = [bits for bitmaps, _ in found for bits in bitmaps]
-    sparse = [positions for _, listed in found for positions in listed]
+        decoded = list(chain.from_iterable(in_order(partial(_done, some) for some in parts)))
+    dense = [bits for bitmaps, _ in decoded for bits in bitmaps]
+    sparse = [positions for _, listed in decoded for positions in listed]
     return [*dense, union_of(sparse, rows)] if sparse else dense
 
 

@@ -64,8 +64,8 @@ SINGLE = np.dtype(
 def single_heads(singles: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
     """Which entries of dtype SINGLE are bitmaps of one position; the position itself is not checked."""
     head = (singles["cookie"] == COOKIE) & (singles["containers"] == 1)
-    found: npt.NDArray[np.bool_] = head & (singles["less"] == 0) & (singles["at"] == SINGLE_BYTES - 2)
-    return found
+    heads: npt.NDArray[np.bool_] = head & (singles["less"] == 0) & (singles["at"] == SINGLE_BYTES - 2)
+    return heads
 
 
 def read_bitmap(data: Any, cardinality: int, rows: int, path: str) -> BitMap:
@@ -194,9 +194,9 @@ class RowGroup:
                 return
         except ValueError as damage:
             raise CorruptIndexError(file=self._path, reason=str(damage)) from damage
-        asked = bitmap_of(positions)
+        wanted = bitmap_of(positions)
         for code, posting in enumerate(self.every(), first):
-            there = np.searchsorted(positions, positions_in(asked & posting))
+            there = np.searchsorted(positions, positions_in(wanted & posting))
             if out[there].any():
                 raise CorruptIndexError(file=self._path, reason="postings share positions")
             out[there] = code
@@ -261,11 +261,11 @@ class RowGroup:
             self._bitmaps[at] = sparse
 
     def _bitmap(self, at: int) -> BitMap:
-        found = self._bitmaps.get(at)
-        if found is None and self._sparse.held[at]:
-            found = bitmap_of(self._positions(at, at + 1))
-            self._keep(at, found)
-        elif found is None:
-            found = read_bitmap(self._serialized(at), int(self._cardinality[at]), self._rows, self._path)
-            self._bitmaps[at] = found
-        return found
+        bitmap = self._bitmaps.get(at)
+        if bitmap is None and self._sparse.held[at]:
+            bitmap = bitmap_of(self._positions(at, at + 1))
+            self._keep(at, bitmap)
+        elif bitmap is None:
+            bitmap = read_bitmap(self._serialized(at), int(self._cardinality[at]), self._rows, self._path)
+            self._bitmaps[at] = bitmap
+        return bitmap

@@ -98,10 +98,10 @@ class Segment:
     @once
     def rows(self) -> int:
         """The extent of the row space that the file was written for."""
-        found = (self._footer.metadata or {}).get(ROWS.encode())
-        if found is None:
+        stored_rows = (self._footer.metadata or {}).get(ROWS.encode())
+        if stored_rows is None:
             raise CorruptIndexError(file=self.path, reason="it does not say how many rows it is about")
-        return int(found)
+        return int(stored_rows)
 
     def lookup(self, column: str, key: bytes | None) -> BitMap | None:
         """The posting of one key, None for NULL's; None where there is none. Cost: one row group, once."""
@@ -118,16 +118,16 @@ class Segment:
         keys: list[bytes] = []
         bitmaps: list[BitMap] = []
         for group, wanted in self._overlapping(column, ranges):
-            found_keys, found = group.select(wanted)
+            found_keys, selected = group.select(wanted)
             keys += found_keys
-            bitmaps += found
+            bitmaps += selected
         return keys, bitmaps
 
     def _overlapping(self, column: str, ranges: Sequence[KeyRange]) -> Iterator[tuple[RowGroup, KeyRange]]:
         """The row groups that may hold keys of each range, in the order of the ranges; read on all cores."""
-        found = list(self._numbers(column, ranges))
-        read = self._read_anew([number for number, _ in found])
-        for number, wanted in found:
+        overlapping = list(self._numbers(column, ranges))
+        read = self._read_anew([number for number, _ in overlapping])
+        for number, wanted in overlapping:
             yield read.get(number) or self._group(number), wanted
 
     def groups(self, column: str) -> Iterator[RowGroup]:
@@ -175,18 +175,22 @@ class Segment:
         Cost: the row groups that overlap. Dense postings come as they are, sparse ones as one bitmap, however
         many they are.
         """
-        found = list(self._overlapping(column, ranges))
-        few = len(found) == 1
-        return covered([(group.listed, partial(group.cover, its, few)) for group, its in found], self.rows)
+        overlapping = list(self._overlapping(column, ranges))
+        few = len(overlapping) == 1
+        return covered(
+            [(group.listed, partial(group.cover, wanted, few)) for group, wanted in overlapping], self.rows
+        )
 
     def cover_keys(self, column: str, wanted: Mask) -> list[BitMap]:
         """As `cover`, of the keys at some places of `keys`."""
         places = self._places(column)[0]
         cuts = np.cumsum([self._size(place.number).keys for place in places])[:-1]
-        some = [(p.number, its) for p, its in zip(places, np.split(wanted, cuts), strict=True) if its.any()]
+        some = [
+            (p.number, keys) for p, keys in zip(places, np.split(wanted, cuts), strict=True) if keys.any()
+        ]
         read = self._read_anew([number for number, _ in some])
-        found = [(read.get(number) or self._group(number), its) for number, its in some]
-        return covered([(group.listed, partial(group.cover_some, its)) for group, its in found], self.rows)
+        groups = [(read.get(number) or self._group(number), keys) for number, keys in some]
+        return covered([(group.listed, partial(group.cover_some, keys)) for group, keys in groups], self.rows)
 
     def postings(self, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap]]]:
         """Keys of a column (null, for NULL, first) and their postings, a row group at a time, not cached."""
@@ -222,10 +226,10 @@ class Segment:
 
     def _size(self, number: int) -> GroupSize:
         """The size of a row group. pyarrow makes objects for each look at a footer: kept once made."""
-        found = self._sizes.get(number)
-        if found is None:
-            found = self._sizes[number] = GroupSize.of(self._footer.row_group(number))
-        return found
+        size = self._sizes.get(number)
+        if size is None:
+            size = self._sizes[number] = GroupSize.of(self._footer.row_group(number))
+        return size
 
     def unread(self, column: str, ranges: Sequence[KeyRange] = (ALL_KEYS,)) -> int:
         """Bytes of the postings, before compression, of row groups that meet ranges and are not kept."""
@@ -278,14 +282,16 @@ class Segment:
             keys = pa.concat_arrays([group.keys for group in held])
             return (keys, np.concatenate([group.cardinality for group in held])), keys.nbytes + 8 * len(keys)
         table = self._read(numbers, STORED[:2])
-        found = table["key"].combine_chunks(), np.asarray(table["cardinality"], dtype=np.int64)
-        return found, table.nbytes
+        keys_read = table["key"].combine_chunks(), np.asarray(table["cardinality"], dtype=np.int64)
+        return keys_read, table.nbytes
 
     def _read(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
         numbers = [SCHEMA.get_field_index(name) for name in columns]
         parts = [self._footer.row_group(group) for group in groups]
         with self._counting:
-            self.bytes_read += sum(its.column(n).total_compressed_size for its in parts for n in numbers)
+            self.bytes_read += sum(
+                row_group.column(n).total_compressed_size for row_group in parts for n in numbers
+            )
         try:
             with reopen_index_file(self._storage, self.path, self._footer) as file:
                 return file.read_row_groups(groups, columns=list(columns), use_threads=False)

@@ -65,12 +65,12 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
     for at in np.concatenate(suspects).tolist():
         written = bitmaps[at].as_py()
         try:
-            found = read_bitmap(written, int(cardinality[at]), rows, space)
+            bitmap = read_bitmap(written, int(cardinality[at]), rows, space)
         except CorruptIndexError as broken:
             raise BrokenBitmapError(
                 space=space, column=column, number=int(places[at]), reason=broken.fields["reason"]
             ) from broken
-        if found.serialize() != written:
+        if bitmap.serialize() != written:
             raise BrokenBitmapError(space=space, column=column, number=int(places[at]), reason=_OTHER_BYTES)
 
 

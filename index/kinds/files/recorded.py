@@ -131,8 +131,8 @@ class RecordedFiles:
     def errors(self) -> dict[str, int]:
         """Why live files are not covered, and how many for each reason. Cost: one pass over all files."""
         live = self.table().filter(pc.is_null(self._base["left"]))
-        found = live["error"].drop_null().value_counts().to_pylist()
-        return {entry["values"]: entry["counts"] for entry in found}
+        counted = live["error"].drop_null().value_counts().to_pylist()
+        return {entry["values"]: entry["counts"] for entry in counted}
 
     def unread(self) -> list[str]:
         """Live files that could not be read when they came. Cost: one pass over all files."""

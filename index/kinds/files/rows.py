@@ -97,8 +97,8 @@ def without_columns(rows: pa.Table, gone: Iterable[str]) -> pa.Table:
 def column_sets(lists: pa.ChunkedArray) -> tuple[pa.Array, list[list[str]]]:
     """Per row the number of its list of column ids, and the distinct lists. Cost: vectorised."""
     codes = pc.binary_join(lists, _JOINT).combine_chunks().dictionary_encode()
-    found = [text.split(_JOINT) if text else [] for text in codes.dictionary.to_pylist()]
-    return codes.indices, found
+    column_lists = [text.split(_JOINT) if text else [] for text in codes.dictionary.to_pylist()]
+    return codes.indices, column_lists
 
 
 _JOINT = "\x1f"

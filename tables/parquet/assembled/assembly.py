@@ -147,14 +147,14 @@ def _fill(storage: Storage, view: memoryview, pieces: Sequence[_Piece]) -> None:
     """Put pieces, all of one file or all written, where they belong."""
     path = pieces[0].path
     if not path:
-        for its in pieces:
-            view[its.at : its.at + its.size] = its.written
+        for piece in pieces:
+            view[piece.at : piece.at + piece.size] = piece.written
         return
     with storage.open(storage.resolve(path)) as source:
-        for its in pieces:
-            source.seek(its.start)
-            if source.readinto(view[its.at : its.at + its.size]) != its.size:
-                raise ValueError(f"{path} ends before byte {its.start + its.size}")
+        for piece in pieces:
+            source.seek(piece.start)
+            if source.readinto(view[piece.at : piece.at + piece.size]) != piece.size:
+                raise ValueError(f"{path} ends before byte {piece.start + piece.size}")
 
 
 def _file(piece: _Piece) -> str:

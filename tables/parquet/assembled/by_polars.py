@@ -66,8 +66,8 @@ def wanted_rows(library: ModuleType, data: bytes) -> DataFrame:
         PolarsError, PanicException: it cannot be read.
     """
     scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
-    found: DataFrame = scan.filter(library.col(_MASK)).drop(_MASK).collect()
-    return found
+    rows: DataFrame = scan.filter(library.col(_MASK)).drop(_MASK).collect()
+    return rows
 
 
 def passing_rows(

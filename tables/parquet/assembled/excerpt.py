@@ -74,12 +74,12 @@ def pick(pages: Sequence[Pages], wanted: Sequence[Longs]) -> tuple[list[Longs], 
     `wanted`: ascending rows of each row group.
     """
     numbers, places, before = [], [], 0
-    for its, rows in zip(pages, wanted, strict=True):
-        of = np.searchsorted(its.firsts, rows, side="right") - 1
-        here = np.flatnonzero(np.bincount(of, minlength=len(its.starts)))
-        counts = its.firsts[here + 1] - its.firsts[here]
-        shift = np.zeros(len(its.starts), np.int64)
-        shift[here] = before + np.cumsum(counts) - counts - its.firsts[here]
+    for pages_of_group, rows in zip(pages, wanted, strict=True):
+        of = np.searchsorted(pages_of_group.firsts, rows, side="right") - 1
+        here = np.flatnonzero(np.bincount(of, minlength=len(pages_of_group.starts)))
+        counts = pages_of_group.firsts[here + 1] - pages_of_group.firsts[here]
+        shift = np.zeros(len(pages_of_group.starts), np.int64)
+        shift[here] = before + np.cumsum(counts) - counts - pages_of_group.firsts[here]
         places.append(rows + shift[of])
         numbers.append(here)
         before += int(counts.sum())
@@ -97,15 +97,17 @@ class Excerpt:
     _groups: list[bytes] = field(default_factory=list)
     _rows: int = 0
 
-    def add(self, picked: Sequence[Picked], groups: Sequence[int]) -> list[int]:
+    def add(self, columns: Sequence[Picked], groups: Sequence[int]) -> list[int]:
         """Add leaves whose pages hold the same rows; return the excerpt's row groups that hold them."""
         first, absent = len(self._groups), absent_chunks(self.layout)
         for order, group in enumerate(groups):
-            pages, numbers = picked[0].pages[order], picked[0].numbers[order]
+            pages, numbers = columns[0].pages[order], columns[0].numbers[order]
             rows = int((pages.firsts[numbers + 1] - pages.firsts[numbers]).sum())
             chunks = list(absent)
-            for its in picked:
-                chunks[its.leaf] = self._chunk(its.pages[order], its.numbers[order], group, its.leaf, rows)
+            for column in columns:
+                chunks[column.leaf] = self._chunk(
+                    column.pages[order], column.numbers[order], group, column.leaf, rows
+                )
             self._groups.append(written_row_group(chunks, self._size, rows))
             self._rows += rows
         return list(range(first, len(self._groups)))

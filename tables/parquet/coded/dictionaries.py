@@ -72,54 +72,54 @@ def values_of(
     file = DataFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us")
     file.path, file.tree = wanted[0].path if wanted else "", layout.tree
     file.reopen = partial(pa.BufferReader, data)
-    found = read_columns(file, [column])[column.id]
-    return pa.concat_arrays([pa.nulls(0, found.type), *found.chunks])
+    values = read_columns(file, [column])[column.id]
+    return pa.concat_arrays([pa.nulls(0, values.type), *values.chunks])
 
 
 def _pages(storage: Storage, wanted: Sequence[Used]) -> Iterator[tuple[Used, bytes]]:
     """The dictionary page of each chunk, its header included."""
-    for path, some in groupby(wanted, lambda its: its.path):
+    for path, some in groupby(wanted, lambda group: group.path):
         with storage.open(storage.resolve(path)) as source:
-            for its in some:
-                page = source.read_at(its.page.end - its.page.start, its.page.start)
-                if len(page) != its.page.end - its.page.start:
-                    raise ValueError(f"it ends before byte {its.page.end}")
-                yield its, page
+            for group in some:
+                page = source.read_at(group.page.end - group.page.start, group.page.start)
+                if len(page) != group.page.end - group.page.start:
+                    raise ValueError(f"it ends before byte {group.page.end}")
+                yield group, page
 
 
 def _picked(pages: Iterator[tuple[Used, bytes]], width: int, nullable: bool) -> _Chunk:
     """The values of all codes, of one width each."""
     parts, rows = [], 0
-    for its, page in pages:
-        head = its.page.body - its.page.start
+    for group, page in pages:
+        head = group.page.body - group.page.start
         body = page[head:]
-        if its.codec != "UNCOMPRESSED":
-            size = its.page.unpacked - head
-            body = pa.decompress(body, decompressed_size=size, codec=its.codec.lower())
-        if len(body) != its.page.values * width:
-            raise ValueError(f"a dictionary of {its.page.values} values has {len(body)} bytes")
-        parts.append(np.frombuffer(body, dtype=_DTYPES.get(width, f"V{width}")).take(its.codes).tobytes())
-        rows += len(its.codes)
+        if group.codec != "UNCOMPRESSED":
+            size = group.page.unpacked - head
+            body = pa.decompress(body, decompressed_size=size, codec=group.codec.lower())
+        if len(body) != group.page.values * width:
+            raise ValueError(f"a dictionary of {group.page.values} values has {len(body)} bytes")
+        parts.append(np.frombuffer(body, dtype=_DTYPES.get(width, f"V{width}")).take(group.codes).tobytes())
+        rows += len(group.codes)
     data = written_values(b"".join(parts), rows, nullable)
     return _Chunk(rows, len(data), "UNCOMPRESSED", b"", data)
 
 
 def _coded(pages: Iterator[tuple[Used, bytes]], nullable: bool) -> Iterator[_Chunk]:
-    for its, page in pages:
-        data, rows = written_codes(its.codes, nullable, its.codec), len(its.codes)
-        yield _Chunk(rows, its.page.unpacked + 64 + 4 * rows, its.codec, page, data)
+    for group, page in pages:
+        data, rows = written_codes(group.codes, nullable, group.codec), len(group.codes)
+        yield _Chunk(rows, group.page.unpacked + 64 + 4 * rows, group.codec, page, data)
 
 
 def _file(layout: Layout, leaf: int, physical: str, chunks: Sequence[_Chunk]) -> pa.Buffer:
     """Chunks of one leaf, a row group each, as a file of the schema of a data file."""
     absent, parts, at, groups = absent_chunks(layout), [MAGIC], len(MAGIC), []
     before, after = absent[:leaf], absent[leaf + 1 :]
-    for its in chunks:
-        start, size = at + len(its.dictionary), len(its.dictionary) + len(its.data)
-        sizes = (its.rows, its.unpacked, size, start)
-        chunk = written_chunk(physical, its.codec, *sizes, at if its.dictionary else None)
-        groups.append(written_row_group([*before, chunk, *after], size, its.rows))
-        parts += [its.dictionary, its.data]
+    for piece in chunks:
+        start, size = at + len(piece.dictionary), len(piece.dictionary) + len(piece.data)
+        sizes = (piece.rows, piece.unpacked, size, start)
+        chunk = written_chunk(physical, piece.codec, *sizes, at if piece.dictionary else None)
+        groups.append(written_row_group([*before, chunk, *after], size, piece.rows))
+        parts += [piece.dictionary, piece.data]
         at += size
-    footer = written_footer(layout, groups, sum(its.rows for its in chunks))
+    footer = written_footer(layout, groups, sum(piece.rows for piece in chunks))
     return arrow_buffer([*parts, ended(footer)])

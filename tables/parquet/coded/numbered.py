@@ -75,8 +75,8 @@ def numbered(
     left: list[Read] = []
 
     def read(batch: Sequence[Group], _: bool) -> tuple[list[Numbered], list[Read]]:
-        found = _read(storage, batch, columns, stored, masked)
-        return (found, []) if found is not None else ([], positions_of(batch))
+        numbered_columns = _read(storage, batch, columns, stored, masked)
+        return (numbered_columns, []) if numbered_columns is not None else ([], positions_of(batch))
 
     yield from in_order(partial(read, batch) for batch in in_batches(_coded(storage, wanted, stored, left)))
     if left:
@@ -106,15 +106,15 @@ def _read(
     failed = (*failed, DataFileError, LegacyCalendarError)
     partly = any(group.some is not None for group in batch)
     masked = "polars" in sys.modules if masked is None else masked
-    checked = all(its.codec in CHECKED for group in batch for its in group.chunks)
+    checked = all(chunk.codec in CHECKED for group in batch for chunk in group.chunks)
     library = polars() if masked and partly and checked else None
     if library is not None:
         failed = (*failed, *failures(library))
     try:
-        found = _decoded(storage, batch, len(stored), library)
-        if any(len(numbers) != sum(len(group.positions) for group in batch) for numbers in found):
+        decoded = _decoded(storage, batch, len(stored), library)
+        if any(len(numbers) != sum(len(group.positions) for group in batch) for numbers in decoded):
             return None
-        named = dict(zip((column.id for column in stored), enumerate(found), strict=True))
+        named = dict(zip((column.id for column in stored), enumerate(decoded), strict=True))
         return [
             _of_files(batch, column)
             if column.partition
@@ -167,7 +167,7 @@ def _assembled(storage: Storage, batch: Sequence[Group], columns: int, masked: b
         out.end_row_group(group.rows)
     schema = batch[0].layout.metadata.schema
     nullable = [bool(schema.column(chunk.leaf).max_definition_level) for chunk in batch[0].chunks]
-    leaves = [written_leaf(str(n), "INT32", nullable=its) for n, its in enumerate(nullable)]
+    leaves = [written_leaf(str(n), "INT32", nullable=is_nullable) for n, is_nullable in enumerate(nullable)]
     if masked:
         leaves.append(MASK_LEAF)
     return out.done(storage, leaves)

@@ -73,12 +73,12 @@ class Group(NamedTuple):
     @property
     def packed(self) -> int:
         """Bytes of its chunks."""
-        return sum(its.pages.packed for its in self.chunks)
+        return sum(chunk.pages.packed for chunk in self.chunks)
 
     @property
     def form(self) -> tuple[object, ...]:
         """Equal for row groups that one file can hold."""
-        return *self.layout.form, *(its.leaf for its in self.chunks)
+        return *self.layout.form, *(chunk.leaf for chunk in self.chunks)
 
 
 def positions_of(batch: Sequence[Group]) -> list[Read]:
@@ -128,16 +128,16 @@ def _cut(chunks: Sequence[Chunk], rows: Longs) -> tuple[Longs, Sequence[Chunk]] 
 
     None where the pages are very few, and of other rows in each chunk.
     """
-    if not any(_in_few_pages(its.pages, rows) for its in chunks):
+    if not any(_in_few_pages(chunk.pages, rows) for chunk in chunks):
         return rows, chunks
-    picked = [pick([its.pages], [rows]) for its in chunks]
-    parts = [its.pages.of(numbers[0]) for its, (numbers, _) in zip(chunks, picked, strict=True)]
-    whole, cut = sum(its.pages.packed for its in chunks), sum(part.packed for part in parts)
+    picks = [pick([chunk.pages], [rows]) for chunk in chunks]
+    parts = [chunk.pages.of(numbers[0]) for chunk, (numbers, _) in zip(chunks, picks, strict=True)]
+    whole, cut = sum(chunk.pages.packed for chunk in chunks), sum(part.packed for part in parts)
     if cut * _FEW > whole:
         return rows, chunks
-    if len({its.pages.same_rows for its in chunks}) > 1:
+    if len({chunk.pages.same_rows for chunk in chunks}) > 1:
         return None if cut * _VERY_FEW < whole else (rows, chunks)
-    return picked[0][1], [its._replace(pages=part) for its, part in zip(chunks, parts, strict=True)]
+    return picks[0][1], [chunk._replace(pages=part) for chunk, part in zip(chunks, parts, strict=True)]
 
 
 def _in_few_pages(pages: Pages, rows: Longs) -> bool:

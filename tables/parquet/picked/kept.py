@@ -62,9 +62,9 @@ def _plain(values: pa.Array) -> pa.Array:
 def is_asked_again(layout: Layout, cut: Cut, groups: Groups) -> bool:
     """Whether few rows of the column are wanted, and of chunks that were asked for before."""
     size = pages = 0
-    for its, (_, rows) in zip(cut.pages, groups, strict=True):
-        numbers = its.holding(rows)
-        size, pages = size + int(its.unpacked[numbers].sum()), pages + len(numbers)
+    for cut_pages, (_, rows) in zip(cut.pages, groups, strict=True):
+        numbers = cut_pages.holding(rows)
+        size, pages = size + int(cut_pages.unpacked[numbers].sum()), pages + len(numbers)
     if pages > FEW_PAGES or size > _FEW_BYTES:
         return False
     before = [_ASKED.held((layout.number, group, cut.leaf)) for group, _ in groups]
@@ -78,9 +78,9 @@ def keep(
 ) -> None:
     """Keep pages that were decoded: per row group those of `numbers`, all of them in `decoded` in order."""
     at = 0
-    for its, (group, _), some in zip(cut.pages, groups, numbers, strict=True):
+    for pages, (group, _), some in zip(cut.pages, groups, numbers, strict=True):
         for number in some.tolist():
-            rows = int(its.firsts[number + 1] - its.firsts[number])
+            rows = int(pages.firsts[number + 1] - pages.firsts[number])
             # A copy: a slice would hold all that was decoded.
             values = pa.concat_arrays(decoded.slice(at, rows).chunks)
             _DECODED.hold((layout.number, group, cut.leaf, number, cut.column), values, values.nbytes + 64)
@@ -89,10 +89,10 @@ def keep(
 
 def _wanted(cut: Cut, groups: Groups) -> Iterator[tuple[int, int, Longs]]:
     """Row group and number of each page with wanted rows, and where in it these stand."""
-    for its, (group, rows) in zip(cut.pages, groups, strict=True):
-        if len(its.starts) == 1:
+    for pages, (group, rows) in zip(cut.pages, groups, strict=True):
+        if len(pages.starts) == 1:
             yield group, 0, rows
             continue
-        cuts = np.searchsorted(rows, its.firsts)
+        cuts = np.searchsorted(rows, pages.firsts)
         for number in np.flatnonzero(np.diff(cuts)).tolist():
-            yield group, number, rows[cuts[number] : cuts[number + 1]] - its.firsts[number]
+            yield group, number, rows[cuts[number] : cuts[number + 1]] - pages.firsts[number]

@@ -131,22 +131,22 @@ def read_masked(
         LegacyCalendarError, DataFileError: as `read_columns`, of wanted values.
     """
     library, out = polars(), list[dict[str, pa.ChunkedArray]]()
-    each = [(part, _maskable(part, columns) if library else []) for part in parts]
-    for _, group in groupby(each, key=_stored_as):
+    maskable = [(part, _maskable(part, columns) if library else []) for part in parts]
+    for _, group in groupby(maskable, key=_stored_as):
         alike = list(group)
-        found = _asked(library, storage, alike) if library and alike[0][1] else None
+        decoded = _asked(library, storage, alike) if library and alike[0][1] else None
         at = 0
-        for part, its in alike:
+        for part, leaves in alike:
             out.append({})
-            if found is not None:
-                of = [values.slice(at, part.rows) for values in found]
-                out[-1] = {m.column.id: _decoded(part, m, v) for m, v in zip(its, of, strict=True)}
+            if decoded is not None:
+                of = [values.slice(at, part.rows) for values in decoded]
+                out[-1] = {m.column.id: _decoded(part, m, v) for m, v in zip(leaves, of, strict=True)}
             at += part.rows
     return out
 
 
 def _stored_as(part: tuple[Part, Sequence[Masked]]) -> list[tuple[str, bytes, pa.DataType]]:
-    return [(its.column.id, its.written, its.type) for its in part[1]]
+    return [(leaf.column.id, leaf.written, leaf.type) for leaf in part[1]]
 
 
 def _asked(
@@ -162,8 +162,10 @@ def _asked(
         frame = frame.rechunk() if rows < _FEW else frame
         table = frame.to_arrow(compat_level=library.CompatLevel.newest())
         return [
-            made(table.column(n), texts[n], its.type) if n in texts else _as_stored(table.column(n), its.type)
-            for n, its in enumerate(columns)
+            made(table.column(n), texts[n], leaf.type)
+            if n in texts
+            else _as_stored(table.column(n), leaf.type)
+            for n, leaf in enumerate(columns)
         ]
     except (*failures(library), pa.ArrowException, OSError, ValueError, KeyError, StorageError):
         return None
@@ -172,15 +174,15 @@ def _asked(
 def _numbered(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]) -> dict[int, Numbered]:
     """Those of the columns, by place, whose texts are made of numbers."""
     out: dict[int, Numbered] = {}
-    for n, its in enumerate(parts[0][1]):
-        if its.type in (pa.string(), pa.binary()):
+    for n, leaf in enumerate(parts[0][1]):
+        if leaf.type in (pa.string(), pa.binary()):
             files = [
                 (part.layout, part.path, columns[n].leaf, [group for group, _ in part.groups])
                 for part, columns in parts
             ]
-            found = numbered(storage, files)
-            if found is not None:
-                out[n] = found
+            numbers = numbered(storage, files)
+            if numbers is not None:
+                out[n] = numbers
     return out
 
 
@@ -197,10 +199,10 @@ def _as_stored(values: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, type_)
 
 
-def _decoded(part: Part, its: Masked, stored: pa.ChunkedArray) -> pa.ChunkedArray:
-    decode = Decoder(part.layout.metadata, part.path, its.column.label)
+def _decoded(part: Part, leaf: Masked, stored: pa.ChunkedArray) -> pa.ChunkedArray:
+    decode = Decoder(part.layout.metadata, part.path, leaf.column.label)
     try:
-        return pa.chunked_array([decode.array(chunk, its.column, its.node) for chunk in stored.chunks])
+        return pa.chunked_array([decode.array(chunk, leaf.column, leaf.node) for chunk in stored.chunks])
     except pa.ArrowException as wrong:
         raise DataFileError(file=part.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
 
@@ -209,12 +211,12 @@ def _assembled(
     storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]], texts: dict[int, Numbered]
 ) -> bytes:
     """The row groups with a mask, as one Parquet file; texts by number where they have numbers."""
-    out, numbers = Assembly(), {n: iter(its.groups) for n, its in texts.items()}
+    out, numbers = Assembly(), {n: iter(leaf.groups) for n, leaf in texts.items()}
     for (layout, path, groups), columns in parts:
         sizes = np.diff(layout.starts).tolist()
         for place, (group, wanted) in enumerate(groups):
-            for n, its in enumerate(columns):
-                chunk = its.chunks[place]
+            for n, leaf in enumerate(columns):
+                chunk = leaf.chunks[place]
                 if chunk.values != sizes[group]:
                     raise ValueError(f"a chunk has {chunk.values} values in {sizes[group]} rows")
                 if n in numbers:
@@ -225,7 +227,7 @@ def _assembled(
             out.add_mask(wanted, sizes[group])
             out.end_row_group(sizes[group])
     leaves = [
-        written_leaf(str(n), "INT32", its.nullable) if n in texts else its.written
-        for n, its in enumerate(parts[0][1])
+        written_leaf(str(n), "INT32", leaf.nullable) if n in texts else leaf.written
+        for n, leaf in enumerate(parts[0][1])
     ]
     return out.done(storage, [*leaves, MASK_LEAF])

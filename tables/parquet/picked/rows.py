@@ -60,8 +60,8 @@ def read_picked(
     ]
     masked = read_masked(storage, known, columns) if way is Way.MASK else [{} for _ in parts]
     return [
-        _completed(storage, slice_, part, columns, found, threads, way is None)
-        for (slice_, _), part, found in zip(parts, known, masked, strict=True)
+        _completed(storage, slice_, part, columns, decoded, threads, way is None)
+        for (slice_, _), part, decoded in zip(parts, known, masked, strict=True)
     ]
 
 
@@ -70,7 +70,7 @@ def _completed(
     slice_: FileSlice,
     part: Part,
     columns: Sequence[Column],
-    found: dict[str, pa.ChunkedArray],
+    decoded: dict[str, pa.ChunkedArray],
     threads: bool,
     choose: bool,
 ) -> pa.Table:
@@ -79,40 +79,40 @@ def _completed(
     `choose`: whether large pages are to be read by mask after all.
     """
     layout, path, groups = part
-    rest = [column for column in columns if column.id not in found]
+    rest = [column for column in columns if column.id not in decoded]
     if rest:
         with named_file(storage, path), storage.open(storage.resolve(path)) as source:
             cuts = _cuttable(layout, source, path, rest, groups)
             again: set[str] = set()
             if choose:
-                found, again = _known(layout, cuts, groups)
-                settled = {*found, *again}
+                decoded, again = _known(layout, cuts, groups)
+                settled = {*decoded, *again}
                 if _by_mask([cut for cut in cuts if cut.column.id not in settled], groups):
                     others = [column for column in rest if column.id not in settled]
-                    found |= read_masked(storage, [part], others)[0]
-                cuts = [cut for cut in cuts if cut.column.id not in found]
+                    decoded |= read_masked(storage, [part], others)[0]
+                cuts = [cut for cut in cuts if cut.column.id not in decoded]
             try:
-                found = found | _excerpted(layout, source, path, cuts, groups, threads, again)
+                decoded = decoded | _excerpted(layout, source, path, cuts, groups, threads, again)
             except DataFileError:
                 pass
-        rest = [column for column in columns if column.id not in found]
+        rest = [column for column in columns if column.id not in decoded]
     if rest:
-        found = found | _by_row_groups(storage, slice_, layout, rest, groups)
-    return pa.table({column.id: found[column.id] for column in columns})
+        decoded = decoded | _by_row_groups(storage, slice_, layout, rest, groups)
+    return pa.table({column.id: decoded[column.id] for column in columns})
 
 
 def _known(
     layout: Layout, cuts: Sequence[Cut], groups: Groups
 ) -> tuple[dict[str, pa.ChunkedArray], set[str]]:
     """Columns by id whose pages are kept, and the ids of those whose pages are to be."""
-    found, again = dict[str, pa.ChunkedArray](), set[str]()
+    known, again = dict[str, pa.ChunkedArray](), set[str]()
     for cut in cuts if len(cuts) <= FEW_COLUMNS else ():
         values = kept(layout, cut, groups)
         if values is not None:
-            found[cut.column.id] = pa.chunked_array([pa.concat_arrays(values.chunks)])
+            known[cut.column.id] = pa.chunked_array([pa.concat_arrays(values.chunks)])
         elif is_asked_again(layout, cut, groups):
             again.add(cut.column.id)
-    return found, again
+    return known, again
 
 
 def _by_row_groups(
@@ -137,7 +137,7 @@ def _cuttable(
             continue
         leaf = steps[-1].first
         pages = [layout.pages(source, group, leaf) for group, _ in groups if can_be_cut(layout, leaf, group)]
-        known = [its for its in pages if its is not None]
+        known = [cut for cut in pages if cut is not None]
         if len(known) == len(groups):
             out.append(Cut(column, leaf, known))
     return out
@@ -146,8 +146,8 @@ def _cuttable(
 def _by_mask(cuts: Sequence[Cut], groups: Groups) -> bool:
     """Whether pages, now that they are known, are quicker read by mask."""
     size = values = 0
-    for its in cuts:
-        for pages, (_, rows) in zip(its.pages, groups, strict=True):
+    for cut in cuts:
+        for pages, (_, rows) in zip(cut.pages, groups, strict=True):
             numbers = pages.holding(rows)
             size += int(pages.unpacked[numbers].sum())
             size += 0 if pages.dictionary is None else pages.dictionary.unpacked
@@ -195,11 +195,11 @@ def _excerpted(
     try:
         for members in alike.values():
             numbers, places = pick(members[0].pages, [rows for _, rows in groups])
-            picked = {cut.leaf: Picked(cut.leaf, cut.pages, numbers) for cut in members}
+            pages_of_leaf = {cut.leaf: Picked(cut.leaf, cut.pages, numbers) for cut in members}
             for cut in members:
-                if may_be_coded(cut.column) and picked[cut.leaf].coded:
+                if may_be_coded(cut.column) and pages_of_leaf[cut.leaf].coded:
                     coded[cut.column.id] = layout.metadata.schema.column(cut.leaf).path
-            at = excerpt.add(list(picked.values()), [group for group, _ in groups])
+            at = excerpt.add(list(pages_of_leaf.values()), [group for group, _ in groups])
             parts.append(_Part(members, at, numbers, places))
         file = _opened(excerpt, path, coded)
     except (pa.ArrowException, OSError, ValueError, KeyError) as wrong:

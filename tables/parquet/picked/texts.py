@@ -52,7 +52,7 @@ def numbered(storage: Storage, files: Sequence[tuple[Layout, str, int, Sequence[
 
     `files`: of each the layout, path, leaf and row groups. Cost: a read a page, once; none is decoded.
     """
-    found = list[tuple[Pages, tuple[bytes, ...]]]()
+    dictionaries = list[tuple[Pages, tuple[bytes, ...]]]()
     for layout, path, leaf, wanted in files:
         if not all(_may_be_small(layout, group, leaf) for group in wanted):
             return None
@@ -62,13 +62,13 @@ def numbered(storage: Storage, files: Sequence[tuple[Layout, str, int, Sequence[
                 values = _values(layout, source, group, leaf, pages)
                 if pages is None or not values:
                     return None
-                found.append((pages, values))
-    every = tuple(dict.fromkeys(value for _, values in found for value in values))
+                dictionaries.append((pages, values))
+    every = tuple(dict.fromkeys(value for _, values in dictionaries for value in values))
     if len(every) > _VALUES:
         return None
     lengths = {len(value) for value in every}
     width = lengths.pop() if lengths in _WHOLE else 0
-    return Numbered(every, width, [(pages, _numbers(values, every, width)) for pages, values in found])
+    return Numbered(every, width, [(pages, _numbers(values, every, width)) for pages, values in dictionaries])
 
 
 @lru_cache(1 << 10)
@@ -137,10 +137,10 @@ def _alike(chunk: pa.Array, texts: Numbered, type_: pa.DataType) -> pa.Array:
 def _in_runs(chunk: pa.Array, texts: Numbered, type_: pa.DataType) -> pa.Array:
     length, spelled, ends = _runs(texts.values)
     nothing, nulls, rows = len(texts.values), chunk.null_count, len(chunk)
-    its: Ints = (chunk.fill_null(nothing) if nulls else chunk).to_numpy()
-    runs = _joined(its, length, nothing)
-    found = spelled.take(pa.array(runs))
-    _, firsts, bytes_ = found.buffers()
+    numbers: Ints = (chunk.fill_null(nothing) if nulls else chunk).to_numpy()
+    runs = _joined(numbers, length, nothing)
+    spelled_runs = spelled.take(pa.array(runs))
+    _, firsts, bytes_ = spelled_runs.buffers()
     offsets = np.zeros(len(runs) * length + 1, np.int32)
     within = offsets[1:].reshape(len(runs), length)
     np.take(ends, runs, axis=0, out=within, mode="clip")
@@ -172,11 +172,13 @@ def _joined(numbers: Ints, length: int, nothing: int) -> Ints:
 def _runs(values: tuple[bytes, ...]) -> tuple[int, pa.Array, Ints]:
     """How many values a run has; every run, spelled out; and where in it each of its values ends."""
     base, length = len(values) + 1, 1
-    one, sizes = pa.array([*values, b""], pa.binary()), np.array([*map(len, values), 0], np.int32)
-    spelled, ends = one, sizes[:, None]
+    single, sizes = pa.array([*values, b""], pa.binary()), np.array([*map(len, values), 0], np.int32)
+    spelled, ends = single, sizes[:, None]
     while base ** (length + 1) <= _RUNS:
         before, last = np.divmod(np.arange(base ** (length + 1)), base)
-        spelled = pc.binary_join_element_wise(spelled.take(pa.array(before)), one.take(pa.array(last)), b"")
+        spelled = pc.binary_join_element_wise(
+            spelled.take(pa.array(before)), single.take(pa.array(last)), b""
+        )
         ends = np.column_stack([ends[before], ends[before, -1] + sizes[last]])
         length += 1
     return length, spelled, np.ascontiguousarray(ends, np.int32)

@@ -91,7 +91,7 @@ def planned(
     None: by pages, unless these turn out to be large. `way`: the way, where it is not to be chosen.
     """
     leaves = tuple(leaf for column in columns for leaf in _leaves(layout, column, path))
-    groups = [_measured(layout, leaves, *its) for its in _wanted(layout, positions)]
+    groups = [_measured(layout, leaves, *wanted) for wanted in _wanted(layout, positions)]
     if way is None:
         cut, touched = sum(group.cut for group in groups), sum(group.touched for group in groups)
         # Pages that may be kept are always looked for.
@@ -231,12 +231,12 @@ def _measured(layout: Layout, leaves: tuple[int, ...], group: int, wanted: Longs
 
 def _sizes(layout: Layout, group: int, leaves: tuple[int, ...]) -> tuple[int, int]:
     """Bytes of chunks of a row group, decompressed and packed; kept for the leaves asked for last."""
-    asked, of = layout.found.get(("sizes",), ((), {}))
-    if asked != leaves:
+    known_leaves, of = layout.found.get(("sizes",), ((), {}))
+    if known_leaves != leaves:
         of = {}
         layout.found["sizes",] = leaves, of
     if group not in of:
         chunks = [layout.chunk(group, leaf) for leaf in leaves]
         of[group] = sum(chunk.unpacked for chunk in chunks), sum(chunk.packed for chunk in chunks)
-    found: tuple[int, int] = of[group]
-    return found
+    size: tuple[int, int] = of[group]
+    return size

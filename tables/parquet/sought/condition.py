@@ -101,12 +101,12 @@ Asked = tuple[Column, Test | None]
 
 def asked_by(condition: Condition) -> list[Asked]:
     """What a condition needs, each once, in order of appearance."""
-    return list({key_of(asked): asked for asked in _asked(condition)}.values())
+    return list({key_of(test): test for test in _asked(condition)}.values())
 
 
-def key_of(asked: Asked) -> object:
+def key_of(test_of_column: Asked) -> object:
     """What is equal for columns that are needed for the same."""
-    column, test = asked
+    column, test = test_of_column
     return column.id if test is None else id(test)
 
 

@@ -45,9 +45,9 @@ _SIGNS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 def expression(library: ModuleType, condition: Condition, names: Names) -> Expr:
     """True for the rows that pass."""
     if isinstance(condition, Pair):
-        left, right = (names[key_of((its, None))] for its in (condition.left, condition.right))
+        left, right = (names[key_of((side, None))] for side in (condition.left, condition.right))
         same = left[1] == right[1]
-        a, b = (library.col(its[0]) if same else _number(library, its[0]) for its in (left, right))
+        a, b = (library.col(side[0]) if same else _number(library, side[0]) for side in (left, right))
         compared: Expr = _SIGNS[condition.sign](a, b)
         return compared
     if isinstance(condition, Formula):
@@ -58,13 +58,13 @@ def expression(library: ModuleType, condition: Condition, names: Names) -> Expr:
         return reduce(and_ if isinstance(condition, AllOf) else or_, parts)
     name, physical, form = names[key_of((condition.column, condition))]
     column: Expr = library.col(name)
-    found = column == PASSES if form.coded else _stored(library, column, physical, condition)
+    test = column == PASSES if form.coded else _stored(library, column, physical, condition)
     if condition.complement and not form.coded:
-        found = column.is_not_null() if found is None else ~found
+        test = column.is_not_null() if test is None else ~test
     null = column.is_null()
-    if found is None:
+    if test is None:
         return null if condition.nulls else null & ~null
-    return found | null if condition.nulls else found
+    return test | null if condition.nulls else test
 
 
 def _operand(library: ModuleType, name: tuple[str, str, Form], column: Column) -> Expr:
@@ -79,20 +79,20 @@ def _number(library: ModuleType, name: str) -> Expr:
 
 def _stored(library: ModuleType, column: Expr, physical: str, test: Test) -> Expr | None:
     """Whether a stored value is one of the test's, NULL for NULL; None where none can be."""
-    its = test.stored
-    if isinstance(its, Part):
-        return _part(column, its)
-    if isinstance(its, Floats):
-        return _floats(library, column.cast(library.Float64), its)
-    if isinstance(its, Texts):
-        return _texts(library, column, its)
-    assert isinstance(its, Numbers)
+    stored = test.stored
+    if isinstance(stored, Part):
+        return _part(column, stored)
+    if isinstance(stored, Floats):
+        return _floats(library, column.cast(library.Float64), stored)
+    if isinstance(stored, Texts):
+        return _texts(library, column, stored)
+    assert isinstance(stored, Numbers)
     if physical == "BOOLEAN":
-        held = [value for value in (False, True) if any(lo <= value <= hi for lo, hi in its.ranges)]
+        held = [value for value in (False, True) if any(lo <= value <= hi for lo, hi in stored.ranges)]
         return _any([column if value else ~column for value in held])
     bits, dtype = _BITS[physical], library.Int32 if physical == "INT32" else library.Int64
     least, most = -(1 << bits), (1 << bits) - 1
-    ranges = [(max(lo, least), min(hi, most)) for lo, hi in its.ranges if lo <= most and hi >= least]
+    ranges = [(max(lo, least), min(hi, most)) for lo, hi in stored.ranges if lo <= most and hi >= least]
     points = [lo for lo, hi in ranges if lo == hi]
     wider = [(lo, hi) for lo, hi in ranges if lo < hi]
     found_in = [_between(library, column, dtype, lo, hi, least, most) for lo, hi in wider]
@@ -111,28 +111,28 @@ def _points(library: ModuleType, column: Expr, points: Sequence[object], dtype: 
     return [column.is_in(library.Series(points, dtype=dtype).implode())] if points else []
 
 
-def _floats(library: ModuleType, column: Expr, its: Floats) -> Expr | None:
-    inside = _any([(column >= library.lit(lo)) & (column <= library.lit(hi)) for lo, hi in its.ranges])
+def _floats(library: ModuleType, column: Expr, floats: Floats) -> Expr | None:
+    inside = _any([(column >= library.lit(lo)) & (column <= library.lit(hi)) for lo, hi in floats.ranges])
     numbers = None if inside is None else inside & column.is_not_nan()
-    if not its.nan:
+    if not floats.nan:
         return numbers
     return column.is_nan() if numbers is None else numbers | column.is_nan()
 
 
-def _part(column: Expr, its: Part) -> Expr:
-    parts = [column.bin.size() >= len(its.begin) + len(its.end)]
-    if its.begin:
-        parts.append(column.bin.starts_with(its.begin))
-    if its.end:
-        parts.append(column.bin.ends_with(its.end))
-    if its.middle:
-        parts.append(column.bin.contains(its.middle))
-    return reduce(and_, parts if its.begin and its.end else parts[1:] or parts)
+def _part(column: Expr, part: Part) -> Expr:
+    parts = [column.bin.size() >= len(part.begin) + len(part.end)]
+    if part.begin:
+        parts.append(column.bin.starts_with(part.begin))
+    if part.end:
+        parts.append(column.bin.ends_with(part.end))
+    if part.middle:
+        parts.append(column.bin.contains(part.middle))
+    return reduce(and_, parts if part.begin and part.end else parts[1:] or parts)
 
 
-def _texts(library: ModuleType, column: Expr, its: Texts) -> Expr | None:
+def _texts(library: ModuleType, column: Expr, texts: Texts) -> Expr | None:
     points, wider = [], []
-    for lo, lo_closed, hi, hi_closed in its.ranges:
+    for lo, lo_closed, hi, hi_closed in texts.ranges:
         if lo is not None and lo == hi:
             points.append(lo)
             continue
@@ -156,8 +156,8 @@ def _formula(library: ModuleType, formula: Formula, columns: Mapping[str, Expr])
     """
     truth = _Translation(library, columns).truth(formula.term)
     parts = [truth.is_null() if wanted is None else truth if wanted else ~truth for wanted in formula.passing]
-    found: Expr = reduce(or_, [part.fill_null(False) for part in parts], library.lit(False))
-    return found
+    passes: Expr = reduce(or_, [part.fill_null(False) for part in parts], library.lit(False))
+    return passes
 
 
 class _Translation:
@@ -188,27 +188,27 @@ class _Translation:
         return self.known[id(term)]
 
     def _made(self, op: Op, dtype: type) -> Expr:
-        found: Expr
+        result: Expr
         if op.name == "case":
-            found = self._of(op.args[-1], dtype)
+            result = self._of(op.args[-1], dtype)
             for condition, value in zip(op.args[-3::-2], op.args[-2::-2], strict=True):
                 then = self.library.when(self.truth(condition)).then(self._of(value, dtype))
-                found = then.otherwise(found)
+                result = then.otherwise(result)
         elif op.name == "coalesce":
-            found = self.library.coalesce([self._of(arg, dtype) for arg in op.args])
+            result = self.library.coalesce([self._of(arg, dtype) for arg in op.args])
         elif op.name == "characters":
             # What is not UTF-8 raises, and is left to who counts its characters as Spark does.
-            found = self.text(op.args[0]).cast(self.library.String).str.len_chars().cast(self.library.Int64)
+            result = self.text(op.args[0]).cast(self.library.String).str.len_chars().cast(self.library.Int64)
         elif op.name == "octets":
-            found = self.text(op.args[0]).bin.size().cast(self.library.Int64)
+            result = self.text(op.args[0]).bin.size().cast(self.library.Int64)
         elif op.name in _PARTS:
             days = self.number(op.args[0]).cast(self.library.Int32).cast(self.library.Date)
-            found = _PARTS[op.name](days.dt).cast(self.library.Int64)
+            result = _PARTS[op.name](days.dt).cast(self.library.Int64)
         elif op.name in _LOGIC:
-            found = _LOGIC[op.name](*(self.truth(arg) for arg in op.args))
+            result = _LOGIC[op.name](*(self.truth(arg) for arg in op.args))
         else:
-            found = _NUMERIC[op.name](*(self.number(arg) for arg in op.args))
-        return found
+            result = _NUMERIC[op.name](*(self.number(arg) for arg in op.args))
+        return result
 
 
 _LOGIC: Mapping[str, Callable[..., Any]] = {

@@ -82,9 +82,9 @@ class _Group(NamedTuple):
     @property
     def form(self) -> tuple[object, ...]:
         """Equal for row groups that one file can hold."""
-        its = self.sought
+        search = self.sought
         written = tuple((form.written, form.coded) for form in self.forms)
-        return id(its.condition), its.among is None, written, self.layout.form
+        return id(search.condition), search.among is None, written, self.layout.form
 
 
 def find(storage: Storage, files: Sequence[Sought]) -> list[Positions | None]:
@@ -97,7 +97,7 @@ def find(storage: Storage, files: Sequence[Sought]) -> list[Positions | None]:
     Raises:
         DataFileError: a file is missing, of another size than the log says, or not Parquet.
     """
-    found: list[list[Positions]] = [[] for _ in files]
+    parts_of_files: list[list[Positions]] = [[] for _ in files]
     unable: set[int] = set()
     if polars() is None:
         return [None for _ in files]
@@ -111,8 +111,8 @@ def find(storage: Storage, files: Sequence[Sought]) -> list[Positions | None]:
         if parts is None:
             unable.update(group.file for group in batch)
         for file, part in parts or ():
-            found[file].append(part)
-    return [None if file in unable else _joined(parts) for file, parts in enumerate(found)]
+            parts_of_files[file].append(part)
+    return [None if file in unable else _joined(parts) for file, parts in enumerate(parts_of_files)]
 
 
 def _joined(parts: Sequence[Positions]) -> Positions:
@@ -121,18 +121,18 @@ def _joined(parts: Sequence[Positions]) -> Positions:
 
 def _groups(storage: Storage, files: Sequence[Sought], unable: set[int]) -> Iterator[_Group]:
     """The row groups of files whose columns can be put to the tests; `unable`: takes the others' numbers."""
-    for number, its in enumerate(files):
-        layout = open_layout(storage, its.slice_.path, its.slice_.size)
-        with named_file(storage, its.slice_.path):
+    for number, search in enumerate(files):
+        layout = open_layout(storage, search.slice_.path, search.slice_.size)
+        with named_file(storage, search.slice_.path):
             forms = [
-                form_of(storage, layout, its.slice_.path, asked, its.groups, str(n))
-                for n, asked in enumerate(asked_by(its.condition))
+                form_of(storage, layout, search.slice_.path, test, search.groups, str(n))
+                for n, test in enumerate(asked_by(search.condition))
             ]
         known = tuple(form for form in forms if form is not None)
         if len(known) < len(forms):
             unable.add(number)
             continue
-        yield from (_Group(number, its, layout, known, group) for group in its.groups)
+        yield from (_Group(number, search, layout, known, group) for group in search.groups)
 
 
 def count_passing(storage: Storage, files: Sequence[Sought]) -> int | None:
@@ -157,8 +157,8 @@ def _count(storage: Storage, batch: Sequence[_Group], _: bool) -> int | None:
 
 def _found(storage: Storage, batch: Sequence[_Group]) -> list[tuple[int, Positions]] | None:
     """Files, by number, and the positions that pass in them; None where something fails."""
-    its = batch[0].sought
-    ask = partial(passing_rows, masked=its.among is not None, few=_is_point(its.condition))
+    search = batch[0].sought
+    ask = partial(passing_rows, masked=search.among is not None, few=_is_point(search.condition))
     rows = _asked(storage, batch, ask)
     return None if rows is None else list(_by_file(batch, rows))
 
@@ -180,11 +180,11 @@ def _asked(
         return None
     failed = (pa.ArrowException, OSError, ValueError, KeyError, StorageError, DataFileError)
     try:
-        condition, its = batch[0].sought.condition, batch[0]
-        schema = its.layout.metadata.schema
+        condition, first = batch[0].sought.condition, batch[0]
+        schema = first.layout.metadata.schema
         names = {
-            key_of(asked): (str(n), str(schema.column(form.leaf).physical_type), form)
-            for n, (asked, form) in enumerate(zip(asked_by(condition), its.forms, strict=True))
+            key_of(test): (str(n), str(schema.column(form.leaf).physical_type), form)
+            for n, (test, form) in enumerate(zip(asked_by(condition), first.forms, strict=True))
         }
         data = _assembled(storage, batch)
         return None if data is None else ask(library, data, expression(library, condition, names))
@@ -253,7 +253,7 @@ def _tested(
             return None
         codec, codes = group.layout.chunk(group.number, leaf).codec, np.arange(pages.dictionary.values)
         known.append((pages, pages.dictionary, Used(path, pages.dictionary, codec, codes)))
-    used = [its for _, _, its in known if len(its.codes)]
+    used = [column for _, _, column in known if len(column.codes)]
     values = values_of(storage, batch[0].layout, batch[0].forms[place].leaf, test.column, used)
     sizes = [page.values for _, page, _ in known]
     passes = test.passes(values) if len(values) == sum(sizes) else None

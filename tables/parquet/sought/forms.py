@@ -48,13 +48,13 @@ class Form(NamedTuple):
 
 
 def form_of(
-    storage: Storage, layout: Layout, path: str, asked: Asked, groups: Sequence[int], name: str
+    storage: Storage, layout: Layout, path: str, test_of_column: Asked, groups: Sequence[int], name: str
 ) -> Form | None:
     """The form in which row groups of a file are asked for a column; None where there is none.
 
     Cost: where dictionaries are to be tested, the headers of the pages, once.
     """
-    column, test = asked
+    column, test = test_of_column
     node = flat_column(layout, column, path)
     if node is None:
         return None
@@ -84,7 +84,7 @@ def _operand(column: Column) -> Stored:
 
 
 def _is_as_meant(
-    layout: Layout, leaf: pq.ColumnSchema, stored: pa.DataType, column: Column, asked: Stored
+    layout: Layout, leaf: pq.ColumnSchema, stored: pa.DataType, column: Column, test: Stored
 ) -> bool:
     """Whether the bytes of a column are the values that the table means."""
     physical = str(leaf.physical_type)
@@ -92,11 +92,11 @@ def _is_as_meant(
         return False
     if column.type.name in _CALENDAR and written_legacy(layout.metadata, is_int96=False):
         return False
-    if isinstance(asked, Numbers):
+    if isinstance(test, Numbers):
         return physical in _NUMBERS
-    if isinstance(asked, Floats):
+    if isinstance(test, Floats):
         return physical in ("FLOAT", "DOUBLE")
-    return isinstance(asked, (Texts, Part)) and physical == "BYTE_ARRAY"
+    return isinstance(test, (Texts, Part)) and physical == "BYTE_ARRAY"
 
 
 def _is_same(stored: pa.DataType, meant: pa.DataType, leaf: pq.ColumnSchema) -> bool:

@@ -84,9 +84,9 @@ def _sparse(
     if moved.min() < 0:
         moved, owner = moved[moved >= 0], owner[moved >= 0]
     moved, owner = _rising(moved, owner)
-    found = np.bincount(owner - group[0], minlength=int(group[-1] - group[0]) + 1)
+    counts_of_groups = np.bincount(owner - group[0], minlength=int(group[-1] - group[0]) + 1)
     firsts = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
-    kept = found[group[firsts] - group[0]]
+    kept = counts_of_groups[group[firsts] - group[0]]
     at = mine[firsts[kept > 0]]
     return _as_they_pay(at, kept[kept > 0], moved.astype(np.uint32))
 
@@ -103,14 +103,14 @@ def _read(rows: pa.Table, source: Longs, counts: Longs, inputs: Sequence[Input])
     try:
         if len(twice):
             raise ValueError("a posting has two forms")
-        found = sparse.positions(0, len(rows)).astype(np.int64)
-        beyond = np.flatnonzero(found[np.cumsum(counts) - 1] >= extents[source])
+        positions = sparse.positions(0, len(rows)).astype(np.int64)
+        beyond = np.flatnonzero(positions[np.cumsum(counts) - 1] >= extents[source])
         if len(beyond):
             raise ValueError("a position is beyond the rows")
     except ValueError as damage:
         paths = ", ".join(sorted({inputs[number].path for number in np.unique(source).tolist()}))
         raise CorruptIndexError(file=paths, reason=str(damage)) from damage
-    return found
+    return positions
 
 
 def _rising(moved: Longs, owner: Longs) -> tuple[Longs, Longs]:
@@ -149,18 +149,20 @@ def _dense(
     cuts = np.append(np.flatnonzero(np.diff(group[mine], prepend=-1)), len(mine)).tolist()
     read = _Bitmaps(rows.take(pa.array(mine)), source[mine], counts[mine], inputs)
     firsts: list[int] = []
-    made: list[BitMap] = []
+    merged_bitmaps: list[BitMap] = []
     for a, b in pairwise(cuts):
         moved = [read.moved(i) for i in range(a, b)]
         bits = moved[0] if len(moved) == 1 else BitMap.union(*moved)
         if bits:
             firsts.append(int(mine[a]))
-            made.append(bits)
-    data = [bits.serialize() for bits in made]
-    numbers = [(len(bits), bits.min(), bits.max(), len(d)) for bits, d in zip(made, data, strict=True)]
+            merged_bitmaps.append(bits)
+    data = [bits.serialize() for bits in merged_bitmaps]
+    numbers = [
+        (len(bits), bits.min(), bits.max(), len(d)) for bits, d in zip(merged_bitmaps, data, strict=True)
+    ]
     sizes = np.array(numbers, dtype=np.int64).reshape(-1, 4)
     sparse = pays(*sizes.T)
-    listed = [positions_in(made[i]) for i in np.flatnonzero(sparse).tolist()]
+    listed = [positions_in(merged_bitmaps[i]) for i in np.flatnonzero(sparse).tolist()]
     positions = np.concatenate([np.zeros(0, dtype=np.uint32), *listed])
     bitmaps = [None if alone else d for alone, d in zip(sparse.tolist(), data, strict=True)]
     return _Merged(np.array(firsts, dtype=np.int64), sizes[:, 0], positions, bitmaps)

@@ -62,10 +62,10 @@ def _alike(spaces: Spaces, members: Sequence[str]) -> list[str]:
     for space in members:
         types = _types(spaces[space])
         for group, known in groups:
-            if all(widest(known.get(column, set()) | found) for column, found in types.items()):
+            if all(widest(known.get(column, set()) | key_types) for column, key_types in types.items()):
                 group.append(space)
-                for column, found in types.items():
-                    known.setdefault(column, set()).update(found)
+                for column, key_types in types.items():
+                    known.setdefault(column, set()).update(key_types)
                 break
         else:
             groups.append(([space], types))
@@ -74,11 +74,11 @@ def _alike(spaces: Spaces, members: Sequence[str]) -> list[str]:
 
 def _types(segments: Sequence[Segment]) -> dict[str, set[str]]:
     """Column to the types of its keys in a row space."""
-    found: dict[str, set[str]] = {}
+    types: dict[str, set[str]] = {}
     for segment in segments:
         for column, key_type in segment.columns.items():
-            found.setdefault(column, set()).add(key_type)
-    return found
+            types.setdefault(column, set()).add(key_type)
+    return types
 
 
 def _fitting(recorded: RecordedFiles, spaces: Sequence[str]) -> list[str]:

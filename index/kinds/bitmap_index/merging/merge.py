@@ -54,8 +54,10 @@ def _postings(
         types = {s.columns[column] for _, s in mine}
         key_type = widest(types)
         if key_type is None:
-            found = ", ".join(sorted(types))
-            raise ColumnTypeError(column=column, type=found, reason="none holds the values of all others")
+            type_names = ", ".join(sorted(types))
+            raise ColumnTypeError(
+                column=column, type=type_names, reason="none holds the values of all others"
+            )
         inputs = [Input(moves[n], s.path, s.rows) for n, s in mine]
         batches = [_batches(s, column, key_type, at) for at, (_, s) in enumerate(mine)]
         for part in regrouped(combine(sort(rows, ["key"]), inputs) for rows in aligned(batches, ["key"])):
