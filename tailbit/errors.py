@@ -171,8 +171,11 @@ class SchemaError(UsageError):
 class UnknownColumnError(SchemaError):
     """No such column."""
 
-    template = "no column {column} in the table{nearest}"
+    template = "no column {column} in the table{nearest}{place}"
     hint = "Columns: {columns}."
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**{"place": "", **fields})
 
 
 class ColumnTypeError(SchemaError):

@@ -23,7 +23,7 @@ def visible(text: str, lines: bool = False) -> str:
     return _STEERS.sub(lambda found: _escape(found[0], lines), text)
 
 
-_OF_LINES = ("reason", "remedy", "hint", "predicate")
+_OF_LINES = ("reason", "remedy", "hint", "predicate", "place")
 """Fields of errors that may have several lines, as one that points with a caret; a path never has."""
 
 

@@ -87,7 +87,8 @@ def _taken(b: Builder, name: str, kind: str, arg: Expression) -> Expression:
 def _count(name: str, args: Sequence[Expression], least: int, most: int) -> None:
     if not least <= len(args) <= most:
         wanted = str(least) if least == most else f"{least} to {most}" if most < _ANY else f"{least} or more"
-        raise NotRead(f"{name} takes {wanted} arguments here, not {len(args)}")
+        noun = "argument" if wanted == "1" else "arguments"
+        raise NotRead(f"{name} takes {wanted} {noun} here, not {len(args)}")
 
 
 _ANY = sys.maxsize
@@ -108,7 +109,17 @@ def _part(b: Builder, args: Sequence[Expression]) -> Expression:
     return extracted(b, name, args[1])
 
 
+_ROW_BY_ROW = "A condition is asked row by row. Write tailbit summary TABLE COLUMN; in Python: "
 _INSTEAD = {
+    "count": "A condition is asked row by row. Write tailbit count TABLE; in Python: answer.count().",
+    **{
+        name: f'{_ROW_BY_ROW}answer.{method}("COLUMN"), or by group answer.facets("BY", {method}="COLUMN").'
+        for name, method in (("sum", "sum"), ("avg", "avg"), ("mean", "avg"), ("min", "min"), ("max", "max"))
+    },
+    "col": "A column is written by its name alone: carrier = 'UA'.",
+    "iff": "Write if(condition, value, other).",
+    "convert": "Write CAST(column AS INT).",
+    "varchar": "Write CAST(column AS STRING).",
     "decode": "Compare bytes with X'6162' or 'ab', of which Spark makes bytes.",
 }
 """What to write in place of functions that are not read."""

@@ -6,6 +6,7 @@ never one by one; a node that stands in several places of a predicate is judged 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn, cast
 
@@ -57,9 +58,24 @@ def raise_error(
             values = {c.label: rows.array(c)[:1] for c in part.columns}
             shown = ", ".join(f"{name} = {_cut(_text(value))}" for name, value in values.items())
             raise EvaluationError(
-                error=error, condition=part.text, values=shown, file=file or "these rows", position=position
+                error=error,
+                condition=part.text,
+                values=shown,
+                file=file or "these rows",
+                position=position,
+                **_instead(error, part.text),
             )
     raise AssertionError("no part of the condition raises")
+
+
+_CAST = re.compile(r"(?<!TRY_)CAST\(")
+
+
+def _instead(error: str, condition: str) -> dict[str, str]:
+    """Return the hint of an error that has a better one than all have: the condition with TRY_CAST."""
+    if not error.startswith("CAST") or not (tried := _CAST.sub("TRY_CAST(", condition)) != condition:
+        return {}
+    return {"hint": f"Write {tried}: then it is NULL for such rows. Or compare values of one type."}
 
 
 _MANY = 16

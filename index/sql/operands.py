@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from tailbit.errors import UnknownColumnError
 from tailbit.index.model import key_type_of_column
-from tailbit.index.sql.refusals import INSTEAD, refuse
+from tailbit.index.sql.refusals import INSTEAD, cast_instead, of_name, placed, refuse
 from tailbit.index.sql.spans import Span, span
 from tailbit.index.sql.syntax.tree import Tree, WrittenConstant, left, right
 from tailbit.index.values import literals
@@ -24,7 +25,12 @@ _TYPES = {
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_LTZ"), "timestamp"),
     **{name: name.lower() for name in ("DOUBLE", "STRING", "BINARY", "BOOLEAN", "DATE", "TIMESTAMP_NTZ")},
 }
-_CALLED = {"element": "an element in brackets", "tuple": "a tuple", "lambda": "a lambda", "field": "a field"}
+_CALLED = {
+    "element": "an element in brackets",
+    "tuple": "several values in parentheses",
+    "lambda": "a lambda",
+    "field": "a field",
+}
 """What a refusal calls a node, where it is not the node's own text."""
 
 
@@ -50,7 +56,7 @@ class OperandReader:
         if node.kind == "parenthesis":
             return self.read(left(node))
         if node.kind == "column":
-            return self.schema.resolve(node.names)
+            return self._column(node)
         if node.constant is not None:
             return self._literal(node, node.constant)
         if node.kind == "null":
@@ -58,6 +64,21 @@ class OperandReader:
         if node.kind in ("true", "false"):
             return Literal(literals.BOOLEAN, node.kind == "true", True)
         self.unknown(node)
+
+    def _column(self, node: Tree) -> Column:
+        """Return the column of a name.
+
+        Raises:
+            UnknownColumnError: no such column; says where the name stands, and what may have been meant.
+        """
+        try:
+            return self.schema.resolve(node.names)
+        except UnknownColumnError as unknown:
+            fields, written = unknown.fields, self.text[node.start : node.end]
+            meant = "" if fields["nearest"] else of_name(written)
+            hint = f"Columns: {fields['columns']}.{meant}"
+            told = {"place": placed(self.text, node.start), "hint": hint}
+            raise UnknownColumnError(**{**fields, **told}) from None
 
     def comparable(self, column: Column) -> Column:
         """The column, if its values can be compared.
@@ -71,7 +92,8 @@ class OperandReader:
     def unknown(self, node: Tree) -> NoReturn:
         """Refuse an expression by its name."""
         name = _CALLED.get(node.kind) or node.text or node.kind
-        self.refuse(f"{name} is not read", node, INSTEAD.get(name))
+        verb = "are" if node.kind == "tuple" else "is"
+        self.refuse(f"{name} {verb} not read", node, INSTEAD.get(name))
 
     def _literal(self, node: Tree, constant: WrittenConstant) -> Literal:
         try:
@@ -116,7 +138,7 @@ class OperandReader:
                 return literals.decimal_type(precision, scale)
         elif type_.text in _TYPES and not sizes:
             return DataType(_TYPES[type_.text])
-        self.refuse(f"a cast to {type_.text} is not read", node)
+        self.refuse(f"a cast to {type_.text} is not read", node, cast_instead(type_.text))
 
 
 def bare(node: Tree) -> Tree:

@@ -12,18 +12,86 @@ INSTEAD = {
     "A column of that name stands in backticks.",
     "<<": "Write x * 4 for x << 2.",
     ">>": "Write x div 4 for x >> 2, of numbers from 0 on.",
-    "a tuple": "Write the columns one by one: (a = 1 AND b = 2) OR (a = 3 AND b = 4).",
+    "several values in parentheses": "For one column write IN ('SFO', 'LAX'); of several columns write "
+    "(a = 1 AND b = 2) OR (a = 3 AND b = 4).",
     "an element in brackets": "A field of a struct is written a.b; elements of arrays and maps "
     "are not read, but for split(s, ',')[0].",
 }
 """What to write in place of an expression that is not read, by what a refusal calls it."""
 
 
+_CAST = "Compare values of one type, or write try_cast(... AS INT): NULL where a value does not fit."
+_BY_REASON = {
+    "it is empty": "Write a condition such as carrier = 'UA', or leave it out to ask for every row.",
+    "ESCAPE takes": "Write ESCAPE '!'.",
+    "a plus sign in front": "Leave the plus sign out.",
+    "a lambda is not": "A lambda stands only within exists(array, x -> condition).",
+    " here, not ": "docs/functions.md shows each function with its arguments.",
+    ">>> is not": "Write x div 4 for x >>> 2, of numbers from 0 on.",
+    "before a constant is not": "Write only the quotes: 'UA'.",
+}
+"""What to write instead, by a part of the reason."""
+_BY_ERROR = {
+    "CAST_INVALID_INPUT": _CAST,
+    "CAST_OVERFLOW": _CAST,
+    "NUMERIC_VALUE_OUT_OF_RANGE": _CAST,
+    "INVALID_TYPED_LITERAL": "Write DATE'2026-01-31', TIMESTAMP'2026-01-31 12:00:00' or X'1F'.",
+    "DIVIDE_BY_ZERO": "Write try_divide(a, b), or a / nullif(b, 0).",
+    "REMAINDER_BY_ZERO": "Write a % nullif(b, 0).",
+    "ARITHMETIC_OVERFLOW": "Write try_add, try_subtract or try_multiply, or CAST to a wider type.",
+    "FILTER_NOT_BOOLEAN": "Compare it with something.",
+    "DATATYPE_MISMATCH": "Compare values of one type: a date as DATE'2026-01-31', a number without quotes, "
+    "a text in quotes; or CAST one side to the type of the other.",
+}
+"""What to write instead, by the name that Spark gives an error."""
+
+
 def refuse(text: str, reason: str, at: int | None = None, hint: str | None = None) -> NoReturn:
     """Raise a PredicateError with the place in the text (characters from 1) and what to write instead."""
-    place = "" if at is None else f" at character {at + 1}{_pointed(text, at)}"
+    hint = hint or next((told for said, told in {**_BY_ERROR, **_BY_REASON}.items() if said in reason), None)
+    if hint and "||" in text and " in Spark)" in reason:
+        hint = f"{hint} To join conditions write OR: || joins texts."
+    place = "" if at is None else placed(text, at)
     fields = {"hint": hint} if hint else {}
     raise PredicateError(predicate=text, reason=f"{reason}{place}", **fields)
+
+
+_OTHER_TYPES = {
+    **dict.fromkeys(("VARCHAR", "CHAR", "TEXT", "NVARCHAR", "STR", "UUID", "CHARACTER"), "STRING"),
+    **dict.fromkeys(("DATETIME", "TIMESTAMPTZ", "DATETIME2"), "TIMESTAMP"),
+    **dict.fromkeys(("NUMBER", "MONEY"), "DECIMAL(38, 2)"),
+    **dict.fromkeys(("INT8", "INT64", "UNSIGNED", "SIGNED"), "BIGINT"),
+    **dict.fromkeys(("FLOAT8", "FLOAT64"), "DOUBLE"),
+    **dict.fromkeys(("BOOL", "BIT"), "BOOLEAN"),
+    **dict.fromkeys(("BYTES", "BLOB", "BYTEA"), "BINARY"),
+}
+
+
+def cast_instead(type_: str) -> str:
+    """Return which types a cast may name, first the one that another language's name means."""
+    meant = _OTHER_TYPES.get(type_)
+    every = "INT, BIGINT, DOUBLE, DECIMAL(10, 2), STRING, BINARY, BOOLEAN, DATE and TIMESTAMP"
+    return f"Write CAST(... AS {meant})." if meant else f"A cast gives {every}, among others."
+
+
+def placed(text: str, at: int) -> str:
+    """Return the place of a character in a text (from 1), its line, and a caret below it."""
+    return f" at character {at + 1}{_pointed(text, at)}"
+
+
+_NULLS = frozenset("none nil nul undefined missing na nan inf infinity".split())
+
+
+def of_name(written: str) -> str:
+    """Return what may have been meant by a name that no column has, as a sentence; nothing where unclear."""
+    name = written.strip("`")
+    if name.lower() in ("nan", "inf", "infinity"):
+        return f" For the number write double('{name}'); isnan(column) asks for it."
+    if name.lower() in _NULLS:
+        return " For no value write IS NULL or IS NOT NULL."
+    if name[:1].isdigit():
+        return " A number is written 1000, 1.5 or 1.5e3, without underscores, units or prefixes."
+    return f" If it is a text, write it in single quotes: '{name}'." if "." not in name else ""
 
 
 _BESIDE = 60

@@ -313,7 +313,7 @@ def test_a_constant_of_another_type_is_refused_by_the_name_of_its_type(
 @pytest.mark.parametrize(
     ("made", "found", "instead"),
     [
-        (lambda f, df: f.expr("i > 0) or (l > 0"), "Spark does not parse .*PARSE_SYNTAX_ERROR", "whole"),
+        (lambda f, df: f.expr("i > 0) or (l > 0"), "closes nothing .*PARSE_SYNTAX_ERROR", "whole"),
         (lambda f, df: f.expr("i > 0 as x"), "gives a name with AS", "name out"),
         (lambda f, df: f.expr("st")["x"] > 0, "SqlExpression", "F.expr"),
         (lambda f, df: f.col("ar")[0] > 0, "UnresolvedExtractValue", "field of a struct"),

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from tailbit.index.sql.refusals import refuse
+from tailbit.index.sql.syntax.hints import listed_instead
 from tailbit.index.sql.syntax.primary import PrimaryParser
 from tailbit.index.sql.syntax.tokens import tokens_of
 from tailbit.index.sql.syntax.tree import Tree
@@ -156,8 +157,8 @@ class Parser(PrimaryParser):
 
     def _negated(self) -> bool:
         if self.token.text == "!" and self.token.kind == "sign":
-            reason = "! is no NOT behind a value (SYNTAX_DISCONTINUED.BANG_EQUALS_NOT)"
-            refuse(self.text, reason, self.token.start, "Write NOT.")
+            reason = "! is no NOT behind a value (SYNTAX_DISCONTINUED.BANG_EQUALS_NOT in Spark)"
+            refuse(self.text, reason, self.token.start, "Write NOT IN, NOT LIKE, or <> for unequal.")
         return self.takes_word("NOT")
 
     def _is(self, value: Tree) -> Tree:
@@ -173,9 +174,11 @@ class Parser(PrimaryParser):
 
     def _in(self, value: Tree, negated: bool) -> Tree:
         if not self.is_sign("("):
-            refuse(
-                self.text, "IN takes a list of values in parentheses", self.token.start, "Write IN (1, 2)."
+            reason, hint = (
+                "IN takes a list of values in parentheses",
+                listed_instead(self.text, self.token.start),
             )
+            refuse(self.text, reason, self.token.start, hint)
         if self.begins_query(self.at + 1):
             hint = "Ask the other table first, and give its values as a list: IN (1, 2)."
             refuse(self.text, "IN takes a list of values, not a query", self.token.start, hint)

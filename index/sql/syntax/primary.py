@@ -8,14 +8,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NoReturn
 
-from tailbit.index.sql.refusals import refuse
+from tailbit.index.sql.refusals import cast_instead, refuse
+from tailbit.index.sql.syntax.hints import COUNTING, stopped
 from tailbit.index.sql.syntax.intervals import interval_at
 from tailbit.index.sql.syntax.tokens import Token
 from tailbit.index.sql.syntax.tree import Tree, WrittenConstant
 from tailbit.index.sql.syntax.words import (
     CONSTANTS,
     ENDS,
-    FOREIGN,
     LIKE,
     LIKE_FUNCTIONS,
     NO_FUNCTIONS,
@@ -23,11 +23,6 @@ from tailbit.index.sql.syntax.words import (
     ends_a_value,
 )
 
-GRAMMAR = (
-    "Spark SQL text over columns and literals: = <> < <= > >= <=> IN BETWEEN LIKE IS NULL AND OR NOT, "
-    "arithmetic, CASE, CAST and the functions of docs/functions.md; "
-    "a column named like one of these words stands in backticks: `not`."
-)
 _WORDS_BETWEEN = {"SUBSTRING": ("FROM", "FOR"), "SUBSTR": ("FROM", "FOR"), "POSITION": ("IN",)}
 """By function, the words that may stand between its arguments in place of commas."""
 _SIZES = 2
@@ -96,21 +91,9 @@ class PrimaryParser(ABC):
 
     def stop(self, at: Token | None = None) -> NoReturn:
         """Refuse the text from a token on, the one at hand unless another is given."""
-        token = at or self.token
-        if token.kind == "end":
-            reason = "it ends where more must follow (PARSE_SYNTAX_ERROR in Spark)"
-            refuse(self.text, reason, max(self.last_end - 1, 0), GRAMMAR)
-        shown = self.text[token.start : token.end]
-        if token.kind == "sign" and self.text.startswith(("&&", "~~"), token.start):
-            shown = shown * 2
-        if shown.upper() in FOREIGN:
-            refuse(
-                self.text,
-                f"{shown} is not Spark's here (PARSE_SYNTAX_ERROR)",
-                token.start,
-                FOREIGN[shown.upper()],
-            )
-        refuse(self.text, "Spark does not parse it from here on (PARSE_SYNTAX_ERROR)", token.start, GRAMMAR)
+        place = self.at if at is None else self.tokens.index(at)
+        reason, start, hint = stopped(self.text, self.tokens, place)
+        refuse(self.text, f"{reason} (PARSE_SYNTAX_ERROR in Spark)", start, hint)
 
     def listed(self) -> tuple[Tree, ...]:
         """Take conditions in parentheses, one at least."""
@@ -169,8 +152,13 @@ class PrimaryParser(ABC):
         if self.is_sign("("):
             return self._parenthesis()
         if self.is_sign("*"):
-            refuse(self.text, "* is not a value", token.start, "Name a column.")
+            self._refuse_star()
         self.stop()
+
+    def _refuse_star(self) -> NoReturn:
+        counts = [token.text for token in self.tokens[max(0, self.at - 2) : self.at]] == ["COUNT", "("]
+        hint = COUNTING if counts else "Name a column."
+        refuse(self.text, "* is not a value", self.token.start, hint)
 
     def constant(self, plus: bool = False) -> Tree:
         """Take a number with its sign, or a run of strings, which Spark joins."""
@@ -341,7 +329,12 @@ class PrimaryParser(ABC):
         self.needs_word("AS")
         type_ = self._type()
         if self.token.kind == "word":
-            refuse(self.text, f"a cast to {type_.text} {self.word} is not read", type_.start)
+            refuse(
+                self.text,
+                f"a cast to {type_.text} {self.word} is not read",
+                type_.start,
+                cast_instead(type_.text),
+            )
         self.needs_sign(")")
         return Tree("cast", word.start, self.last_end, operand, type_, text=word.text)
 

@@ -9,6 +9,7 @@ import re
 from typing import NamedTuple, NoReturn
 
 from tailbit.index.sql.refusals import refuse
+from tailbit.index.sql.syntax.characters import of_character
 from tailbit.index.sql.syntax.variables import variable_in
 from tailbit.index.values.literals import string
 
@@ -101,4 +102,5 @@ def _refuse_character(text: str, at: int) -> NoReturn:
     character = text[at]
     if character in _UNCLOSED:
         refuse(text, f"{character} is not closed (PARSE_SYNTAX_ERROR in Spark)", at, _UNCLOSED[character])
-    refuse(text, f"the character {character!r} is not Spark SQL (PARSE_SYNTAX_ERROR in Spark)", at)
+    reason, at, hint = of_character(text, at)
+    refuse(text, f"{reason} (PARSE_SYNTAX_ERROR in Spark)", at, hint)

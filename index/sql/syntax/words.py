@@ -11,19 +11,6 @@ LIKE = {"LIKE": "LIKE", "ILIKE": "ILIKE", "RLIKE": "RLIKE", "REGEXP": "RLIKE"}
 """The words of pattern matching, and the operator that each is."""
 LIKE_FUNCTIONS = {**{word.lower(): operator for word, operator in LIKE.items()}, "regexp_like": "RLIKE"}
 """The functions of pattern matching, and the operator that each is."""
-FOREIGN = {
-    "XOR": "Write a <> b of two conditions.",
-    "&&": "Write AND.",
-    "ISNULL": "Write IS NULL.",
-    "NOTNULL": "Write IS NOT NULL.",
-    "SIMILAR": "Write RLIKE.",
-    "GLOB": "Write LIKE.",
-    "~": "Write RLIKE.",
-    "~~": "Write LIKE, or ~(~x).",
-    "SYMMETRIC": "Write the lower bound first: BETWEEN 1 AND 2.",
-    "ASYMMETRIC": "Leave it out: BETWEEN 1 AND 2.",
-}
-"""Operators of other dialects, and what to write instead."""
 CONSTANTS = {"NULL": "null", "TRUE": "true", "FALSE": "false"}
 TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
 """The names of types that may stand before a string."""

@@ -1,0 +1,256 @@
+"""Says in plain words what stands where a condition stops being one, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tailbit.index.sql.syntax.statements import statement_of, told, written
+from tailbit.index.sql.syntax.tokens import Token
+
+GENERAL = (
+    "Two conditions are joined by AND or OR, a text stands in quotes ('UA'), and a column whose name has "
+    "blanks or is a keyword stands in backticks: `air time`."
+)
+FOREIGN = {
+    "XOR": "Write a <> b of two conditions.",
+    "&&": "Write AND.",
+    "ISNULL": "Write IS NULL.",
+    "NOTNULL": "Write IS NOT NULL.",
+    "SIMILAR": "Write RLIKE.",
+    "GLOB": "Write LIKE.",
+    "~": "Write RLIKE.",
+    "~~": "Write LIKE, or ~(~x).",
+    "SYMMETRIC": "Write the lower bound first: BETWEEN 1 AND 2.",
+    "ASYMMETRIC": "Leave it out: BETWEEN 1 AND 2.",
+}
+"""Operators of other dialects, and what to write instead."""
+
+COUNTING = (
+    'A condition is asked row by row. Write tailbit count TABLE "condition"; in Python: answer.count().'
+)
+
+_BEHIND_A_VALUE = {
+    "CONTAINS": "Write contains(column, 'part').",
+    "STARTSWITH": "Write startswith(column, 'part'), or column LIKE 'part%'.",
+    "STARTS": "Write startswith(column, 'part'), or column LIKE 'part%'.",
+    "ENDSWITH": "Write endswith(column, 'part'), or column LIKE '%part'.",
+    "ENDS": "Write endswith(column, 'part'), or column LIKE '%part'.",
+    "MATCHES": "Write RLIKE and a regular expression in quotes.",
+    "MATCH": "Write RLIKE and a regular expression in quotes.",
+    **dict.fromkeys(("EQ", "EQUALS", "EQUAL"), "Write =."),
+    **dict.fromkeys(("NE", "NEQ", "DOES", "UNEQUAL"), "Write <>."),
+    **dict.fromkeys(("GT", "GREATER"), "Write >."),
+    **dict.fromkeys(("LT", "LESS"), "Write <."),
+    **dict.fromkeys(("GE", "GTE"), "Write >=."),
+    **dict.fromkeys(("LE", "LTE"), "Write <=."),
+    "OVER": "Window functions are not part of a condition: read the rows, and rank them there.",
+    "AS": "A condition has no alias: leave AS and the name out.",
+    "EXISTS": "Write IS NOT NULL.",
+    "FOR": "Leave it out: nothing is locked.",
+    "THEN": "Write CASE WHEN condition THEN value ELSE other END, or if(condition, value, other).",
+    "NOT": "Write NOT before the whole condition, or NOT IN, NOT LIKE, NOT BETWEEN, <>; "
+    "a column of that name stands in backticks: `not`.",
+    "TO": "Write BETWEEN 1 AND 2.",
+    **dict.fromkeys(("ANY", "SOME", "ALL"), "Write IN (1, 2), or LIKE ANY ('a%', 'b%')."),
+}
+"""Words that other languages have behind a value."""
+_SIGNS = {
+    ",": "Conditions are joined by AND; a list of values stands in parentheses: dest IN ('SFO', 'LAX').",
+    "[": "A list of values stands in parentheses: dest IN ('SFO', 'LAX'); a name in backticks: `air time`.",
+    "]": "A list of values stands in parentheses: dest IN ('SFO', 'LAX').",
+    "?": 'Give its value: in Python where("n > ?", [5]); on the command line write :n and --param n=5.',
+    ":": 'Give its value: where("n > :n", {"n": 5}) in Python, --param n=5 on the command line; a time '
+    "of day stands in quotes.",
+    "->": "A function of one argument stands only within exists(array, x -> condition).",
+    "=>": "Write >=, or =.",
+    "(": "A function stands before its argument: upper(carrier), contains(carrier, 'U'), carrier IN ('UA').",
+    "/": "A comment begins with two minus signs (--); a division has a number behind its sign.",
+    "%": "Give values as parameters: ? with a list, or :name with a mapping.",
+    "~": "Write RLIKE and a regular expression in quotes.",
+    "!": "Write <> for unequal, NOT before a condition.",
+}
+_TRUTH = "IS takes NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM"
+_BEHIND_IS = {
+    **dict.fromkeys(("NONE", "NIL", "NUL", "UNDEFINED", "MISSING", "NA", "BLANK"), "Write IS NULL."),
+    "EMPTY": "Write = '' of a text, or IS NULL.",
+    "NAN": "Write isnan(column).",
+    **dict.fromkeys(
+        ("IN", "LIKE", "BETWEEN", "RLIKE", "ILIKE"), "Leave IS out: NOT IN, NOT LIKE, NOT BETWEEN."
+    ),
+    **dict.fromkeys(("EQUAL", "EQUALS"), "Write =."),
+    "GREATER": "Write >.",
+    "LESS": "Write <.",
+}
+_DATE = re.compile(r"\d{4}[-/]\d{1,2}[-/]\d{1,2}")
+_SHOWN = 30
+
+Told = tuple[str, int, str]
+"""What was found, its place, and what to write instead."""
+
+
+def stopped(text: str, tokens: Sequence[Token], at: int) -> Told:
+    """Return what to say of a text that is no condition from a token on."""
+    token = tokens[at]
+    for look in (_of_statement, _of_end, _of_sign, _of_word):
+        if (found := look(text, tokens, at)) is not None:
+            return found
+    return _unexpected(text, token), token.start, GENERAL
+
+
+def _unexpected(text: str, token: Token) -> str:
+    shown = text[token.start : token.end]
+    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+    return f"{shown} is not expected here"
+
+
+def _of_statement(text: str, tokens: Sequence[Token], at: int) -> Told | None:
+    first, token = tokens[0], tokens[at]
+    statement = statement_of(text, tokens, token.start)
+    if statement is not None:
+        return told(statement, text)
+    if first.kind == "word" and len(tokens) > 2 and tokens[1].kind in ("word", "name", "sign"):
+        hint = written(first.text) if at <= 1 else None
+        if hint is not None:
+            return f"it is a statement, {text[first.start : first.end]}, and no condition", first.start, hint
+    return None
+
+
+def _of_end(text: str, tokens: Sequence[Token], at: int) -> Told | None:
+    """Return what to say where the text ends too early."""
+    if tokens[at].kind != "end":
+        return None
+    last = tokens[at - 1]
+    place = max(last.end - 1, 0)
+    opened: list[Token] = []
+    for token in tokens[:at]:
+        if token.kind == "sign" and token.text in "([":
+            opened.append(token)
+        elif token.kind == "sign" and token.text in ")]" and opened:
+            opened.pop()
+    if opened and (last.kind in ("number", "string", "name", "word") or last.text in (")", "]")):
+        closing = {"(": ")", "[": "]"}[opened[-1].text]
+        column = opened[-1].start + 1
+        return (
+            f"the {opened[-1].text} at character {column} is not closed",
+            place,
+            f"Write {closing} where it ends.",
+        )
+    words = {token.text for token in tokens[:at] if token.kind == "word"}
+    for word, wanted in (("CASE", "END"), ("BETWEEN", "AND")):
+        if word in words and wanted not in words:
+            return f"{wanted} is missing", place, _PATTERNS[word]
+    shown = text[last.start : last.end]
+    hint = f"Write what belongs behind {shown}, or leave {shown} out."
+    return f"it ends where more must follow behind {shown}", place, hint
+
+
+_PATTERNS = {
+    "CASE": "Write CASE WHEN condition THEN value ELSE other END.",
+    "BETWEEN": "Write BETWEEN 1 AND 2.",
+    "CAST": "Write CAST(column AS INT).",
+    "TRY_CAST": "Write TRY_CAST(column AS INT).",
+    "EXTRACT": "Write EXTRACT(YEAR FROM column).",
+}
+
+
+def _of_sign(text: str, tokens: Sequence[Token], at: int) -> Told | None:
+    """Return what to say of a sign."""
+    token = tokens[at]
+    if token.kind != "sign":
+        return None
+    before, shown = tokens[at - 1] if at else None, text[token.start : token.end]
+    if token.text == ")":
+        return _of_closing(text, token, before)
+    touching = before is not None and before.kind == "sign" and before.text in "=<>!:"
+    if touching and before is not None and token.text in ("=", "<", ">", "!", "<>", "<=", ">="):
+        operator = text[before.start : token.end]
+        return f"{operator} is no operator", before.start, "Write one of = <> < <= > >=."
+    if token.text == ":" and text[token.end : token.end + 1] == "=":
+        return ":= is no operator", token.start, "Write =."
+    if token.text == "&" and "&&" in text[max(0, token.start - 1) : token.end + 1]:
+        return "&& joins conditions in other languages", token.start, FOREIGN["&&"]
+    if text.startswith("~~", token.start):
+        return "~~ is no operator here", token.start, FOREIGN["~~"]
+    if _DATE.match(text, tokens[max(0, at - 5)].start) and token.text in ("-", ":"):
+        return _of_date(token)
+    if token.text in ("=", "<>", "<", "<=", ">", ">="):
+        reason = f"{shown} has no value on its left" if before is None else f"{shown} is not expected here"
+        return (
+            reason,
+            token.start,
+            f"Write a column before it, as in dep_delay {token.text} 5, and one value behind.",
+        )
+    if token.text == "*" and not (before is not None and before.text == "("):
+        return "* is not a value", token.start, "Name a column."
+    return (_unexpected(text, token), token.start, _SIGNS[token.text]) if token.text in _SIGNS else None
+
+
+def _of_closing(text: str, token: Token, before: Token | None) -> Told:
+    if before is not None and before.text in ("(", ",") and before.kind == "sign":
+        hint = "Write a value: dest IN ('SFO', 'LAX')."
+        return "a value is missing before )", token.start, hint
+    depth = 0
+    for sign in re.finditer(r"'[^']*'|[()]", text[: token.start]):
+        depth += {"(": 1, ")": -1}.get(sign.group(), 0)
+    if depth <= 0:
+        return "a ) closes nothing", token.start, "Leave it out, or write ( where it begins."
+    hint = "Write what belongs there: " + " ".join(
+        _PATTERNS[word].removeprefix("Write ") for word in ("CAST", "EXTRACT") if word in text.upper()
+    )
+    return "something is missing before )", token.start, hint if hint[-1] != " " else GENERAL
+
+
+def _of_date(token: Token) -> Told:
+    hint = "Write DATE'2026-01-31' or TIMESTAMP'2026-01-31 12:00:00'."
+    return "a date or time stands without quotes", token.start, hint
+
+
+def _of_word(text: str, tokens: Sequence[Token], at: int) -> Told | None:
+    """Return what to say of a word, a name, a number or a string."""
+    token, before = tokens[at], tokens[at - 1] if at else None
+    word = token.text if token.kind == "word" else ""
+    shown = text[token.start : token.end]
+    if before is not None and before.kind == "word" and before.text in ("IS", "NOT") and _is_of(tokens, at):
+        hint = _BEHIND_IS.get(word, "Write = or <> before a value.")
+        if before.text == "NOT":
+            hint = hint.replace("IS NULL", "IS NOT NULL")
+        return f"{_TRUTH}, not {shown}", token.start, hint
+    if word in FOREIGN:
+        return f"{shown} is no operator here", token.start, FOREIGN[word]
+    if before is not None and before.kind == "number" and _DATE.match(text, tokens[max(0, at - 5)].start):
+        return _of_date(token)
+    if before is not None and before.kind == "word" and before.text in ("DATE", "TIMESTAMP"):
+        return _of_date(token)
+    if word == "DISTINCT":
+        return (
+            "DISTINCT is no part of a condition",
+            token.start,
+            ('Write tailbit facets TABLE COLUMN; in Python: table.where().distinct("COLUMN").'),
+        )
+    if before is not None and word in _BEHIND_A_VALUE:
+        return f"{shown} is no operator here", token.start, _BEHIND_A_VALUE[word]
+    if before is not None and before.kind == "number":
+        return (
+            _unexpected(text, token),
+            token.start,
+            "A length of time is written INTERVAL 5 MINUTES, beside a time.",
+        )
+    if word and (at == 0 or before is None or before.text in ("AND", "OR", "NOT", "(")):
+        hint = f"Write a condition here, such as carrier = 'UA'; a column of that name is `{shown}`."
+        return _unexpected(text, token), token.start, hint
+    inside = next((t.text for t in reversed(tokens[:at]) if t.text in _PATTERNS and t.kind == "word"), None)
+    return (_unexpected(text, token), token.start, _PATTERNS[inside]) if inside else None
+
+
+def _is_of(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether IS stands right before a token, or IS NOT."""
+    words = [t.text if t.kind == "word" else "" for t in tokens[max(0, at - 2) : at]]
+    return words[-1:] == ["IS"] or words == ["IS", "NOT"]
+
+
+def listed_instead(text: str, at: int) -> str:
+    """Return how a list behind IN is written in parentheses: with the values that stand there."""
+    opened, closed = text[at : at + 1], text.find("]", at)
+    inner = text[at + 1 : closed] if opened == "[" and closed > at else ""
+    return f"Write IN ({inner})." if inner else "Write IN (1, 2)."

@@ -1,0 +1,186 @@
+"""Recognises a whole statement where a condition is wanted, and says which command and method do it.
+
+`SELECT carrier, count(*) FROM flights WHERE dest = 'SFO' GROUP BY carrier` is `tailbit facets flights carrier
+--where "dest = 'SFO'"`, and `table.where("dest = 'SFO'").facets("carrier")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tailbit.index.sql.syntax.tokens import Token
+
+CLAUSES = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "LIMIT", "OFFSET", "UNION", "JOIN")
+_JOINS = frozenset("JOIN INNER LEFT RIGHT FULL CROSS NATURAL UNION INTERSECT EXCEPT MINUS".split())
+_WRITES = frozenset("INSERT UPDATE DELETE MERGE CREATE DROP ALTER TRUNCATE REPLACE".split())
+_LOOKS = frozenset("SHOW DESCRIBE DESC EXPLAIN USE SET WITH TABLE VALUES FROM".split())
+AGGREGATES = {"COUNT": "count", "SUM": "sum", "AVG": "avg", "MEAN": "avg", "MIN": "min", "MAX": "max"}
+
+
+class Statement(NamedTuple):
+    """The pieces of a statement as written, by the first word of their clause.
+
+    `condition`: what stands behind WHERE, or before the first clause.
+    """
+
+    pieces: Mapping[str, str]
+    condition: str
+    starts: Mapping[str, int]
+
+    def piece(self, word: str) -> str:
+        """Return what stands behind a clause's words; nothing where there is no such clause."""
+        return self.pieces.get(word, "")
+
+
+def statement_of(text: str, tokens: Sequence[Token], stopped: int) -> Statement | None:
+    """Return the statement that a text is, or whose later clauses a condition has; None for neither.
+
+    `stopped`: the place in the text at which a condition could be read no further.
+    """
+    found = _clauses(tokens)
+    first = tokens[0].text if tokens[0].kind == "word" else ""
+    leads = first in ("SELECT", "WHERE", "FROM", "GROUP", "ORDER", "LIMIT", "HAVING", "OFFSET")
+    if not found or (not leads and found[0].start > stopped + 1):
+        return None
+    pieces: dict[str, str] = {}
+    starts: dict[str, int] = {}
+    ends = [clause.start for clause in found[1:]] + [len(text)]
+    for clause, end in zip(found, ends, strict=True):
+        begin = clause.end
+        if clause.text in ("GROUP", "ORDER", "SORT"):
+            begin += len(text[begin:]) - len(text[begin:].lstrip()) + len("BY")
+        pieces.setdefault(clause.text, text[begin:end].strip(" ;\n\t"))
+        starts.setdefault(clause.text, clause.start)
+    before = text[: found[0].start].strip()
+    return Statement(pieces, pieces.get("WHERE", "" if leads else before), starts)
+
+
+def _clauses(tokens: Sequence[Token]) -> list[Token]:
+    """Return the words that begin a clause, outside of parentheses and not where a column could stand."""
+    found: list[Token] = []
+    depth = 0
+    for at, token in enumerate(tokens[:-1]):
+        if token.kind == "sign" and token.text in "()":
+            depth += 1 if token.text == "(" else -1
+        if depth or token.kind != "word":
+            continue
+        behind = tokens[at + 1]
+        is_clause = token.text in CLAUSES or (token.text in _JOINS and found)
+        if token.text == "FROM" and at and tokens[at - 1].text == "DISTINCT":
+            continue
+        by = token.text not in ("GROUP", "ORDER", "SORT") or behind.text == "BY"
+        is_column = behind.kind == "sign" and behind.text not in ("(", "*", "-")
+        if is_clause and by and not is_column and behind.kind != "end":
+            found.append(
+                Token("word", "JOIN" if token.text in _JOINS else token.text, token.start, token.end)
+            )
+    return found
+
+
+def told(statement: Statement, text: str) -> tuple[str, int, str]:
+    """Return what a statement was found to be, the place, and what to write instead."""
+    clause, at = min(statement.starts.items(), key=lambda item: item[1])
+    if "JOIN" in statement.pieces or "UNION" in statement.pieces:
+        at = statement.starts.get("JOIN", statement.starts.get("UNION", 0))
+        hint = "Ask each table by itself; values of the other stand in a list: IN (1, 2)."
+        return "a question is of one table, without a join or union", at, hint
+    if clause == "WHERE" and len(statement.pieces) == 1:
+        return "a condition stands without the word WHERE", at, f"Write: {statement.condition}"
+    shown = {"GROUP": "GROUP BY", "ORDER": "ORDER BY", "SORT": "SORT BY"}.get(clause, clause)
+    whole = clause in ("SELECT", "FROM") and at == 0
+    reason = (
+        "it is a whole query, and only what stands behind its WHERE is wanted here"
+        if whole
+        else f"{shown} is no part of a condition"
+    )
+    return reason, at, _instead(statement)
+
+
+def written(first: str) -> str | None:
+    """Return what to say of a statement that begins with a word and is no question; None for other words."""
+    if first in _WRITES:
+        return "tailbit answers questions and never writes to the table: run the statement in Spark."
+    if first in _LOOKS:
+        return "Give only a condition, such as carrier = 'UA'; tailbit --help lists the commands."
+    return None
+
+
+def _instead(statement: Statement) -> str:
+    """Return the command and the method that do what a statement asks."""
+    table = (statement.piece("FROM").split() or ["TABLE"])[0].strip("`,")
+    condition, items = statement.condition, _items(statement.piece("SELECT"))
+    calls = [call for item in items if (call := _aggregate(item)) is not None]
+    where = f' --where "{condition}"' if condition else ""
+    answer = f'table.where("{condition}")' if condition else "table.where()"
+    groups = _items(statement.piece("GROUP"))
+    if groups or "HAVING" in statement.pieces:
+        command, method = _facets(table, groups or ["COLUMN"], calls)
+        further = "; filter what it gives, for there is no HAVING." if "HAVING" in statement.pieces else ""
+        return f"{_both(command + where, answer + method)}{further}"
+    if len(items) == 1 and items[0].upper().startswith("DISTINCT "):
+        column = items[0].split(None, 1)[1].strip(" ()")
+        return _both(f"tailbit facets {table} {column}{where}", f'{answer}.distinct("{column}")')
+    if calls:
+        return _aggregated(table, calls[0], condition, where, answer)
+    return _read(statement, table, items)
+
+
+def _both(command: str, method: str) -> str:
+    return f"Write: {command}; in Python: {method}"
+
+
+def _facets(table: str, groups: Sequence[str], calls: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    measures = [(name, column) for name, column in calls if name != "count"]
+    options = "".join(f" --{name} {column}" for name, column in measures)
+    named = "".join(f', {name}="{column}"' for name, column in measures)
+    quoted = ", ".join(f'"{group}"' for group in groups)
+    return f"tailbit facets {table} {','.join(groups)}{options}", f".facets({quoted}{named})"
+
+
+def _aggregated(table: str, call: tuple[str, str], condition: str, where: str, answer: str) -> str:
+    name, column = call
+    if name == "count" and column.upper().startswith("DISTINCT "):
+        column = column.split(None, 1)[1]
+        return _both(f"tailbit summary {table} {column}{where}", f'{answer}.count_distinct("{column}")')
+    if name == "count":
+        asked = f' "{condition}"' if condition else ""
+        return _both(f"tailbit count {table}{asked}", f"{answer}.count()")
+    return _both(f"tailbit summary {table} {column}{where}", f'{answer}.{name}("{column}")')
+
+
+def _read(statement: Statement, table: str, items: Sequence[str]) -> str:
+    columns = [item for item in items if item != "*"]
+    order = _items(statement.piece("ORDER") or statement.piece("SORT"))
+    asked = f' "{statement.condition}"' if statement.condition else ""
+    answer = f'table.where("{statement.condition}")' if statement.condition else "table.where()"
+    options, arguments = "", []
+    if columns:
+        options += f" --columns {','.join(columns)}"
+        arguments.append("[" + ", ".join(f'"{column}"' for column in columns) + "]")
+    if order:
+        options += f' --order-by "{",".join(order)}"'
+        arguments.append("order_by=[" + ", ".join(f'"{column}"' for column in order) + "]")
+    for word in ("LIMIT", "OFFSET"):
+        if statement.piece(word):
+            options += f" --{word.lower()} {statement.piece(word)}"
+            arguments.append(f"{word.lower()}={statement.piece(word)}")
+    return _both(f"tailbit read {table}{asked}{options}", f"{answer}.read({', '.join(arguments)})")
+
+
+def _items(listed: str) -> list[str]:
+    """Return the items of a list, which commas outside of parentheses part."""
+    items, depth, begin = [], 0, 0
+    for at, character in enumerate(listed):
+        depth += (character == "(") - (character == ")")
+        if character == "," and not depth:
+            items.append(listed[begin:at].strip())
+            begin = at + 1
+    return [item for item in (*items, listed[begin:].strip()) if item]
+
+
+def _aggregate(item: str) -> tuple[str, str] | None:
+    """Return the name and the argument of an aggregate; None of anything else."""
+    name, paren, rest = item.partition("(")
+    found = AGGREGATES.get(name.strip().upper())
+    return (found, rest.split(")")[0].strip()) if paren and found else None

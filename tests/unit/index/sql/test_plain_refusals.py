@@ -1,0 +1,108 @@
+"""What a person is told of a wrong condition: what was found, where, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import tailbit
+from support.tables import eight_flights
+from tailbit.errors import EvaluationError, PredicateError, UnknownColumnError
+
+CONDITIONS = (Path(__file__).parent / "wrong_conditions.txt").read_text(encoding="utf-8").splitlines()
+
+_OF_A_PARSER = re.compile(
+    r"sqlglot|<class|object at|NoneType|\b(str|int|dict|tuple|bytes|Bracket|BRACKET|Exists|Paren|Anonymous"
+    r"|Identifier|Literal|Token|Tree|Column|PLACEHOLDER|DCOLON|DPIPE|DQMARK|QDCOLON|NEQ|GTE|LTE|VAR|EOF)\b"
+    r"|\b[LR]_(PAREN|BRACKET|BRACE)\b|(?<!in )\b[A-Z][a-z]+Error\b"
+)
+"""Names of a parser, of classes and of Python's types."""
+_OF_SPARK = re.compile(r"\([A-Z_.]+ in Spark\)|raises [A-Z_.]+|raises for every row \([A-Z_.]+ in Spark\)")
+"""The names that Spark gives errors, which its documentation explains."""
+_WORDS_OF_SQL = frozenset(
+    "ALL AND ANY AS BETWEEN BIGINT BINARY BOOLEAN BY CASE CAST COLLATE COLUMN CONDITION DATE DECIMAL "
+    "DISTINCT DOUBLE ELSE END ESCAPE EXISTS EXTRACT FALSE FROM GROUP HAVING ILIKE IN INT INTERVAL IS LAX "
+    "LIKE LIMIT SQL MINUTES HOURS NOT NULL NULLIF OFFSET OR ORDER RLIKE SFO STRING SORT TABLE THEN "
+    "TIMESTAMP TRUE TRY_CAST UA UNKNOWN WHEN WHERE YEAR DAY HOUR SELECT VALUES".split()
+)
+
+
+@pytest.fixture(scope="module")
+def flights(tmp_path_factory: pytest.TempPathFactory) -> tailbit.IndexedTable:
+    path = tmp_path_factory.mktemp("refusals") / "flights"
+    eight_flights(str(path))
+    return tailbit.open(path)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_wrong_condition_is_refused_in_plain_words_with_its_place_and_what_to_write(
+    flights: tailbit.IndexedTable, condition: str
+) -> None:
+    with pytest.raises((PredicateError, UnknownColumnError, EvaluationError)) as caught:
+        flights.where(condition).count()
+    error = caught.value
+    assert error.hint
+    assert error.hint != PredicateError.hint
+    said = f"{error}\n{error.hint}".replace(repr(condition), "")
+    said = said.replace(condition, "") if len(condition) > 1 else said
+    plain = _OF_SPARK.sub("", said)
+    assert not _OF_A_PARSER.search(plain), plain
+    plain = re.sub(r"\n    .*\n *\^", "", plain)
+    capitals = set(re.findall(r"\b[A-Z][A-Z_]+\b", plain))
+    assert capitals - _WORDS_OF_SQL - set(re.findall(r"\w+", condition.upper())) == set(), plain
+    if not isinstance(error, EvaluationError) and re.sub(r"--.*|/\*.*\*/", "", condition).strip():
+        assert re.search(r" at character \d+\n.*\n *\^", str(error)), str(error)
+
+
+@pytest.mark.parametrize(
+    ("written", "instead"),
+    [
+        (
+            "SELECT count(*) FROM flights WHERE carrier = 'UA'",
+            ("tailbit count flights \"carrier = 'UA'\"", "table.where(\"carrier = 'UA'\").count()"),
+        ),
+        (
+            "SELECT dest, sum(dep_delay) FROM flights WHERE carrier = 'UA' GROUP BY dest",
+            (
+                "tailbit facets flights dest --sum dep_delay --where \"carrier = 'UA'\"",
+                'table.where("carrier = \'UA\'").facets("dest", sum="dep_delay")',
+            ),
+        ),
+        (
+            "SELECT flight, dest FROM flights WHERE carrier = 'UA' ORDER BY flight DESC LIMIT 2",
+            (
+                "tailbit read flights \"carrier = 'UA'\" --columns flight,dest",
+                '--order-by "flight DESC" --limit 2',
+                'table.where("carrier = \'UA\'").read(["flight", "dest"], order_by=["flight DESC"], limit=2)',
+            ),
+        ),
+        ("select distinct carrier from flights", ("tailbit facets flights carrier", '.distinct("carrier")')),
+        ("carrier = 'UA' GROUP BY dest", ("tailbit facets TABLE dest --where", '.facets("dest")')),
+        ("carrier = 'UA' LIMIT 3", ("tailbit read TABLE", "--limit 3", ".read(limit=3)")),
+        ("WHERE carrier = 'UA'", ("Write: carrier = 'UA'",)),
+        ("carrier = 'UA';", ("Leave it out: carrier = 'UA'",)),
+        ("count(*) > 3", ("tailbit count", "answer.count()")),
+        ("sum(dep_delay) > 3", ("tailbit summary", 'answer.sum("COLUMN")')),
+        ("carrier = 'UA' && dest = 'SFO'", ("Write AND.",)),
+        ("carrier = 'UA' || dest = 'SFO'", ("write OR",)),
+        ("carrier = ‘UA’", ("Write straight quotes",)),
+        ("dest in ['SFO']", ("Write IN ('SFO').",)),
+        ("dest in ('SFO'", ("Write )",)),
+        ("carrier is not None", ("IS NOT NULL",)),
+        ("carrier = UA", ("single quotes: 'UA'",)),
+        ("dep_delay > DATE 2013-01-01", ("DATE'2026-01-31'",)),
+        ("n = ?", ("where(", "--param")),
+        ("carrier = 5", ("TRY_CAST(carrier AS",)),
+        ("cast('abc' as int) = 5", ("try_cast",)),
+        ("cast(carrier as text) = 'UA'", ("AS STRING",)),
+    ],
+)
+def test_what_to_write_instead_is_told_with_the_persons_own_pieces(
+    flights: tailbit.IndexedTable, written: str, instead: tuple[str, ...]
+) -> None:
+    with pytest.raises((PredicateError, UnknownColumnError, EvaluationError)) as caught:
+        flights.where(written).count()
+    for piece in instead:
+        assert piece in caught.value.hint
