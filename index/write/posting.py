@@ -24,6 +24,7 @@ from tailbit.index.roaring.containers import BLOCK
 from tailbit.index.roaring.elements import Coded, ElementCoding, coding_of
 from tailbit.index.roaring.serialize import Bitmaps, bitmaps
 from tailbit.index.roaring.sparse import pays
+from tailbit.index.write.believed import believed
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import DataFile, find_column, open_data_file, read_columns
@@ -78,21 +79,32 @@ class DataFiles:
         return self._open.get(slice_.path, opened)
 
     def values(self, slice_: FileSlice, rows: int, column: Column) -> Iterator[pa.ChunkedArray]:
-        """All values of a column in row order, about `_ROWS_AT_ONCE` at a time; strings may come as codes."""
+        """Return all values of a column in row order, about `_ROWS_AT_ONCE` at a time.
+
+        Strings may come as codes. What the log's statistics say of the values is compared with them.
+
+        Raises:
+            DataFileError: they cannot be read, or are not as the statistics say.
+        """
         if column.partition:
             text = slice_.partition.get(column.physical[0])
             value = partition_array(column, text, 1)
             yield pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), value)])
             return
         file = self.open(slice_)
-        sizes = _sizes(file, column)
-        for groups in _together(sizes):
-            size = sizes[groups[0]]
-            if size > _LARGEST_GROUP:
-                rows = file.metadata.row_group(groups[0]).num_rows * _ROWS_AT_ONCE // size
-                yield from read_in_batches(file, column, groups[0], max(1, rows))
-            else:
-                yield read_columns(file, [column], groups)[column.id]
+        yield from believed(file, slice_, column, _stored_values(file, column))
+
+
+def _stored_values(file: DataFile, column: Column) -> Iterator[pa.ChunkedArray]:
+    """Return the values of a column as they are decoded, some row groups at a time."""
+    sizes = _sizes(file, column)
+    for groups in _together(sizes):
+        size = sizes[groups[0]]
+        if size > _LARGEST_GROUP:
+            rows = file.metadata.row_group(groups[0]).num_rows * _ROWS_AT_ONCE // size
+            yield from read_in_batches(file, column, groups[0], max(1, rows))
+        else:
+            yield read_columns(file, [column], groups)[column.id]
 
 
 def _sizes(file: DataFile, column: Column) -> list[int]:

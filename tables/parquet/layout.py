@@ -206,13 +206,17 @@ def known_layout(storage: Storage, name: str, stat: Stat) -> Layout | None:
     return _LAYOUTS.held((storage, name, stat))
 
 
+def layout_of(metadata: pq.FileMetaData, tree: ParquetNode, head: bytes) -> Layout:
+    """Return what a footer that was checked says; it is not kept."""
+    rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    return Layout(metadata, tree, head, np.concatenate([[0], np.cumsum(rows, dtype=np.int64)]))
+
+
 def keep_layout(
     storage: Storage, name: str, stat: Stat, metadata: pq.FileMetaData, tree: ParquetNode, head: bytes
 ) -> Layout:
     """Keep what is known of a file whose footer was checked."""
-    rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-    starts = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
-    layout = Layout(metadata, tree, head, starts)
+    layout = layout_of(metadata, tree, head)
     return _LAYOUTS.hold((storage, name, stat), layout, 1 + _PARSED * metadata.serialized_size)
 
 

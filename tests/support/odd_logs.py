@@ -303,3 +303,24 @@ ODD_COMMITS = [
     OddLog("a file added twice", lambda t: t.adds.append(dict(t.first))),
     OddLog("texts without their mark", _unmarked),
 ]
+
+
+def _two_files(which: Callable[[str], bool]) -> dict[str, list[int]]:
+    """Every row, but of some conditions that of the second file alone: the first is pruned."""
+    return {c: [i for i in ids if i == 4] if which(c) else ids for c, ids in EVERY_ROW.items()}
+
+
+WRONG_STATISTICS = [
+    OddLog("ids all too large", _ends("id", 100, 200), _two_files(lambda c: c == "id = 2")),
+    OddLog("days all too late", _ends("d", "2030-01-01", "2030-01-02")),
+    OddLog("days all too early", _ends("d", "2010-01-01", "2010-01-02"), _two_files(lambda c: "DATE" in c)),
+    OddLog("floats all too large", _ends("f", 200.0, 300.0), _two_files(lambda c: "f <" in c)),
+    OddLog("texts all too late", _ends("s", "x", "z"), _two_files(lambda c: "s = " in c or "LIKE" in c)),
+    OddLog("no NULLs", _stats(nullCount={"id": 0, "s": 0}), _two_files(lambda c: c == "s IS NULL")),
+    OddLog(
+        "NULLs alone",
+        _only(numRecords=3, nullCount={"id": 3}),
+        _two_files(lambda c: "id = " in c or "id >" in c),
+    ),
+]
+"""Statistics that are well formed and wrong: files are pruned by them, by Spark too."""

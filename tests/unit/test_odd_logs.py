@@ -16,6 +16,7 @@ from support.odd_logs import (
     ODD_COMMITS,
     ODD_STATISTICS,
     WRONG_COUNTS,
+    WRONG_STATISTICS,
     OddLog,
     OddTable,
 )
@@ -65,6 +66,19 @@ def test_a_row_count_in_the_log_never_takes_the_place_of_the_footer(case: OddLog
 @named(ODD_STATISTICS)
 def test_statistics_that_cannot_be_are_not_used(case: OddLog, tmp_path: Path) -> None:
     answers_everywhere(case, tmp_path / "t")
+
+
+@named(WRONG_STATISTICS)
+def test_an_index_finds_no_row_that_wrong_statistics_leave_out_without_it(
+    case: OddLog, tmp_path: Path
+) -> None:
+    answers_everywhere(case, tmp_path / "t")
+    [reason] = status_of(str(tmp_path / "t"))["not_covered"]
+    assert "the log's statistics of column" in reason
+
+
+def test_true_statistics_of_every_kind_of_column_are_believed(feature_table: str) -> None:
+    assert status_of(feature_table)["not_covered"] == {}
 
 
 @named(ODD_COMMITS)
