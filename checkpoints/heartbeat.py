@@ -1,9 +1,10 @@
 """A sign of life beside the index, so that a second indexer steps back before it does any work.
 
-Advice only: what keeps two indexers from harming each other is the index commit. Of a process of this machine
-it is known whether it lives. A heartbeat of another machine is taken over when it is old by the clock of the
-store, on which hosts agree whose clocks differ. One from the future (that clock was put back) is watched: it
-is alive if it changes.
+Advice only: what keeps two indexers from harming each other is the index commit. The heartbeat is of the
+query's progress: an indexer that hangs gives none, although its process lives. A heartbeat is taken over when
+it is old by the clock of the store, on which hosts agree whose clocks differ. One from the future (that clock
+was put back) is watched before, and so is an old one of a process that lives on this machine (which may just
+have woken up): it is alive if it changes.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import socket
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from enum import Enum
 from pathlib import Path
 
 import orjson
 
+from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import IndexerRunningError, MalformedLogError, StorageError, UnusableStorageError
 from tailbit.tables.storage import SMALL, Stat, Storage
 from tailbit.tables.storage.conditional_puts import nothing_written
@@ -42,7 +46,7 @@ class Beat:
     """One sign of life. `started` tells a process from a later one with the same pid; 0 where unknown.
 
     `machine`: within it a pid means one process; hosts may share a name, containers of a host number their
-    processes apart. Empty where unknown.
+    processes apart. Empty where unknown. `doing`: what the indexer was at, in words.
     """
 
     run: str = ""
@@ -51,6 +55,7 @@ class Beat:
     pid: int = 0
     started: int = 0
     batch: int = -1
+    doing: str = ""
 
     @property
     def owner(self) -> str:
@@ -58,30 +63,68 @@ class Beat:
         return f"{self.host}, process {self.pid}"
 
 
-class Heartbeat:
-    """The heartbeat of one indexer run: claimed, kept alive by a thread, released.
+class State(Enum):
+    """What the last sign of life of an indexer means."""
 
-    At most one claim is held at a time, as far as a store without locks can tell.
+    ALIVE = "alive"
+    """It is fresh."""
+    STALE = "stale"
+    """It is old: the indexer hangs, or was killed on another machine."""
+    DEAD = "dead"
+    """Its process, of this machine, has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastSign:
+    """The last sign of life of an indexer; `seconds` old, below 0 where it is from the future."""
+
+    beat: Beat
+    seconds: float
+    state: State
+
+    @property
+    def meaning(self) -> str:
+        """Age and meaning of the sign, for people."""
+        if self.state is State.ALIVE:
+            return f"{length(max(0.0, self.seconds))} ago: {self.beat.doing or 'at work'}"
+        if self.state is State.DEAD:
+            return f"{length(max(0.0, self.seconds))} ago: killed"
+        if self.seconds < 0:
+            return f"{length(-self.seconds)} in the future: a clock was put back, or differs"
+        return f"{length(self.seconds)} ago: hung or killed" + (
+            self.beat.doing and f", at: {self.beat.doing}"
+        )
+
+
+class Heartbeat:
+    """The heartbeat of one indexer run: claimed, kept by a thread while there are signs of life, released.
+
+    At most one claim is held at a time, as far as a store without locks can tell. `life`: the signs of life
+    of the run. Without it the process is its own sign, as of a command that ends soon. `lost`: the error to
+    end with once another indexer has taken over, which it does only after this one has given no sign for
+    `LIMIT_S`.
     """
 
-    def __init__(self, storage: Storage, watch_s: float = LIMIT_S) -> None:
-        self._storage, self._watch_s = storage, watch_s
+    def __init__(self, storage: Storage, watch_s: float = LIMIT_S, life: Liveness | None = None) -> None:
+        self._storage, self._watch_s, self._life = storage, watch_s, life
+        self.lost: IndexerRunningError | None = None
         pid = os.getpid()
         self._beat = Beat(uuid.uuid4().hex, socket.gethostname(), this_machine(), pid, start_of(pid))
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def claim(self, stop: threading.Event | None = None) -> None:
+    def claim(self, stop: threading.Event | None = None, tell: Callable[[str], None] | None = None) -> None:
         """Make the heartbeat ours, and keep it so until `release`.
 
-        One from the future is watched before, for as long as `LIMIT_S`, or until `stop` is set.
+        One that may be alive against appearances is watched before, for as long as `LIMIT_S`, or until `stop`
+        is set; `tell` is told so.
 
         Raises:
             IndexerRunningError: another indexer has a fresh heartbeat here.
             StorageError: nothing can be written here.
         """
         try:
-            self._take(stop)
+            self._take(stop or threading.Event(), tell or _tell_nobody)
         except StorageError as refused:
             if isinstance(refused, UnusableStorageError):
                 raise nothing_written(self._storage.root, refused) from refused
@@ -92,10 +135,10 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._keep, name="tailbit-heartbeat", daemon=True)
         self._thread.start()
 
-    def _take(self, stop: threading.Event | None) -> None:
+    def _take(self, stop: threading.Event, tell: Callable[[str], None]) -> None:
         current = read_heartbeat(self._storage)
         if current is not None:
-            judged = self._judged(current, stop or threading.Event())
+            judged = self._judged(current, stop, tell)
             if judged is not None:
                 if self._storage.stat(NAME) != judged:
                     raise self._running(current, 0.0)
@@ -110,6 +153,8 @@ class Heartbeat:
     def note(self, batch: int) -> None:
         """Remember the batch at work; shown with the next beat."""
         self._beat = replace(self._beat, batch=batch)
+        if self._life is not None:
+            self._life.batch = batch
 
     def release(self) -> None:
         """Stop beating, and remove the heartbeat if it is still ours; one that cannot go grows old."""
@@ -121,7 +166,7 @@ class Heartbeat:
             if current is not None and current.run == self._beat.run:
                 self._storage.delete(NAME)
 
-    def _judged(self, other: Beat, stop: threading.Event) -> Stat | None:
+    def _judged(self, other: Beat, stop: threading.Event, tell: Callable[[str], None]) -> Stat | None:
         """The state of the heartbeat in which it is dead; None where it has gone.
 
         Raises:
@@ -131,19 +176,22 @@ class Heartbeat:
         if seen is None or lives is False:
             return seen
         age = self._storage.clock_ms() / 1000 - seen.mtime_ns / 1e9
-        if lives or -INTERVAL_S < age < LIMIT_S:
+        if -INTERVAL_S < age < LIMIT_S:
             raise self._running(other, age)
-        if age < 0:
-            now = self._changed(seen, stop)
-            if now is not None and now != seen:
-                raise self._running(other, 0.0)
-            return now
-        return seen
+        if age > 0 and not lives:
+            return seen
+        tell(_why_watched(other, age, self._watch_s))
+        now = self._changed(seen, stop)
+        if now is not None and now != seen:
+            raise self._running(other, 0.0)
+        return now
 
     def _changed(self, seen: Stat, stop: threading.Event) -> Stat | None:
         """The state of the heartbeat once it is another, or once it was watched long enough."""
         until = time.monotonic() + self._watch_s
         while (now := self._storage.stat(NAME)) == seen and time.monotonic() < until and not stop.is_set():
+            if self._life is not None:
+                self._life.wait_for("waiting to see whether another indexer is alive")
             stop.wait(_LOOK_EVERY_S)
         return now
 
@@ -153,14 +201,53 @@ class Heartbeat:
 
     def _keep(self) -> None:
         """Beat until released; a beat that cannot be written is tried again, for it is advice only."""
+        lives = -1 if self._life is None else self._life.lives
+        beaten = time.monotonic()
         while not self._stop.wait(INTERVAL_S):
-            try:
-                self._storage.put(NAME, self._encoded())
-            except StorageError:
+            if self._life is not None and self._life.lives == lives:
                 continue
+            with suppress(StorageError):
+                if time.monotonic() - beaten > LIMIT_S and self._is_anothers():
+                    return
+                lives = -1 if self._life is None else self._life.lives
+                self._storage.put(NAME, self._encoded())
+                beaten = time.monotonic()
+
+    def _is_anothers(self) -> bool:
+        """Whether another indexer has taken over while this one gave no sign of life; `lost` says so then."""
+        current = read_heartbeat(self._storage)
+        if current is None or current.run == self._beat.run:
+            return False
+        self.lost = self._running(current, 0.0)
+        return True
 
     def _encoded(self) -> bytes:
-        return orjson.dumps(asdict(self._beat))
+        doing = "" if self._life is None else self._life.doing
+        return orjson.dumps(asdict(replace(self._beat, doing=doing)))
+
+
+def _tell_nobody(line: str) -> None:
+    """Nobody listens."""
+
+
+def _why_watched(other: Beat, age: float, watch_s: float) -> str:
+    """What a person is told of a heartbeat that is watched."""
+    if age > 0:
+        said = f"is {length(age)} old although its process lives: it hangs, or has just woken up"
+    else:
+        said = f"is {length(-age)} in the future: a clock was put back, or differs"
+    return f"the last sign of life of {other.owner} {said}; waiting up to {watch_s:.0f} s for another"
+
+
+def length(seconds: float) -> str:
+    """A length of time for people, in its largest unit.
+
+    >>> length(12.3), length(250), length(7300)
+    ('12 s', '4 min', '2 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 3600 else f"{seconds / 3600:.0f} h"
 
 
 def read_heartbeat(storage: Storage) -> Beat | None:
@@ -174,19 +261,25 @@ def read_heartbeat(storage: Storage) -> Beat | None:
         return None
 
 
-def running(storage: Storage) -> Beat | None:
-    """The sign of life of an indexer that is at work, as far as is known.
+def last_sign(storage: Storage) -> LastSign | None:
+    """The last sign of life of an indexer and what it means; None where there is none.
 
-    Whether one of another machine is fresh is told by the clock here, since whoever only looks may not be
-    allowed to write, by which the clock of a store is learned.
+    Its age is by the clock here, since whoever only looks may not be allowed to write, by which the clock of
+    a store is learned.
     """
     beat, seen = read_heartbeat(storage), storage.stat(NAME)
     if beat is None or seen is None:
         return None
-    lives = _lives(beat)
-    if lives is None:
-        lives = abs(time.time() - seen.mtime_ns / 1e9) < LIMIT_S
-    return beat if lives else None
+    seconds = time.time() - seen.mtime_ns / 1e9
+    if _lives(beat) is False:
+        return LastSign(beat, seconds, State.DEAD)
+    return LastSign(beat, seconds, State.ALIVE if abs(seconds) < LIMIT_S else State.STALE)
+
+
+def running(storage: Storage) -> Beat | None:
+    """The sign of life of an indexer that is at work, as far as is known."""
+    last = last_sign(storage)
+    return last.beat if last is not None and last.state is State.ALIVE else None
 
 
 def _lives(beat: Beat) -> bool | None:

@@ -6,6 +6,7 @@ Spark gives the range (as descriptor rows) and the workers; what is done follows
 from __future__ import annotations
 
 import pickle
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ import pyarrow as pa
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.ledger import Origin
+from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import TailbitError
 from tailbit.faults import Fault, fault_point
@@ -45,7 +47,8 @@ OnProgress = Callable[[Progress], None]
 class Batch:
     """The function that Spark calls with every micro-batch, in the driver's Python process.
 
-    Keeps the recorded state between batches; one batch runs at a time.
+    Keeps the recorded state between batches; one batch runs at a time. `thread`: the native id of the thread
+    that runs it, 0 between batches. `master`: Spark's.
     """
 
     def __init__(
@@ -57,9 +60,12 @@ class Batch:
         heartbeat: Heartbeat,
         on_progress: OnProgress | None = None,
         tell: Tell = tell_nobody,
+        life: Liveness | None = None,
     ) -> None:
+        self._life = life or Liveness()
         self._table, self._index, self._settings, self._spark = table, index, settings, spark
         self._heartbeat, self._on_progress = heartbeat, on_progress
+        self.master = str(spark.sparkContext.master)
         self._name = PurePath(table.root).name
         self._backlog = Backlog(table)
         limits = TaskLimits(parallelism=spark.sparkContext.defaultParallelism)
@@ -68,6 +74,7 @@ class Batch:
         self.merger = Merger(table, index, spark, mender=self.mender)
         self.error: TailbitError | None = None
         self.busy = False
+        self.thread = 0
         self._last: Progress | None = None
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -75,7 +82,8 @@ class Batch:
 
         An error is kept by name before Spark turns it into text.
         """
-        self.busy = True
+        self.busy, self.thread = True, threading.get_native_id()
+        self._life.sign(f"batch {batch_id}: reading which versions it takes")
         try:
             self._record(rows, batch_id)
         except TailbitError as error:
@@ -83,7 +91,8 @@ class Batch:
             raise
         finally:
             FREED.give_back()
-            self.busy = False
+            self.busy, self.thread = False, 0
+            self._life.sign("waiting for the planner to look for commits")
 
     def latest(self) -> Progress | None:
         """The progress of the last batch."""
@@ -98,8 +107,10 @@ class Batch:
         if ranges:
             start, end = Offset.from_json(ranges[0]["start"]), Offset.from_json(ranges[0]["end"])
             self._describe(before, end.stands_at, self._lag(end.version - 1))
+            self._life.sign(f"batch {batch_id}: planning the work up to version {end.stands_at}")
             outcome = self._indexer.apply(start, end, self._origin(batch_id))
             self._tell(outcome, before, end, batch_id, time.perf_counter() - began)
+            self._life.sign(f"batch {batch_id}: merging small files of the index")
             self.merger.after_batch()
         fault_point(Fault.BEFORE_SPARK_COMMIT)
 
@@ -137,9 +148,17 @@ class Batch:
 
     def _run(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:
         """Little work here and now, more on the workers: a Spark job costs more than a few small files."""
-        if sum(weight(work) for task in tasks for work in task.works) <= self._settings.inline_bytes:
-            return [run_task(task) for task in tasks]
-        return run_on_workers(self._spark, tasks)
+        batch, files = f"batch {self._life.batch}", sum(len(task.works) for task in tasks)
+        inline = sum(weight(work) for task in tasks for work in task.works) <= self._settings.inline_bytes
+        self._life.sign(f"{batch}: indexing {files} files {'in this process' if inline else 'on workers'}")
+        results = [self._alone(task) for task in tasks] if inline else run_on_workers(self._spark, tasks)
+        self._life.sign(f"{batch}: committing to the index")
+        return results
+
+    def _alone(self, task: BuildTask) -> TaskResult:
+        """Run a task in this process."""
+        self._life.sign()
+        return run_task(task)
 
 
 def run_on_workers(spark: SparkSession, tasks: Sequence[BuildTask]) -> list[TaskResult]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,18 @@ class Control:
     def drained(self) -> bool:
         """Whether the query is idle for good."""
         return (self.path / "drained").exists()
+
+    def answered(self) -> None:
+        """The planner has answered a question of Spark; where that cannot be noted, it is not."""
+        with suppress(OSError):
+            (self.path / "answered").touch()
+
+    def polled(self) -> int:
+        """Another number after each answer of the planner."""
+        try:
+            return (self.path / "answered").stat().st_mtime_ns
+        except OSError:
+            return 0
 
     def report(self, error: TailbitError) -> None:
         """Keep an error of the planner by its name and fields."""

@@ -7,27 +7,35 @@ obeys signals and returns an exit status.
 from __future__ import annotations
 
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from tailbit.arguments.values import flag, wrong_type
 from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import EnvironmentError_, MalformedLogError, TailbitError
-from tailbit.streaming.java.session import build_session, check_java
-from tailbit.streaming.query.attend import Run, run_to_its_end
+from tailbit.streaming.java.session import Session, build_session, check_java, is_submitted, on_one_machine
+from tailbit.streaming.life.cluster import addresses, await_master
+from tailbit.streaming.life.processes import end_stopped
+from tailbit.streaming.life.sampler import Followed, Sampler
+from tailbit.streaming.life.watchdog import Supervision, Watchdog
+from tailbit.streaming.query.attend import ONCE_WAIT_S, Run, run_to_its_end
 from tailbit.streaming.query.caught_up import caught_up
-from tailbit.streaming.query.launch import Job, Path, Prepared, launch, prepare
+from tailbit.streaming.query.launch import Job, Path, Prepared, launch, prepare, spark_failed
 from tailbit.streaming.query.running import Running
+from tailbit.streaming.query.up_to_date import UpToDate
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 from tailbit.streaming.upkeep.memory import take_from_the_system
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.own_log import in_time
-from tailbit.streaming.upkeep.patience import worth_a_restart
+from tailbit.streaming.upkeep.patience import WAIT_S, worth_a_restart
 from tailbit.streaming.upkeep.unreadable import retry_now
 
 if TYPE_CHECKING:
@@ -66,17 +74,18 @@ def start(
     once = flag("once", once)
     prepared = prepare(path, columns, index, checkpoint, trigger, storage_options)
     _clear_ended()
-    heartbeat = Heartbeat(prepared.index.storage)
+    life = Liveness("starting the query")
+    heartbeat = Heartbeat(prepared.index.storage, life=life)
     heartbeat.claim()
     try:
         retry_now(prepared.table, prepared.index, tell_nobody)
-        job = launch(spark, prepared, heartbeat, once)
+        job = launch(spark, prepared, heartbeat, once, life=life)
     except BaseException:
         heartbeat.release()
         raise
     run_id = str(job.query.runId)
     _RUNNING.add(run_id, job)
-    threading.Thread(target=_close_when_ended, args=(run_id, job), daemon=True).start()
+    threading.Thread(target=_close_when_ended, args=(run_id, job, life), daemon=True).start()
     return job.query
 
 
@@ -109,34 +118,105 @@ def run(
     ui: bool = True,
     storage_options: Mapping[str, str] | None = None,
     tell: Tell = tell_nobody,
+    supervision: Supervision | None = None,
 ) -> int:
     """Keep the index of the table at `path` until a signal, or until all is indexed with `once`.
 
-    SIGTERM, SIGINT and SIGHUP, also to the whole process group, let the batch in flight finish: status 0.
-    `once` that finds nothing to do starts no Spark. What passes is waited for, `patience.WAIT_S` at most.
+    SIGTERM, SIGINT and SIGHUP, also to the whole process group, let the batch in flight finish: status 0. A
+    run that has not ended 30 seconds later is cut off. `once` that finds nothing to do starts no Spark. What
+    passes is waited for, `patience.WAIT_S` at most.
 
     Raises:
-        TailbitError: by name, whatever ended the query.
+        HungError: there was no sign of life for as long as `supervision` says.
+        NotDrainedError: the run was cut off.
+        TailbitError: by name, whatever else ended the query.
     """
     make = partial(prepare, path, columns, index, checkpoint, trigger, storage_options)
+    life, supervision = Liveness("reading the table and the index"), supervision or Supervision()
+    asked = _Asked(master, once, ui, on_progress, tell, supervision.announce)
     _ready()
-    with _signals() as stop:
+    with (
+        _signals() as stop,
+        Watchdog(path, life, stop, tell, supervision) as watchdog,
+        Sampler(life) as sampler,
+    ):
         prepared = _in_time(make, storage_options, stop, tell)
-        if prepared is None:
-            return 0
-        heartbeat = Heartbeat(prepared.index.storage)
-        heartbeat.claim(stop)
-        try:
-            if _nothing_to_do(prepared, once, on_progress, tell) or stop.is_set():
-                return 0
-            with (
-                build_session(f"tailbit {prepared.name}", master, ui, short=once) as spark,
-                nullcontext() if once or stop.is_set() else _warmed_up(spark),
-            ):
-                run_to_its_end(Run(spark, prepared, heartbeat, once, stop, on_progress, tell))
-        finally:
-            heartbeat.release()
+        if prepared is not None:
+            _index(prepared, asked, stop, life, watchdog, sampler)
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a run of the command line is asked for."""
+
+    master: str
+    once: bool
+    ui: bool
+    on_progress: OnProgress | None
+    tell: Tell
+    announce: Tell
+
+
+def _index(
+    prepared: Prepared,
+    asked: _Asked,
+    stop: threading.Event,
+    life: Liveness,
+    watchdog: Watchdog,
+    sampler: Sampler,
+) -> None:
+    """Claim the index, wait for the master, and keep the query running."""
+    tell, once = asked.tell, asked.once
+    heartbeat = Heartbeat(prepared.index.storage, life=life)
+    heartbeat.claim(stop, tell)
+    watchdog.last_acts.append(heartbeat.release)
+    try:
+        if not is_submitted():
+            await_master(asked.master, stop, life, tell, ONCE_WAIT_S if once else WAIT_S)
+        retry_now(prepared.table, prepared.index, tell)
+        if (once and _nothing_to_do(prepared, asked)) or stop.is_set():
+            return
+        asked.announce(f"starting Spark for {prepared.table.root} …")
+        life.sign(f"starting Spark with master {asked.master}")
+        with (
+            _session(prepared, asked) as spark,
+            nullcontext() if once or stop.is_set() else _warmed_up(spark),
+        ):
+            _announce_ui(spark, asked.announce)
+            run_to_its_end(
+                Run(spark, prepared, heartbeat, once, stop, asked.on_progress, tell, life, sampler)
+            )
+            life.sign("stopping Spark")
+    finally:
+        heartbeat.release()
+        end_stopped()
+
+
+def _session(prepared: Prepared, asked: _Asked) -> Session:
+    """A Spark session for a prepared job.
+
+    Raises:
+        ClusterError: the master did not answer, or refused the application.
+        StreamError: Spark did not start for another reason.
+        EnvironmentError_: as `build_session`.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    try:
+        return build_session(f"tailbit {prepared.name}", asked.master, asked.ui, short=asked.once)
+    except Py4JJavaError as failed:
+        raise spark_failed(str(failed.java_exception), prepared, asked.master) from failed
+    except (OSError, Py4JError) as gone:
+        gone_text = f"its Java process is gone ({type(gone).__name__})"
+        raise spark_failed(gone_text, prepared, asked.master) from gone
+
+
+def _announce_ui(spark: SparkSession, announce: Tell) -> None:
+    """Say where the Spark UI is, where there is one."""
+    url = spark.sparkContext.uiWebUrl
+    if url:
+        announce(f"Spark UI: {url}")
 
 
 def _in_time(
@@ -158,12 +238,16 @@ def _ready() -> None:
     take_from_the_system()
 
 
-def _nothing_to_do(prepared: Prepared, once: bool, on_progress: OnProgress | None, tell: Tell) -> bool:
-    """Whether a run that ends by itself is at its end; files that could not be read are tried before."""
-    retry_now(prepared.table, prepared.index, tell)
-    found = caught_up(prepared) if once else None
-    if found is not None and on_progress is not None:
-        on_progress(found)
+def _nothing_to_do(prepared: Prepared, asked: _Asked) -> bool:
+    """Whether a run that ends by itself is at its end.
+
+    Spark is started all the same where only Spark can say whether its master answers, as for `yarn`.
+    """
+    if is_submitted() or not (on_one_machine(asked.master) or addresses(asked.master)):
+        return False
+    found = caught_up(prepared)
+    if found is not None and asked.on_progress is not None:
+        asked.on_progress(found)
     return found is not None
 
 
@@ -191,10 +275,35 @@ def _signals() -> Iterator[threading.Event]:
     ignored = [number for number in _STOPPING if signal.getsignal(number) is signal.SIG_IGN]
     before = {number: signal.signal(number, ask) for number in _STOPPING if number not in ignored}
     try:
-        yield asked
+        with _woken(asked):
+            yield asked
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _woken(asked: threading.Event) -> Iterator[None]:
+    """Set the event for a signal also while the main thread is in a call that does not return.
+
+    Python runs a handler in the main thread and between two of its instructions; the byte of a signal arrives
+    at once.
+    """
+    ours, pythons = socket.socketpair()
+    pythons.setblocking(False)
+
+    def wake() -> None:
+        while received := ours.recv(64):
+            if set(received) & set(_STOPPING):
+                asked.set()
+
+    threading.Thread(target=wake, name="tailbit-signals", daemon=True).start()
+    before = signal.set_wakeup_fd(pythons.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        pythons.close()
 
 
 def _clear_ended() -> None:
@@ -204,13 +313,17 @@ def _clear_ended() -> None:
             _RUNNING.end(run_id)
 
 
-def _close_when_ended(run_id: str, job: Job) -> None:
-    """Close a job soon after its query has ended, or its Spark with it."""
+def _close_when_ended(run_id: str, job: Job, life: Liveness) -> None:
+    """Close a job soon after its query has ended, or its Spark with it; sample its work until then."""
     from py4j.protocol import Py4JError
 
+    shown = UpToDate(job)
     try:
-        while job.query.isActive:
-            time.sleep(1.0)
+        with Sampler(life) as sampler:
+            sampler.follow(Followed(job.spark, job.query, job.batch, job.control))
+            while job.query.isActive:
+                time.sleep(1.0)
+                shown.look(time.monotonic())
         job.batch.merger.finish(60.0)
         _RUNNING.end(run_id)
     except (OSError, Py4JError):

@@ -308,3 +308,33 @@ class StreamError(TailbitError):
     template = "the Spark query ended: {reason}"
     hint = "Start it again: it goes on where the index was. If it ends at once again, delete {checkpoint}."
     retryable = True
+
+
+class HungError(TailbitError):
+    """A run gave no sign of life for its limit: Java, the planner, a worker or the storage hangs."""
+
+    template = "{table}: no sign of life since {since} ({seconds:.0f} s): {known}"
+    hint = (
+        "Java and all workers of the run were killed. Start it again: it goes on where the index was. If it"
+        " was at work, give it more time by --stall-limit."
+    )
+    retryable = True
+
+
+class NotDrainedError(TailbitError):
+    """A run did not end in time after a signal, and was cut off."""
+
+    template = "{table}: not ended {seconds:.0f} s after the signal: {known}"
+    hint = "Java and all workers of the run were killed. Started again, it goes on where the index was."
+    retryable = True
+
+
+class ClusterError(TailbitError):
+    """The Spark cluster does not answer, or has ended the application."""
+
+    template = "the Spark cluster at {master}: {reason}"
+    hint = (
+        "See that the master runs there and that workers have registered with it (its web page lists them),"
+        " and that they and this machine can reach each other; then start it again."
+    )
+    retryable = True

@@ -115,6 +115,11 @@ class Session:
             self.spark.stop()
 
 
+def is_submitted() -> bool:
+    """Whether spark-submit has started the JVM, with a master of its own."""
+    return _SUBMITTED in os.environ
+
+
 def build_session(
     app_name: str,
     master: str = "local[2]",
@@ -139,7 +144,7 @@ def build_session(
         ) from None
     choose_python(on_one_machine(master))
     settings = session_settings(master, ui, extra, short) | {"spark.app.name": app_name}
-    if _SUBMITTED in os.environ or SparkContext._gateway is not None:
+    if is_submitted() or SparkContext._gateway is not None:
         _in_another_thread(lambda: SparkContext.getOrCreate(SparkConf().setAll(list(settings.items()))))
         return Session(SparkSession.builder.config(map=settings).getOrCreate())
     settings["spark.master"] = master

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import (
     CorruptIndexError,
     NoIndexError,
@@ -16,8 +17,10 @@ from tailbit.errors import (
     StreamError,
     TailbitError,
 )
+from tailbit.streaming.life.sampler import Followed, Sampler
 from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.query.launch import Job, Prepared, launch, refuse_vanished, spark_failed
+from tailbit.streaming.query.up_to_date import UpToDate
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.own_log import mended_log
@@ -36,7 +39,8 @@ ONCE_WAIT_S = 60.0
 class Run:
     """A prepared job of the command line, what ends it, and who is told of it.
 
-    `once`: it ends when all is indexed. `stop`: it ends when this is set.
+    `once`: it ends when all is indexed. `stop`: it ends when this is set. `sampler`: looks at the work of its
+    query.
     """
 
     spark: SparkSession
@@ -46,6 +50,8 @@ class Run:
     stop: threading.Event
     on_progress: OnProgress | None
     tell: Tell
+    life: Liveness = field(default_factory=Liveness)
+    sampler: Sampler | None = None
 
 
 def run_to_its_end(run: Run) -> None:
@@ -66,7 +72,10 @@ def _ended_well(run: Run, patience: Patience) -> bool:
     """
     job: Job | None = None
     try:
+        run.life.sign("starting the query")
         job = _launched(run)
+        if run.sampler is not None:
+            run.sampler.follow(Followed(run.spark, job.query, job.batch, job.control))
         return not attend(job, run.prepared, run.stop, run.on_progress)
     except TailbitError as met:
         if job is not None and job.batch.latest() is not None:
@@ -77,9 +86,12 @@ def _ended_well(run: Run, patience: Patience) -> bool:
             raise worth_a_restart(failed, patience.limit_s) from met
         if not cached:
             run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
-        run.stop.wait(pause)
+        run.life.pause(run.stop, pause, f"waiting after {type(failed).__name__}: {failed}")
         mended_log(run.prepared.index, failed, patience, run.tell)
         return False
+    finally:
+        if run.sampler is not None:
+            run.sampler.follow(None)
 
 
 def as_vanished(prepared: Prepared, met: TailbitError) -> TailbitError:
@@ -106,9 +118,11 @@ def _launched(run: Run) -> Job:
     from pyspark.errors import PySparkException
 
     try:
-        return launch(run.spark, run.prepared, run.heartbeat, run.once, run.on_progress, run.tell)
+        return launch(run.spark, run.prepared, run.heartbeat, run.once, run.on_progress, run.tell, run.life)
     except Py4JJavaError as failed:
-        raise spark_failed(str(failed.java_exception), run.prepared) from failed
+        raise spark_failed(
+            str(failed.java_exception), run.prepared, run.spark.sparkContext.master
+        ) from failed
     except PySparkException as refused:
         raise spark_failed(str(refused), run.prepared) from refused
     except (ConnectionError, Py4JError) as gone:
@@ -151,8 +165,11 @@ def attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnP
 
     source = prepared.table.storage
     watch = IdleWatch(source.root, job.batch, on_progress, source.options)
+    shown = UpToDate(job)
     try:
         while job.query.isActive:
+            if job.heartbeat.lost is not None:
+                raise job.heartbeat.lost
             if stop.is_set():
                 job.control.ask_to_drain()
             if job.control.drained:
@@ -160,6 +177,7 @@ def attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnP
                 break
             stop.wait(0.2) if not stop.is_set() else time.sleep(0.05)
             watch.look(time.monotonic())
+            shown.look(time.monotonic())
         mended = job.batch.merger.finish(2.0 if stop.is_set() else 60.0)
         failure = job.failure()
     except (OSError, Py4JError) as gone:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Union
 
 from tailbit.arguments.values import flag, names, path_text, text, texts_by_name
 from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import NoIndexError, NotATableError, StreamError, TailbitError
 from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
+from tailbit.streaming.life.cluster import ended_by_cluster
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
@@ -61,6 +63,7 @@ class Prepared:
 class Job:
     """A query that runs, and what must go when it ends."""
 
+    spark: SparkSession
     query: StreamingQuery
     batch: Batch
     control: Control
@@ -89,7 +92,7 @@ class Job:
         ended = self.query.exception()
         if named is not None or ended is None:
             return named
-        return spark_failed(str(ended), self.prepared)
+        return spark_failed(str(ended), self.prepared, self.batch.master)
 
 
 def prepare(
@@ -142,6 +145,7 @@ def launch(
     once: bool,
     on_progress: OnProgress | None = None,
     tell: Tell = tell_nobody,
+    life: Liveness | None = None,
 ) -> Job:
     """Start the query of a prepared job; a Spark checkpoint that it could not go on from is reset.
 
@@ -155,7 +159,9 @@ def launch(
     if unusable is not None:
         spark_checkpoint.reset(prepared.checkpoint, unusable, tell)
     control = Control.make()
-    batch = Batch(prepared.table, prepared.index, prepared.settings, spark, heartbeat, on_progress, tell)
+    batch = Batch(
+        prepared.table, prepared.index, prepared.settings, spark, heartbeat, on_progress, tell, life
+    )
     writer = (
         _commits(spark, prepared, control)
         .writeStream.foreachBatch(batch)
@@ -166,7 +172,7 @@ def launch(
     writer = (
         writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{wait} milliseconds")
     )
-    job = Job(writer.start(), batch, control, heartbeat, prepared, Upkeep(batch.mender))
+    job = Job(spark, writer.start(), batch, control, heartbeat, prepared, Upkeep(batch.mender))
     job.upkeep.start()
     return job
 
@@ -203,8 +209,11 @@ def refuse_vanished(prepared: Prepared) -> None:
         raise
 
 
-def spark_failed(text: str, prepared: Prepared) -> TailbitError:
-    """Why Spark could not start a query, or ended it, by all that it says of that."""
+def spark_failed(text: str, prepared: Prepared, master: str = "") -> TailbitError:
+    """Why Spark, with this `master`, could not start a query, or ended it, by all that it says of that."""
+    ended = ended_by_cluster(text, master) if master else None
+    if ended is not None:
+        return ended
     refused = refused_write(text, prepared.checkpoint)
     if refused is not None:
         return refused

@@ -95,6 +95,9 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self._control is not None:
                 self._control.report(error)
             raise
+        finally:
+            if self._control is not None:
+                self._control.answered()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """By files; the source also limits versions and bytes, which Spark cannot name together."""

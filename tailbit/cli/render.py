@@ -175,6 +175,8 @@ def print_status(found: dict[str, Any]) -> None:
             for column, account in value.items():
                 sys.stdout.write(f"{'encoding':<18}{column}: {encoding_text(account)}\n")
             continue
+        if key == "last_sign_of_life" and value is not None:
+            value = value["meaning"]
         if isinstance(value, list):
             value = ", ".join(str(v) for v in value)
         elif isinstance(value, dict):

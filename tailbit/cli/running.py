@@ -37,6 +37,14 @@ from tailbit.streaming.settings import DEFAULT_TRIGGER
     "--trigger", default=DEFAULT_TRIGGER, show_default=True, help="How often to look for new commits."
 )
 @click.option("--master", default="local[2]", show_default=True, help="Spark master.")
+@click.option(
+    "--stall-limit",
+    metavar="TIME",
+    default="60s",
+    show_default=True,
+    help="End with status 75, and kill Java and the workers, after this long without any sign of life: no "
+    "file indexed, no task done, no CPU time taken by a worker, no look for commits answered. `off`: never.",
+)
 @click.option("--quiet", is_flag=True, help="No progress lines.")
 @json_option
 def run(
@@ -48,13 +56,15 @@ def run(
     once: bool,
     trigger: str,
     master: str,
+    stall_limit: str,
     quiet: bool,
     as_json: bool,
 ) -> int:
     r"""Keep the index of TABLE up to date: a Spark Structured Streaming query that tails its commit log.
 
-    Stop it with Ctrl-C or SIGTERM: the batch in flight is finished. Start it again any time: it goes on where
-    the index says it was. Progress and lag are also in the Spark UI.
+    Stop it with Ctrl-C or SIGTERM: the batch in flight is finished; after 30 s it is cut off. Start it again
+    any time: it goes on where the index was. Progress and lag are also in the Spark UI.
+    Exit status: 0 drained, or done with --once. 75 start it again. 78 a set-up that no restart mends.
 
     \b
     tailbit run flights --columns carrier,origin,dest          # for ever
@@ -64,10 +74,9 @@ def run(
     from tailbit.streaming.upkeep.memory import take_from_the_system
 
     take_from_the_system()
-    from tailbit.cli.render import notice_lines, progress_lines
-    from tailbit.streaming.job import run as run_job
+    from tailbit.streaming import job
 
-    return run_job(
+    return job.run(
         table,
         columns=columns_of_run(table, index, columns, queries, as_json=as_json),
         index=index,
@@ -75,10 +84,25 @@ def run(
         once=once,
         trigger=trigger,
         master=master,
-        on_progress=None if quiet else progress_lines(as_json),
         storage_options=storage_options(),
-        tell=notice_lines(as_json),
+        **_told(stall_limit, quiet=quiet, as_json=as_json),
     )
+
+
+def _told(stall_limit: str, *, quiet: bool, as_json: bool) -> dict[str, Any]:
+    """Who is told how a run goes, and when it counts as hung."""
+    from tailbit.cli.render import notice_lines, progress_lines
+    from tailbit.streaming.life.watchdog import Supervision
+    from tailbit.streaming.settings import milliseconds
+    from tailbit.streaming.upkeep.mending import tell_nobody
+
+    tell = notice_lines(as_json)
+    limit_s = 0.0 if stall_limit == "off" else milliseconds(stall_limit) / 1000
+    return {
+        "on_progress": None if quiet else progress_lines(as_json),
+        "tell": tell,
+        "supervision": Supervision(limit_s, announce=tell_nobody if quiet else tell),
+    }
 
 
 @click.command("archive-classes")

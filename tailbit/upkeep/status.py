@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from tailbit.checkpoints.heartbeat import running
+from tailbit.checkpoints.heartbeat import State, last_sign, running
 from tailbit.checkpoints.lag import Backlog
 from tailbit.errors import CorruptIndexError, NoIndexError
 from tailbit.handle import opened
@@ -56,7 +56,7 @@ def status_of(
         if table.damage is None:
             raise NoIndexError(path=table.index_path)
         told |= {"state": table.state, "head": table._table.head(), **_damaged(table.damage)}
-        return {**told, "indexer": running_indexer(storage)}
+        return {**told, **_indexer(storage)}
     names = table.indexed()
     return {
         **told,
@@ -64,8 +64,29 @@ def status_of(
         **_recorded(found, names),
         **_progress(table, found),
         **_sizes(found, names),
-        "indexer": running_indexer(storage),
+        **_indexer(storage),
     }
+
+
+def _indexer(storage: Storage) -> dict[str, Any]:
+    """The indexer at work, and the last sign of life of one that works, hangs or was killed.
+
+    Of the sign: its age in seconds; its `state` (`alive`; `stale`: hung, or killed on another machine;
+    `dead`: its process has ended); what the indexer was `doing`; the `meaning` in words.
+    """
+    last = last_sign(storage)
+    if last is None:
+        return {"indexer": None, "last_sign_of_life": None}
+    sign = {
+        "owner": last.beat.owner,
+        "seconds": round(last.seconds, 1),
+        "state": last.state.value,
+        "batch": last.beat.batch,
+        "doing": last.beat.doing,
+        "meaning": last.meaning,
+    }
+    alive = last.state is State.ALIVE
+    return {"indexer": last.beat.owner if alive else None, "last_sign_of_life": sign}
 
 
 def _damaged(damage: CorruptIndexError) -> dict[str, Any]:

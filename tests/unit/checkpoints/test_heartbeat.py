@@ -17,20 +17,24 @@ from pathlib import Path
 import orjson
 import pytest
 
-from support.waiting import HANG_S
+from support.waiting import HANG_S, wait_until
+from tailbit.checkpoints import heartbeat
 from tailbit.checkpoints.heartbeat import (
     INTERVAL_S,
     LIMIT_S,
     NAME,
     Beat,
     Heartbeat,
+    State,
+    last_sign,
     read_heartbeat,
     running,
     start_of,
     this_machine,
 )
+from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import IndexerRunningError, StorageError
-from tailbit.tables.storage import LocalStorage, Storage
+from tailbit.tables.storage import LocalStorage, Stat, Storage
 
 
 @pytest.fixture
@@ -72,14 +76,14 @@ ELSEWHERE = Beat("run", "another-host", "another machine", 1, 0, 3)
 
 
 @contextmanager
-def beating(storage: Storage) -> Iterator[None]:
+def beating(storage: Storage, of: Beat = ELSEWHERE) -> Iterator[None]:
     """Signs of life from the future come, of an indexer elsewhere."""
     stop = threading.Event()
 
     def beat() -> None:
         n = 0
         while not stop.wait(0.1):
-            write(storage, ELSEWHERE, age_s=-7200 - (n := n + 1))
+            write(storage, of, age_s=-7200 - (n := n + 1))
 
     thread = threading.Thread(target=beat)
     thread.start()
@@ -167,17 +171,97 @@ def test_a_heartbeat_just_ahead_of_the_clock_is_fresh(storage: Storage) -> None:
     assert not taken(storage)
 
 
-def test_a_live_process_of_this_machine_is_at_work_however_old_its_heartbeat(storage: Storage) -> None:
-    """As after a sleep of the machine, or a jump of its clock."""
+@contextmanager
+def other_process() -> Iterator[int]:
+    """The pid of a process of this machine that lives meanwhile."""
     lives = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
-        beat = here(lives.pid, start_of(lives.pid))
-        for age_s in (7200.0, -7200.0):
-            write(storage, beat, age_s)
-            assert (running(storage), taken(storage)) == (beat, False)
+        yield lives.pid
     finally:
         lives.kill()
         lives.wait()
+
+
+@pytest.mark.parametrize("age_s", [7200.0, -7200.0])
+def test_a_live_process_whose_heartbeat_is_old_is_watched_and_taken_over_unless_it_gives_a_sign(
+    storage: Storage, age_s: float
+) -> None:
+    """It hangs; or it has just woken up with the machine, or its clock has jumped."""
+    with other_process() as pid:
+        beat = here(pid, start_of(pid))
+        write(storage, beat, age_s)
+        told: list[str] = []
+        with beating(storage, beat), pytest.raises(IndexerRunningError, match=str(pid)):
+            Heartbeat(storage, watch_s=HANG_S).claim(tell=told.append)
+        assert len(told) == 1
+        assert "2 h" in told[0]
+        assert f"waiting up to {HANG_S:.0f} s" in told[0]
+        write(storage, beat, age_s)
+        assert running(storage) is None
+        assert taken(storage)
+
+
+def test_a_heartbeat_is_of_the_signs_of_life_and_not_of_its_thread(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "INTERVAL_S", 0.01)
+    life = Liveness()
+    mine = Heartbeat(storage, life=life)
+    mine.claim()
+
+    def beaten(doing: str) -> Stat:
+        life.sign(doing)
+        wait_until(lambda: (read_heartbeat(storage) or ELSEWHERE).doing == doing)
+        seen = storage.stat(NAME)
+        assert seen is not None
+        return seen
+
+    try:
+        before = beaten("first")
+        looks = iter(range(50))
+        wait_until(lambda: time.sleep(0.01) or next(looks) == 49)
+        assert storage.stat(NAME) == before
+        assert beaten("second") != before
+    finally:
+        mine.release()
+
+
+def test_an_indexer_that_was_taken_over_while_it_hung_steps_back_when_it_goes_on(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "INTERVAL_S", 0.01)
+    monkeypatch.setattr(heartbeat, "LIMIT_S", 0.05)
+    life = Liveness()
+    mine = Heartbeat(storage, life=life)
+    mine.claim()
+    write(storage, ELSEWHERE)
+    time.sleep(0.06)
+    life.sign()
+    wait_until(lambda: mine.lost is not None)
+    assert read_heartbeat(storage) == ELSEWHERE
+    mine.release()
+
+
+@pytest.mark.parametrize(
+    ("age_s", "meaning"),
+    [(3.0, "3 s ago: at work"), (250.0, "4 min ago: hung or killed"), (-7200.0, "2 h in the future")],
+)
+def test_the_last_sign_of_life_is_told_with_its_age_and_what_that_means(
+    storage: Storage, age_s: float, meaning: str
+) -> None:
+    write(storage, ELSEWHERE, age_s)
+    last = last_sign(storage)
+    assert last is not None
+    assert last.meaning.startswith(meaning)
+
+
+def test_the_sign_of_a_process_that_was_killed_here_is_told_so(storage: Storage) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    write(storage, here(gone.pid, 1), 250.0)
+    last = last_sign(storage)
+    assert last is not None
+    assert (last.state, last.meaning) == (State.DEAD, "4 min ago: killed")
 
 
 def test_a_dead_process_of_this_machine_is_taken_over_at_once(storage: Storage) -> None:

@@ -1,0 +1,112 @@
+"""What a run waits for of a Spark cluster: a master that answers, an executor that has registered."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tailbit.checkpoints.heartbeat import length
+from tailbit.checkpoints.liveness import Liveness
+from tailbit.errors import ClusterError
+from tailbit.streaming.java.session import on_one_machine
+from tailbit.streaming.upkeep.mending import Tell
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CONNECT_S = 5.0
+_PAUSE_S = 1.0
+_LINES_AT_S = 30.0
+_HOST = re.compile(r"(?:\[([0-9a-fA-F:]+)\]|([^,:/\[\]]+))(?::(\d+))?$")
+
+_ENDED = re.compile(
+    r"All masters are unresponsive[^\n]*|Application has been killed[^\n]*"
+    r"|Master removed our application[^\n]*|Could not parse Master URL[^\n]*"
+    r"|Cannot call methods on a stopped SparkContext|SparkContext was shut ?down"
+)
+
+
+def addresses(master: str) -> list[tuple[str, int]]:
+    """Hosts and ports of a master's URL; none where the URL names none, as `yarn` and `local[2]`.
+
+    >>> addresses("spark://a:7077,b:7078"), addresses("k8s://https://host"), addresses("yarn")
+    ([('a', 7077), ('b', 7078)], [('host', 443)], [])
+    """
+    scheme, _, rest = master.partition("://")
+    if scheme not in ("spark", "k8s"):
+        return []
+    port = 7077 if scheme == "spark" else 80 if rest.startswith("http://") else 443
+    found = []
+    for part in re.sub(r"^https?://", "", rest).split("/")[0].split(","):
+        host = _HOST.match(part.strip())
+        if host is not None:
+            found.append((host[1] or host[2], int(host[3] or port)))
+    return found
+
+
+def why_silent(master: str) -> str | None:
+    """Why no address of a master takes a connection; None where one does, or the URL names none."""
+    reasons = []
+    for host, port in addresses(master):
+        try:
+            socket.create_connection((host, port), _CONNECT_S).close()
+        except OSError as refused:
+            reasons.append(f"{host}:{port}: {refused.strerror or refused}")
+        else:
+            return None
+    return "; ".join(reasons) or None
+
+
+def await_master(master: str, stop: threading.Event, life: Liveness, tell: Tell, limit_s: float) -> None:
+    """Return once a master takes a connection, or `stop` is set; say at growing pauses what is waited for.
+
+    Raises:
+        ClusterError: it has not for `limit_s` seconds.
+    """
+    began, next_line = time.monotonic(), 0.0
+    while not stop.is_set() and (why := why_silent(master)) is not None:
+        waited = time.monotonic() - began
+        if waited >= limit_s:
+            raise ClusterError(
+                master=master, reason=f"the master does not answer for {length(waited)}: {why}"
+            )
+        if waited >= next_line:
+            next_line = max(_LINES_AT_S, 2 * next_line)
+            tell(f"the master at {master} does not answer ({why}); waiting for it, up to {length(limit_s)}")
+        life.pause(stop, _PAUSE_S, f"waiting for the master at {master} to answer: {why}")
+
+
+def ended_by_cluster(text: str, master: str) -> ClusterError | None:
+    """What Spark says, with all its causes, as an end that the cluster made; None where it is none."""
+    found = None if on_one_machine(master) else _ENDED.search(text)
+    return None if found is None else ClusterError(master=master, reason=found[0].rstrip("."))
+
+
+def executors(spark: SparkSession) -> int:
+    """How many executors are registered, the driver left out."""
+    return max(0, len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) - 1)
+
+
+def waiting_for_executors(spark: SparkSession, master: str) -> str:
+    """What is said of a job for which no executor is there."""
+    needed = "1"
+    with suppress(KeyError, ValueError):
+        needed = str(
+            int(os.environ.get("SPARK_EXECUTOR_INSTANCES") or _conf(spark, "spark.executor.instances"))
+        )
+    memory = _conf(spark, "spark.executor.memory") or "1g"
+    silent = why_silent(master)
+    return (
+        f"waiting for executors: none has registered with {master}, at least {needed} is needed"
+        f" (1 core and {memory} of memory on a worker that is alive)"
+        + (f"; nor does the master answer: {silent}" if silent else "")
+    )
+
+
+def _conf(spark: SparkSession, name: str) -> str:
+    return spark.sparkContext.getConf().get(name) or ""

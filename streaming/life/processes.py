@@ -1,0 +1,129 @@
+"""The processes below a run: Java, the planner, workers. What CPU time they took, and their end.
+
+Read from `/proc`, elsewhere from `ps`. A process that was stopped is ended too: SIGKILL is the one signal it
+obeys.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set where spark-submit has started Java, which then is the parent of this process."""
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process: `session` as of setsid, `state` as the letter of `ps`, `cpu` seconds of CPU time."""
+
+    pid: int
+    parent: int
+    session: int
+    name: str
+    state: str
+    cpu: float
+
+    @property
+    def is_java(self) -> bool:
+        """Whether it is a Java process."""
+        return self.name.startswith("java")
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was stopped by a signal or a debugger."""
+        return self.state in "Tt"
+
+
+def below_this() -> list[Process]:
+    """The processes that this one started, and those that they did, parents first; corpses are left out.
+
+    Where spark-submit has started Java, that is the parent of this process and counts as below it. Java leads
+    a session of its own, so that a worker whose parent has died is still found.
+    """
+    listed = {process.pid: process for process in _all() if process.state not in "ZX"}
+    own = os.getpid()
+    root = os.getppid() if _SUBMITTED in os.environ else own
+    reached, found = [root], {root}
+    for pid in reached:
+        sessions = {pid} if listed.get(pid) is not None and listed[pid].is_java else set()
+        for process in listed.values():
+            if process.pid not in found and (process.parent == pid or process.session in sessions):
+                found.add(process.pid)
+                reached.append(process.pid)
+    return [listed[pid] for pid in reached if pid != own and pid in listed]
+
+
+def java_of(processes: Iterable[Process]) -> Process | None:
+    """Spark's Java among processes; None where there is none."""
+    return next((process for process in processes if process.is_java), None)
+
+
+def end(processes: Iterable[Process]) -> None:
+    """Kill processes; those that have ended meanwhile are left in peace."""
+    for process in processes:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def end_stopped() -> None:
+    """Kill the processes below this one that are stopped: they would not see that Java has ended."""
+    end(process for process in below_this() if process.is_stopped)
+
+
+def cpu_of_thread(native_id: int) -> float:
+    """Seconds of CPU time of a thread of this process; 0 where nothing tells it."""
+    process = _parsed(Path(f"/proc/self/task/{native_id}/stat"))
+    return 0.0 if process is None else process.cpu
+
+
+def _all() -> Iterator[Process]:
+    if not Path("/proc/self/stat").exists():
+        yield from _all_by_ps()
+        return
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            process = _parsed(Path("/proc", entry, "stat"))
+            if process is not None:
+                yield process
+
+
+def _parsed(stat: Path) -> Process | None:
+    """A process by its line in `/proc`; None where it has gone."""
+    try:
+        text = stat.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    head, _, tail = text.rpartition(")")
+    pid, _, name = head.partition(" (")
+    fields = tail.split()
+    cpu = (int(fields[11]) + int(fields[12])) / _TICKS
+    return Process(int(pid), int(fields[1]), int(fields[3]), name, fields[0], cpu)
+
+
+def _all_by_ps() -> Iterator[Process]:
+    columns = ["ps", "-A", "-o", "pid=,ppid=,pgid=,state=,time=,comm="]
+    done = subprocess.run(columns, capture_output=True, text=True, check=False)
+    for line in done.stdout.splitlines():
+        pid, parent, group, state, time, name = line.split(None, 5)
+        yield Process(int(pid), int(parent), int(group), os.path.basename(name), state[0], _seconds(time))
+
+
+def _seconds(clock: str) -> float:
+    """The seconds of `1-02:03:04` or `3:04.05`.
+
+    >>> _seconds("1-02:03:04"), _seconds("3:04.5")
+    (93784.0, 184.5)
+    """
+    days, _, rest = clock.rpartition("-")
+    total = 0.0
+    for part in rest.split(":"):
+        total = total * 60 + float(part)
+    return total + 86400 * int(days or 0)

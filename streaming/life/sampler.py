@@ -1,0 +1,149 @@
+"""Looks once a second at every counter of work of a run, and gives a sign of life where one has moved.
+
+A counter of its own for each process: the planner notes each answer, the batch each step and file, Spark
+counts tasks done, and of all Python processes, and Java before its query, the CPU time counts. So a long
+honest batch gives signs all the while; a process that is stopped, or waits for a store that does not answer,
+gives none.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tailbit.checkpoints.liveness import Liveness
+from tailbit.streaming.java.session import on_one_machine
+from tailbit.streaming.life.cluster import executors, waiting_for_executors
+from tailbit.streaming.life.processes import below_this, cpu_of_thread
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from tailbit.streaming.batch import Batch
+    from tailbit.streaming.control import Control
+
+EVERY_S = 1.0
+
+BUSY = 0.02
+"""Part of a core that a Python process at work takes at least, over a few seconds."""
+
+JAVA_BUSY = 0.2
+"""Part of a core that Java at work for a query takes at least; one that waits for Python takes less."""
+
+REMOTE_TASK_S = 1800.0
+"""Seconds that tasks on other machines, whose CPU time is not seen, may take without one of them ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A query that runs, and where its work is counted."""
+
+    spark: SparkSession
+    query: StreamingQuery
+    batch: Batch
+    control: Control
+
+
+class Sampler:
+    """Samples the work of one run from a thread of its own, which alone hangs where Java does.
+
+    `follow` says which query runs.
+    """
+
+    def __init__(self, life: Liveness) -> None:
+        self._life = life
+        self._job: Followed | None = None
+        self._polled: object = None
+        self._spark: object = None
+        self._unchanged_since = time.monotonic()
+        self._cpu = _Rate(BUSY)
+        self._java = _Rate(JAVA_BUSY)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="tailbit-signs", daemon=True)
+
+    def __enter__(self) -> Sampler:
+        """Begin to sample."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop; a thread that hangs is left behind."""
+        self._ended.set()
+
+    def follow(self, job: Followed | None) -> None:
+        """The query that runs from now on; None for none."""
+        self._job = job
+
+    def _keep(self) -> None:
+        from py4j.protocol import Py4JError
+
+        while not self._ended.wait(EVERY_S):
+            # Java may be going; whoever waits for the query says so.
+            with suppress(OSError, Py4JError):
+                self.look()
+
+    def look(self) -> None:
+        """Give a sign where a counter has moved. Spark is asked only where nothing else has."""
+        job, moves = self._job, self._life.moves
+        if job is not None and job.control.polled() != self._polled:
+            self._polled = job.control.polled()
+            self._life.sign()
+        if self._life.moves == moves and not self._worked(job) and job is not None:
+            self._ask_spark(job)
+
+    def _worked(self, job: Followed | None) -> bool:
+        """Whether processes take CPU time; before there is a query that of Java counts as well."""
+        processes = below_this()
+        cpu = sum(p.cpu for p in processes if job is None or not p.is_java)
+        if job is not None and job.batch.thread:
+            cpu += cpu_of_thread(job.batch.thread)
+        busy = self._cpu.is_busy(cpu)
+        if busy:
+            self._life.sign()
+        return busy
+
+    def _ask_spark(self, job: Followed) -> None:
+        """Give a sign where Spark has done a task, works itself, or waits for its next trigger."""
+        status = job.query.status
+        java = self._java.is_busy(sum(p.cpu for p in below_this() if p.is_java))
+        self._life.answered = time.monotonic()
+        tracker = job.spark.sparkContext.statusTracker()
+        stages = [s for s in map(tracker.getStageInfo, tracker.getActiveStageIds()) if s is not None]
+        counters = (status["message"], [(s.stageId, s.numCompletedTasks, s.numFailedTasks) for s in stages])
+        changed, self._spark = counters != self._spark, counters
+        if changed or java or not status["isTriggerActive"]:
+            self._unchanged_since = time.monotonic()
+            self._life.sign()
+        elif stages and not on_one_machine(job.spark.sparkContext.master):
+            self._wait_for_cluster(job, any(s.numActiveTasks for s in stages))
+
+    def _wait_for_cluster(self, job: Followed, at_work: bool) -> None:
+        """Tasks wait for an executor, or run where their work is not seen."""
+        if not executors(job.spark):
+            self._life.wait_for(waiting_for_executors(job.spark, job.spark.sparkContext.master))
+        elif at_work and time.monotonic() - self._unchanged_since < REMOTE_TASK_S:
+            self._life.wait_for(self._life.doing_now)
+
+
+class _Rate:
+    """Whether a sum of CPU seconds grows by more than a part of a core, over a second or more."""
+
+    def __init__(self, part: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._part, self._clock = part, clock
+        self._from, self._at = 0.0, clock()
+
+    def is_busy(self, cpu: float) -> bool:
+        """Whether it has grown so since it last had, or since it shrank as processes ended."""
+        now = self._clock()
+        if cpu < self._from:
+            self._from, self._at = cpu, now
+            return False
+        busy = cpu - self._from > self._part * max(now - self._at, EVERY_S)
+        if busy:
+            self._from, self._at = cpu, now
+        return busy

@@ -1,0 +1,167 @@
+"""The watchdog: a run that gives no sign of life for its limit, or does not end when asked to, is ended.
+
+It never asks Java or a store for anything, so that whatever hangs, it does not. A run that hangs says one
+line with what is known and ends with status 75, which a supervisor takes as: start it again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+
+from tailbit.checkpoints.heartbeat import length
+from tailbit.checkpoints.liveness import Liveness, OnLife
+from tailbit.errors import HungError, NotDrainedError, TailbitError
+from tailbit.streaming.life.processes import Process, below_this, end, java_of
+from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+
+STALL_S = 60.0
+"""By itself, a run without any sign of life for this many seconds hangs."""
+
+DRAIN_S = 22.0
+"""Seconds that a batch in flight has to end after SIGTERM or Ctrl-C. With what follows the run ends within
+30."""
+
+GRACE_S = 4.0
+"""Seconds that the run has to end by itself after Java was killed beneath it."""
+
+LAST_ACT_S = 2.0
+"""Seconds for what is done last, such as to remove the heartbeat, of a run that does not end by itself."""
+
+FIRST_LINE_S = 30.0
+"""A run that only waits says so after this many seconds, then after twice as many, and so on."""
+
+AGAIN = 75
+_TICK_S = 0.5
+_LONGEST_TICK_S = 2.0
+"""A tick that took longer was the sleep of this very process or of the machine, and counts as this long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Supervision:
+    """When a run counts as hung, and who is told that it lives.
+
+    `stall_limit_s`: seconds without a sign of life after which the run is ended; 0 for never. `on_life`: told
+    of signs of life, once a second at most. `announce`: takes the lines that say how the start goes.
+    """
+
+    stall_limit_s: float = STALL_S
+    on_life: OnLife | None = None
+    announce: Tell = tell_nobody
+
+
+class Watchdog:
+    """Watches a run from the block's begin to its end, from a thread of its own.
+
+    `stop`: set when the run is asked to end. `last_acts`: done where the run must be cut off although it did
+    not end by itself.
+
+    Raises at the block's end:
+        HungError: the run hung, and its processes were killed.
+        NotDrainedError: it did not end in time after it was asked to, and its processes were killed.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        life: Liveness,
+        stop: threading.Event,
+        tell: Tell,
+        supervision: Supervision,
+    ) -> None:
+        self._table, self._life, self._stop, self._tell = table, life, stop, tell
+        self._limit_s, self._on_life = supervision.stall_limit_s, supervision.on_life
+        self.last_acts: list[Callable[[], None]] = []
+        self._ended = threading.Event()
+        self._failure: TailbitError | None = None
+        self._still, self._quiet, self._asked = 0.0, 0.0, 0.0
+        self._next_line = FIRST_LINE_S
+        self._lives = self._moves = -1
+        self._told = 0.0
+        self._since = time.time()
+        self._thread = threading.Thread(target=self._watch, name="tailbit-watchdog", daemon=True)
+
+    def __enter__(self) -> Watchdog:
+        """Begin to watch."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, met: BaseException | None, _: TracebackType | None
+    ) -> None:
+        """Raise why the run was ended, whatever that looked like from within."""
+        self._ended.set()
+        if self._failure is not None:
+            raise self._failure from met
+
+    def _watch(self) -> None:
+        before = time.monotonic()
+        while not self._ended.wait(_TICK_S):
+            now = time.monotonic()
+            failure = self.look(min(now - before, _LONGEST_TICK_S))
+            before = now
+            if failure is not None:
+                self._end_run(failure)
+                return
+
+    def look(self, seconds: float) -> TailbitError | None:
+        """Note the signs that came in the last `seconds`; why the run is to be ended, where it is."""
+        self._count(seconds)
+        if self._asked >= DRAIN_S:
+            return NotDrainedError(table=self._table, seconds=self._asked, known=self._known())
+        if self._limit_s and self._still >= self._limit_s:
+            since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._since))
+            return HungError(table=self._table, since=since, seconds=self._still, known=self._known())
+        if self._quiet >= self._next_line and not self._stop.is_set():
+            self._next_line *= 2
+            self._tell(f"{self._table}: no progress for {length(self._quiet)}: {self._life.doing}")
+        return None
+
+    def _count(self, seconds: float) -> None:
+        """Let the seconds without signs pass on, or begin anew."""
+        self._asked += seconds * self._stop.is_set()
+        self._still, self._quiet = self._still + seconds, self._quiet + seconds
+        if self._life.moves != self._moves:
+            self._moves, self._quiet, self._next_line = self._life.moves, 0.0, FIRST_LINE_S
+        if self._life.lives != self._lives:
+            self._lives, self._still, self._since = self._life.lives, 0.0, time.time()
+            now = time.monotonic()
+            if self._on_life is not None and now - self._told >= 1.0:
+                self._told = now
+                self._on_life(self._life.doing)
+
+    def _known(self) -> str:
+        """What is known of a run that hangs."""
+        life, processes = self._life, below_this()
+        java = java_of(processes)
+        said = [f"last batch {life.batch}" if life.batch >= 0 else "no batch yet", life.doing]
+        if life.answered is not None:
+            said.append(f"Spark last answered {length(time.monotonic() - life.answered)} ago")
+        said.append("no Java runs" if java is None else _of_java(java))
+        said += [
+            f"process {p.pid} ({p.name}) is stopped" for p in processes if p.is_stopped and p is not java
+        ]
+        return "; ".join(said)
+
+    def _end_run(self, failure: TailbitError) -> None:
+        """Kill what runs beneath; a run that does not end by that ends here."""
+        self._failure = failure
+        end(below_this())
+        if self._ended.wait(GRACE_S):
+            return
+        end(below_this())
+        acts = threading.Thread(target=lambda: [act() for act in self.last_acts], daemon=True)
+        acts.start()
+        acts.join(LAST_ACT_S)
+        sys.stderr.write(failure.describe() + "\n")
+        sys.stderr.flush()
+        os._exit(AGAIN)
+
+
+def _of_java(java: Process) -> str:
+    return f"Java is process {java.pid}" + (", which is stopped" if java.is_stopped else "")

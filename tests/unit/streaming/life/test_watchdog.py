@@ -1,0 +1,92 @@
+"""A run without signs of life is told of, then ended; one that waits or works is not."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tailbit.checkpoints.liveness import Liveness
+from tailbit.errors import HungError, NotDrainedError, TailbitError
+from tailbit.streaming.life.watchdog import DRAIN_S, GRACE_S, LAST_ACT_S, Supervision, Watchdog
+
+
+class Watched:
+    """A run whose time is passed by hand, a second at a time."""
+
+    def __init__(self, limit_s: float = 60.0) -> None:
+        self.life, self.stop = Liveness("starting"), threading.Event()
+        self.told: list[str] = []
+        self.heard: list[str] = []
+        self.dog = Watchdog(
+            "t", self.life, self.stop, self.told.append, Supervision(limit_s, self.heard.append)
+        )
+        self.dog.look(0.0)
+
+    def passes(self, seconds: int) -> TailbitError | None:
+        """Let seconds pass; why the run is ended, where it is."""
+        for _ in range(seconds):
+            failure = self.dog.look(1.0)
+            if failure is not None:
+                return failure
+        return None
+
+
+def test_a_run_without_a_sign_of_life_for_its_limit_is_ended_with_what_is_known() -> None:
+    run = Watched()
+    run.life.batch = 3
+    run.life.sign("batch 3: committing to the index")
+    assert run.passes(60) is None
+    failure = run.passes(1)
+    assert isinstance(failure, HungError)
+    for known in ("t: no sign of life since", "last batch 3", "committing to the index", "no Java"):
+        assert known in str(failure)
+
+
+def test_any_sign_of_life_begins_the_limit_anew() -> None:
+    run = Watched()
+    for _ in range(5):
+        assert run.passes(59) is None
+        run.life.sign()
+    assert run.told == ["t: no progress for 30 s: starting"] * 5
+
+
+def test_a_run_that_waits_for_something_outside_says_so_at_growing_pauses_and_is_not_ended() -> None:
+    run = Watched()
+    for _ in range(500):
+        run.life.wait_for("waiting for executors")
+        assert run.passes(1) is None
+    waited = [line.split(":")[1] for line in run.told]
+    assert waited == [f" no progress for {text}" for text in ("30 s", "1 min", "2 min", "4 min", "8 min")]
+    assert run.told[-1].endswith("waiting for executors")
+
+
+def test_a_limit_of_zero_ends_nothing() -> None:
+    assert Watched(limit_s=0.0).passes(1000) is None
+
+
+def test_a_run_that_does_not_end_after_a_signal_is_cut_off_within_thirty_seconds_though_it_works() -> None:
+    assert DRAIN_S + GRACE_S + LAST_ACT_S < 30
+    run = Watched()
+    run.stop.set()
+    failure = None
+    for _ in range(30):
+        run.life.sign()
+        failure = failure or run.passes(1)
+    assert isinstance(failure, NotDrainedError)
+
+
+def test_whoever_listens_hears_of_signs_of_life_with_what_is_done() -> None:
+    run = Watched()
+    run.heard.clear()
+    run.dog._told = -100.0
+    run.life.sign("batch 1")
+    run.passes(1)
+    assert run.heard == ["batch 1"]
+    run.passes(10)
+    assert run.heard == ["batch 1"]
+
+
+def test_a_run_that_ends_by_itself_ends_as_it_did() -> None:
+    with Watched().dog, pytest.raises(KeyError):
+        raise KeyError
