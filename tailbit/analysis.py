@@ -8,7 +8,7 @@ for it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from tailbit.index.analytics.aggregates import Summary, Totals
     from tailbit.index.analytics.facets import Crosstab
     from tailbit.index.analytics.histogram import Bin
+    from tailbit.index.analytics.measures import Measure
     from tailbit.index.grouping.key_counts import KeyCounts
     from tailbit.index.query.recorded_counts import RecordedCounts
     from tailbit.index.query.selection import Selection
+    from tailbit.outputs.display import Measured
     from tailbit.tables.model import Column, Version
     from tailbit.tables.table import Table
 
@@ -49,37 +51,70 @@ class Analysis:
         return self._selection.version
 
     @tells_vacuumed
-    def facets(self, column: str, *more: str) -> dict[Any, int]:
+    def facets(
+        self,
+        column: str,
+        *more: str,
+        sum: str | Iterable[str] = (),
+        min: str | Iterable[str] = (),
+        max: str | Iterable[str] = (),
+        avg: str | Iterable[str] = (),
+    ) -> dict[Any, Any]:
         """Matching rows per value of a column, the most frequent first; None stands for NULL.
 
         Of several columns, a value is a tuple. Served from the recorded value counts when all rows are asked
         for at the covered version, from the postings for covered files otherwise, and from the data for the
         rest. A date or time outside of Python's calendar is text.
 
+        `sum`, `min`, `max`, `avg`: columns, by name; then each value has a record of `count` and of these by
+        their names in Spark, in the types that Spark gives them, and the whole is also a table:
+        `.to_arrow()`, `.to_pandas()`, `.to_polars()`. Where all columns are indexed, none is read.
+
+        Raises:
+            ColumnTypeError: a sum or an average of a column that is no number.
+            AggregateError: a sum or an average is beyond its type, where Spark's ANSI mode raises too.
+
         >>> flights.where("dep_delay >= 0").facets("carrier")
         {'UA': 3, 'AA': 1, 'DL': 1}
-        >>> flights.where().facets("carrier")
-        {'UA': 4, 'AA': 2, None: 1, 'DL': 1}
         >>> flights.where("dest <> 'ORD'").facets("carrier", "dest")
         {('UA', 'LAX'): 2, ('UA', 'SFO'): 2, ('AA', 'LAX'): 1, ('DL', 'SFO'): 1}
+        >>> flights.where("dest = 'LAX'").facets("carrier", sum="dep_delay")
+        {'UA': {'count': 2, 'sum(dep_delay)': 61}, 'AA': {'count': 1, 'sum(dep_delay)': -2}}
         """
         from tailbit.index.analytics.facets import as_facets, group_facets
         from tailbit.outputs.display import Facets
 
+        wanted = {"sum": sum, "min": min, "max": max, "avg": avg}
+        if measures := self._measures(wanted):
+            return self._measured([column, *more], measures)
         if not more:
             return Facets(as_facets(self._counts(column)))
         return Facets(group_facets(self._selection, self._resolved([column, *more])))
 
-    def facet_table(self, column: str, *more: str) -> pa.Table:
-        """The facets as a table: the values in the columns' own types, and `count`.
+    def facet_table(
+        self,
+        column: str,
+        *more: str,
+        sum: str | Iterable[str] = (),
+        min: str | Iterable[str] = (),
+        max: str | Iterable[str] = (),
+        avg: str | Iterable[str] = (),
+    ) -> pa.Table:
+        """The facets as a table: the values in the columns' own types, `count`, and the measures.
 
         >>> flights.where("dest = 'LAX'").facet_table("carrier").to_pydict()
         {'carrier': ['UA', 'AA'], 'count': [2, 1]}
+        >>> flights.where("dest = 'LAX'").facet_table("carrier", max="dep_delay").to_pydict()
+        {'carrier': ['UA', 'AA'], 'count': [2, 1], 'max(dep_delay)': [61, -2]}
         """
+        from tailbit.outputs.display import Measured
         from tailbit.outputs.facets import facet_table
 
+        found = self.facets(column, *more, sum=sum, min=min, max=max, avg=avg)
+        if isinstance(found, Measured):
+            return found.table
         fields = self._selection.schema.arrow(self._resolved([column, *more]))
-        return facet_table(list(fields), self.facets(column, *more))
+        return facet_table(list(fields), found)
 
     def top(self, column: str, n: int = 10) -> dict[Any, int]:
         """The `n` most frequent values of a column and their rows; of equal counts the lesser value is first.
@@ -228,10 +263,41 @@ class Analysis:
         >>> table = flights.where("carrier <> 'DL'").crosstab("carrier", "dest")
         >>> table.rows, table.columns, table.counts.tolist()
         (['AA', 'UA'], ['LAX', 'ORD', 'SFO'], [[1, 1, 0], [2, 0, 2]])
+        >>> table
+        carrier / dest  LAX  ORD  SFO
+                    AA    1    1    0
+                    UA    2    0    2
         """
         from tailbit.index.analytics.facets import crosstab
 
         return crosstab(self._selection, *self._resolved([rows, columns]))
+
+    def _measures(self, wanted: Mapping[str, str | Iterable[str]]) -> list[Measure]:
+        """Return the measures that are asked for, function by function."""
+        given = {f: [some] if isinstance(some, str) else some for f, some in wanted.items()}
+        every = {function: names(function, columns) for function, columns in given.items()}
+        if not any(every.values()):
+            return []
+        from tailbit.index.analytics.measures import Measure
+
+        resolve = self._selection.schema.resolve
+        return list(dict.fromkeys(Measure(f, resolve(name)) for f, some in every.items() for name in some))
+
+    def _measured(self, by: list[str], measures: list[Measure]) -> Measured:
+        from tailbit.index.analytics.measures import measured
+        from tailbit.outputs.display import Measured
+        from tailbit.outputs.facets import measured_table
+
+        columns = self._resolved(by)
+        keys, counts, told = measured(self._selection, columns, measures)
+        values = [key[0] for key in keys] if len(by) == 1 else keys
+        fields = list(self._selection.schema.arrow(columns))
+        typed = {m.name: (m.arrow, told[m]) for m in measures}
+        table = measured_table(fields, dict(zip(values, counts, strict=True)), typed)
+        rows = zip(counts, *(told[m] for m in measures), strict=True)
+        names_ = ["count", *(m.name for m in measures)]
+        records = [dict(zip(names_, row, strict=True)) for row in rows]
+        return Measured(dict(zip(values, records, strict=True)), table)
 
     @tells_vacuumed
     def _counts(self, column: str, ordered: bool = True) -> KeyCounts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -21,6 +20,24 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("colums", ["columns", "limit"]), did_you_mean("x", ["columns"])
     (' Did you mean columns?', '')
     """
+    import difflib  # Only a misspelt name needs it.
+
     by_lower = {one.lower(): one for one in known}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1)
     return f" Did you mean {by_lower[near[0]]}?" if near else ""
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes with the unit that people read.
+
+    >>> size_text(0), size_text(1536), size_text(5_000_000)
+    ('0 B', '1.5 KiB', '4.8 MiB')
+    """
+    amount, unit = float(size), 0
+    while amount >= _KIB and unit < len(_UNITS) - 1:
+        amount, unit = amount / _KIB, unit + 1
+    return f"{size} B" if not unit else f"{amount:.1f} {_UNITS[unit]}"
+
+
+_KIB = 1024
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")

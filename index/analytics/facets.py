@@ -20,6 +20,7 @@ from tailbit.index.keys import is_textual
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column
+from tailbit.wording import counted
 
 K = TypeVar("K")
 
@@ -93,16 +94,52 @@ def count_distinct(selection: Selection, columns: Sequence[Column]) -> int:
     return int(np.count_nonzero(present))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Crosstab:
     """Rows by the values of two columns: `counts[i, j]` of `rows[i]` and `columns[j]`.
 
-    Either's values are in order; None stands for NULL, and is first.
+    Either's values are in order; None stands for NULL, and is first. `row_name`, `column_name`: the columns.
     """
 
     rows: list[Any]
     columns: list[Any]
     counts: npt.NDArray[np.int64]
+    row_name: str = ""
+    column_name: str = ""
+
+    def __repr__(self) -> str:
+        """Return a line a value, with the values as labels; a large table is cut."""
+        names = [f"{self.row_name} / {self.column_name}", *map(str, self.columns[:_SHOWN])]
+        cut = len(self.columns) > _SHOWN
+        lines = [[*names, *(["..."] if cut else [])]]
+        for value, counts in zip(self.rows[:_SHOWN], self.counts[:_SHOWN, :_SHOWN].tolist(), strict=True):
+            lines.append([str(value), *map(str, counts), *(["..."] if cut else [])])
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        shown = [
+            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
+        ]
+        left = len(self.rows) - _SHOWN
+        return "\n".join([*shown, *([f"and {counted(left, 'more row')}"] if left > 0 else [])])
+
+    def to_pandas(self) -> Any:
+        """Return the counts as a DataFrame of pandas whose index and columns are the values.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ModuleNotFoundError:
+            raise UsageError(
+                reason="pandas is not installed", hint="Install it: pip install pandas."
+            ) from None
+        index = pandas.Index(self.rows, name=self.row_name, dtype=object)
+        columns = pandas.Index(self.columns, name=self.column_name, dtype=object)
+        return pandas.DataFrame(self.counts, index=index, columns=columns)
+
+
+_SHOWN = 20
+"""Most rows and columns of a cross-tab that its text shows."""
 
 
 def crosstab(selection: Selection, rows: Column, columns: Column) -> Crosstab:
@@ -116,7 +153,7 @@ def crosstab(selection: Selection, rows: Column, columns: Column) -> Crosstab:
     (row_values, column_values), (at_row, at_column) = found.values(), found.codes
     rows_at, columns_at = np.unique(at_row), np.unique(at_column)
     if len(rows_at) * len(columns_at) > MOST_CELLS:
-        reason = f"the cross-tab has {len(rows_at):,} rows and {len(columns_at):,} columns"
+        reason = f"the cross-tab has {counted(len(rows_at), 'row')} and {counted(len(columns_at), 'column')}"
         raise UsageError(reason=reason, hint="Narrow the predicate, or ask for facets of both columns.")
     counts = np.zeros((len(rows_at), len(columns_at)), dtype=np.int64)
     counts[np.searchsorted(rows_at, at_row), np.searchsorted(columns_at, at_column)] = found.counts
@@ -124,6 +161,8 @@ def crosstab(selection: Selection, rows: Column, columns: Column) -> Crosstab:
         [row_values[at] for at in rows_at.tolist()],
         [column_values[at] for at in columns_at.tolist()],
         counts,
+        rows.label,
+        columns.label,
     )
 
 

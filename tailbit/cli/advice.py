@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tailbit.cli.options import emit, json_option, open_for_question, split_columns, storage_option
+from tailbit.wording import counted
 
 if TYPE_CHECKING:
     from tailbit.index.advice.advise import Advice, ColumnAdvice
@@ -93,7 +94,8 @@ def print_advice(found: Advice) -> None:
     print_table(("column", "index", "values", "bytes", "a row", "build s", "why"), rows)
     chosen = [one.estimate for one in found.every if one.worth and one.estimate is not None]
     click.echo(
-        f"{found.rows:,} rows, {found.sampled_rows:,} sampled. Advised: {', '.join(found.columns) or '-'}; "
+        f"{counted(found.rows, 'row')}, {found.sampled_rows:,} sampled. "
+        f"Advised: {', '.join(found.columns) or '-'}; "
         f"about {sum(e.bytes for e in chosen):,} bytes, {sum(e.build_s for e in chosen):.1f} s of one core"
     )
 

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tailbit.cli.options import Question, ask, emit, json_option, open_for_question, query_options, warn
+from tailbit.cli.options import (
+    Question,
+    ask,
+    emit,
+    json_option,
+    open_for_question,
+    query_options,
+    warn,
+    where_option,
+)
 
 if TYPE_CHECKING:
     from tailbit.answer import Answer
@@ -16,7 +25,7 @@ if TYPE_CHECKING:
 @click.command(cls=Question)
 @click.argument("table")
 @click.argument("column")
-@click.option("--where", metavar="PREDICATE", help="Only rows where this is true.")
+@where_option
 @query_options
 @json_option
 def summary(table: str, column: str, where: str | None, as_json: bool, **options: Any) -> None:
@@ -45,7 +54,7 @@ def summary(table: str, column: str, where: str | None, as_json: bool, **options
 @click.argument("column")
 @click.option("--bins", type=click.IntRange(min=1), default=10, show_default=True, help="Bins of one width.")
 @click.option("--by", metavar="PART", help="Parts of a date or time: year, quarter, month ...")
-@click.option("--where", metavar="PREDICATE", help="Only rows where this is true.")
+@where_option
 @query_options
 @json_option
 def histogram(
@@ -80,6 +89,37 @@ def histogram(
 
 def _bins(answer: Answer, column: str, bins: int, by: str | None) -> list[Any]:
     return [] if by is not None else answer.histogram(column, bins)
+
+
+@click.command(cls=Question)
+@click.argument("table")
+@click.argument("rows")
+@click.argument("columns")
+@where_option
+@query_options
+@json_option
+def crosstab(table: str, rows: str, columns: str, where: str | None, as_json: bool, **options: Any) -> None:
+    r"""Count the rows of TABLE by the values of two columns: ROWS down the side, COLUMNS along the top.
+
+    \b
+    tailbit crosstab flights carrier origin --where "dep_delay > 60"
+
+    With --json: {"rows": {"column", "values"}, "columns": {"column", "values"}, "version", "counts"}.
+    """
+    answer = ask(table, where, options)
+    found = answer.crosstab(rows, columns)
+    warn(answer)
+    if as_json:
+        sides = {"rows": (rows, found.rows), "columns": (columns, found.columns)}
+        told = {side: {"column": name, "values": values} for side, (name, values) in sides.items()}
+        emit({**told, "version": answer.version, "counts": found.counts.tolist()})
+        return
+    from tailbit.cli.render import print_table
+    from tailbit.outputs.plain_values import cell, json_value
+
+    header = [f"{rows} / {columns}", *(cell(json_value(value)) for value in found.columns)]
+    pairs = zip(found.rows, found.counts.tolist(), strict=True)
+    print_table(header, [[cell(json_value(value)), *counts] for value, counts in pairs])
 
 
 @click.command(cls=Question)

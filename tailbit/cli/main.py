@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from tailbit.cli.advice import advise
-from tailbit.cli.analytics import histogram, summary, transitions
+from tailbit.cli.analytics import crosstab, histogram, summary, transitions
 from tailbit.cli.options import NoPandas
 from tailbit.cli.questions import count, explain, facets, positions, read
 from tailbit.cli.running import archive_classes, demo, run
@@ -25,7 +25,7 @@ from tailbit.cli.upkeep import alter, compact, repair, status, vacuum, verify
 from tailbit.errors import TailbitError, UsageError
 
 COMMANDS = (
-    *(count, facets, summary, histogram, transitions, read, positions, explain),
+    *(count, facets, summary, crosstab, histogram, transitions, read, positions, explain),
     *(status, advise, verify, repair, alter, compact, vacuum, run, archive_classes, demo),
 )
 

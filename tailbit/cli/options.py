@@ -97,10 +97,63 @@ def query_options(function: F) -> F:
             metavar="ZONE",
             help="Time zone of partition values that have none.  [default: that of --time-zone]",
         ),
+        click.option(
+            "--param",
+            "params",
+            metavar="NAME=VALUE",
+            multiple=True,
+            callback=_parameters,
+            help="The value of :NAME in the condition, a text that is never read as SQL; may be repeated.",
+        ),
         index_option,
     ):
         function = option(function)
     return function
+
+
+MEASURES = ("sum", "min", "max", "avg")
+"""What facets may tell of a column by group."""
+
+
+def measure_options(function: F) -> F:
+    """`--sum`, `--min`, `--max` and `--avg`."""
+    words = {"sum": "the sum", "min": "the least value", "max": "the greatest value", "avg": "the average"}
+    for name in reversed(MEASURES):
+        text = f"Tell also {words[name]} of these columns."
+        function = click.option(f"--{name}", metavar="A,B", multiple=True, help=text)(function)
+    return function
+
+
+def measures_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the measures that a command was asked for out of its options."""
+    given = {
+        name: [c for listed in options.pop(name) for c in split_columns(listed) or ()] for name in MEASURES
+    }
+    return {name: columns for name, columns in given.items() if columns}
+
+
+def where_option(function: F) -> F:
+    """`--where`, which a condition may also be given by."""
+    return click.option("--where", metavar="CONDITION", help="Only rows where this is true.")(function)
+
+
+def only_condition(positional: str | None, named: str | None) -> str | None:
+    """Return the condition, which is given as an argument or by `--where`.
+
+    Raises:
+        UsageError: both are given (click's).
+    """
+    if positional is not None and named is not None:
+        raise click.UsageError("give the condition once: as an argument or by --where")
+    return named if positional is None else positional
+
+
+def _parameters(context: click.Context, _: click.Parameter, given: tuple[str, ...]) -> dict[str, str] | None:
+    """Read the values of `--param`; each is a text, which is compared as Spark compares texts."""
+    for text in given:
+        if "=" not in text.lstrip("="):
+            raise click.BadParameter("write it as NAME=VALUE")
+    return dict(text.split("=", 1) for text in given) or None
 
 
 _SIGNED = re.compile(r"-[\s(+-]*(?:\d|\.\d).*(?:[=<>]|\b(?:IN|IS|NOT|BETWEEN)\b)", re.IGNORECASE | re.DOTALL)
@@ -142,6 +195,7 @@ def ask(table: str, predicate: str | None, options: dict[str, Any]) -> Answer:
     with _loading():
         return open_for_question(table, options["index"]).where(
             predicate,
+            options["params"],
             version=options["version"],
             as_of=options["as_of"],
             zone=options["time_zone"],

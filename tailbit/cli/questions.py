@@ -13,13 +13,18 @@ from tailbit.cli.options import (
     emit,
     format_options,
     json_option,
+    measure_options,
+    measures_of,
+    only_condition,
     or_dash,
     query_options,
     split_columns,
     to_rows,
     warn,
+    where_option,
 )
 from tailbit.visible import visible
+from tailbit.wording import counted
 
 if TYPE_CHECKING:
     from tailbit.answer import Answer
@@ -27,29 +32,31 @@ if TYPE_CHECKING:
 
 @click.command(cls=Question)
 @click.argument("table")
-@click.argument("predicate", required=False)
+@click.argument("condition", required=False)
+@where_option
 @query_options
 @json_option
-def count(table: str, predicate: str | None, as_json: bool, **options: Any) -> None:
-    r"""Count the rows of TABLE where PREDICATE is true (all rows without one).
+def count(table: str, condition: str | None, where: str | None, as_json: bool, **options: Any) -> None:
+    r"""Count the rows of TABLE where CONDITION is true (all rows without one).
 
     \b
     tailbit count flights "carrier = 'UA' AND dest IN ('SFO','LAX')"
     tailbit count flights "dep_delay >= 60" --version 12
     tailbit count flights "dest IS NULL" --as-of 2026-01-31T12:00:00Z --json
+    tailbit count flights --where "carrier = :carrier" --param carrier=UA
 
     Behind `--` no argument is an option, whatever it begins with: tailbit count flights -- "-x = 1"
 
     \b
     With --json, one object:
-      count            rows where PREDICATE is true
+      count            rows where CONDITION is true
       version          version of TABLE answered for
       covered_version  last version that the index holds as a whole, or null
       files            files of TABLE at that version
       files_scanned    files whose data had to be read: not covered, or left open by the index
       damaged          files of the index that could not be read; the data was read instead
     """
-    answer = ask(table, predicate, options)
+    answer = ask(table, only_condition(condition, where), options)
     n = answer.count()
     warn(answer)
     if not as_json:
@@ -70,8 +77,9 @@ def count(table: str, predicate: str | None, as_json: bool, **options: Any) -> N
 @click.command(cls=Question)
 @click.argument("table")
 @click.argument("column")
-@click.option("--where", metavar="PREDICATE", help="Only rows where this is true.")
+@where_option
 @click.option("--top", type=click.IntRange(min=1), help="Only the most frequent N values.")
+@measure_options
 @format_options
 @query_options
 @json_option
@@ -90,21 +98,23 @@ def facets(
     \b
     tailbit facets flights carrier --where "origin = 'JFK'" --top 10
     tailbit facets flights origin,dest --top 10
-    tailbit facets flights carrier --format csv -o carriers.csv
+    tailbit facets flights carrier --sum distance --avg dep_delay,arr_delay
 
     With --json: {"column", "version", "facets": [{"value", "count"}, ...]}; a value that JSON lacks (a date,
-    a decimal, NaN) is text, bytes are hex digits, NULL is null. Of several columns, a value is a list. With
-    --format json, a line per value.
+    a decimal, NaN) is text, bytes are hex digits, NULL is null. Of several columns, a value is a list. What
+    --sum and its like tell has a name such as "sum(distance)". With --format json, a line per value.
     """
     to_rows(form, output)
     as_rows = (form, output) != ("table", None)
     if as_json and as_rows:
         raise click.UsageError("--json has no FILE and no other format")
+    measures = measures_of(options)
     answer = ask(table, where, options)
     columns = split_columns(column) or [column]
     if as_rows:
-        _write_facets(answer, columns, top, form, output)
-        return
+        return _write_facets(answer, columns, measures, top, form, output)
+    if measures:
+        return _show_measures(answer, columns, measures, top, as_json)
     items = list(_facets(answer, columns, top).items())
     warn(answer)
     if as_json:
@@ -112,6 +122,26 @@ def facets(
         emit({"column": column, "version": answer.version, "facets": found})
     else:
         _print_facets(columns, items)
+
+
+def _show_measures(
+    answer: Answer, columns: list[str], measures: dict[str, Any], top: int | None, as_json: bool
+) -> None:
+    """Print facets with sums and the like."""
+    from tailbit.cli.render import print_table
+    from tailbit.outputs.plain_values import cell, json_value
+
+    found = dict(list(answer.facets(*columns, **measures).items())[:top])
+    warn(answer)
+    if as_json:
+        listed = [{"value": value, **record} for value, record in found.items()]
+        emit({"column": ",".join(columns), "version": answer.version, "facets": listed})
+        return
+    header = answer.facet_table(*columns, **measures).column_names
+    rows = [
+        ((value,) if len(columns) == 1 else value) + tuple(record.values()) for value, record in found.items()
+    ]
+    print_table(header, [[cell(json_value(value)) for value in row] for row in rows])
 
 
 def _facets(answer: Answer, columns: list[str], top: int | None) -> dict[Any, int]:
@@ -130,17 +160,25 @@ def _print_facets(columns: list[str], items: list[tuple[Any, int]]) -> None:
     print_table(facet_header(columns), cells)
 
 
-def _write_facets(answer: Answer, columns: list[str], top: int | None, form: str, output: str | None) -> None:
+def _write_facets(
+    answer: Answer,
+    columns: list[str],
+    measures: dict[str, Any],
+    top: int | None,
+    form: str,
+    output: str | None,
+) -> None:
     from tailbit.cli.render import write_rows
 
-    found = answer.facet_table(*columns).slice(0, top)
+    found = answer.facet_table(*columns, **measures).slice(0, top)
     write_rows(found.schema, [found], form, output)
     warn(answer)
 
 
 @click.command(cls=Question)
 @click.argument("table")
-@click.argument("predicate", required=False)
+@click.argument("condition", required=False)
+@where_option
 @click.option("--columns", metavar="A,B", help="Only these columns.  [default: all]")
 @click.option(
     "--limit", type=click.IntRange(min=0), help="At most N rows.  [default: 20 on a terminal table, else all]"
@@ -153,7 +191,8 @@ def _write_facets(answer: Answer, columns: list[str], top: int | None, form: str
 @query_options
 def read(
     table: str,
-    predicate: str | None,
+    condition: str | None,
+    where: str | None,
     columns: str | None,
     limit: int | None,
     offset: int,
@@ -162,7 +201,7 @@ def read(
     output: str | None,
     **options: Any,
 ) -> None:
-    r"""Read the rows of TABLE where PREDICATE is true.
+    r"""Read the rows of TABLE where CONDITION is true.
 
     \b
     tailbit read flights "carrier = 'UA'" --columns flight,dest --limit 5
@@ -184,7 +223,7 @@ def read(
     to_rows(form, output)
     if limit is None and form == "table":
         limit = 20
-    answer = ask(table, predicate, options)
+    answer = ask(table, only_condition(condition, where), options)
     order = split_columns(order_by)
     schema, tables = answer.stream(split_columns(columns), limit, order_by=order, offset=offset)
     write_rows(schema, tables, form, output)
@@ -193,18 +232,19 @@ def read(
 
 @click.command(cls=Question)
 @click.argument("table")
-@click.argument("predicate", required=False)
+@click.argument("condition", required=False)
+@where_option
 @query_options
 @json_option
-def positions(table: str, predicate: str | None, as_json: bool, **options: Any) -> None:
-    r"""Print path and 0-based physical row position of each row of TABLE where PREDICATE is true.
+def positions(table: str, condition: str | None, where: str | None, as_json: bool, **options: Any) -> None:
+    r"""Print path and 0-based physical row position of each row of TABLE where CONDITION is true.
 
     \b
     tailbit positions flights "dest IS NULL"
 
     Lines are tab-separated: path, position. With --json: {"version", "positions": {path: [position, ...]}}.
     """
-    answer = ask(table, predicate, options)
+    answer = ask(table, only_condition(condition, where), options)
     found = answer.positions()
     warn(answer)
     if as_json:
@@ -216,13 +256,20 @@ def positions(table: str, predicate: str | None, as_json: bool, **options: Any) 
 
 @click.command(cls=Question)
 @click.argument("table")
-@click.argument("predicate", required=False)
+@click.argument("condition", required=False)
+@where_option
 @click.option("--facets", metavar="A,B", help="Tell also how facets of these columns are counted.")
 @click.option("--columns", metavar="A,B", help="Tell also how rows of these columns would be read.")
 @query_options
 @json_option
 def explain(
-    table: str, predicate: str | None, facets: str | None, columns: str | None, as_json: bool, **options: Any
+    table: str,
+    condition: str | None,
+    where: str | None,
+    facets: str | None,
+    columns: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     r"""Show per file of TABLE whether the index covers it, and what kept or pruned it.
 
@@ -232,7 +279,7 @@ def explain(
     A file is kept or pruned by the index or the log alone, rechecked where the index left rows open, or
     scanned. The reasons are explained in docs/reasons.md.
     """
-    answer = ask(table, predicate, options)
+    answer = ask(table, only_condition(condition, where), options)
     account = answer.explain(split_columns(facets) or (), split_columns(columns) or ())
     warn(answer)
     if as_json:
@@ -247,7 +294,8 @@ def _print_explanation(account: Mapping[str, Any]) -> None:
     click.echo(f"version {account['version']}, covered up to {or_dash(account['covered_version'])}")
     click.echo(f"predicate: {account['predicate']}")
     click.echo(
-        f"{account['segments']} segments, {account['bytes_touched']} bytes touched, {account['count']} rows"
+        f"{counted(account['segments'], 'segment')}, {counted(account['bytes_touched'], 'byte')} touched, "
+        f"{counted(account['count'], 'row')}"
     )
     for line in account["set_aside"]:
         click.echo(line)
@@ -258,9 +306,9 @@ def _print_explanation(account: Mapping[str, Any]) -> None:
         _print_step(step)
     for line in account.get("read", ()):
         click.echo(
-            f"{visible(line['path'])} is read by {line['way']}: {line['rows']} rows, "
-            f"{line['row_groups']} row groups, "
-            f"{line['batches']} batches"
+            f"{visible(line['path'])} is read by {line['way']}: {counted(line['rows'], 'row')}, "
+            f"{counted(line['row_groups'], 'row group')}, "
+            f"{counted(line['batches'], 'batch', 'batches')}"
         )
 
 

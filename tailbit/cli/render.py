@@ -18,6 +18,7 @@ from tailbit.errors import StorageError, UsageError
 from tailbit.outputs.arrow import BATCH_ROWS
 from tailbit.outputs.plain_values import cell, csv_column, plain_rows
 from tailbit.visible import visible
+from tailbit.wording import counted
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -133,7 +134,7 @@ def _write_table(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -
             out.write(_line(row).encode())
             count += 1
     if shown:
-        sys.stderr.write(f"{count} rows\n")
+        sys.stderr.write(f"{counted(count, 'row')}\n")
 
 
 def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> None:
@@ -166,23 +167,6 @@ def encoding_text(account: dict[str, Any]) -> str:
         return "no postings"
     sparse = f", {account['sparse_keys']:,} of them sparse" if account["encoding"] == "mixed" else ""
     return f"{account['encoding']}, {account['keys']:,} keys{sparse}, {account['bytes_a_row']} bytes a row"
-
-
-def print_status(found: dict[str, Any]) -> None:
-    """The status of an index, one line a fact."""
-    for key, value in found.items():
-        if key == "encodings":
-            for column, account in value.items():
-                sys.stdout.write(f"{'encoding':<18}{column}: {encoding_text(account)}\n")
-            continue
-        if key == "last_sign_of_life" and value is not None:
-            value = value["meaning"]
-        if isinstance(value, list):
-            value = ", ".join(str(v) for v in value)
-        elif isinstance(value, dict):
-            value = "  ".join(f"{k} {v}" for k, v in value.items()) or "-"
-        shown = "-" if value is None else visible(str(value))
-        sys.stdout.write(f"{key.replace('_', ' '):<18}{shown}\n")
 
 
 def progress_lines(as_json: bool) -> Callable[[Any], None]:
@@ -221,12 +205,15 @@ def notice_lines(as_json: bool) -> Callable[[str], None]:
 def _progress_text(progress: Any) -> str:
     done = "building" if progress.covered is None else f"covered v{progress.covered}"
     lag = progress.lag
-    behind = "up to date" if not lag.versions else f"{lag.versions} versions, {lag.seconds:.1f} s behind"
-    work = (
-        ""
-        if progress.look
-        else f" · {progress.files} files, {progress.rows} rows in {progress.batch_ms:.0f} ms"
+    behind = (
+        "up to date"
+        if not lag.versions
+        else f"{counted(lag.versions, 'version')}, {lag.seconds:.1f} s behind"
     )
+    done_now = (
+        f"{counted(progress.files, 'file')}, {counted(progress.rows, 'row')} in {progress.batch_ms:.0f} ms"
+    )
+    work = "" if progress.look else f" · {done_now}"
     return f"{done} of v{progress.head} · {behind}{work}"
 
 

@@ -17,7 +17,9 @@ from tailbit.cli.options import (
     storage_options,
 )
 from tailbit.cli.statuses import PROBLEM
+from tailbit.errors import TailbitError
 from tailbit.visible import visible
+from tailbit.wording import counted
 
 if TYPE_CHECKING:
     from tailbit.index.kinds.kind import Problem
@@ -26,24 +28,66 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("table")
+@click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
 @index_option
+@click.option(
+    "--max-lag",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    help="Exit status 1 if a commit waits longer than this to be indexed.  [default of several tables: 300]",
+)
 @json_option
-def status(table: str, index: str | None, as_json: bool) -> None:
-    r"""Show columns, covered version, head, lag, segments and sizes of the index of TABLE.
+def status(tables: tuple[str, ...], index: str | None, max_lag: float | None, as_json: bool) -> int:
+    r"""Show state, columns, lag and size of the index of TABLE, and whether an indexer runs.
 
     \b
     tailbit status flights --json
+    tailbit status flights --max-lag 60
+    tailbit status /lake/flights /lake/airports --max-lag 600
+
+    Of several tables, a line each (with --json, an object a line): `ok` where every commit older than
+    --max-lag is indexed, else `LATE`. Exit status 1 if a table is late, its index damaged, or there is none.
     """
-    from tailbit.upkeep.status import status_of
+    if len(tables) > 1 and index is not None:
+        raise click.UsageError("--index is of one table")
+    if len(tables) > 1:
+        return _status_of_each(tables, _MAX_LAG if max_lag is None else max_lag, as_json)
+    from tailbit.upkeep.status import is_within, status_of
 
-    found = status_of(table, index, storage_options())
+    account = status_of(tables[0], index, storage_options())
     if as_json:
-        emit(found)
-        return
-    from tailbit.cli.render import print_status
+        emit(account)
+    else:
+        from tailbit.cli.status_page import print_status
 
-    print_status(found)
+        print_status(account)
+    return 0 if max_lag is None or is_within(account, max_lag) else PROBLEM
+
+
+_MAX_LAG = 300.0
+"""Seconds that a commit may wait to be indexed, where nothing else is said of several tables."""
+
+
+def _status_of_each(tables: Sequence[str], max_lag: float, as_json: bool) -> int:
+    """Print a line a table; return 0 if all keep to the lag."""
+    from tailbit.cli.render import print_table
+    from tailbit.cli.status_page import line_of
+    from tailbit.upkeep.status import is_within, status_of
+
+    lines, late = [], False
+    for table in tables:
+        try:
+            account = status_of(table, None, storage_options())
+        except TailbitError as error:
+            account = {"table": table, "error": str(error)}
+        within = is_within(account, max_lag)
+        late |= not within
+        if as_json:
+            emit({**account, "within_max_lag": within})
+        lines.append(line_of(account, within))
+    if not as_json:
+        print_table(["", "table", "state", "lag", "indexer"], lines)
+    return PROBLEM if late else 0
 
 
 @click.command()
@@ -114,14 +158,19 @@ def _emit_report(report: Report) -> None:
 
 def _print_report(report: Report) -> None:
     click.echo(f"index {report.state}, compared with version {or_dash(report.version)} of the table")
-    click.echo(
-        f"{report.files} files, {report.spaces} row spaces, {report.postings} postings, "
-        f"{report.positions} positions, {report.counts} value counts, {report.sampled} values and "
-        f"{report.derived} columns of files read again, {report.files_read} index files read"
+    told = (
+        counted(report.files, "file"),
+        counted(report.postings, "value with its rows", "values with their rows"),
+        counted(report.positions, "row"),
+        counted(report.counts, "count of a value", "counts of values"),
+        f"{counted(report.sampled, 'value')} read again",
+        f"{counted(report.derived, 'column of a file', 'columns of files')} derived again",
+        f"{counted(report.files_read, 'index file')} read",
     )
+    click.echo(", ".join(told))
     for problem in report.problems:
         click.echo(visible(f"WRONG {problem.where}: {problem.found}"))
-    click.echo("sound" if report.sound else f"{len(report.problems)} problems")
+    click.echo("sound" if report.sound else counted(len(report.problems), "problem"))
 
 
 def _told(problems: Sequence[Problem]) -> list[dict[str, str]]:
@@ -245,7 +294,7 @@ def compact(table: str, index: str | None, as_json: bool) -> None:
     if as_json:
         emit({"merged": merged})
     else:
-        click.echo(f"{merged} merges")
+        click.echo(counted(merged, "merge"))
 
 
 @click.command()
@@ -271,4 +320,4 @@ def vacuum(table: str, index: str | None, older_than: float, dry_run: bool, as_j
     if as_json:
         emit({"deleted": gone, "dry_run": dry_run})
     else:
-        click.echo(f"{len(gone)} files {'would be ' if dry_run else ''}deleted")
+        click.echo(f"{counted(len(gone), 'file')} {'would be ' if dry_run else ''}deleted")

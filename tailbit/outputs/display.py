@@ -11,7 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from tailbit.outputs.frames import to_pandas, to_polars
 from tailbit.outputs.plain_values import cell, json_value, plain_rows
+from tailbit.wording import counted
 
 SHOWN_ROWS = 10
 SHOWN_VALUES = 30
@@ -29,7 +31,40 @@ class Facets(dict[Any, int]):
             for value, n in list(self.items())[:SHOWN_VALUES]
         ]
         left = len(self) - len(rows)
-        return _table(("value", "rows", ""), rows) + (_note(f"and {left:,} more values") if left else "")
+        return _table(("value", "rows", ""), rows) + (
+            _note(f"and {counted(left, 'more value')}") if left else ""
+        )
+
+
+class Measured(Facets):
+    """Facets with measures: a dict of value to `count` and measures by name.
+
+    `table` is the same as an Arrow table: the values, `count`, and each measure in the type Spark gives it.
+    """
+
+    def __init__(self, records: dict[Any, Any], table: pa.Table) -> None:
+        super().__init__(records)
+        self.table = table
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table."""
+        return self.table
+
+    def to_pandas(self) -> Any:
+        """Return the table as a DataFrame of pandas."""
+        return to_pandas(self.table)
+
+    def to_polars(self) -> Any:
+        """Return the table as a DataFrame of polars."""
+        return to_polars(self.table)
+
+    def _repr_html_(self) -> str:
+        """Return a row a value."""
+        shown = self.table.slice(0, SHOWN_VALUES)
+        rows = [[escape(cell(value)) for value in row.values()] for row in plain_rows([shown])]
+        left = self.table.num_rows - len(rows)
+        more = _note(f"and {counted(left, 'more value')}") if left else ""
+        return _table([escape(name) for name in self.table.column_names], rows) + more
 
 
 class Explanation(dict[str, Any]):
@@ -43,17 +78,19 @@ class Explanation(dict[str, Any]):
         covered = self["covered_version"]
         note = (
             f"version {self['version']}, covered up to {'-' if covered is None else covered}; "
-            f"{self['predicate']}; {self['count']:,} rows; "
-            f"{self['files_scanned']} of {len(files)} files read"
+            f"{self['predicate']}; {counted(self['count'], 'row')}; "
+            f"{self['files_scanned']} of {counted(len(files), 'file')} read"
         )
         left = len(files) - len(rows)
-        return _note(note) + _table(header, rows) + (_note(f"and {left:,} more files") if left else "")
+        return (
+            _note(note) + _table(header, rows) + (_note(f"and {counted(left, 'more file')}") if left else "")
+        )
 
 
 def answer_html(note: str, count: int, rows: pa.Table) -> str:
     """An answer: what it is, how many rows it has, and the first of them."""
     shown = [[escape(cell(value)) for value in row.values()] for row in plain_rows([rows])]
-    more = f"{count:,} rows" + (f", the first {len(shown)} shown" if count > len(shown) else "")
+    more = counted(count, "row") + (f", the first {len(shown)} shown" if count > len(shown) else "")
     return _note(note) + _table([escape(name) for name in rows.column_names], shown) + _note(more)
 
 

@@ -26,6 +26,18 @@ def facet_table(columns: Sequence[pa.Field], counts: Mapping[Any, int]) -> pa.Ta
     return pa.Table.from_arrays([*arrays, totals], names=facet_header([c.name for c in columns]))
 
 
+def measured_table(
+    columns: Sequence[pa.Field],
+    counts: Mapping[Any, int],
+    measures: Mapping[str, tuple[pa.DataType, Sequence[Any]]],
+) -> pa.Table:
+    """Return a facet table with a column more for each measure: its name, its type, and its values."""
+    table = facet_table(columns, counts)
+    for name, (type_, values) in measures.items():
+        table = table.append_column(pa.field(name, type_), _typed(list(values), type_))
+    return table
+
+
 def facet_header(names: Sequence[str]) -> list[str]:
     """The names of the columns, and `count`: each once, whatever the case of its letters.
 

@@ -89,6 +89,14 @@ def _indexer(storage: Storage) -> dict[str, Any]:
     return {"indexer": last.beat.owner if alive else None, "last_sign_of_life": sign}
 
 
+def is_within(account: Mapping[str, Any], max_lag: float) -> bool:
+    """Return whether an index is whole, and no commit waits longer than `max_lag` seconds; of 0, none."""
+    lag = account.get("lag")
+    if account.get("state") != Standing.COMPLETE.value or lag is None:
+        return False
+    return not lag["versions"] or 0 < max_lag >= lag["seconds"]
+
+
 def _damaged(damage: CorruptIndexError) -> dict[str, Any]:
     """What is damaged, and what mends it."""
     return {"damage": str(damage), "remedy": damage.hint}

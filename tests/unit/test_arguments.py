@@ -92,7 +92,8 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "vacuum", opened.vacuum, {"older_than_hours": 1.0, "dry_run": True}
     yield "count", answer.count, {}
     yield "count of a table", opened.count, {"where": "k = ?", "params": [1]}
-    yield "facets", answer.facets, {"column": "v"}
+    measures = {"sum": "k", "min": ["v"], "max": "k", "avg": ["k"]}
+    yield "facets", answer.facets, {"column": "v", **measures}
     yield "top", answer.top, {"column": "v", "n": 1}
     yield "distinct", answer.distinct, {"column": "v"}
     yield "count_distinct", answer.count_distinct, {"column": "v"}
@@ -105,7 +106,7 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "date_histogram", answer.date_histogram, {"column": "d", "part": "day", "zone": "UTC"}
     yield "crosstab", answer.crosstab, {"rows": "v", "columns": "k"}
     yield "transitions", opened.transitions, {"column": "v", "from_version": 0, "to_version": 0}
-    yield "facet_table", answer.facet_table, {"column": "v"}
+    yield "facet_table", answer.facet_table, {"column": "v", **measures}
     yield "to_delta", answer.to_delta, {"path": f"{path} {uuid.uuid4()}"}
     yield "positions", answer.positions, {}
     yield "files", answer.files, {}

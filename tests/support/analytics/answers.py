@@ -107,6 +107,20 @@ def _summary(answer: Answer, names: list[str], more: Any) -> list[Any]:
     return [*numbers, *map(plain, (found.min, found.max, found.sum, found.avg))]
 
 
+def _measures(answer: Answer, names: list[str], more: Any) -> list[Any]:
+    """The last column is measured by the others: its extremes, and its sums where it is a number."""
+    *by, measured = names
+    functions = ("min", "max", "sum", "avg") if more else ("min", "max")
+    found = answer.facets(*by, **dict.fromkeys(functions, measured))
+    keys = [(value,) if len(by) == 1 else value for value in found]
+    pairs = zip(keys, found.values(), strict=True)
+    in_turn = [
+        "count",
+        *(f"{name}({answer._selection.schema.resolve(measured).label})" for name in functions),
+    ]
+    return [(*map(plain, key), *(plain(record[name]) for name in in_turn)) for key, record in pairs]
+
+
 def _bins(answer: Answer, names: list[str], more: Any) -> list[Any]:
     return [(bin_.low, bin_.high, bin_.count) for bin_ in answer.histogram(names[0], more)]
 
@@ -131,6 +145,7 @@ _ASK: Mapping[str, Callable[[Answer, list[str], Any], Any]] = {
     "sum": lambda answer, names, more: plain(answer.sum(*names)),
     "avg": lambda answer, names, more: plain(answer.avg(*names)),
     "summary": _summary,
+    "measures": _measures,
     "histogram": _bins,
     "even_histogram": _bins,
     "date_histogram": _date_histogram,

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from support.analytics.answers import REFUSED, plain
 from support.analytics.live import LiveRows, expressions
@@ -112,8 +113,8 @@ def _avg(live: LiveRows, question: Question, found: Any) -> Any:
     return _near(average(live.values(question), question.types[0]), question, found)
 
 
-def _near(expected: Any, question: Question, found: Any) -> Any:
-    near = isinstance(found, str) and is_near(found, expected, question.types[0])
+def _near(expected: Any, question: Question, found: Any, type_: pa.DataType | None = None) -> Any:
+    near = isinstance(found, str) and is_near(found, expected, type_ or question.types[0])
     return found if near else _spelled(expected)
 
 
@@ -128,6 +129,27 @@ def _summary(live: LiveRows, question: Question, found: Any) -> Any:
     distinct = _count_distinct(live, question, found)
     mean = _near(sums[1], question, found[-1] if isinstance(found, list) else None)
     return [rows, rows - len(values), distinct, *map(plain, ends), plain(sums[0]), mean]
+
+
+def _measures(live: LiveRows, question: Question, found: Any) -> Any:
+    """GROUP BY by DuckDB, whose lists of values Python's exact fractions add up as Spark would."""
+    *by, value = expressions(question)
+    type_, names = question.types[-1], [f"v{n}" for n in range(len(question.columns) - 1)]
+    groups = ", ".join(f"{one} AS {name}" for one, name in zip(by, names, strict=True))
+    measured = f"min({value}), max({value}), list({value}) FILTER (WHERE {value} IS NOT NULL)"
+    order = ", ".join(f"{name} ASC NULLS FIRST" for name in names)
+    sql = f"SELECT {groups}, count(*) AS n, {measured} FROM {live.matching(question)} GROUP BY ALL"
+    rows, expected = live.rows(f"{sql} ORDER BY n DESC, {order}"), []
+    for at, (*key, n, least, most, values) in enumerate(rows):
+        told = [plain(n), plain(least), plain(most)]
+        if question.more:
+            sums = total(values or [], type_), average(values or [], type_)
+            if REFUSED in sums:
+                return REFUSED
+            mine = found[at][-1] if isinstance(found, list) and at < len(found) else None
+            told += [_spelled(sums[0]), _near(sums[1], question, mine, type_)]
+        expected.append((*map(plain, key), *told))
+    return expected
 
 
 def _histogram(live: LiveRows, question: Question, found: Any) -> Any:
@@ -213,6 +235,7 @@ _EXPECTED: Mapping[str, Callable[[LiveRows, Question, Any], Any]] = {
     "sum": _sum,
     "avg": _avg,
     "summary": _summary,
+    "measures": _measures,
     "histogram": _histogram,
     "even_histogram": _even_histogram,
     "date_histogram": _date_histogram,

@@ -62,9 +62,9 @@ def random_question(rng: random.Random, state: State, others: Sequence[State]) -
     able = [column for column in state.asked if _FITS.get(kind, _any)(type_of(state, column))]
     if not able:
         kind, able = "facets", list(state.asked)
-    width = min(len(able), 2 if kind == "crosstab" else _WIDTHS.get(kind, _one)(rng))
+    width = min(len(able), 2 if kind in ("crosstab", "measures") else _WIDTHS.get(kind, _one)(rng))
     columns = tuple(rng.sample(able, width))
-    if kind == "crosstab" and width == 1:
+    if kind in ("crosstab", "measures") and width == 1:
         columns *= 2
     question = Question(kind, state, where, columns)
     return replace(question, more=_MORE[kind](rng, question)) if kind in _MORE else question
@@ -168,7 +168,7 @@ def _part_and_zone(rng: random.Random, question: Question) -> tuple[str, str]:
 KINDS = (
     *("facets", "facets", "facets", "facet_table", "top", "distinct", "count_distinct", "min", "max"),
     *("sum", "avg", "summary", "histogram", "even_histogram", "date_histogram", "date_histogram"),
-    *("crosstab", "transitions", "transitions"),
+    *("crosstab", "transitions", "transitions", "measures", "measures", "measures"),
 )
 """Each as often as it stands here."""
 
@@ -189,4 +189,5 @@ _MORE: Mapping[str, Callable[[random.Random, Question], Any]] = {
     "histogram": _some_edges,
     "even_histogram": lambda rng, question: rng.choice(BINS),
     "date_histogram": _part_and_zone,
+    "measures": lambda rng, question: is_number(question.types[-1]),
 }

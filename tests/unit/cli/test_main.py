@@ -430,7 +430,7 @@ def test_compact_and_vacuum_say_what_they_did(tmp_path: Path) -> None:
     os.utime(orphan, (1, 1))
     named = [f"kind=files/{orphan.name}"]
     assert json_of("vacuum", path, "--json", "--dry-run") == {"deleted": named, "dry_run": True}
-    assert said("vacuum", path, "--dry-run") == "1 files would be deleted\n"
+    assert said("vacuum", path, "--dry-run") == "1 file would be deleted\n"
     assert json_of("vacuum", path, "--json", "--older-than", "24") == {"deleted": named, "dry_run": False}
     assert said("vacuum", path) == "0 files deleted\n"
     assert not orphan.exists()

@@ -114,4 +114,4 @@ def test_an_explanation_shows_what_became_of_each_file(flights: IndexedTable) ->
     page = Read(flights.where("carrier = 'DL'").explain()._repr_html_())  # type: ignore[attr-defined]
     assert page.cells[6:12] == ["a.parquet", "true", "pruned", "carrier = 'DL'", "4", "0"]
     assert page.cells[12:14] == ["b.parquet", "true"]
-    assert page.notes[0].startswith("version 2, covered up to 2; carrier = 'DL'; 1 rows; 0 of 2 files read")
+    assert page.notes[0].startswith("version 2, covered up to 2; carrier = 'DL'; 1 row; 0 of 2 files read")

@@ -1,0 +1,265 @@
+"""Sums, extremes and averages by group: by key from the index where it has the columns, else row by row.
+
+With `carrier` and `dep_delay` indexed, the rows are counted by pairs of keys, and each pair adds its delay as
+often as it has rows; nothing is read. Where one of the columns has no postings, the rows are read, batch by
+batch. Both give the same: sums are exact, and a double is rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.arrays import Longs
+from tailbit.index.analytics.aggregates import Totals, check_numeric, mean, total
+from tailbit.index.analytics.streamed import reads_data
+from tailbit.index.grouping.dictionary import coded, python_values
+from tailbit.index.grouping.folding import unfold
+from tailbit.index.grouping.groups import count_groups
+from tailbit.index.grouping.rows import Rows
+from tailbit.index.keys import decode_keys
+from tailbit.index.model import key_type_of_column
+from tailbit.index.query.selection import Selection
+from tailbit.index.values.literals import FLOATING, WHOLE
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.rows import fetch_files
+from tailbit.tables.schema import arrow_type
+
+_SAFE = 1 << 62
+"""Sums below this stay within 64 bits on the way."""
+
+
+class Measure(NamedTuple):
+    """What is told of a column in each group: its `sum`, `min`, `max` or `avg`."""
+
+    function: str
+    column: Column
+
+    @property
+    def name(self) -> str:
+        """The name that Spark gives the column: `sum(dep_delay)`."""
+        return f"{self.function}({self.column.label})"
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The type that Spark gives it."""
+        own = self.column.type
+        if self.function in ("min", "max"):
+            return arrow_type(own, self.column.label)
+        if own.name == "decimal":
+            more, behind = (10, 0) if self.function == "sum" else (4, 4)
+            return pa.decimal128(min(own.precision + more, 38), min(own.scale + behind, 38))
+        return pa.int64() if own.name in WHOLE and self.function == "sum" else pa.float64()
+
+
+@dataclass
+class _Groups:
+    """Values of the columns to group by, a tuple each, numbered as they are met, and how many rows have them.
+
+    `keys`: the keys of each, by which groups are ordered; two keys may look like one text.
+    """
+
+    columns: Sequence[Column]
+    numbers: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    counts: list[int] = field(default_factory=list)
+    keys: list[list[bytes]] = field(default_factory=list)
+
+    def add(self, keys: Sequence[pa.BinaryArray], codes: Sequence[Longs], counts: Longs) -> Longs:
+        """Return the number of each combination of keys, adding its rows; a new one is the next."""
+        taken = [part.take(pa.array(at)) for part, at in zip(keys, codes, strict=True)]
+        values = [
+            python_values(part, key_type_of_column(column), column)
+            for part, column in zip(taken, self.columns, strict=True)
+        ]
+        orders = [[b"" if key is None else b"1" + key for key in part.to_pylist()] for part in taken]
+        found = np.zeros(len(counts), dtype=np.int64)
+        each = zip(zip(*values, strict=True), zip(*orders, strict=True), counts.tolist(), strict=True)
+        for at, (value, order, count) in enumerate(each):
+            number = found[at] = self.numbers.setdefault(value, len(self.counts))
+            if number == len(self.counts):
+                self.counts.append(0)
+                self.keys.append(list(order))
+            self.counts[number] += count
+        return found
+
+    def in_order(self) -> list[int]:
+        """Return the numbers by falling count, ties in the order of the keys; NULL is least."""
+        return sorted(range(len(self.counts)), key=lambda n: (-self.counts[n], self.keys[n]))
+
+
+@dataclass
+class _Column:
+    """What is known of a column by group: its totals, and its least and greatest key."""
+
+    column: Column
+    summed: bool
+    totals: dict[int, Totals] = field(default_factory=dict)
+    ends: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
+
+    def add(self, keys: pa.BinaryArray, codes: Longs, groups: Longs, counts: Longs) -> None:
+        """Add rows of groups; `keys`: distinct and in order, NULL first, `codes`: the place of each row's."""
+        if keys.null_count:
+            present = codes > 0
+            codes, groups, counts = codes[present], groups[present], counts[present]
+        if not len(codes):
+            return
+        order = np.lexsort((codes, groups))
+        codes, groups, counts = codes[order], groups[order], counts[order]
+        starts = np.flatnonzero(np.diff(groups, prepend=groups[0] - 1))
+        stops = np.append(starts[1:], len(groups))
+        self._add_ends(
+            groups[starts], keys.take(pa.array(codes[starts])), keys.take(pa.array(codes[stops - 1]))
+        )
+        if self.summed:
+            self._add_totals(groups, keys, codes, counts, starts, stops)
+
+    def _add_ends(self, groups: Longs, least: pa.BinaryArray, most: pa.BinaryArray) -> None:
+        pairs = zip(groups.tolist(), least.to_pylist(), most.to_pylist(), strict=True)
+        for group, low, high in pairs:
+            known = self.ends.get(group, (low, high))
+            self.ends[group] = (min(known[0], low), max(known[1], high))
+
+    def _add_totals(
+        self, groups: Longs, keys: pa.BinaryArray, codes: Longs, counts: Longs, starts: Longs, stops: Longs
+    ) -> None:
+        first = int(keys.null_count > 0)
+        values = decode_keys(keys.slice(first), key_type_of_column(self.column), self.column.type)
+        rows = np.add.reduceat(counts, starts)
+        sums: list[Any]
+        numbers = _small_numbers(self.column, values, int(counts.sum()))
+        if numbers is not None:
+            sums = np.add.reduceat(numbers[codes - first] * counts, starts).tolist()
+        else:
+            taken = values.take(pa.array(codes - first))
+            spans = zip(starts.tolist(), stops.tolist(), strict=True)
+            sums = [Totals.of(self.column, taken.slice(a, b - a), counts[a:b]).sum for a, b in spans]
+        for group, n, added in zip(groups[starts].tolist(), rows.tolist(), sums, strict=True):
+            found = Totals(self.column, n, added)
+            self.totals[group] = self.totals[group] + found if group in self.totals else found
+
+    def tell(self, function: str, groups: int) -> list[Any]:
+        """Return a measure by group; None where all rows of a group are NULL.
+
+        Raises:
+            AggregateError: a sum or an average is beyond its type, where Spark's ANSI mode raises too.
+        """
+        if function in ("sum", "avg"):
+            told = total if function == "sum" else mean
+            return [told(self.totals[n]) if n in self.totals else None for n in range(groups)]
+        end = int(function == "max")
+        keys = [self.ends[n][end] if n in self.ends else None for n in range(groups)]
+        values: list[Any] = python_values(
+            pa.array(keys, pa.binary()), key_type_of_column(self.column), self.column
+        )
+        return values
+
+
+def measured(
+    selection: Selection, by: Sequence[Column], measures: Sequence[Measure]
+) -> tuple[list[tuple[Any, ...]], list[int], dict[Measure, list[Any]]]:
+    """Return the groups, most frequent first, ties by key, how many rows each has, and each measure by group.
+
+    Raises:
+        ColumnTypeError: a sum or an average of no number, or a column whose type has no keys.
+        AggregateError: a sum or an average is beyond its type.
+    """
+    columns = _columns(measures)
+    rows, groups = Rows.of(selection), _Groups(by)
+    if any(reads_data(selection, column) for column in (*by, *(one.column for one in columns))):
+        _read(rows, by, columns, groups)
+    else:
+        _counted(rows, by, columns, groups)
+    order = groups.in_order()
+    told = {m: _one(columns, m).tell(m.function, len(groups.counts)) for m in measures}
+    keys = list(groups.numbers)
+    return (
+        [keys[n] for n in order],
+        [groups.counts[n] for n in order],
+        {measure: [values[n] for n in order] for measure, values in told.items()},
+    )
+
+
+def _columns(measures: Sequence[Measure]) -> list[_Column]:
+    """Return each measured column once, checked."""
+    summed = {m.column.id for m in measures if m.function in ("sum", "avg")}
+    for measure in measures:
+        key_type_of_column(measure.column)
+        if measure.function in ("sum", "avg"):
+            check_numeric(measure.column, measure.function)
+    return [_Column(c, c.id in summed) for c in {m.column.id: m.column for m in measures}.values()]
+
+
+def _one(columns: Sequence[_Column], measure: Measure) -> _Column:
+    return next(one for one in columns if one.column.id == measure.column.id)
+
+
+def _counted(rows: Rows, by: Sequence[Column], columns: Sequence[_Column], groups: _Groups) -> None:
+    """Add up by key: the rows are counted by the keys of the group and of one column at a time."""
+    for at, one in enumerate(columns):
+        found = count_groups(rows, [*by, one.column])
+        if not len(found.counts):
+            continue
+        changes = np.any([np.diff(codes) != 0 for codes in found.codes[: len(by)]], axis=0)
+        starts = np.append(0, np.flatnonzero(changes) + 1)
+        counts = np.add.reduceat(found.counts, starts) * (at == 0)
+        numbers = groups.add(
+            found.keys[: len(by)], [codes[starts] for codes in found.codes[: len(by)]], counts
+        )
+        each = np.repeat(numbers, np.diff(np.append(starts, len(found.counts))))
+        one.add(found.keys[-1], found.codes[-1], each, found.counts)
+
+
+def _read(rows: Rows, by: Sequence[Column], columns: Sequence[_Column], groups: _Groups) -> None:
+    """Add up row by row, from the data of each file that has rows. Cost: the columns are read there."""
+    wanted = list({c.id: c for c in (*by, *(one.column for one in columns))}.values())
+    for table in fetch_files(rows.storage, list(_reads(rows)), wanted):
+        if not table.num_rows:
+            continue
+        each = _numbered(table, by, groups)
+        ones = np.ones(table.num_rows, dtype=np.int64)
+        for one in columns:
+            keys, codes = coded(table[one.column.id], key_type_of_column(one.column))
+            one.add(keys, codes, each, ones)
+
+
+def _numbered(table: pa.Table, by: Sequence[Column], groups: _Groups) -> Longs:
+    """Return the number of each row's group, and count the row."""
+    keys, codes = zip(*(coded(table[c.id], key_type_of_column(c)) for c in by), strict=True)
+    sizes = [len(part) for part in keys]
+    if math.prod(sizes) < _SAFE:
+        folded = np.zeros(table.num_rows, dtype=np.int64)
+        for part, size in zip(codes, sizes, strict=True):
+            folded = folded * size + part
+        some, each, counts = np.unique(folded, return_inverse=True, return_counts=True)
+        combined = unfold(some, sizes)
+    else:
+        rows, each, counts = np.unique(np.stack(codes, 1), axis=0, return_inverse=True, return_counts=True)
+        combined = [rows[:, n] for n in range(len(by))]
+    return groups.add(keys, combined, counts)[each.ravel()]
+
+
+def _reads(rows: Rows) -> Iterator[Any]:
+    yield from rows.loose
+    for space, bits in rows.spaces:
+        yield from rows.by_slice(space, bits)
+
+
+def _small_numbers(column: Column, values: pa.Array, rows: int) -> Longs | None:
+    """Return integers, or the unscaled integers of decimals, if no sum of them leaves 64 bits; else None."""
+    if column.type.name in FLOATING or not len(values):
+        return None
+    if column.type.name in WHOLE:
+        numbers = np.asarray(values.cast(pa.int64()))
+    else:
+        words = np.frombuffer(values.buffers()[1], dtype=np.int64)
+        pairs = words[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
+        if not np.array_equal(pairs[:, 1], pairs[:, 0] >> 63):
+            return None
+        numbers = pairs[:, 0]
+    most = max(abs(int(numbers.min())), abs(int(numbers.max())))
+    return numbers if most * rows < _SAFE else None

@@ -1,0 +1,126 @@
+"""What `tailbit status` shows to people: a line a fact, in an operator's words, or a line a table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tailbit.cli.render import encoding_text
+from tailbit.visible import visible
+from tailbit.wording import counted, size_text
+
+_WIDTH = 18
+_STATES = {
+    "absent": "there is no index: questions read the data",
+    "damaged": "the index cannot be read: questions read the data",
+    "empty": "nothing is indexed yet",
+    "building": "the first snapshot is being indexed",
+    "complete": "every file of the covered version is indexed",
+    "other history": "the table was replaced since: questions read the data until it is indexed anew",
+}
+"""What a state means, in words."""
+
+
+def print_status(account: Mapping[str, Any]) -> None:
+    """Print the status of one index, a line a fact; what is in order and says nothing is left out."""
+    for name, text in _facts(account):
+        sys.stdout.write(f"{name:<{_WIDTH}}{visible(text)}\n")
+
+
+def line_of(account: Mapping[str, Any], within: bool) -> list[str]:
+    """Return the cells of a table's line: whether it keeps to the lag, its name, state, lag and indexer."""
+    lag = _lag(account) if "lag" in account else str(account.get("damage") or account.get("error") or "-")
+    sign = account.get("last_sign_of_life")
+    indexer = account.get("indexer") or (sign["meaning"] if sign else "none runs")
+    return [
+        "ok" if within else "LATE",
+        str(account["table"]),
+        str(account.get("state", "-")),
+        lag,
+        str(indexer),
+    ]
+
+
+def _facts(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    state = str(account["state"])
+    yield "table", str(account["table"])
+    yield "index", str(account["index"])
+    if "columns" in account:
+        yield "columns", ", ".join(account["columns"]) or "-"
+    yield "state", f"{state}: {_STATES[state]}" if state in _STATES else state
+    for name in ("damage", "remedy"):
+        if name in account:
+            yield name, str(account[name])
+    if "covered_version" in account:
+        yield "covered version", _or_dash(account["covered_version"])
+    yield "head", _or_dash(account["head"])
+    if "lag" in account:
+        yield "lag", _lag(account)
+    yield "indexer", str(account["indexer"] or f"none runs: start one with tailbit run {account['table']}")
+    if account.get("last_sign_of_life"):
+        yield "last sign of life", str(account["last_sign_of_life"]["meaning"])
+    yield from _left_out(account)
+    yield from _stored(account)
+    for name in account:
+        if name not in _TOLD:
+            yield name.replace("_", " "), _shown(account[name])
+
+
+def _lag(account: Mapping[str, Any]) -> str:
+    lag = account["lag"]
+    if not lag["versions"]:
+        return "up to date"
+    files = f"{counted(lag['files'], 'file')}, {size_text(lag['bytes'])}"
+    return f"{counted(lag['versions'], 'version')} behind ({files}), the oldest {lag['seconds']:,.0f} s old"
+
+
+def _left_out(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Yield what is answered rightly but slower, because the index does not have it."""
+    for column, files in (account.get("files_to_post") or {}).items():
+        yield "still to index", f"{column} in {counted(files, 'file')}: its data is read until then"
+    for reason, files in (account.get("not_covered") or {}).items():
+        yield "read instead", f"{counted(files, 'file')}: {reason}"
+    if account.get("uncounted_files"):
+        files = counted(account["uncounted_files"], "file")
+        yield "still to count", f"{files}: counts of all values are made from the index or data until then"
+    for what in account.get("damaged_segments") or ():
+        yield "damaged", f"{what}: the data is read instead; tailbit repair builds it again"
+
+
+def _stored(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Yield what the index takes, and how the rows of each value are kept by column."""
+    sizes = account.get("index_bytes") or {}
+    if sizes:
+        kinds = ", ".join(f"{_KINDS.get(kind, kind)} {size_text(size)}" for kind, size in sizes.items())
+        files = f" in {counted(account['segments'], 'file')} of bitmaps" if "segments" in account else ""
+        yield "size", f"{size_text(sum(sizes.values()))}{files} ({kinds})"
+    for column, encoding in (account.get("encodings") or {}).items():
+        yield "encoding", f"{column}: {encoding_text(encoding)}"
+
+
+_KINDS = {
+    "bitmap_index": "bitmaps",
+    "value_counts": "counts of values",
+    "hidden_rows": "deleted rows",
+    "files": "list of files",
+    "ledger": "progress",
+}
+_TOLD = frozenset(
+    "last_sign_of_life "
+    "table index columns state damage remedy covered_version head lag indexer files_to_post not_covered "
+    "uncounted_files damaged_segments index_bytes segments encodings round row_spaces index_version".split()
+)
+"""What has a line of its own, or says nothing to an operator; --json has it all."""
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {part}" for key, part in value.items()) or "-"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "-"
+    return _or_dash(value)
+
+
+def _or_dash(value: Any) -> str:
+    return "-" if value is None else str(value)

@@ -1,0 +1,92 @@
+"""The status of one index and of several, in an operator's words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from support.tables import eight_flights, index_of
+from tailbit.cli.main import cli
+
+CODE = ("files to post", "uncounted", "row spaces", "round", "segments", "index version")
+
+
+def run(*args: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli, [*args], standalone_mode=False)
+    assert done.exception is None, done.output
+    return done.return_value or 0, done.stdout
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> tuple[str, str]:
+    """One that is up to date, and one whose index is a version behind."""
+    eight_flights(str(tmp_path / "flights"))
+    late = str(tmp_path / "late")
+    deltalake.write_deltalake(late, pa.table({"k": [1]}))
+    index_of(late, ["k"])
+    deltalake.write_deltalake(late, pa.table({"k": [2]}), mode="append")
+    return str(tmp_path / "flights"), late
+
+
+def test_status_speaks_of_files_and_lag_and_not_in_the_words_of_the_code(tables: tuple[str, str]) -> None:
+    good, late = tables
+    status, text = run("status", good)
+    assert status == 0
+    assert "state             complete: every file of the covered version is indexed\n" in text
+    assert "lag               up to date\n" in text
+    assert f"indexer           none runs: start one with tailbit run {good}\n" in text
+    assert not [word for word in CODE if f"\n{word}" in text]
+    assert "lag               1 version behind (1 file, " in run("status", late)[1]
+
+
+def test_status_of_several_tables_is_a_line_each_and_fails_where_one_is_late(tables: tuple[str, str]) -> None:
+    good, late = tables
+    assert run("status", good, good)[0] == 0
+    status, text = run("status", good, late, "--max-lag", "0")
+    assert status == 1
+    assert [line.split("\t")[0] for line in text.splitlines()[1:]] == ["ok", "LATE"]
+    assert run("status", good, late, "--max-lag", "9999")[0] == 0
+    status, text = run("status", good, late, "/nowhere", "--max-lag", "0", "--json")
+    accounts = [json.loads(line) for line in text.splitlines()]
+    assert status == 1
+    assert [account["within_max_lag"] for account in accounts] == [True, False, False]
+    assert "no Delta table" in accounts[2]["error"]
+
+
+def test_status_of_one_table_fails_on_lag_only_where_a_lag_is_named(tables: tuple[str, str]) -> None:
+    _, late = tables
+    assert run("status", late)[0] == 0
+    assert run("status", late, "--max-lag", "0")[0] == 1
+    assert run("status", late, "--max-lag", "9999")[0] == 0
+
+
+def test_sums_by_group_and_cross_tabs_are_printed_with_their_labels(tables: tuple[str, str]) -> None:
+    good, _ = tables
+    _, text = run("facets", good, "carrier", "--sum", "dep_delay", "--max", "dest,flight", "--top", "1")
+    assert text.splitlines() == [
+        "carrier\tcount\tsum(dep_delay)\tmax(dest)\tmax(flight)",
+        "UA\t4\t62\tSFO\t8",
+    ]
+    _, text = run("facets", good, "carrier,dest", "--avg", "dep_delay", "--json", "--where", "carrier = 'DL'")
+    assert json.loads(text)["facets"] == [{"value": ["DL", "SFO"], "count": 1, "avg(dep_delay)": 12.0}]
+    _, text = run("crosstab", good, "carrier", "dest", "--where", "carrier <> 'DL'")
+    assert text.splitlines() == ["carrier / dest\tLAX\tORD\tSFO", "AA\t1\t1\t0", "UA\t2\t0\t2"]
+
+
+def test_a_condition_is_given_as_argument_or_by_where_with_parameters(tables: tuple[str, str]) -> None:
+    good, _ = tables
+    assert run("count", good, "--where", "carrier = 'UA'") == (0, "4\n")
+    assert run("count", good, "carrier = :c AND dep_delay > :d", "--param", "c=UA", "--param", "d=0") == (
+        0,
+        "2\n",
+    )
+    assert run("count", good, "carrier = :c", "--param", "c=' OR TRUE --") == (0, "0\n")
+    done = CliRunner().invoke(cli, ["count", good, "a = 1", "--where", "b = 1"])
+    assert done.exit_code == 2
+    done = CliRunner().invoke(cli, ["cuont", good])
+    assert "Did you mean" in done.output

@@ -1,0 +1,143 @@
+"""Sums, extremes and averages by group: the same from the index, from the data, and from DuckDB."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import duckdb
+import pyarrow as pa
+import pytest
+
+import tailbit
+from support.tables import index_of
+from tailbit.errors import AggregateError, ColumnTypeError, UnknownColumnError
+
+ROWS = 4_000
+TYPES = {
+    "i": pa.int32(),
+    "l": pa.int64(),
+    "m": pa.decimal128(9, 2),
+    "w": pa.decimal128(30, 4),
+    "f": pa.float64(),
+    "s": pa.string(),
+}
+
+
+def _rows(seed: int) -> pa.Table:
+    rng = random.Random(seed)
+
+    def some(make: Any) -> list[Any]:
+        return [None if rng.random() < 0.1 else make() for _ in range(ROWS)]
+
+    return pa.table(
+        {
+            "g": pa.array(some(lambda: rng.choice("abcd"))),
+            "h": pa.array(some(lambda: rng.randint(0, 2)), pa.int32()),
+            "i": pa.array(some(lambda: rng.randint(-50, 50)), TYPES["i"]),
+            "l": pa.array(some(lambda: rng.randint(-(2**50), 2**50)), TYPES["l"]),
+            "m": pa.array(some(lambda: Decimal(rng.randint(-9999, 9999)) / 100), TYPES["m"]),
+            "w": pa.array(some(lambda: Decimal(rng.randint(-(10**24), 10**24)) / 10**4), TYPES["w"]),
+            "f": pa.array(some(lambda: rng.uniform(-5, 5)), TYPES["f"]),
+            "s": pa.array(some(lambda: rng.choice(["x", "yy", "Ä", ""]))),
+        }
+    )
+
+
+@pytest.fixture(scope="module", params=["all indexed", "groups indexed", "partly covered", "no index"])
+def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tailbit.IndexedTable:
+    path = str(tmp_path_factory.mktemp("measures") / "t")
+    deltalake.write_deltalake(path, _rows(1))
+    columns = ["g", "h", *TYPES] if request.param in ("all indexed", "partly covered") else ["g", "h"]
+    if request.param != "no index":
+        index_of(path, columns)
+    deltalake.write_deltalake(path, _rows(2), mode="append")
+    if request.param in ("all indexed", "groups indexed"):
+        index_of(path, columns)
+    return tailbit.open(path)
+
+
+@pytest.mark.parametrize("by", [("g",), ("g", "h"), ("s", "g")])
+@pytest.mark.parametrize("where", [None, "h > 0 AND i < 20", "g = 'a'", "i > 1000"])
+def test_measures_by_group_are_those_of_duckdb(
+    table: tailbit.IndexedTable, by: tuple[str, ...], where: str | None
+) -> None:
+    measured = [name for name in TYPES if name not in by]
+    numbers = [name for name in measured if name != "s"]
+    found = table.where(where).facet_table(*by, sum=numbers, min=measured, max=measured, avg=numbers)
+    rows = deltalake.DeltaTable(table.path).to_pyarrow_table()  # noqa: F841
+    keys = ", ".join(by)
+    wanted = ", ".join(
+        [*(f"sum({n})" for n in numbers), *(f"{f}({n})" for f in ("min", "max") for n in measured)]
+        + [f"avg({n})" for n in numbers]
+    )
+    order = ", ".join(f"{name} NULLS FIRST" for name in by)
+    sql = f"SELECT {keys}, count(*) AS n, {wanted} FROM rows WHERE {where or 'TRUE'} GROUP BY ALL"
+    expected = duckdb.sql(f"{sql} ORDER BY n DESC, {order}").fetchall()
+    mine = [tuple(row.values()) for row in found.to_pylist()]
+    assert len(mine) == len(expected)
+    for ours, theirs in zip(mine, expected, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            assert one == other or float(one) == pytest.approx(float(other), rel=1e-12, abs=1e-6)
+
+
+def test_measures_have_the_types_that_spark_gives_them(table: tailbit.IndexedTable) -> None:
+    found = table.where().facet_table("g", sum=["i", "m", "w", "f"], avg=["i", "m", "w"], min="s")
+    types = {field.name: field.type for field in found.schema}
+    assert types == {
+        "g": pa.string(),
+        "count": pa.int64(),
+        "sum(i)": pa.int64(),
+        "sum(m)": pa.decimal128(19, 2),
+        "sum(w)": pa.decimal128(38, 4),
+        "sum(f)": pa.float64(),
+        "min(s)": pa.string(),
+        "avg(i)": pa.float64(),
+        "avg(m)": pa.decimal128(13, 6),
+        "avg(w)": pa.decimal128(34, 8),
+    }
+
+
+def test_a_record_of_facets_holds_the_count_and_the_measures_by_name(table: tailbit.IndexedTable) -> None:
+    found: Any = table.where().facets("g", sum="i", max=["i", "s"])
+    counts = table.where().facets("g")
+    assert {value: record["count"] for value, record in found.items()} == counts
+    assert list(found) == list(counts)
+    assert list(found["a"]) == ["count", "sum(i)", "max(i)", "max(s)"]
+    assert found.to_pandas()["count"].tolist() == found.to_arrow()["count"].to_pylist()
+    assert found.to_polars().rows() == [tuple(row.values()) for row in found.to_arrow().to_pylist()]
+    assert "sum(i)" in found._repr_html_()
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_sum_of_a_group_beyond_its_type_is_refused(tmp_path: Path, indexed: bool) -> None:
+    path = str(tmp_path / "t")
+    deltalake.write_deltalake(path, pa.table({"g": ["a", "a", "b"], "n": [2**62, 2**62, 5]}))
+    if indexed:
+        index_of(path, ["g", "n"])
+    table = tailbit.open(path)
+    with pytest.raises(AggregateError, match="BIGINT"):
+        table.where().facets("g", sum="n")
+    assert table.where("g = 'b'").facets("g", sum="n") == {"b": {"count": 1, "sum(n)": 5}}
+    assert table.where().facets("g", max="n")["a"] == {"count": 2, "max(n)": 2**62}
+
+
+def test_a_measure_of_no_number_or_no_column_is_refused(table: tailbit.IndexedTable) -> None:
+    with pytest.raises(ColumnTypeError, match="sum takes"):
+        table.where().facets("g", sum="s")
+    with pytest.raises(UnknownColumnError, match="nearest: i"):
+        table.where().facets("g", max="ii")
+
+
+def test_a_cross_tab_shows_its_labels_and_gives_them_to_pandas(table: tailbit.IndexedTable) -> None:
+    found = table.where("g IN ('a', 'b') AND h > 0").crosstab("g", "h")
+    first, *lines = repr(found).splitlines()
+    assert first.split() == ["g", "/", "h", "1", "2"]
+    assert [line.split()[0] for line in lines] == ["a", "b"]
+    frame = found.to_pandas()
+    assert (frame.index.name, frame.columns.name) == ("g", "h")
+    assert (list(frame.index), list(frame.columns)) == (["a", "b"], [1, 2])
+    assert frame.to_numpy().tolist() == found.counts.tolist()
