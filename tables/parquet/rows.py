@@ -55,15 +55,18 @@ def row_counts(storage: Storage, slices: Sequence[FileSlice]) -> list[int]:
     Raises:
         DataFileError: a file is missing or is not Parquet.
     """
+    keys = [(storage, slice_.path, slice_.size, slice_.mtime) for slice_ in slices]
+    found = [_COUNTS.held(key) for key in keys]
+    unknown = [n for n, rows in enumerate(found) if rows is None]
+    read = in_order(partial(_count, storage, slices[n].path) for n in unknown)
+    for n, rows in zip(unknown, read, strict=True):
+        found[n] = _COUNTS.hold(keys[n], rows)
+    return [rows for rows in found if rows is not None]
 
-    def count(slice_: FileSlice, _alone: bool) -> int:
-        key = (storage, slice_.path, slice_.size, slice_.mtime)
-        held = _COUNTS.held(key)
-        if held is None:
-            held = _COUNTS.hold(key, int(open_layout(storage, slice_.path).starts[-1]))
-        return held
 
-    return list(in_order(partial(count, slice_) for slice_ in slices))
+def _count(storage: Storage, path: str, alone: bool) -> int:
+    """Return the physical rows of a data file of whatever size; what `in_order` calls."""
+    return int(open_layout(storage, path).starts[-1])
 
 
 def fetch(
