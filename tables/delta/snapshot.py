@@ -18,7 +18,7 @@ from tailbit.tables.delta.files import STORED, DeltaFiles
 from tailbit.tables.delta.log.actions import Metadata
 from tailbit.tables.delta.log.checkpoint import read_checkpoint
 from tailbit.tables.delta.log.commits import DeltaLog
-from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
+from tailbit.tables.delta.log.listing import LOG, LogCheckpoint, commit_name
 from tailbit.tables.delta.log.protocol import (
     MAX_WRITER_VERSION,
     Protocol,
@@ -166,6 +166,9 @@ def _replay(log: DeltaLog, state: _State, version: Version, files: bool) -> _Sta
     for at in range(state.version + 1, version + 1):
         actions = log.commit(at)
         protocol, metadata = actions.protocol or protocol, actions.metadata or metadata
+        if actions.unvalued and metadata is not None and metadata.partition_columns:
+            reason = f"the add of {actions.unvalued!r} has no partitionValues, the table is partitioned"
+            raise MalformedLogError(file=commit_name(at), reason=reason)
         if files:
             changes.update(actions.outcome())
         if actions.blank:

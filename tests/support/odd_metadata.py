@@ -236,6 +236,8 @@ CONTRADICTIONS = [
         _add(partitionValues={"p": 1}),
         EVERY_ROW | {"p = 'x'": [], "p = 'x' AND id > 1": []},
     ),
+    _refused("partition values null", _add(partitionValues=None)),
+    _refused("no partition values", lambda t: t.first.pop("partitionValues")),
     _refused("partition values a list", _add(partitionValues=["x"])),
     _refused("partition values a text", _add(partitionValues="p=x")),
     OddLog("vector", _vector(**VECTORS), HIDDEN),

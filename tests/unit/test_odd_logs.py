@@ -23,6 +23,7 @@ from support.odd_logs import (
 from support.odd_metadata import CONTRADICTIONS
 from tailbit.errors import SourceError
 from tailbit.index.write import run
+from tailbit.tables import open_table
 from tailbit.tables.parquet import rows
 from tailbit.upkeep.status import status_of
 
@@ -156,3 +157,30 @@ def test_an_answer_of_covered_files_asks_no_footer_for_its_rows(tmp_path: Path) 
     assert answer.count() == 4
     assert answer.to_delta(str(tmp_path / "view"))
     assert not rows._COUNTS.items()
+
+
+@pytest.mark.parametrize("form", ["classic", "multipart", "v2-json", "v2-parquet"])
+def test_log_checkpoints_may_lack_what_no_answer_needs(form: str, tmp_path: Path) -> None:
+    builder = DeltaBuilder(str(tmp_path / "t")).create(
+        pa.schema([("k", pa.int64())]), features=["v2Checkpoint"]
+    )
+    adds = [builder.data_file(pa.table({"k": [n, n]})) for n in range(3)]
+    adds[0]["add"] |= {"size": None, "stats": '{"numRecords": 2, "minV'}
+    adds[1]["add"] |= {"modificationTime": None, "stats": '{"numRecords":-1}'}
+    adds[2]["add"] |= {"size": -7, "stats": None}
+    builder.commit(adds)
+    builder.checkpoint(form, 2)
+    for commit in builder.log.glob("*.json"):
+        if "checkpoint" not in commit.name:
+            commit.unlink()
+    for _ in range(2):
+        opened = tailbit.open(builder.path)
+        assert [opened.where(text).count() for text in ("true", "k > 0", "k = 0")] == [6, 4, 2]
+        assert set_aside_of(builder.path) == "statistics of 2 files could not be read and were not used"
+        Drive(builder.path, f"{builder.path}/_tailbit", ["k"]).drain()
+
+
+def set_aside_of(path: str) -> str:
+    """The one line of what was set aside of the log of a table."""
+    [line] = open_table(path).snapshot().set_aside()
+    return line

@@ -80,6 +80,8 @@ class Actions:
     sidecars: list[str] = field(default_factory=list)
     blank: bool = False
     """Whether there is no action at all, not even an unknown one."""
+    unvalued: str = ""
+    """The path of an add without partition values, which only a table without partitions may have."""
 
     def outcome(self) -> dict[str, FileSlice | None]:
         """Per path that the commit names, its slice afterwards, None where it is gone.
@@ -112,6 +114,8 @@ def parse_actions(data: bytes, file: str) -> Actions:
         out.blank = False
         if name == "add":
             _put(out.adds, parse_add(action, file), file)
+            if action.get("partitionValues") is None:
+                out.unvalued = action["path"]
         elif name == "remove":
             _put(out.removes, parse_remove(action, file), file)
         elif name == "protocol":
