@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _CONNECT_S = 5.0
 _PAUSE_S = 1.0
-_LINES_AT_S = 30.0
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:]+)\]|([^,:/\[\]]+))(?::(\d+))?$")
 
 _ENDED = re.compile(
@@ -63,20 +62,22 @@ def why_silent(master: str) -> str | None:
 
 
 def await_master(master: str, stop: threading.Event, life: Liveness, tell: Tell, limit_s: float) -> None:
-    """Return once a master takes a connection, or `stop` is set; say at growing pauses what is waited for.
+    """Return once a master takes a connection, or `stop` is set; a line at once says what is waited for.
+
+    The watchdog says so again, at growing pauses.
 
     Raises:
         ClusterError: it has not for `limit_s` seconds.
     """
-    began, next_line = time.monotonic(), 0.0
+    began, told = time.monotonic(), False
     while not stop.is_set() and (why := why_silent(master)) is not None:
         waited = time.monotonic() - began
         if waited >= limit_s:
             raise ClusterError(
                 master=master, reason=f"the master does not answer for {length(waited)}: {why}"
             )
-        if waited >= next_line:
-            next_line = max(_LINES_AT_S, 2 * next_line)
+        if not told:
+            told = True
             tell(f"the master at {master} does not answer ({why}); waiting for it, up to {length(limit_s)}")
         life.pause(stop, _PAUSE_S, f"waiting for the master at {master} to answer: {why}")
 

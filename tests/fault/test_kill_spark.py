@@ -151,6 +151,10 @@ def test_the_job_description_in_the_spark_ui_shows_table_versions_and_lag(follow
     wait(lambda: any(DESCRIPTION.fullmatch(text) for text in descriptions()), following.process)
 
 
+def test_the_list_of_jobs_in_the_spark_ui_ends_with_up_to_date_once_it_is_so(following: Following) -> None:
+    wait(lambda: descriptions()[:1] == ["orders · v3 of v3 · up to date"], following.process)
+
+
 def test_sigterm_finishes_the_batch_and_exits_0_without_a_traceback(
     following: Following, tmp_path: Path
 ) -> None:

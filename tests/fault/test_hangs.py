@@ -1,0 +1,103 @@
+"""A running indexer whose Java, planner, workers or storage hang ends with what is known, and leaves nothing
+behind.
+
+Each hang is a real SIGSTOP of a real process, or a call that never returns.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from deltalake import write_deltalake
+
+from support.profiles import variants
+from support.shipped import Shipped
+from support.tables import rows, three_commits
+from support.waiting import HANG_S
+from tailbit.checkpoints.heartbeat import read_heartbeat
+from tailbit.tables.storage import LocalStorage
+
+pytestmark = pytest.mark.spark
+
+LIMIT = "10s"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Shipped]:
+    """A command that has not been started."""
+    found = Shipped(three_commits(str(tmp_path / "orders")), tmp_path / "output")
+    try:
+        yield found
+    finally:
+        found.kill_group()
+
+
+def started(run: Shipped, limit: str) -> None:
+    """Start the command and return once it is idle."""
+    run.start("--columns", "k,v", "--stall-limit", limit)
+    run.wait(lambda: any(told.get("idle") for told in run.told()))
+
+
+def chosen(run: Shipped, part: str) -> list[psutil.Process]:
+    """The processes of one part of a run."""
+    if part == "java":
+        return run.descendants("java")
+    named = [(process, " ".join(process.cmdline())) for process in run.descendants("python")]
+    return [process for process, line in named if ("streaming_source_runner" in line) == (part == "planner")]
+
+
+@pytest.mark.parametrize("part", variants(["java", "planner", "workers"], 2))
+def test_a_part_of_a_run_that_hangs_ends_it_with_75_what_is_known_and_no_process_left(
+    run: Shipped, part: str
+) -> None:
+    started(run, LIMIT)
+    (java,) = run.descendants("java")
+    stopped = chosen(run, part)
+    assert stopped
+    for process in stopped:
+        process.suspend()
+    write_deltalake(run.table, rows(30), mode="append")
+    assert run.process.wait(HANG_S) == 75
+    run.wait_gone()
+    said = [line for line in run.output.read_text().splitlines() if not line.startswith("{")]
+    assert len(said) == 2, said
+    assert said[0].startswith(f"HungError: {run.table}: no sign of life since ")
+    assert f"Java is process {java.pid}" in said[0]
+    assert "last batch 0" in said[0]
+    assert "stopped" in said[0]
+    assert read_heartbeat(LocalStorage(run.index)) is None
+
+
+def test_a_batch_that_waits_for_ever_for_its_store_ends_the_run_with_75(run: Shipped) -> None:
+    run.start("--columns", "k,v", "--stall-limit", LIMIT, fault="batch_planned=hang")
+    assert run.process.wait(HANG_S) == 75
+    assert "planning the work up to version 2" in run.output.read_text()
+
+
+def test_sigterm_ends_a_run_whose_java_is_frozen_within_thirty_seconds(run: Shipped) -> None:
+    started(run, "off")
+    (java,) = run.descendants("java")
+    java.suspend()
+    began = time.monotonic()
+    assert run.terminate() == 75
+    # The bound is of the run alone: a machine that is busy with other things may take longer to let it end.
+    assert time.monotonic() - began < 60
+    run.wait_gone()
+    text = run.output.read_text()
+    assert "NotDrainedError" in text
+    assert f"Java is process {java.pid}, which is stopped" in text
+
+
+def test_the_start_says_for_which_table_spark_starts_and_where_its_ui_is(run: Shipped) -> None:
+    started(run, "60s")
+    notices = [
+        told["notice"] for told in map(json.loads, run.output.read_text().splitlines()) if "notice" in told
+    ]
+    assert notices[0] == f"starting Spark for {run.table} …"
+    assert notices[1].startswith("Spark UI: http://127.0.0.1:")
+    assert run.terminate() == 0
