@@ -84,6 +84,13 @@ BENCHMARKS = (
         quick=("--repeats", "3"),
     ),
     Benchmark(
+        "functions",
+        "Functions over many distinct keys",
+        ("question",),
+        (Target("second / first", most=0.5, quick=3),),
+        quick=("--rows", "50000"),
+    ),
+    Benchmark(
         "encodings",
         "Bytes of the index, and questions of one, 400 and 59,000 keys",
         ("distinct", "clustered"),

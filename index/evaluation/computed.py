@@ -20,6 +20,7 @@ from pyroaring import BitMap
 from tailbit.arrays import Mask
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, union
 from tailbit.index.evaluation.elements import element_bounds
+from tailbit.index.evaluation.key_values import KeyValues
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.evaluation.unions import MANY_KEYS, kept, of_keys
 from tailbit.index.keys import MAX_KEY, decode_keys, is_textual, key_type_of, widen_keys
@@ -160,7 +161,8 @@ def _judged(node: Computed, segment: Segment, cache_key: Hashable) -> KeyVerdict
     true, open_ = np.zeros(len(every), dtype=np.bool_), np.concatenate([np.zeros(first, np.bool_), ~short])
     null = pa.nulls(1, values.type)
     values = pa.concat_arrays([values, null])
-    truths, raised = judge(node, {column.id: values}, len(values))
+    kept_values = KeyValues((segment.name, column.id, str(column.type), column.type.char_length))
+    truths, raised = judge(node, {column.id: values}, len(values), kept_values.of)
     true[first:][short], open_[first:][short] = truths[:-1], raised[:-1]
     many = int(true.sum()), int(open_.sum())
     at_null = _Outcome.OPEN if raised[-1] else _Outcome.TRUE if truths[-1] else _Outcome.REST

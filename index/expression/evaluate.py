@@ -8,7 +8,8 @@ evaluated once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -32,16 +33,22 @@ from tailbit.index.functions.vectors import (
 from tailbit.index.values.literals import Literal
 from tailbit.tables.schema import arrow_type
 
+Kept = Callable[[Call, Callable[[], Vector]], Vector]
+"""Returns the values of a call: those of an earlier evaluation over the same rows, else as computed now."""
 
-def evaluate(expression: Expression, columns: Mapping[str, pa.Array], rows: int) -> Vector:
+
+def evaluate(
+    expression: Expression, columns: Mapping[str, pa.Array], rows: int, kept: Kept | None = None
+) -> Vector:
     """The values of an expression.
 
     Args:
         expression: a bound expression.
         columns: by `Column.id`, the values of the columns that it reads, in their logical Arrow types.
         rows: how many there are.
+        kept: asked for the values of each call.
     """
-    return _Rows(columns, rows, shared_calls(expression)).of(expression)
+    return _Rows(columns, rows, shared_calls(expression), kept).of(expression)
 
 
 def error_of(constant: Expression) -> str:
@@ -77,8 +84,10 @@ CONDITIONAL = ("case", "coalesce")
 class _Rows:
     """The rows of some columns, and the values of the calls with several parents among them."""
 
-    def __init__(self, columns: Mapping[str, pa.Array], rows: int, shared: frozenset[int]) -> None:
-        self.columns, self.rows, self.shared = columns, rows, shared
+    def __init__(
+        self, columns: Mapping[str, pa.Array], rows: int, shared: frozenset[int], kept: Kept | None
+    ) -> None:
+        self.columns, self.rows, self.shared, self.kept = columns, rows, shared, kept
         self.known: dict[int, Vector] = {}
 
     def of(self, expression: Expression) -> Vector:
@@ -88,7 +97,8 @@ class _Rows:
             return Vector(self.columns[expression.column.id])
         found = self.known.get(id(expression))
         if found is None:
-            found = _called(expression, self)
+            compute = partial(_called, expression, self)
+            found = compute() if self.kept is None else self.kept(expression, compute)
             if id(expression) in self.shared:
                 self.known[id(expression)] = found
         return found

@@ -205,18 +205,48 @@ def per_distinct(
     """
     null = np.logical_or.reduce([nulls_of(a) for a in args])
     coded = [a.dictionary_encode() for a in args]
-    codes = np.column_stack([np.asarray(c.indices.fill_null(0), dtype=np.int64) for c in coded])
     known = [canonical(c.dictionary, t) for c, t in zip(coded, types, strict=True)]
-    rows, back = np.unique(codes[~null], axis=0, return_inverse=True)
+    rows, back = _distinct_rows([c.indices for c in coded], [len(values) for values in known], ~null)
+    columns = [[held[at] for at in places] for held, places in zip(known, rows, strict=True)]
+    values, raised = _each(apply, columns)
+    at = np.full(len(null), len(values), dtype=np.int64)
+    at[~null] = back
+    found = from_canonical([*values, None], to).take(pa.array(at))
+    return Vector(found, np.append(raised, np.uint8(0))[at] if raised.any() else None)
+
+
+def _distinct_rows(
+    codes: Sequence[pa.Array], sizes: Sequence[int], open_: Mask
+) -> tuple[list[list[int]], npt.NDArray[np.int64]]:
+    """Return the distinct rows of several columns of codes, column by column, and the row of each open place.
+
+    Codes of a column are below its size. Cost: sorts the rows, unless all columns but one are constants.
+    """
+    varied = [n for n, size in enumerate(sizes) if size > 1]
+    arrays = [np.asarray(column.fill_null(0), dtype=np.int64)[open_] for column in codes]
+    if len(varied) > 1:
+        rows, back = np.unique(np.column_stack(arrays), axis=0, return_inverse=True)
+        return rows.T.tolist(), back.reshape(-1)
+    of = varied[0] if varied else 0
+    present = np.zeros(max(sizes[of], 1), dtype=np.bool_)
+    present[arrays[of]] = True
+    places = np.flatnonzero(present)
+    each = [places.tolist() if n == of else [0] * len(places) for n in range(len(codes))]
+    return each, (np.cumsum(present) - 1)[arrays[of]]
+
+
+def _each(apply: Callable[..., Any], columns: Sequence[Sequence[Any]]) -> tuple[list[Any], Codes]:
+    """Return what a function gives for each row, None where it raises, and the error there."""
+    raised = np.zeros(len(columns[0]), dtype=np.uint8)
+    try:
+        return list(map(apply, *columns)), raised
+    except Raised:
+        pass  # some rows raise: the function has no effects, so it is called for each again
     values: list[Any] = []
-    raised = np.zeros(len(rows), dtype=np.uint8)
-    for n, row in enumerate(rows.tolist()):
+    for n, row in enumerate(zip(*columns, strict=True)):
         try:
-            values.append(apply(*(held[at] for held, at in zip(known, row, strict=True))))
+            values.append(apply(*row))
         except Raised as error:
             raised[n] = error.code
             values.append(None)
-    at = np.full(len(null), len(rows), dtype=np.int64)
-    at[~null] = back.reshape(-1)
-    found = from_canonical([*values, None], to).take(pa.array(at))
-    return Vector(found, np.append(raised, np.uint8(0))[at] if raised.any() else None)
+    return values, raised

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.arrays import Mask
-from tailbit.index.expression.evaluate import evaluate
+from tailbit.index.expression.evaluate import Kept, evaluate
 from tailbit.index.functions.tree import Call, Expression, columns_in, key_of
 from tailbit.index.functions.vectors import ERRORS, Vector, is_set, nulls_of
 from tailbit.tables.model import Column
@@ -79,12 +79,15 @@ class Computed:
         return Computed(asked or self.expression, f"({self.text}) IS NULL", _ALL - known, known)
 
 
-def judge(node: Computed, columns: Mapping[str, pa.Array], rows: int) -> tuple[Mask, Mask]:
-    """Rows where a condition is TRUE, and rows that raise.
+def judge(
+    node: Computed, columns: Mapping[str, pa.Array], rows: int, kept: Kept | None = None
+) -> tuple[Mask, Mask]:
+    """Rows where a condition is TRUE, and rows that raise; `kept` as in `evaluate`.
 
     Cost: one evaluation of the expression; over the distinct values alone where it reads one column of texts.
     """
-    found = _evaluated(node, {name: _plain(values) for name, values in columns.items()}, rows)
+    plain = {name: _plain(values) for name, values in columns.items()}
+    found = _evaluated(node, plain, rows) if kept is None else evaluate(node.expression, plain, rows, kept)
     raised = found.failed
     null = nulls_of(found.values)
     true = np.zeros(rows, dtype=np.bool_)

@@ -190,7 +190,7 @@ class Layout:
         return held[0]
 
 
-_LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(share(1 / 8))
+_LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(share(3 / 32))
 """By store, name and state."""
 _PARSED = 12
 """Bytes that a byte of a footer takes: pyarrow's objects are nine of them."""

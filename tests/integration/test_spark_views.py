@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 
 import tailbit
 import tailbit.spark
-from support.built import Built
+from support.tables import index_of
 
 ROWS = pa.table({"c": ["a", "b"] * 20, "k": range(40)})
 
@@ -95,7 +95,7 @@ def test_what_is_made_once_shows_each_version_that_the_same_over_delta_shows(
 
 def test_a_view_shows_the_head_where_the_index_is_behind(registered: Any, path: str) -> None:
     counted = _view(registered, "tailbit", path)
-    Built(path, f"{path}/_tailbit", ["c"]).run()
+    index_of(path, ["c"])
     assert counted() == 40
     _append(path)
     assert counted() == 80

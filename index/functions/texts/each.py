@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -86,11 +86,17 @@ _NONE = "\0"
 
 
 def _translated(text: bytes, from_: bytes, to: bytes) -> bytes:
+    return text.decode().translate(_table(from_, to)).encode()
+
+
+@lru_cache(maxsize=64)
+def _table(from_: bytes, to: bytes) -> dict[int, str]:
+    """Return what takes the place of each character."""
     table: dict[int, str] = {}
     new = to.decode()
     for n, char in enumerate(from_.decode()):
         table.setdefault(ord(char), new[n : n + 1].replace(_NONE, ""))
-    return text.decode().translate(table).encode()
+    return table
 
 
 def reversed_(call: Call, args: list[pa.Array]) -> Vector:

@@ -62,6 +62,9 @@ def extracted(call: Call, args: list[pa.Array]) -> Vector:
 
 def substituted(call: Call, args: list[pa.Array]) -> Vector:
     """regexp_replace: a text in place of all that is found; the setting is its parts, groups as numbers."""
+    if all(isinstance(part, str) for part in call.setting):
+        always = "".join(map(str, call.setting)).replace("\\", r"\\")
+        return each_found(call, args[0], lambda text, pattern: pattern.sub(always, text).encode())
 
     def parts(found: re.Match[str]) -> str:
         return "".join(str(part) if isinstance(part, str) else found[part] or "" for part in call.setting)

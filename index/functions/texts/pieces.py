@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import zlib
 from collections.abc import Callable
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tailbit.index.functions.texts.at_once import constant_text
 from tailbit.index.functions.texts.groups import each_found
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Raised, Vector, per_distinct
@@ -62,7 +64,15 @@ def count(call: Call, args: list[pa.Array]) -> Vector:
     return _split(call, args[0], len)
 
 
+_LITERAL = re.compile(r"[\w\-@ ,;:/=#%&!~]+", re.ASCII)
+"""Patterns that find nothing but themselves."""
+
+
 def _split(call: Call, texts: pa.Array, apply: Callable[[list[str]], Any]) -> Vector:
+    literal = constant_text(call, 1)
+    if literal is not None and _LITERAL.fullmatch(literal):
+        return each_found(call, texts, lambda text, _: apply(text.split(literal)))
+
     def of(text: str, pattern: Any) -> Any:
         ends = [(found.start(), found.end()) for found in pattern.finditer(text)]
         starts = [0, *(end for _, end in ends)]
@@ -73,14 +83,20 @@ def _split(call: Call, texts: pa.Array, apply: Callable[[list[str]], Any]) -> Ve
     return each_found(call, texts, of)
 
 
+_ALGORITHMS: dict[str, Callable[..., Any]] = {
+    name: getattr(hashlib, name) for name in ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
+}
+
+
 def _hashed(name: str, data: bytes) -> bytes:
-    return hashlib.new(name, data, usedforsecurity=False).hexdigest().encode()
+    text: str = _ALGORITHMS[name](data, usedforsecurity=False).hexdigest()
+    return text.encode()
 
 
 _DIGESTS: dict[str, Callable[[bytes], Any]] = {
     "crc32": zlib.crc32,
     "hex": lambda data: data.hex().upper().encode(),
-    **{name: partial(_hashed, name) for name in ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")},
+    **{name: partial(_hashed, name) for name in _ALGORITHMS},
 }
 
 

@@ -1,0 +1,61 @@
+"""Values of costly functions for each distinct key of a segment, kept for conditions with other constants.
+
+A segment never changes, so neither do these values. They are kept in one cache with a share of the process's
+memory; texts that repeat are kept as a dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+import pyarrow as pa
+
+from tailbit.index.functions.tree import Call
+from tailbit.index.functions.vectors import Vector
+from tailbit.tables.cache import Cache, share
+
+COSTLY = frozenset(
+    (
+        *("regexp_extract", "regexp_replace", "substring_index", "split_part", "split item", "split size"),
+        *("digest", "hash", "hex", "locate", "lpad", "rpad", "strip", "translate", "upper", "lower"),
+        *("date_format", "parsed time", "cast", "try_cast", "date_trunc", "trunc", "add_months", "replace"),
+    )
+)
+"""Calls whose values are kept: of others they are computed in the time that it takes to look at them."""
+
+_LIMIT = share(1 / 16)
+_VALUES: Cache[Hashable, Vector] = Cache(_LIMIT)
+
+
+class KeyValues:
+    """Kept values of calls over the keys of one column of a segment, which `keys` names with its type."""
+
+    def __init__(self, keys: Hashable) -> None:
+        self._keys = keys
+
+    def of(self, call: Call, compute: Callable[[], Vector]) -> Vector:
+        """Return the values of a call, computed once. Cost of kept ones: a pass over repeated texts."""
+        if call.name not in COSTLY:
+            return compute()
+        key = (self._keys, call.key)
+        held = _VALUES.held(key)
+        if held is not None:
+            return held._replace(values=_plain(held.values))
+        computed = compute()
+        small = computed._replace(values=_small(computed.values))
+        size = small.values.nbytes + (0 if small.raised is None else small.raised.nbytes) + 200
+        if size <= _LIMIT:
+            _VALUES.hold(key, small, size)
+        return computed
+
+
+def _small(values: pa.Array) -> pa.Array:
+    """Texts as a dictionary, where each occurs some times."""
+    if not pa.types.is_string(values.type):
+        return values
+    coded = values.dictionary_encode()
+    return coded if len(coded.dictionary) * 4 <= len(values) else values
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
