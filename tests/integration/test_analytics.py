@@ -54,6 +54,27 @@ def random_table(rng: random.Random) -> pa.Table:
     )
 
 
+@pytest.mark.parametrize("columns", [["k", "l", "i", "small", "money", "wide", "cents"], ["k"]])
+def test_measures_by_group_are_those_of_spark(spark: Any, table_path: str, columns: list[str]) -> None:
+    write_deltalake(table_path, random_table(random.Random(12)))
+    index_of(table_path, columns)
+    names = ("l", "i", "small", "money", "wide", "cents")
+    functions = ("sum", "min", "max", "avg")
+    frame = spark.read.format("delta").load(table_path).where("i > -30").groupBy("k")
+    sql = [f"{function}({name})" for function in functions for name in names]
+    theirs = frame.agg(*map(expression, ["count(1)", *sql]))
+    found = tailbit.open(table_path).where("i > -30").facet_table("k", **dict.fromkeys(functions, names))
+    assert found.column_names[2:] == sql
+    ours = {row["k"]: [*row.values()][1:] for row in found.to_pylist()}
+    for k, *values in theirs.collect():
+        for name, mine, value in zip(["n", *sql], ours[k], values, strict=True):
+            # Spark adds doubles row by row.
+            near = isinstance(value, float) and math.isclose(mine, value, rel_tol=1e-12)
+            assert near or mine == value, name
+    types = [field.type for field in theirs.toArrow().schema][2:]
+    assert [field.type for field in found.schema][2:] == types
+
+
 def test_sums_averages_and_parts_of_times_are_those_of_spark(spark: Any, table_path: str) -> None:
     write_deltalake(table_path, random_table(random.Random(11)))
     index_of(table_path, ["k", "l", "money", "wide", "at", "cents"])

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from tailbit.index.sql.refusals import refuse
-from tailbit.index.sql.syntax.hints import listed_instead
 from tailbit.index.sql.syntax.primary import PrimaryParser
 from tailbit.index.sql.syntax.tokens import tokens_of
 from tailbit.index.sql.syntax.tree import Tree
@@ -174,11 +173,11 @@ class Parser(PrimaryParser):
 
     def _in(self, value: Tree, negated: bool) -> Tree:
         if not self.is_sign("("):
-            reason, hint = (
-                "IN takes a list of values in parentheses",
-                listed_instead(self.text, self.token.start),
-            )
-            refuse(self.text, reason, self.token.start, hint)
+            # Only a refusal waits for its words to be loaded.
+            from tailbit.index.sql.syntax.hints import listed_instead
+
+            at, reason = self.token.start, "IN takes a list of values in parentheses"
+            refuse(self.text, reason, at, listed_instead(self.text, at))
         if self.begins_query(self.at + 1):
             hint = "Ask the other table first, and give its values as a list: IN (1, 2)."
             refuse(self.text, "IN takes a list of values, not a query", self.token.start, hint)

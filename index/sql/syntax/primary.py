@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from typing import NoReturn
 
 from tailbit.index.sql.refusals import cast_instead, refuse
-from tailbit.index.sql.syntax.hints import COUNTING, stopped
 from tailbit.index.sql.syntax.intervals import interval_at
 from tailbit.index.sql.syntax.tokens import Token
 from tailbit.index.sql.syntax.tree import Tree, WrittenConstant
@@ -91,6 +90,9 @@ class PrimaryParser(ABC):
 
     def stop(self, at: Token | None = None) -> NoReturn:
         """Refuse the text from a token on, the one at hand unless another is given."""
+        # Only a refusal waits for its words to be loaded.
+        from tailbit.index.sql.syntax.hints import stopped
+
         place = self.at if at is None else self.tokens.index(at)
         reason, start, hint = stopped(self.text, self.tokens, place)
         refuse(self.text, f"{reason} (PARSE_SYNTAX_ERROR in Spark)", start, hint)
@@ -156,6 +158,8 @@ class PrimaryParser(ABC):
         self.stop()
 
     def _refuse_star(self) -> NoReturn:
+        from tailbit.index.sql.syntax.hints import COUNTING
+
         counts = [token.text for token in self.tokens[max(0, self.at - 2) : self.at]] == ["COUNT", "("]
         hint = COUNTING if counts else "Name a column."
         refuse(self.text, "* is not a value", self.token.start, hint)

@@ -113,11 +113,13 @@ def _instead(statement: Statement) -> str:
     calls = [call for item in items if (call := _aggregate(item)) is not None]
     where = f' --where "{condition}"' if condition else ""
     answer = f'table.where("{condition}")' if condition else "table.where()"
-    groups = _items(statement.piece("GROUP"))
+    named = _items(statement.piece("GROUP"))
+    groups = [items[int(g) - 1] if g.isdigit() and 0 < int(g) <= len(items) else g for g in named]
     if groups or "HAVING" in statement.pieces:
         command, method = _facets(table, groups or ["COLUMN"], calls)
         further = "; filter what it gives, for there is no HAVING." if "HAVING" in statement.pieces else ""
-        return f"{_both(command + where, answer + method)}{further}"
+        top = f" --top {statement.piece('LIMIT')}" if "LIMIT" in statement.pieces else ""
+        return f"{_both(command + where + top, answer + method)}{further}"
     if len(items) == 1 and items[0].upper().startswith("DISTINCT "):
         column = items[0].split(None, 1)[1].strip(" ()")
         return _both(f"tailbit facets {table} {column}{where}", f'{answer}.distinct("{column}")')

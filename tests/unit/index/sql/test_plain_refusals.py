@@ -80,6 +80,7 @@ def test_a_wrong_condition_is_refused_in_plain_words_with_its_place_and_what_to_
         ),
         ("select distinct carrier from flights", ("tailbit facets flights carrier", '.distinct("carrier")')),
         ("carrier = 'UA' GROUP BY dest", ("tailbit facets TABLE dest --where", '.facets("dest")')),
+        ("SELECT dest, count(*) FROM flights GROUP BY 1 LIMIT 3", ("facets flights dest --top 3",)),
         ("carrier = 'UA' LIMIT 3", ("tailbit read TABLE", "--limit 3", ".read(limit=3)")),
         ("WHERE carrier = 'UA'", ("Write: carrier = 'UA'",)),
         ("carrier = 'UA';", ("Leave it out: carrier = 'UA'",)),
