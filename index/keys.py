@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import ColumnTypeError
 from tailbit.index.ordered import SIGN, Value, ordered_int, ordered_ints
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
@@ -105,7 +106,7 @@ def element_type(key_type: str) -> str | None:
 
 def mark_elements(keys: pa.BinaryArray) -> pa.BinaryArray:
     """Return the keys under which elements stand, from the keys of their values; null is a NULL element."""
-    return pc.fill_null(pc.binary_join_element_wise(ELEMENT, keys, b""), NULL_ELEMENT)
+    return filled(pc.binary_join_element_wise(ELEMENT, keys, b""), NULL_ELEMENT)
 
 
 def element_keys(keys: pa.BinaryArray) -> pa.BinaryArray:
@@ -144,13 +145,13 @@ def encode_array(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.Binary
     """
     if isinstance(values, pa.ChunkedArray):
         parts = [encode_array(chunk, key_type) for chunk in values.chunks]
-        return pa.concat_arrays(parts) if parts else pa.array([], pa.binary())
+        return pa.concat_arrays(parts) if parts else arrow_array([], pa.binary())
     if pa.types.is_dictionary(values.type):
         return encode_array(values.dictionary, key_type).take(values.indices)
     if is_textual(key_type):
         return _shortened(values.cast(pa.binary()))
     if key_type == "boolean":
-        return _fixed(values, np.asarray(values.fill_null(False), dtype=np.uint8), 1)
+        return _fixed(values, numpy_of(filled(values, False), dtype=np.uint8), 1)
     scale = scale_of(key_type)
     if scale is not None:
         return _fixed(values, _decimal_words(values, scale), 16)
@@ -191,14 +192,14 @@ def decode_keys(keys: pa.BinaryArray, key_type: str, type_: DataType) -> pa.Arra
             raise ValueError("a truncated key does not hold its value")
         return keys.view(target)  # whether they are UTF-8 is not asked
     if key_type == "boolean":
-        return pc.equal(keys, b"\x01")
+        return pc.equal(keys, arrow_scalar(b"\x01"))
     if scale_of(key_type) is not None:
         return _decimals(keys, type_.precision, type_.scale)
     numbers = _integers(keys)
     if key_type == "double":
         bits = np.where(numbers < 0, numbers ^ np.int64(SIGN - 1), numbers)
-        return pa.array(bits.view(np.float64), mask=_nulls(keys)).cast(target, safe=False)
-    plain = pa.array(numbers, mask=_nulls(keys))
+        return arrow_array(bits.view(np.float64), mask=_nulls(keys)).cast(target, safe=False)
+    plain = arrow_array(numbers, mask=_nulls(keys))
     return plain.cast(pa.int32()).cast(target) if key_type == "date" else plain.cast(target)
 
 
@@ -213,13 +214,13 @@ def widen_keys(keys: pa.BinaryArray, from_type: str, to_type: str) -> pa.BinaryA
         return keys
     inner, wide = element_type(from_type), element_type(to_type)
     if inner is not None and wide is not None:
-        held = pc.fill_null(pc.starts_with(keys, ELEMENT), False)
+        held = filled(pc.starts_with(keys, ELEMENT), False)
         widened = mark_elements(widen_keys(element_keys(keys.filter(held)), inner, wide))
         return pc.replace_with_mask(keys, held, widened)
     source, scale = scale_of(from_type), scale_of(to_type)
     if source is not None and scale is not None:
         return encode_array(_decimals(keys, 38, source).cast(pa.decimal128(38, scale)), to_type)
-    numbers = pa.array(_integers(keys), mask=_nulls(keys))
+    numbers = arrow_array(_integers(keys), mask=_nulls(keys))
     if to_type == "double":
         return encode_array(numbers.cast(pa.float64(), safe=False), to_type)
     if scale is not None:
@@ -269,16 +270,16 @@ def _short(value: bytes) -> bytes:
 
 
 def _shortened(values: pa.BinaryArray) -> pa.BinaryArray:
-    long = pc.fill_null(pc.greater(pc.binary_length(values), MAX_KEY), False)
+    long = filled(pc.greater(pc.binary_length(values), arrow_scalar(MAX_KEY)), False)
     if not pc.any(long).as_py():
         return values
     coded = values.filter(long).dictionary_encode()
-    keys = pa.array([_short(v) for v in coded.dictionary.to_pylist()], pa.binary())
+    keys = arrow_array([_short(v) for v in coded.dictionary.to_pylist()], pa.binary())
     return pc.replace_with_mask(values, long, keys.take(coded.indices))
 
 
 def _nulls(values: pa.Array) -> Mask:
-    return np.asarray(values.is_null())
+    return numpy_of(values.is_null())
 
 
 def _fixed(values: pa.Array, data: npt.NDArray[Any], width: int) -> pa.BinaryArray:
@@ -314,7 +315,7 @@ def _integers(keys: pa.BinaryArray) -> Longs:
 
 def _words(keys: pa.BinaryArray, width: int) -> npt.NDArray[np.uint64]:
     """The keys as native 64-bit words; null keys are zero bytes."""
-    dense = pc.fill_null(keys, bytes(width)) if keys.null_count else keys
+    dense = filled(keys, bytes(width))
     dense = pa.concat_arrays([dense]) if dense.offset else dense
     body = dense.buffers()[2]
     if body is None or not len(dense):

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
+from tailbit.tables.arrow import filled, numpy_of
 
 Value = bool | int | float | bytes
 """A canonical value."""
@@ -26,18 +27,18 @@ WORD_DIGITS = 18
 def ordered_ints(values: pa.Array, key_type: str) -> Longs:
     """An int64 per value in the order of the values, for key types of 8 bytes and boolean; 0 where NULL."""
     if key_type == "double":
-        floats = np.asarray(values.cast(pa.float64()).fill_null(0.0)) + 0.0
+        floats = numpy_of(filled(values.cast(pa.float64()), 0.0)) + 0.0
         floats[np.isnan(floats)] = np.nan
         bits = floats.view(np.int64)
         return np.where(bits < 0, bits ^ np.int64(SIGN - 1), bits)
     if key_type == "boolean":
-        return np.asarray(values.fill_null(False)).astype(np.int64)
+        return numpy_of(filled(values, False)).astype(np.int64)
     if key_type in ("timestamp", "timestamp_ntz"):
         zone = "UTC" if key_type == "timestamp" else None
         values = values.cast(pa.timestamp("us", zone), safe=False)
     elif key_type == "date":
         values = values.cast(pa.int32())
-    return np.array(values.cast(pa.int64()).fill_null(0), dtype=np.int64)
+    return numpy_of(filled(values.cast(pa.int64()), 0)).astype(np.int64)
 
 
 def ordered_int(value: Value, key_type: str) -> int:

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailbit.tables.arrow import filled, numpy_of
+
 _ARROW_DAYS = 11_000_000
 """Days from 1970, either way, up to which Arrow spells a date right, and some more."""
 DAY_US = 86_400_000_000
@@ -40,7 +42,7 @@ def date_texts(values: pa.Array) -> list[str | None]:
     ['1970-01-01 00:00:00.000000Z', None, '148108-07-06 14:00:27.387904Z']
     """
     days = pa.types.is_date32(values.type)
-    numbers = np.asarray(values.cast(pa.int32() if days else pa.int64()).fill_null(0)).astype(np.int64)
+    numbers = numpy_of(filled(values.cast(pa.int32() if days else pa.int64()), 0)).astype(np.int64)
     least = np.flatnonzero(numbers == _LEAST)
     numbers[least] += 1
     texts = np.datetime_as_string(numbers.view(f"datetime64[{'D' if days else 'us'}]")).tolist()

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from tailbit.errors import MalformedLogError
 from tailbit.once import once
+from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
 from tailbit.tables.model import FileSlice, HiddenRows, Statistics
 
 LateStats = Callable[[], pa.ChunkedArray]
@@ -71,7 +72,7 @@ class FileList(Sequence[FileSlice], ABC):
             stored = stored.take(pc.sort_indices(paths))
             paths = stored["path"].combine_chunks()
             if not _ascending(paths):
-                twice = paths.filter(pa.concat_arrays([_same_as_next(paths), pa.array([False])]))
+                twice = paths.filter(pa.concat_arrays([_same_as_next(paths), arrow_array([False])]))
                 raise MalformedLogError(file=file, reason=f"path {twice[0].as_py()!r} is live twice")
         return cls(stored, file, late)
 
@@ -130,7 +131,7 @@ class FileList(Sequence[FileSlice], ABC):
     @once
     def with_hidden(self) -> npt.NDArray[np.int64]:
         """Row numbers of the files that have hidden rows."""
-        return np.flatnonzero(np.asarray(pc.is_valid(self._stored["hidden"]), dtype=bool)).astype(np.int64)
+        return np.flatnonzero(numpy_of(pc.is_valid(self._stored["hidden"]), dtype=bool)).astype(np.int64)
 
     @property
     def any_hidden(self) -> bool:
@@ -140,7 +141,7 @@ class FileList(Sequence[FileSlice], ABC):
     @once
     def hidden_ids(self) -> pa.ChunkedArray:
         """String per file: the identity of its hidden rows, empty where none are hidden."""
-        return pc.coalesce(self._hidden_ids(self._stored["hidden"]), pa.scalar(""))
+        return pc.coalesce(self._hidden_ids(self._stored["hidden"]), arrow_scalar(""))
 
     def hidden(self, number: int) -> HiddenRows | None:
         """The hidden rows of a file by its row number; None where none are hidden. Cost: no statistics."""
@@ -148,7 +149,7 @@ class FileList(Sequence[FileSlice], ABC):
 
     def partition_texts(self, physical: str) -> pa.ChunkedArray:
         """A string per file: the log's text of a partition column (physical name); null where it has none."""
-        return pc.map_lookup(self._stored["partition"], pa.scalar(physical), "first")
+        return pc.map_lookup(self._stored["partition"], arrow_scalar(physical), "first")
 
     def __len__(self) -> int:
         return int(self._stored.num_rows)
@@ -213,7 +214,7 @@ class FileList(Sequence[FileSlice], ABC):
         if not len(self):
             return type(self)(added, self._file, self._late)
         if len(changes) > _MAX_SPLICES or len(self) < len(changes):
-            gone = pc.is_in(self._stored["path"], value_set=pa.array(list(changes), pa.string()))
+            gone = pc.is_in(self._stored["path"], value_set=arrow_array(list(changes), pa.string()))
             kept = self._stored.filter(pc.invert(gone))
             return type(self).sorted(pa.concat_tables([kept, added]), self._file, self._late)
         return type(self)(self._spliced(changes, added), self._file, self._late)
@@ -236,7 +237,7 @@ def stored_columns(
     slices: Sequence[FileSlice], schema: pa.Schema, hidden: Sequence[Any], stats: Sequence[str | None]
 ) -> pa.Table:
     """Slices as a table of a stored schema; hidden rows and statistics in the form that the format stores."""
-    columns = [
+    columns: list[Sequence[Any]] = [
         [p.path for p in slices],
         [p.size for p in slices],
         [p.mtime for p in slices],
@@ -246,7 +247,7 @@ def stored_columns(
         stats,
         [None] * len(slices),
     ]
-    arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
+    arrays = [arrow_array(c, f.type) for c, f in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 

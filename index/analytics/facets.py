@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from tailbit.errors import UsageError
 from tailbit.index.grouping.counting import key_counts
@@ -19,6 +18,7 @@ from tailbit.index.grouping.rows import Rows
 from tailbit.index.keys import is_textual
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.wording import counted
 
@@ -38,7 +38,7 @@ def most_frequent(found: KeyCounts, n: int) -> dict[Any, int]:
     if is_textual(found.key_type) and not all_texts(found.keys):
         return dict(list(as_facets(found).items())[:n])
     places = found.most_frequent(n)
-    values = python_values(found.keys.take(pa.array(places)), found.key_type, found.column)
+    values = python_values(found.keys.take(arrow_array(places)), found.key_type, found.column)
     return dict(zip(values, found.counts[places].tolist(), strict=True))
 
 

@@ -26,6 +26,7 @@ from tailbit.index.evaluation.unions import MANY_KEYS, kept, of_keys
 from tailbit.index.keys import MAX_KEY, decode_keys, is_textual, key_type_of, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.computed import Computed, judge
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
 
@@ -154,8 +155,8 @@ def _judged(node: Computed, segment: Segment, cache_key: Hashable) -> KeyVerdict
     stored, current = segment.columns[column.id], key_type_of(column.type)
     short = np.ones(len(keys), dtype=np.bool_)
     if is_textual(stored):
-        short = np.asarray(pc.binary_length(keys)) <= MAX_KEY
-    held = keys if short.all() else keys.filter(pa.array(short))
+        short = numpy_of(pc.binary_length(keys)) <= MAX_KEY
+    held = keys if short.all() else keys.filter(arrow_array(short))
     values = decode_keys(widen_keys(held, stored, current), current, column.type)
     first = len(every) - len(keys)
     true, open_ = np.zeros(len(every), dtype=np.bool_), np.concatenate([np.zeros(first, np.bool_), ~short])

@@ -51,6 +51,7 @@ from tailbit.index.predicate.computed import Computed, TruthValue
 from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.values.literals import Literal
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
 from tailbit.tables.schema import arrow_type
@@ -258,7 +259,7 @@ def _by_bare(node: Computed, segments: Sequence[Segment], space: SpaceView) -> B
 
 def _bare(type_: pa.DataType) -> Sequence[tuple[bytes | None, pa.Array]]:
     """Return the keys of arrays without elements, and these."""
-    return (None, pa.nulls(1, type_)), (NO_ELEMENT, pa.array([[]], type_))
+    return (None, pa.nulls(1, type_)), (NO_ELEMENT, arrow_array([[]], type_))
 
 
 def _outcomes(node: Computed, column: Column, segment: Segment) -> Outcomes:
@@ -282,15 +283,15 @@ def _judged(node: Computed, column: Column, segment: Segment) -> Outcomes:
     inner, current = element_type(stored), element_type(posting_type_of(column.type))
     assert inner is not None
     assert current is not None
-    whole = np.asarray(pc.fill_null(pc.starts_with(keys, ELEMENT), False))
+    whole = numpy_of(filled(pc.starts_with(keys, ELEMENT), False))
     if is_textual(inner):
-        whole &= np.asarray(pc.fill_null(pc.binary_length(keys), 0)) <= MAX_KEY + len(ELEMENT)
+        whole &= numpy_of(filled(pc.binary_length(keys), 0)) <= MAX_KEY + len(ELEMENT)
     out = np.full(len(keys), _OPEN, dtype=np.int8)
-    held = widen_keys(element_keys(keys.filter(pa.array(whole))), inner, current)
+    held = widen_keys(element_keys(keys.filter(arrow_array(whole))), inner, current)
     out[whole] = _of_elements(node, column, decode_keys(held, current, column.type.fields[0].type))
-    for key, array in (*_bare(type_), (NULL_ELEMENT, pa.array([[None]], type_))):
+    for key, array in (*_bare(type_), (NULL_ELEMENT, arrow_array([[None]], type_))):
         found = np.flatnonzero(
-            np.asarray(keys.is_null() if key is None else pc.fill_null(pc.equal(keys, key), False))
+            numpy_of(keys.is_null() if key is None else filled(pc.equal(keys, key), False))
         )
         out[found] = _evaluated(node, column, array)
     return out
@@ -302,7 +303,7 @@ def _of_elements(node: Computed, column: Column, elements: pa.Array) -> Outcomes
     if pa.types.is_floating(elements.type):
         # Zeros of both signs have one key, and some functions tell them apart.
         zero = np.flatnonzero(np.asarray(elements) == 0)
-        negative = pa.array(np.full(len(zero), -0.0)).cast(elements.type)
+        negative = arrow_array(np.full(len(zero), -0.0)).cast(elements.type)
         other = _evaluated(node, column, _alone(negative))
         out[zero[other != out[zero]]] = _OPEN
     return out

@@ -33,6 +33,7 @@ from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Computed, Leaf
 from tailbit.index.predicate.truth import partition_values_match
 from tailbit.once import once
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache
 from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Column
@@ -56,10 +57,10 @@ class PartitionTexts:
         """Per file the number of its text, int64, and the texts. Cost: one vectorised pass a column, once."""
         if physical not in self._known:
             texts = pa.concat_arrays(
-                [pa.array([], pa.string()), *self._files.partition_texts(physical).chunks]
+                [arrow_array([], pa.string()), *self._files.partition_texts(physical).chunks]
             )
             coded = pc.dictionary_encode(texts, null_encoding="encode")
-            codes = np.asarray(coded.indices, dtype=np.int64)
+            codes = numpy_of(coded.indices, dtype=np.int64)
             self._known[physical] = (codes, coded.dictionary.to_pylist())
         return self._known[physical]
 
@@ -205,7 +206,7 @@ class SpaceView:
         held = self._leaves.get(physical)
         if held is None:
             codes, texts = self.partitions.of(physical)
-            mine = pa.array(texts, pa.string()).take(pa.array(codes[self.files]))
+            mine = arrow_array(texts, pa.string()).take(arrow_array(codes[self.files]))
             known = self._leaves_before.get(physical)
             held = known if known is not None and known.texts.equals(mine) else _Leaves(mine)
             self._leaves[physical] = held

@@ -19,6 +19,7 @@ from tailbit.index.evaluation.costs import comparing, uniting
 from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index.codes import held_codes, spans_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share
 
 MANY_KEYS = 256
@@ -83,7 +84,7 @@ def of_ranges(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitM
 def _places(keys: pa.BinaryArray, ranges: Sequence[KeyRange]) -> Mask:
     """Which of the keys are in some ranges."""
     if all(low is not None and low == high for low, _, high, _ in ranges):
-        places: Mask = np.asarray(pc.is_in(keys, pa.array([low for low, _, _, _ in ranges], keys.type)))
+        places: Mask = numpy_of(pc.is_in(keys, arrow_array([low for low, _, _, _ in ranges], keys.type)))
         return places
     out = np.zeros(len(keys), dtype=np.bool_)
     for low, high in spans_of(keys, ranges):

@@ -31,6 +31,7 @@ from tailbit.index.functions.vectors import (
     repeated,
 )
 from tailbit.index.values.literals import Literal
+from tailbit.tables.arrow import arrow_array, arrow_scalar
 from tailbit.tables.schema import arrow_type
 
 Kept = Callable[[Call, Callable[[], Vector]], Vector]
@@ -151,8 +152,8 @@ def _applied(call: Call, args: list[Vector]) -> Vector:
 
 
 def _null_at_zero(divisor: Vector) -> Vector:
-    zero = pc.equal(divisor.values, pa.scalar(0, divisor.values.type))
-    values = pc.if_else(zero, pa.scalar(None, divisor.values.type), divisor.values)
+    zero = pc.equal(divisor.values, arrow_scalar(0, divisor.values.type))
+    values = pc.if_else(zero, arrow_scalar(None, divisor.values.type), divisor.values)
     return divisor._replace(values=values)
 
 
@@ -170,7 +171,7 @@ def _blanked(values: pa.Array, raised: Codes | None) -> Vector:
     """Values that are NULL where the row raises."""
     if raised is None or not raised.any():
         return Vector(values)
-    return Vector(pc.if_else(pa.array(raised == 0), values, pa.scalar(None, values.type)), raised)
+    return Vector(pc.if_else(arrow_array(raised == 0), values, arrow_scalar(None, values.type)), raised)
 
 
 def _tried(args: list[Vector], call: Call) -> Vector:
@@ -208,10 +209,10 @@ def _case(args: list[Vector], call: Call) -> Vector:
         raised = first_of([raised, _reached(condition.raised, open_)])
         met = open_ & is_set(condition.values) & ~condition.failed
         raised = first_of([raised, _reached(value.raised, met)])
-        values = pc.if_else(pa.array(met), value.values, values)
+        values = pc.if_else(arrow_array(met), value.values, values)
         open_ = open_ & ~met
     raised = first_of([raised, _reached(args[-1].raised, open_)])
-    return _blanked(pc.if_else(pa.array(open_), args[-1].values, values), raised)
+    return _blanked(pc.if_else(arrow_array(open_), args[-1].values, values), raised)
 
 
 def _coalesce(args: list[Vector], call: Call) -> Vector:
@@ -219,5 +220,5 @@ def _coalesce(args: list[Vector], call: Call) -> Vector:
     for arg in args[1:]:
         open_ = nulls_of(values)
         raised = first_of([raised, _reached(arg.raised, open_)])
-        values = pc.if_else(pa.array(open_), arg.values, values)
+        values = pc.if_else(arrow_array(open_), arg.values, values)
     return _blanked(values, raised)

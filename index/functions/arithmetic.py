@@ -24,6 +24,7 @@ from tailbit.index.functions.vectors import (
     numbers,
 )
 from tailbit.index.values.literals import WHOLE
+from tailbit.tables.arrow import arrow_array, arrow_scalar
 from tailbit.tables.model import DataType
 
 _LONG = WHOLE["long"]
@@ -151,7 +152,7 @@ def tried(call: Call, args: list[pa.Array]) -> Vector:
     found = binary(Call(_TRIED[call.name], call.args, call.type), args)
     if found.raised is None:
         return found
-    values = pc.if_else(pa.array(found.raised == 0), found.values, pa.scalar(None, found.values.type))
+    values = pc.if_else(arrow_array(found.raised == 0), found.values, arrow_scalar(None, found.values.type))
     return Vector(values, code(NOT_READ, found.raised == ERRORS.index(NOT_READ)))
 
 

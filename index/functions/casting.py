@@ -37,6 +37,7 @@ from tailbit.index.functions.vectors import (
 from tailbit.index.values import casts
 from tailbit.index.values.literals import FLOATING, WHOLE, Literal
 from tailbit.index.values.refusals import SparkRaises, Unsupported, mismatch
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US, date_texts
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
@@ -137,12 +138,12 @@ def _of_whole(values: pa.Array, to: DataType) -> Vector:
         values = values.cast(pa.int8())
     data = numbers(values)
     if to.name == "boolean":
-        return Vector(pa.array(data != 0, mask=null))
+        return Vector(arrow_array(data != 0, mask=null))
     if to.name in WHOLE:
         low, high = WHOLE[to.name]
         beyond = ~null & ((data < low) | (data > high))
         kept = np.where(beyond, 0, data).astype(np.int64)
-        return Vector(pa.array(kept, mask=null).cast(arrow_of_whole(to)), code("CAST_OVERFLOW", beyond))
+        return Vector(arrow_array(kept, mask=null).cast(arrow_of_whole(to)), code("CAST_OVERFLOW", beyond))
     if to.name in FLOATING:
         return Vector(array_of(data.astype(np.float32 if to.name == "float" else np.float64), null, to))
     return whole_as_decimal(values, to)
@@ -154,7 +155,7 @@ def _of_float(values: pa.Array, from_: DataType, to: DataType) -> Vector:
         if to.name in FLOATING:
             return Vector(array_of(data.astype(np.float32 if to.name == "float" else np.float64), null, to))
         if to.name == "boolean":
-            return Vector(pa.array(data != 0, mask=null))
+            return Vector(arrow_array(data != 0, mask=null))
         low, high = WHOLE[to.name]
         wide = data.astype(np.float64)
         beyond = ~null & ~((np.floor(wide) <= high) & (np.ceil(wide) >= low))
@@ -165,7 +166,7 @@ def _of_float(values: pa.Array, from_: DataType, to: DataType) -> Vector:
             whole = np.where(numbers(values) >= 2.0**63, high, whole)
         else:
             whole = np.trunc(np.where(beyond, 0.0, wide)).astype(np.int64)
-    return Vector(pa.array(whole, mask=null).cast(arrow_of_whole(to)), code("CAST_OVERFLOW", beyond))
+    return Vector(arrow_array(whole, mask=null).cast(arrow_of_whole(to)), code("CAST_OVERFLOW", beyond))
 
 
 def cast_time(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vector:
@@ -206,7 +207,7 @@ def _times_as_text(values: pa.Array, zone: str) -> Vector:
         local = DataType("timestamp_ntz")
         values, raised = cast_time(values, DataType("timestamp"), local, zone)
     texts = [None if t is None else _short(t) for t in date_texts(values)]
-    return Vector(pa.array(texts, pa.string()), raised)
+    return Vector(arrow_array(texts, pa.string()), raised)
 
 
 def _short(text: str) -> str:
@@ -229,7 +230,7 @@ def rounded(call: Call, args: list[pa.Array]) -> Vector:
         low, high = WHOLE[call.type.name]
         beyond = np.array([v is not None and not low <= v <= high for v in data], dtype=np.bool_)
         kept = [None if b else v for v, b in zip(data, beyond.tolist(), strict=True)]
-        return Vector(pa.array(kept, arrow_of_whole(call.type)), code("ARITHMETIC_OVERFLOW", beyond))
+        return Vector(arrow_array(kept, arrow_of_whole(call.type)), code("ARITHMETIC_OVERFLOW", beyond))
     if call.name == "round":
         return _rounded_floats(values, from_, digits)
     found = pc.floor(values) if call.name == "floor" else pc.ceil(values)
@@ -259,7 +260,7 @@ def _rounded_floats(values: pa.Array, type_: DataType, digits: int) -> Vector:
     with np.errstate(all="ignore"):
         scaled = np.abs(numbers(values) * 10.0**digits)
         plain = (scaled < 2.0**38) & (np.abs(scaled % 1 - 0.5) > _FAR)
-    return by_parts(values, pa.array(plain, mask=nulls_of(values)), quick, one_by_one)
+    return by_parts(values, arrow_array(plain, mask=nulls_of(values)), quick, one_by_one)
 
 
 _MOST_DIGITS = 22

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -10,6 +9,7 @@ from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
 from tailbit.index.keys import key_type_of
 from tailbit.index.ordered import ordered_ints
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.model import DataType
 
 _OPERATORS = {
@@ -27,14 +27,14 @@ def compared(call: Call, args: list[pa.Array]) -> Vector:
     a, b = (_ordered(arg, part.type) for arg, part in zip(args, call.args, strict=True))
     if call.name == "<=>":
         both = pc.and_(a.is_null(), b.is_null())
-        return Vector(pc.or_(both, pc.equal(a, b).fill_null(False)))
+        return Vector(pc.or_(both, filled(pc.equal(a, b), False)))
     return Vector(_OPERATORS[call.name](a, b))
 
 
 def _ordered(values: pa.Array, type_: DataType) -> pa.Array:
     """Values as an Arrow type whose order is Spark's."""
     if type_.name in ("float", "double", "boolean"):
-        return pa.array(ordered_ints(values, key_type_of(type_)), mask=np.asarray(values.is_null()))
+        return arrow_array(ordered_ints(values, key_type_of(type_)), mask=numpy_of(values.is_null()))
     return values.cast(pa.binary()) if type_.name == "string" else values
 
 
@@ -50,7 +50,7 @@ def is_null(call: Call, args: list[pa.Array]) -> Vector:
 
 def is_nan(call: Call, args: list[pa.Array]) -> Vector:
     """isnan: never NULL."""
-    return Vector(pc.is_nan(args[0]).fill_null(False))
+    return Vector(filled(pc.is_nan(args[0]), False))
 
 
 def is_one_of(call: Call, args: list[pa.Array]) -> Vector:
@@ -62,7 +62,7 @@ def is_one_of(call: Call, args: list[pa.Array]) -> Vector:
     values = _ordered(args[0], call.args[0].type)
     found = pc.is_in(values, value_set=wanted)
     unknown = values.is_null() if not call.setting[0] else pc.or_(values.is_null(), pc.invert(found))
-    return Vector(pc.if_else(unknown, pa.scalar(None, pa.bool_()), found))
+    return Vector(pc.if_else(unknown, arrow_scalar(None, pa.bool_()), found))
 
 
 def extreme(call: Call, args: list[pa.Array]) -> Vector:
@@ -71,6 +71,6 @@ def extreme(call: Call, args: list[pa.Array]) -> Vector:
     found = args[0]
     for part, arg in zip(call.args[1:], args[1:], strict=True):
         a, b = _ordered(arg, part.type), _ordered(found, part.type)
-        better = pc.or_(pc.and_(b.is_null(), a.is_valid()), operator(a, b).fill_null(False))
+        better = pc.or_(pc.and_(b.is_null(), a.is_valid()), filled(operator(a, b), False))
         found = pc.if_else(better, arg, found)
     return Vector(found)

@@ -20,6 +20,7 @@ from tailbit.index.functions.vectors import (
     nulls_of,
     numbers,
 )
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.zones.arrays import offsets_kept
@@ -185,7 +186,7 @@ def named(call: Call, args: list[pa.Array]) -> Vector:
     """The name of the day of the week, or of the month."""
     part, names = NAMES[call.name]
     at = OF_DATE[part](numbers(args[0]).astype(np.int64))
-    return Vector(pa.array(names).take(pa.array(at, mask=nulls_of(args[0]))))
+    return Vector(arrow_array(names).take(arrow_array(at, mask=nulls_of(args[0]))))
 
 
 _SINCE_1970 = {"unix_date": 1, "unix_seconds": 1_000_000, "unix_millis": 1000, "unix_micros": 1}

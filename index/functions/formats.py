@@ -29,6 +29,7 @@ from tailbit.index.functions.vectors import (
     per_distinct,
 )
 from tailbit.index.values.literals import STRING
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 
@@ -75,7 +76,7 @@ def written(micros: Longs, parts: Sequence[str], like: pa.Array, raised: Codes |
     for part in parts:
         text = np.char.add(text, part[1:] if part[0] == QUOTE else _field(part, micros))
     return Vector(
-        pa.array(text.tolist(), pa.string(), mask=null), first_of([raised, code(NOT_READ, outside)])
+        arrow_array(text.tolist(), pa.string(), mask=null), first_of([raised, code(NOT_READ, outside)])
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Mask
 from tailbit.index.values.literals import Literal
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
 
@@ -78,12 +79,12 @@ def first_of(parts: Sequence[Codes | None]) -> Codes | None:
 
 def nulls_of(values: pa.Array) -> Mask:
     """Rows that are NULL."""
-    return np.asarray(values.is_null()) if values.null_count else np.zeros(len(values), dtype=np.bool_)
+    return numpy_of(values.is_null()) if values.null_count else np.zeros(len(values), dtype=np.bool_)
 
 
 def is_set(values: pa.Array) -> Mask:
     """Rows of a boolean array that are TRUE."""
-    return np.asarray(values.fill_null(False))
+    return numpy_of(filled(values, False))
 
 
 def numbers(values: pa.Array) -> npt.NDArray[Any]:
@@ -92,17 +93,17 @@ def numbers(values: pa.Array) -> npt.NDArray[Any]:
         values = values.cast(pa.int32())
     elif pa.types.is_timestamp(values.type):
         values = values.cast(pa.int64())
-    return np.asarray(values.fill_null(0))
+    return numpy_of(filled(values, 0))
 
 
 def array_of(data: npt.NDArray[Any], null: Mask, type_: DataType) -> pa.Array:
     """Numbers as an Arrow array of a logical type."""
     target = arrow_type(type_, str(type_))
     if pa.types.is_date32(target):
-        return pa.array(data.astype(np.int32), mask=null).cast(target)
+        return arrow_array(data.astype(np.int32), mask=null).cast(target)
     if pa.types.is_timestamp(target):
-        return pa.array(data.astype(np.int64), mask=null).cast(target)
-    return pa.array(data, type=target, mask=null)
+        return arrow_array(data.astype(np.int64), mask=null).cast(target)
+    return arrow_array(data, target, mask=null)
 
 
 def repeated(literal: Literal, rows: int) -> pa.Array:
@@ -131,14 +132,14 @@ def from_canonical(values: Sequence[Any], type_: DataType) -> pa.Array:
     """
     target = arrow_type(type_, str(type_))
     if pa.types.is_date32(target):
-        return pa.array(values, pa.int32()).cast(target)
+        return arrow_array(values, pa.int32()).cast(target)
     if pa.types.is_timestamp(target):
-        return pa.array(values, pa.int64()).cast(target)
+        return arrow_array(values, pa.int64()).cast(target)
     if pa.types.is_string(target):
-        return pa.array(values, pa.binary()).view(target)
+        return arrow_array(values, pa.binary()).view(target)
     if pa.types.is_decimal(target):
         return decimals(np.array(values, dtype=object), type_)
-    return pa.array(values, target)
+    return arrow_array(values, target)
 
 
 def unscaled(values: pa.Array) -> npt.NDArray[np.object_]:
@@ -181,19 +182,19 @@ def by_parts(
 
     `plain`: where they have it; NULL goes with those.
     """
-    odd = np.flatnonzero(~np.asarray(plain.fill_null(True)))
+    odd = np.flatnonzero(~numpy_of(filled(plain, True)))
     if not len(odd):
         return quick(values)
     if len(odd) == len(values):
         return other(values)
     mask = np.ones(len(values), dtype=np.bool_)
     mask[odd] = False
-    parts = [quick(values.filter(pa.array(mask))), other(values.take(pa.array(odd)))]
+    parts = [quick(values.filter(arrow_array(mask))), other(values.take(arrow_array(odd)))]
     at = np.where(mask, np.cumsum(mask) - 1, 0)
     at[odd] = int(mask.sum()) + np.arange(len(odd))
     codes = [np.zeros(len(part.values), np.uint8) if part.raised is None else part.raised for part in parts]
     raised = np.concatenate(codes)[at] if any(part.raised is not None for part in parts) else None
-    return Vector(pa.concat_arrays([part.values for part in parts]).take(pa.array(at)), raised)
+    return Vector(pa.concat_arrays([part.values for part in parts]).take(arrow_array(at)), raised)
 
 
 def per_distinct(
@@ -211,7 +212,7 @@ def per_distinct(
     values, raised = _each(apply, columns)
     at = np.full(len(null), len(values), dtype=np.int64)
     at[~null] = back
-    found = from_canonical([*values, None], to).take(pa.array(at))
+    found = from_canonical([*values, None], to).take(arrow_array(at))
     return Vector(found, np.append(raised, np.uint8(0))[at] if raised.any() else None)
 
 
@@ -223,7 +224,7 @@ def _distinct_rows(
     Codes of a column are below its size. Cost: sorts the rows, unless all columns but one are constants.
     """
     varied = [n for n, size in enumerate(sizes) if size > 1]
-    arrays = [np.asarray(column.fill_null(0), dtype=np.int64)[open_] for column in codes]
+    arrays = [numpy_of(filled(column, 0), np.int64)[open_] for column in codes]
     if len(varied) > 1:
         rows, back = np.unique(np.column_stack(arrays), axis=0, return_inverse=True)
         return rows.T.tolist(), back.reshape(-1)

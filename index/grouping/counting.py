@@ -41,6 +41,7 @@ from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.coded.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
@@ -99,7 +100,7 @@ def count_keys(rows: Rows, column: Column, way: CountingWay | None = None, order
     key = None if way is not None else rows.known_key(column)
     if key is not None:
         counting.steps.append(Step(CountingWay.KNOWN, rows.count, 0.0))
-        parts = [CountedKeys(pa.array([key], pa.binary()), np.array([rows.count]))] if rows.count else []
+        parts = [CountedKeys(arrow_array([key], pa.binary()), np.array([rows.count]))] if rows.count else []
         return counting.result(parts, ordered)
     parts = counting.partition() if column.partition else counting.column_parts()
     return counting.result(parts, ordered)
@@ -141,7 +142,7 @@ class _Counting:
             some = in_order(whole.keys)
         sorted_ = ordered or whole.ordered
         same = len(some) == len(whole.keys) and (whole.ordered or not ordered)
-        keys = whole.keys if same else whole.keys.take(pa.array(some))
+        keys = whole.keys if same else whole.keys.take(arrow_array(some))
 
         def values() -> list[Any]:
             if whole.of is None or len(some) * 4 <= len(whole.keys):
@@ -265,5 +266,5 @@ def _shortened(segment: Segment, column: Column, counts: Longs, bits: BitMap) ->
         return BitMap()
     places = np.flatnonzero(short & (counts > 0))
     counts[places] = 0
-    postings = [segment.lookup(column.id, key) for key in keys.take(pa.array(places)).to_pylist()]
+    postings = [segment.lookup(column.id, key) for key in keys.take(arrow_array(places)).to_pylist()]
     return bits & BitMap.union(*(posting for posting in postings if posting is not None))

@@ -25,6 +25,7 @@ from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import MAX_KEY, NO_KEYS, decode_keys, encode_array, is_textual, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.coding import sorted_order
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column
@@ -90,7 +91,7 @@ def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryA
     """
     encoded = one_array(values).dictionary_encode(null_encoding="encode")
     keys, places = _distinct(full_keys(encoded.dictionary, key_type))
-    return keys, places[np.asarray(encoded.indices, dtype=np.int64)]
+    return keys, places[numpy_of(encoded.indices, dtype=np.int64)]
 
 
 def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
@@ -99,7 +100,7 @@ def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
     order = in_order(encoded.dictionary)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return encoded.dictionary.take(pa.array(order)), rank[np.asarray(encoded.indices, dtype=np.int64)]
+    return encoded.dictionary.take(arrow_array(order)), rank[numpy_of(encoded.indices, dtype=np.int64)]
 
 
 def full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
@@ -112,7 +113,7 @@ def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Values as one array, none coded."""
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(whole, pa.ChunkedArray):
-        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
+        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else arrow_array([], whole.type)
     return whole.cast(whole.type.value_type) if pa.types.is_dictionary(whole.type) else whole
 
 
@@ -120,7 +121,7 @@ def truncated(keys: pa.BinaryArray, key_type: str) -> Mask | None:
     """Which keys hold only the beginning of their value; None where none does."""
     if not is_textual(key_type) or (pc.max(pc.binary_length(keys)).as_py() or 0) <= MAX_KEY:
         return None
-    return np.asarray(pc.fill_null(pc.greater(pc.binary_length(keys), MAX_KEY), False), dtype=bool)
+    return numpy_of(filled(pc.greater(pc.binary_length(keys), arrow_scalar(MAX_KEY)), False), dtype=bool)
 
 
 def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[Any]:
@@ -142,16 +143,16 @@ def in_order(keys: pa.BinaryArray) -> Longs:
     """The places of distinct keys in ascending order, null first. Cost: a sort."""
     if not keys.null_count:
         return sorted_order(keys)
-    null = int(np.flatnonzero(np.asarray(keys.is_null()))[0])
+    null = int(np.flatnonzero(numpy_of(keys.is_null()))[0])
     rest = np.delete(np.arange(len(keys)), null)
-    return np.concatenate([[null], rest[sorted_order(keys.take(pa.array(rest)))]])
+    return np.concatenate([[null], rest[sorted_order(keys.take(arrow_array(rest)))]])
 
 
 def first_in_order(keys: pa.BinaryArray, n: int) -> Longs:
     """The places of the `n` least of distinct keys, at least as many, in no order; null is least."""
     if len(keys) <= n:
         return np.arange(len(keys))
-    null = np.flatnonzero(np.asarray(keys.is_null()))[:n]
+    null = np.flatnonzero(numpy_of(keys.is_null()))[:n]
     places = pc.select_k_unstable(keys, n - len(null), [("key", "ascending")]) if n > len(null) else []
     return np.concatenate([null, np.asarray(places, dtype=np.int64)])
 

@@ -12,6 +12,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.index.grouping.dictionary import coded
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.parquet.coded.numbered import Numbered
 
 FEW = 1 << 17
@@ -31,7 +32,7 @@ class Coded:
         some = np.flatnonzero(used)
         if 2 * len(some) > len(self.keys):
             return self
-        return Coded(self.keys.take(pa.array(some)), (np.cumsum(used) - 1)[self.codes])
+        return Coded(self.keys.take(arrow_array(some)), (np.cumsum(used) - 1)[self.codes])
 
 
 @dataclass(frozen=True, eq=False)

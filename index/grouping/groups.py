@@ -44,6 +44,7 @@ from tailbit.index.kinds.bitmap_index.asked import AskedPostings, asked_postings
 from tailbit.index.kinds.bitmap_index.codes import SegmentCodes, codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.coded.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
@@ -86,7 +87,7 @@ def count_groups(rows: Rows, columns: Sequence[Column], way: CountingWay | None 
         return groups
     every = {column.id: (groups.keys[n], groups.codes[n]) for n, column in enumerate(grouped_columns)}
     none = np.zeros(len(groups.counts), dtype=np.int64)
-    every = {id_: (pa.array([key], pa.binary()), none) for id_, key in known.items()} | every
+    every = {id_: (arrow_array([key], pa.binary()), none) for id_, key in known.items()} | every
     keys, codes = zip(*(every[column.id] for column in columns), strict=True)
     return replace(groups, columns=columns, keys=keys, codes=codes)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tailbit.arrays import Longs
 from tailbit.index.grouping.choice import Choice, CountingWay
 from tailbit.index.grouping.dictionary import first_in_order, in_order
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column
 
 
@@ -59,7 +60,7 @@ class KeyCounts:
         """Rows that are NULL."""
         if not self.keys.null_count:
             return 0
-        return int(self.counts[0 if self.ordered else np.flatnonzero(np.asarray(self.keys.is_null()))[0]])
+        return int(self.counts[0 if self.ordered else np.flatnonzero(numpy_of(self.keys.is_null()))[0]])
 
     def most_frequent(self, n: int | None = None) -> Longs:
         """Places of the keys by falling count, ties in the order of the keys; `n`: the first alone."""
@@ -78,5 +79,5 @@ class KeyCounts:
         missing = n - len(over)
         if self.ordered:
             return np.sort(np.concatenate([over, ties[:missing]]))
-        places = np.concatenate([over, ties[first_in_order(self.keys.take(pa.array(ties)), missing)]])
-        return places[in_order(self.keys.take(pa.array(places)))]
+        places = np.concatenate([over, ties[first_in_order(self.keys.take(arrow_array(ties)), missing)]])
+        return places[in_order(self.keys.take(arrow_array(places)))]

@@ -25,6 +25,7 @@ from tailbit.arrays import Longs
 from tailbit.index.grouping.dictionary import full_keys, one_array
 from tailbit.index.keys import NO_KEYS
 from tailbit.index.ordered import WORD_DIGITS
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.parquet.assembled.by_polars import polars
 
 _GATHERED = 1 << 28
@@ -97,7 +98,7 @@ def _integers(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array,
     else:
         numbers, counts, nulls = _by_place(plain, [counts for _, counts in parts], low, high)
     some = np.full(1 if nulls else 0, nulls, dtype=np.int64)
-    whole = pa.concat_arrays([pa.array(numbers, plain[0].type), pa.nulls(len(some), plain[0].type)])
+    whole = pa.concat_arrays([arrow_array(numbers, plain[0].type), pa.nulls(len(some), plain[0].type)])
     return _typed(whole, type_), np.concatenate([counts, some])
 
 
@@ -112,7 +113,7 @@ def _by_place(
             sums += np.bincount(at, minlength=len(sums))
             nulls += values.null_count
         else:
-            there = np.asarray(values.is_valid())
+            there = numpy_of(values.is_valid())
             np.add.at(sums, at, counts[there])
             nulls += int(counts[~there].sum())
     places = np.flatnonzero(sums)
@@ -136,13 +137,13 @@ def _sorted(plain: Sequence[pa.Array], low: int, high: int) -> tuple[Longs, Long
 
 def _present(values: pa.Array) -> npt.NDArray[np.signedinteger]:
     """The integers that are not NULL."""
-    present: npt.NDArray[np.signedinteger] = np.asarray(values.drop_null() if values.null_count else values)
+    present: npt.NDArray[np.signedinteger] = numpy_of(values.drop_null() if values.null_count else values)
     return present
 
 
 def _added_up(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs]:
     encoded = pa.concat_arrays([values for values, _ in parts]).dictionary_encode(null_encoding="encode")
-    places = np.asarray(encoded.indices, dtype=np.int64)
+    places = numpy_of(encoded.indices, dtype=np.int64)
     if all(counts is None for _, counts in parts):
         return encoded.dictionary, np.bincount(places, minlength=len(encoded.dictionary))
     sums = np.zeros(len(encoded.dictionary), dtype=np.int64)
@@ -174,7 +175,7 @@ def _plain(values: pa.Array) -> pa.Array:
         # A decimal is two words, of which the lower says all.
         words = np.frombuffer(values.buffers()[1] or b"", dtype="<i8")[2 * values.offset :]
         low = np.ascontiguousarray(words[: 2 * len(values) : 2])
-        return pa.array(low, mask=np.asarray(values.is_null()) if values.null_count else None)
+        return arrow_array(low, mask=numpy_of(values.is_null()) if values.null_count else None)
     return values
 
 

@@ -21,6 +21,7 @@ from tailbit.index.kinds.bitmap_index.codes import codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.tables.positions import BitPositions, positions_in
 
@@ -68,7 +69,7 @@ def _intersected(segment: Segment, column: Column, bits: BitMap, among: ValueSet
     if among is None:
         out[int(first) :] = cardinalities
     elif keys:
-        places = pc.index_in(pa.array(keys, pa.binary()), value_set=stored)
+        places = pc.index_in(arrow_array(keys, pa.binary()), value_set=stored)
         out[np.asarray(places)] = cardinalities
     if first and (among is None or among.nulls):
         null = segment.lookup(column.id, None)

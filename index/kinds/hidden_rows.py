@@ -23,6 +23,7 @@ from tailbit.index.kinds.rows import reading, row_groups
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import open_index_file
 from tailbit.index.parquet.sorted_rows import aligned, sort
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.storage import Storage
 
@@ -56,7 +57,7 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """One row per identity; in larger merges only those in use now, since the source has the rest."""
         in_use = None if group.size_class == 0 else view.reader(FILES).identities()
-        current = None if in_use is None else pa.array(list(in_use), pa.string())
+        current = None if in_use is None else arrow_array(list(in_use), pa.string())
         forgotten: set[str] = set()
         inputs = [self.batches(view.storage, path) for path in group.inputs]
         kept = (_distinct(rows, current, forgotten) for rows in aligned(inputs, self.sorted_by))
@@ -97,9 +98,9 @@ def _distinct(rows: pa.Table, current: pa.Array | None, forgotten: set[str]) -> 
         kept = pc.is_in(rows["id"], value_set=current)
         forgotten.update(rows["id"].filter(pc.invert(kept)).to_pylist())
         rows = rows.filter(kept)
-    codes = np.asarray(rows["id"].combine_chunks().dictionary_encode().indices)
+    codes = numpy_of(rows["id"].combine_chunks().dictionary_encode().indices)
     first = np.unique(codes, return_index=True)[1]
-    rows = rows.take(pa.array(first))
+    rows = rows.take(arrow_array(first))
     return sort(rows, ["id"])
 
 

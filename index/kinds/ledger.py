@@ -11,8 +11,8 @@ import pyarrow as pa
 from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.kinds.merging import MergeGroup
-from tailbit.index.kinds.rows import no_rows
 from tailbit.index.model import Ledger, LedgerState
+from tailbit.tables.arrow import no_rows
 from tailbit.tables.model import Fingerprint
 
 

@@ -13,11 +13,6 @@ from tailbit.index.parquet.index_file import open_index_file
 from tailbit.tables.storage import Storage
 
 
-def no_rows(schema: pa.Schema) -> pa.Table:
-    """An empty table made without a Python list: at the first list pyarrow imports pandas, half a second."""
-    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
-
-
 def kind_of(path: str) -> str:
     """The name of the kind of an index file, by its folder `kind=<kind>`."""
     return path.partition("/")[0].removeprefix("kind=")

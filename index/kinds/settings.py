@@ -12,8 +12,8 @@ from tailbit.errors import IndexFormatError
 from tailbit.index.keys import element_type
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.kinds.merging import MergeGroup
-from tailbit.index.kinds.rows import no_rows
 from tailbit.index.model import IndexedColumn, Settings
+from tailbit.tables.arrow import no_rows
 
 FORMAT = 3
 """The number of this layout. Kind `settings` has the column `format` in every format, past and to come."""

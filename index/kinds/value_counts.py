@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 from tailbit.index.keys import widen_keys
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.kinds.merging import Merged, MergeGroup
-from tailbit.index.kinds.rows import no_rows, read_groups
+from tailbit.index.kinds.rows import read_groups
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import GROUP_ROWS, aligned, sort, starts
+from tailbit.tables.arrow import arrow_array, arrow_scalar, no_rows, numpy_of
 from tailbit.tables.storage import Storage
 
 Counts = tuple[pa.BinaryArray, npt.NDArray[np.int64]]
@@ -72,8 +73,8 @@ class Tally:
         if not len(some):
             return
         if len(some) < len(deltas):
-            keys, deltas = keys.take(pa.array(some)), deltas[some]
-        part = pa.table({"key": keys, "delta": pa.array(deltas)})
+            keys, deltas = keys.take(arrow_array(some)), deltas[some]
+        part = pa.table({"key": keys, "delta": arrow_array(deltas)})
         self._parts.setdefault((column, key_type), []).append(part)
 
     def sums(self, column: str, key_type: str) -> pa.Table:
@@ -131,7 +132,7 @@ class ValueCounts:
         if len(parts) > 1:
             sums = add_up(pa.concat_tables(parts))
             self._sums[column, key_type] = (paths, sums)
-        return sums["key"].combine_chunks(), np.asarray(sums["delta"], dtype=np.int64)
+        return sums["key"].combine_chunks(), numpy_of(sums["delta"], np.int64)
 
 
 _NO_COUNTS = no_rows(pa.schema([("key", pa.binary()), ("delta", pa.int64())]))
@@ -144,19 +145,19 @@ def stored_counts(storage: Storage, paths: Iterable[str], column: str) -> Iterat
     """
     schema = VALUE_COUNTS.schema
     parts = [read_groups(storage, path, "column", column, schema.names) for path in paths]
-    parts = [part.filter(pc.equal(part["column"], column)) for part in parts]
+    parts = [part.filter(pc.equal(part["column"], arrow_scalar(column))) for part in parts]
     rows = add_up(pa.concat_tables([no_rows(schema), *parts]))
     for key_type in pc.unique(rows["key_type"]).to_pylist():
-        mine = rows.filter(pc.equal(rows["key_type"], key_type))
-        yield key_type, (mine["key"].combine_chunks(), np.asarray(mine["delta"], dtype=np.int64))
+        mine = rows.filter(pc.equal(rows["key_type"], arrow_scalar(key_type)))
+        yield key_type, (mine["key"].combine_chunks(), numpy_of(mine["delta"], dtype=np.int64))
 
 
 def _deltas(storage: Storage, path: str, column: str, key_type: str) -> pa.Table:
     rows = read_groups(storage, path, "column", column, ["column", "key_type", "key", "delta"])
-    rows = rows.filter(pc.equal(rows["column"], column))
+    rows = rows.filter(pc.equal(rows["column"], arrow_scalar(column)))
     parts = [_NO_COUNTS]
     for stored in pc.unique(rows["key_type"]).to_pylist():
-        mine = rows.filter(pc.equal(rows["key_type"], stored))
+        mine = rows.filter(pc.equal(rows["key_type"], arrow_scalar(stored)))
         keys = mine["key"].combine_chunks()
         keys = keys if stored == key_type else widen_keys(keys, stored, key_type)
         parts.append(pa.table({"key": keys, "delta": mine["delta"].cast(pa.int64())}))
@@ -173,7 +174,7 @@ def add_up(deltas: pa.Table) -> pa.Table:
     names = [name for name in deltas.column_names if name != "delta"]
     ordered = sort(deltas, names)
     first = starts(ordered, names)
-    sums = np.add.reduceat(np.asarray(ordered["delta"], dtype=np.int64), first)
+    sums = np.add.reduceat(numpy_of(ordered["delta"], np.int64), first)
     some = sums != 0
     at = deltas.column_names.index("delta")
-    return ordered.take(pa.array(first[some])).set_column(at, "delta", pa.array(sums[some]))
+    return ordered.take(arrow_array(first[some])).set_column(at, "delta", arrow_array(sums[some]))

@@ -21,6 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
+
 GROUP_ROWS, GROUP_BYTES = 1 << 15, 1 << 20
 """Where a row group of a merged file ends: what a look-up decodes."""
 
@@ -72,7 +74,7 @@ def sort(table: pa.Table, by: Sequence[str]) -> pa.Table:
         if (words[1:] >= words[:-1]).all():
             return table
         # Sorted pieces, one behind the other, are merged by a stable sort.
-        return table.take(pa.array(np.argsort(words, kind="stable")))
+        return table.take(arrow_array(np.argsort(words, kind="stable")))
     return _sorted_by_arrow(table, varying) if varying else table
 
 
@@ -115,9 +117,9 @@ def _changes(table: pa.Table, name: str) -> npt.NDArray[np.bool_]:
     words = words_of(values)
     if words is not None:
         return np.asarray(words[1:] != words[:-1])
-    other = pc.fill_null(pc.not_equal(values[1:], values[:-1]), False)
-    there = np.asarray(values.is_valid())
-    changes: npt.NDArray[np.bool_] = np.asarray(other) | (there[1:] != there[:-1])
+    other = filled(pc.not_equal(values[1:], values[:-1]), False)
+    there = numpy_of(values.is_valid())
+    changes: npt.NDArray[np.bool_] = numpy_of(other) | (there[1:] != there[:-1])
     return changes
 
 

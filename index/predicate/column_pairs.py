@@ -12,6 +12,7 @@ from tailbit.arrays import Mask
 from tailbit.index.keys import encode_array, is_textual, key_type_of, scale_of
 from tailbit.index.predicate.membership import true_mask
 from tailbit.index.predicate.tree import Compare
+from tailbit.tables.arrow import filled
 from tailbit.tables.model import Column
 
 
@@ -23,7 +24,7 @@ def compare_columns(left: pa.Array, right: pa.Array, node: Compare) -> Mask:
     same = pc.equal(a, b)
     if op in ("<=>", "IS DISTINCT FROM"):
         both_null = pc.and_(a.is_null(), b.is_null())
-        alike = true_mask(pc.or_(both_null, same.fill_null(False)))
+        alike = true_mask(pc.or_(both_null, filled(same, False)))
         return alike if op == "<=>" else ~alike
     if op == "=":
         return true_mask(same)

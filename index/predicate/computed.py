@@ -20,6 +20,7 @@ from tailbit.arrays import Mask
 from tailbit.index.expression.evaluate import Kept, evaluate
 from tailbit.index.functions.tree import Call, Expression, columns_in, key_of
 from tailbit.index.functions.vectors import ERRORS, Vector, is_set, nulls_of
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column
 
 
@@ -114,14 +115,14 @@ def _evaluated(node: Computed, columns: Mapping[str, pa.Array], rows: int) -> Ve
         if (pa.types.is_string(values.type) or pa.types.is_decimal(values.type)) and _are_few(values):
             coded = values.dictionary_encode(null_encoding="encode")
             found = evaluate(node.expression, {name: coded.dictionary}, len(coded.dictionary))
-            raised = None if found.raised is None else found.raised[np.asarray(coded.indices)]
+            raised = None if found.raised is None else found.raised[numpy_of(coded.indices)]
             return Vector(found.values.take(coded.indices), raised)
     return evaluate(node.expression, columns, rows)
 
 
 def _are_few(values: pa.Array) -> bool:
     """Whether a sample of values, from all over them, holds each several times."""
-    sample = values.take(pa.array(np.linspace(0, len(values) - 1, _SAMPLE).astype(np.int64)))
+    sample = values.take(arrow_array(np.linspace(0, len(values) - 1, _SAMPLE).astype(np.int64)))
     return bool(pc.count_distinct(sample, mode="all").as_py() * 2 <= _SAMPLE)
 
 

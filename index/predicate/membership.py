@@ -14,6 +14,7 @@ from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import encode_array, encode_value, is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value, ordered_int, ordered_ints
 from tailbit.index.predicate.value_sets import Interval, ValueSet
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.model import DataType
 
 
@@ -24,7 +25,7 @@ def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
     hash lookup for all single values, and two comparisons per wider interval, or, where there are many, one
     binary search per distinct value. The intervals are made ready once a set, not once a call.
     """
-    null = np.asarray(values.is_null())
+    null = numpy_of(values.is_null())
     if not wanted.intervals:
         return np.where(null, wanted.nulls, wanted.complement)
     inside = _inside(values, wanted, key_type_of(type_))
@@ -127,7 +128,7 @@ def _texts(intervals: tuple[Interval, ...], key_type: str) -> _Texts:
     points = [key(i.lo) for i, is_point in zip(intervals, single, strict=True) if is_point]
     wider = [i for i, is_point in zip(intervals, single, strict=True) if not is_point]
     ends = [(key(i.lo), i.lo_closed, key(i.hi), i.hi_closed) for i in wider]
-    return _Texts(pa.array(points, pa.binary()), frozenset(points), ends)
+    return _Texts(arrow_array(points, pa.binary()), frozenset(points), ends)
 
 
 def _compared(values: pa.Array, texts: _Texts) -> Mask:
@@ -152,7 +153,7 @@ _MANY = 8
 def _bisected(values: pa.Array, wider: list[Ends]) -> Mask:
     coded = values.dictionary_encode()
     within = [_is_within(value, wider) for value in coded.dictionary.to_pylist()]
-    return true_mask(pa.array(within, pa.bool_()).take(coded.indices))
+    return true_mask(arrow_array(within, pa.bool_()).take(coded.indices))
 
 
 def _is_within(value: bytes, wider: list[Ends]) -> bool:
@@ -172,13 +173,13 @@ def _between(values: pa.Array, ends: Ends) -> Mask:
     inside = np.ones(len(values), dtype=np.bool_)
     if lo is not None:
         above = pc.greater_equal if lo_closed else pc.greater
-        inside &= true_mask(above(values, pa.scalar(lo, pa.binary())))
+        inside &= true_mask(above(values, arrow_scalar(lo, pa.binary())))
     if hi is not None:
         below = pc.less_equal if hi_closed else pc.less
-        inside &= true_mask(below(values, pa.scalar(hi, pa.binary())))
+        inside &= true_mask(below(values, arrow_scalar(hi, pa.binary())))
     return inside
 
 
 def true_mask(truths: pa.Array) -> Mask:
     """Where a comparison is TRUE: not where it is unknown."""
-    return np.asarray(truths.fill_null(False))
+    return numpy_of(filled(truths, False))

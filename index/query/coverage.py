@@ -23,6 +23,7 @@ from tailbit.index.evaluation.row_space import FileNumbers, PartitionTexts, Spac
 from tailbit.index.kinds.files.rows import QUERY_COLUMNS, column_sets
 from tailbit.index.query.damages import Damages
 from tailbit.index.store.state import IndexState
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
@@ -84,16 +85,18 @@ def cover(
     covered = _all(
         pc.equal(mine["size"], live["size"]),
         pc.equal(mine["mtime"], live["mtime"]),
-        pc.equal(mine["lineage"], lineage),
+        pc.equal(mine["lineage"], arrow_scalar(lineage)),
         pc.is_valid(mine["space"]),
     )
     known = {s.space: s for s in before.spaces} if before is not None and before.lineage == lineage else {}
-    spaces = _spaces(everything[covered], mine.filter(pa.array(covered)), snapshot, index, hidden_of, known)
+    spaces = _spaces(
+        everything[covered], mine.filter(arrow_array(covered)), snapshot, index, hidden_of, known
+    )
     return Coverage(snapshot, spaces, everything[~covered], hidden_of, trusted, lineage, damages)
 
 
 def _all(*masks: pa.ChunkedArray) -> Mask:
-    parts = [np.asarray(pc.fill_null(mask, False), dtype=bool) for mask in masks]
+    parts = [numpy_of(filled(mask, False), dtype=bool) for mask in masks]
     out: Mask = np.logical_and.reduce(parts)
     return out
 
@@ -110,11 +113,11 @@ def _spaces(
     if not len(files):
         return []
     names = mine["space"].combine_chunks().dictionary_encode()
-    codes = np.asarray(names.indices, dtype=np.int64)
-    bases = np.asarray(mine["base"], dtype=np.int64)
-    rows = np.asarray(mine["rows"], dtype=np.int64)
+    codes = numpy_of(names.indices, dtype=np.int64)
+    bases = numpy_of(mine["base"], dtype=np.int64)
+    rows = numpy_of(mine["rows"], dtype=np.int64)
     numbers, lists = column_sets(mine["columns"])
-    sets, posted_codes = list(map(frozenset, lists)), np.asarray(numbers, dtype=np.int64)
+    sets, posted_codes = list(map(frozenset, lists)), numpy_of(numbers, dtype=np.int64)
     hidden = hidden_ids(snapshot)
     partitions = PartitionTexts(snapshot.files)
     views = []
@@ -156,7 +159,7 @@ def hidden_ids(snapshot: Snapshot) -> npt.NDArray[np.object_]:
     out = np.full(len(snapshot.files), "", dtype=object)
     vectors = snapshot.files.with_hidden
     if len(vectors):
-        out[vectors] = snapshot.files.hidden_ids.take(pa.array(vectors)).to_pylist()
+        out[vectors] = snapshot.files.hidden_ids.take(arrow_array(vectors)).to_pylist()
     return out
 
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from tailbit.errors import ColumnTypeError, UnknownColumnError, UsageError
 from tailbit.index.query.selection import FileHits
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.schema import Schema
@@ -110,7 +111,7 @@ def _ordered(
             size = len(held[0])
     if not held:
         return np.zeros(0, np.int64)
-    return np.asarray(_first(pa.concat_tables(held), keys, most)[""])
+    return numpy_of(_first(pa.concat_tables(held), keys, most)[""])
 
 
 def _first(table: pa.Table, keys: Sequence[SortKey], most: int | None) -> pa.Table:
@@ -122,7 +123,7 @@ def _first(table: pa.Table, keys: Sequence[SortKey], most: int | None) -> pa.Tab
         sorted_by.append(pc.is_null(values))
         ways.append("descending" if key.nulls_first else "ascending")
         if pa.types.is_floating(values.type):
-            sorted_by.append(pc.fill_null(pc.is_nan(values), False))
+            sorted_by.append(filled(pc.is_nan(values), False))
             ways.append(direction)
         sorted_by.append(values)
         ways.append(direction)
@@ -150,4 +151,4 @@ def _read(
     ]
     back = np.empty(len(rows), np.int64)
     back[by_place] = np.arange(len(rows))
-    return pa.concat_tables(list(fetch_files(storage, wanted, columns))).take(pa.array(back))
+    return pa.concat_tables(list(fetch_files(storage, wanted, columns))).take(arrow_array(back))

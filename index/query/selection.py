@@ -33,6 +33,7 @@ from tailbit.index.predicate.tree import Node
 from tailbit.index.query.coverage import Coverage
 from tailbit.index.query.damages import Damages
 from tailbit.once import once
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.schema import Schema
 from tailbit.tables.snapshot import Snapshot
@@ -213,8 +214,8 @@ class Selection:
         recorded = np.full(len(paths), -1, dtype=np.int64)
         for space, _ in self.bounds:
             recorded[space.files] = space.rows
-        numbers = pc.index_in(pa.array([hit.slice_.path for hit in hits], pa.string()), value_set=paths)
-        out = recorded[np.asarray(numbers, dtype=np.int64)]
+        numbers = pc.index_in(arrow_array([hit.slice_.path for hit in hits], pa.string()), value_set=paths)
+        out = recorded[numpy_of(numbers, dtype=np.int64)]
         unknown = np.flatnonzero(out < 0)
         out[unknown] = row_counts(self.storage, [hits[n].slice_ for n in unknown.tolist()])
         return [int(rows) for rows in out.tolist()]

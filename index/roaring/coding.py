@@ -29,6 +29,7 @@ from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import NO_KEYS, encode_array, integer_keys
 from tailbit.index.roaring.collected import Codes, Keyed, Numbers, collected, distinct, narrowest
 from tailbit.index.roaring.containers import BLOCK, Block, containers
+from tailbit.tables.arrow import numpy_of
 
 _WIDEST = 1 << 24
 """The widest range of integers that gets a table of codes: 64 MB while a column is coded."""
@@ -299,7 +300,7 @@ def sorted_order(keys: pa.BinaryArray) -> Longs:
     ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]
     width = int(ends[1] - ends[0])
     if width not in (8, 16) or not (np.diff(ends) == width).all():
-        return np.asarray(pc.array_sort_indices(keys)).astype(np.int64)
+        return numpy_of(pc.array_sort_indices(keys)).astype(np.int64)
     data = np.frombuffer(keys.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]]
     words = np.frombuffer(data.tobytes(), dtype=">u8").astype(np.uint64).reshape(len(keys), -1)
     if width == 8 or (words[:, 0] == words[0, 0]).all():

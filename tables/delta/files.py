@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.once import once
+from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
 from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.delta.statistics import DeltaStatistics, is_readable, num_records
 from tailbit.tables.file_list import FileList, stored_columns, stored_schema
@@ -43,9 +44,11 @@ class DeltaFiles(FileList):
 
     def _hidden_ids(self, stored: pa.ChunkedArray) -> pa.ChunkedArray:
         offset = pc.struct_field(stored, "offset").cast(pa.string())
-        at = pc.coalesce(pc.binary_join_element_wise(pa.scalar("@"), offset, ""), pa.scalar(""))
+        at = pc.coalesce(
+            pc.binary_join_element_wise(arrow_scalar("@"), offset, arrow_scalar("")), arrow_scalar("")
+        )
         kind, where = pc.struct_field(stored, "storageType"), pc.struct_field(stored, "pathOrInlineDv")
-        return pc.binary_join_element_wise(kind, where, at, "")
+        return pc.binary_join_element_wise(kind, where, at, arrow_scalar(""))
 
     def _hidden(self, stored: Mapping[str, Any] | None) -> DeletionVector | None:
         if stored is None:
@@ -64,7 +67,7 @@ class DeltaFiles(FileList):
 
         Cost: a parse of the statistics of each file that is looked at.
         """
-        texts = self.stats if numbers is None else self.stats.take(pa.array(numbers, pa.int64()))
+        texts = self.stats if numbers is None else self.stats.take(arrow_array(numbers, pa.int64()))
         return sum(not is_readable(text) for text in texts.drop_null().to_pylist() if text)
 
     @once
@@ -80,13 +83,13 @@ class DeltaFiles(FileList):
         known, stats = self._stored["counted"], self.stats
         quick = pc.struct_field(pc.extract_regex(stats, pattern=_COUNT), "n").cast(pa.int64())
         out = pc.coalesce(known, quick)
-        rest = np.flatnonzero(np.asarray(pc.and_(pc.is_null(out), pc.is_valid(stats)), dtype=bool))
+        rest = np.flatnonzero(numpy_of(pc.and_(pc.is_null(out), pc.is_valid(stats)), dtype=bool))
         if not len(rest):
             return out
-        slow = [num_records(text) for text in stats.take(pa.array(rest)).to_pylist()]
+        slow = [num_records(text) for text in stats.take(arrow_array(rest)).to_pylist()]
         mask = np.zeros(len(self), dtype=bool)
         mask[rest] = True
-        filled = pc.replace_with_mask(out.combine_chunks(), pa.array(mask), pa.array(slow, pa.int64()))
+        filled = pc.replace_with_mask(out.combine_chunks(), arrow_array(mask), arrow_array(slow, pa.int64()))
         return pa.chunked_array([filled])
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.errors import MalformedLogError
+from tailbit.tables.arrow import arrow_array, arrow_scalar
 from tailbit.tables.storage import local_name
 
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -46,10 +47,10 @@ def decode_paths(paths: pa.ChunkedArray, name: str) -> pa.Array:
     if not _any_odd(flat):
         return flat
     odd = pc.or_(pc.match_substring(flat, "%"), pc.starts_with(flat, "file:"))
-    odd = pc.or_(odd, pc.equal(pc.binary_length(flat), 0))
+    odd = pc.or_(odd, pc.equal(pc.binary_length(flat), arrow_scalar(0)))
     folder = lru_cache(maxsize=4096)(decode_path)
     plain = [_decoded(folder, path, name) for path in flat.filter(odd).to_pylist()]
-    return pc.replace_with_mask(flat, odd, pa.array(plain, pa.string()))
+    return pc.replace_with_mask(flat, odd, arrow_array(plain, pa.string()))
 
 
 def _any_odd(paths: pa.StringArray) -> bool:
@@ -57,7 +58,7 @@ def _any_odd(paths: pa.StringArray) -> bool:
     data = paths.buffers()[2]
     if data is not None and (np.frombuffer(data, np.uint8) == ord("%")).any():
         return True
-    odd = pc.or_(pc.starts_with(paths, "file:"), pc.equal(pc.binary_length(paths), 0))
+    odd = pc.or_(pc.starts_with(paths, "file:"), pc.equal(pc.binary_length(paths), arrow_scalar(0)))
     return bool(pc.any(odd).as_py())
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache, partial
 import pyarrow as pa
 
 from tailbit.errors import CommitGapError, MalformedLogError, VersionNotFoundError
+from tailbit.tables.arrow import no_rows
 from tailbit.tables.delta.files import STORED, DeltaFiles
 from tailbit.tables.delta.log.actions import Metadata
 from tailbit.tables.delta.log.checkpoint import read_checkpoint
@@ -56,7 +57,7 @@ class DeltaSnapshot(Snapshot):
 
 @lru_cache(maxsize=1)
 def _no_files() -> pa.Table:
-    return STORED.empty_table()
+    return no_rows(STORED)
 
 
 @lru_cache(maxsize=64)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailbit.errors import TailbitError
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column, FileBounds
 from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.decode import Decoder
@@ -48,8 +49,12 @@ def _bounds(layout: Layout, path: str, column: Column) -> list[FileBounds | None
         return [None] * groups
     stated = [_stated(layout, group, node.first) for group in range(groups)]
     try:
-        low = _values(layout, path, column, node, [_end(statistics, "min") for statistics in stated])
-        high = _values(layout, path, column, node, [_end(statistics, "max") for statistics in stated])
+        low = _values(
+            layout, path, column, node, [_end(statistics, "min", node.field.type) for statistics in stated]
+        )
+        high = _values(
+            layout, path, column, node, [_end(statistics, "max", node.field.type) for statistics in stated]
+        )
     except (TailbitError, pa.ArrowException, ValueError, TypeError, OverflowError):
         return [None] * groups
     return [
@@ -67,8 +72,14 @@ def _stated(layout: Layout, group: int, leaf: int) -> pq.Statistics | None:
     return layout.metadata.row_group(group).column(leaf).statistics
 
 
-def _end(stated: pq.Statistics | None, which: str) -> object:
-    return getattr(stated, which) if stated is not None and stated.has_min_max else None
+def _end(stated: pq.Statistics | None, which: str, type_: pa.DataType) -> object:
+    """Return a bound that a footer states; times in microseconds as the number that is stored."""
+    if stated is None or not stated.has_min_max:
+        return None
+    in_micros = pa.types.is_timestamp(type_) and type_.unit == "us"
+    if in_micros and "timeUnit=microseconds" in str(stated.logical_type):
+        return getattr(stated, f"{which}_raw")
+    return getattr(stated, which)
 
 
 def _values(
@@ -77,7 +88,9 @@ def _values(
     """Stored values as the table means them, as `FileBounds` has them."""
     decode = Decoder(layout.metadata, path, column.label)
     type_ = node.field.type
-    values = decode.array(pa.array(stored, type_), column, node).cast(arrow_type(column.type, column.label))
+    values = decode.array(arrow_array(stored, type_), column, node).cast(
+        arrow_type(column.type, column.label)
+    )
     if pa.types.is_date(values.type):
         values = values.cast(pa.int32())
     elif pa.types.is_timestamp(values.type):

@@ -17,7 +17,7 @@ import click
 
 from tailbit.cli.advice import advise
 from tailbit.cli.analytics import crosstab, histogram, summary, transitions
-from tailbit.cli.options import NoPandas
+from tailbit.cli.options import AnswersOne
 from tailbit.cli.questions import count, explain, facets, positions, read
 from tailbit.cli.running import archive_classes, demo, run
 from tailbit.cli.statuses import AGAIN, INTERRUPTED, PROBLEM, WRONG_USE
@@ -38,7 +38,7 @@ def main() -> None:
     # What the encoding of the output cannot hold is spelled out.
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        code = cli(standalone_mode=False, obj=NoPandas())
+        code = cli(standalone_mode=False, obj=AnswersOne())
         sys.stdout.flush()
     except click.ClickException as wrong:
         wrong.show()

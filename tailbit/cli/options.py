@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -168,23 +167,12 @@ class Question(click.Command):
         return super().parse_args(ctx, [f" {arg}" if _SIGNED.match(arg) else arg for arg in args])
 
 
-class NoPandas(MetaPathFinder):
-    """Keeps pandas out of a question's process.
-
-    pyarrow imports it, for half a second, to see whether an argument is a data frame.
-    """
-
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
-        """Refuse pandas; every other module is left to the finders behind."""
-        if fullname == "pandas":
-            raise ModuleNotFoundError(fullname)
+class AnswersOne:
+    """Marks a process that is there for one command alone, and ends with it."""
 
 
 def open_for_question(table: str, index: str | None) -> IndexedTable:
-    """The table of a question; in a process that is there only for it, without pandas."""
-    finder = click.get_current_context().find_object(NoPandas)
-    if finder is not None:
-        sys.meta_path.insert(0, finder)
+    """The table of a question."""
     from tailbit.api import open_indexed
 
     return open_indexed(table, index, storage_options=storage_options())
@@ -206,7 +194,7 @@ def ask(table: str, predicate: str | None, options: dict[str, Any]) -> Answer:
 @contextmanager
 def _loading() -> Iterator[None]:
     """Loads modules without a look for garbage: they leave none. In a process for one question alone."""
-    if click.get_current_context().find_object(NoPandas) is None:
+    if click.get_current_context().find_object(AnswersOne) is None:
         yield
         return
     gc.disable()

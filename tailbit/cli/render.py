@@ -17,6 +17,7 @@ import pyarrow as pa
 from tailbit.errors import StorageError, UsageError
 from tailbit.outputs.arrow import BATCH_ROWS
 from tailbit.outputs.plain_values import cell, csv_column, plain_rows
+from tailbit.tables.arrow import no_rows
 from tailbit.visible import visible
 from tailbit.wording import counted
 
@@ -140,7 +141,7 @@ def _write_table(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -
 def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> None:
     from pyarrow import csv
 
-    for number, table in enumerate(chain([schema.empty_table()], tables)):
+    for number, table in enumerate(chain([no_rows(schema)], tables)):
         buffer = pa.BufferOutputStream()
         flat = pa.table([csv_column(c) for c in table.columns], names=schema.names)
         csv.write_csv(flat, buffer, csv.WriteOptions(include_header=number == 0))

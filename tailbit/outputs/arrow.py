@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from tailbit.tables.arrow import arrow_array
+
 BATCH_ROWS = 131_072
 """Most rows of a batch: consumers hold a batch or two at a time, so that memory is theirs to bound."""
 
@@ -33,7 +35,7 @@ def _for_duckdb(batch: pa.RecordBatch) -> pa.RecordBatch:
     copied = [_nests_structs(column) for column in batch.schema.types]
     if not any(copied):
         return batch
-    every = pa.array(range(batch.num_rows), pa.int64())
+    every = arrow_array(range(batch.num_rows), pa.int64())
     columns = [
         column.take(every) if copy else column for column, copy in zip(batch.columns, copied, strict=True)
     ]

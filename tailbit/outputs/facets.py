@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import is_date_or_time
 
 
@@ -22,7 +23,7 @@ def facet_table(columns: Sequence[pa.Field], counts: Mapping[Any, int]) -> pa.Ta
     keys = list(counts)
     each = list(zip(*keys, strict=True)) if len(columns) > 1 and keys else [keys] * len(columns)
     arrays = [_typed(list(values), c.type) for values, c in zip(each, columns, strict=True)]
-    totals = pa.array(counts.values(), pa.int64())
+    totals = arrow_array(counts.values(), pa.int64())
     return pa.Table.from_arrays([*arrays, totals], names=facet_header([c.name for c in columns]))
 
 
@@ -60,12 +61,12 @@ def facet_header(names: Sequence[str]) -> list[str]:
 def _typed(values: list[Any], type_: pa.DataType) -> pa.Array:
     """Python values in a type; dates and times outside of Python's calendar come as text."""
     if not is_date_or_time(type_) or not any(isinstance(value, str) for value in values):
-        return pa.array(values, type_)
+        return arrow_array(values, type_)
     days = pa.types.is_date32(type_)
     texts = ["1970-01-01" if value is None else _zoneless(value) for value in values]
     numbers = np.array(texts, dtype=f"datetime64[{'D' if days else 'us'}]").astype(np.int64)
     missing = np.array([value is None for value in values])
-    return pa.array(numbers, mask=missing).cast(pa.int32() if days else pa.int64()).cast(type_)
+    return arrow_array(numbers, mask=missing).cast(pa.int32() if days else pa.int64()).cast(type_)
 
 
 def _zoneless(value: Any) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from tailbit.errors import UsageError
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import date_texts, is_date_or_time, within_arrow
 
 BATCH_ROWS = 10_000
@@ -143,7 +144,7 @@ def csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column as pyarrow's writer of CSV spells it rightly: as it is, else as text."""
     if not _needs_text(column):
         return column
-    chunks = [pa.array(map(_csv_text, plain_values(chunk)), pa.string()) for chunk in column.chunks]
+    chunks = [arrow_array(map(_csv_text, plain_values(chunk)), pa.string()) for chunk in column.chunks]
     return pa.chunked_array(chunks, pa.string())
 
 

@@ -66,3 +66,12 @@ def test_a_number_or_a_unit_is_named() -> None:
     # Where a text says "so many", the reader must look for what is meant: a parameter, a limit, a unit.
     unnamed = re.compile(r"\bso\W+many\b", re.I)
     assert [path.as_posix() for path, text in texts() if unnamed.search(text)] == []
+
+
+def test_no_module_changes_how_others_are_imported() -> None:
+    """A hook that one command needs is in the way of whatever runs after it in the same process."""
+    changed = re.compile(
+        r"sys\.(meta_path|path_hooks)\b|sys\.modules(\[[^]]*\] *=[^=]|\.(pop|update|setdefault))"
+    )
+    found = [path.as_posix() for path, text in texts() if changed.search(text)]
+    assert found == []

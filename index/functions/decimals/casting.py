@@ -12,6 +12,7 @@ from tailbit.index.functions.decimals.small import Small
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector, array_of, code, nulls_of, unscaled
 from tailbit.index.values.literals import WHOLE
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import DataType
 
 
@@ -26,7 +27,7 @@ def whole_as_decimal(values: pa.Array, to: DataType) -> Vector:
     fits = None if its is None else its.times(to.scale)
     if fits is not None:
         return small.fitted(fits, null, to)
-    whole = np.asarray(values.fill_null(0)).astype(object) * 10**to.scale
+    whole = numpy_of(filled(values, 0)).astype(object) * 10**to.scale
     whole[null] = None
     return fitted(whole, to)
 
@@ -47,14 +48,14 @@ def cast_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector | No
         whole = np.array([0 if v is None else abs(v) // unit * (-1 if v < 0 else 1) for v in data], object)
         beyond = ~null & np.asarray((whole < low) | (whole > high), dtype=np.bool_)
         kept = np.where(beyond, 0, whole).astype(np.int64)
-        return Vector(pa.array(kept, mask=null).cast(arrow_of_whole(to)), code("CAST_OVERFLOW", beyond))
+        return Vector(arrow_array(kept, mask=null).cast(arrow_of_whole(to)), code("CAST_OVERFLOW", beyond))
     if to.name == "boolean":
-        return Vector(pa.array([None if v is None else v != 0 for v in data], pa.bool_()))
+        return Vector(arrow_array([None if v is None else v != 0 for v in data], pa.bool_()))
     if to.name == "double":
-        return Vector(pa.array([None if v is None else v / unit for v in data], pa.float64()))
+        return Vector(arrow_array([None if v is None else v / unit for v in data], pa.float64()))
     if to.name == "float":
         return None
-    return Vector(pa.array([None if v is None else _plain(v, from_.scale) for v in data], pa.string()))
+    return Vector(arrow_array([None if v is None else _plain(v, from_.scale) for v in data], pa.string()))
 
 
 def _of_small_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector | None:
@@ -72,7 +73,7 @@ def _of_small_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector
         whole = np.abs(its.data) // np.int64(10**from_.scale) * np.sign(its.data)
         beyond = ~null & ((whole < low) | (whole > high))
         kept = np.where(beyond, 0, whole)
-        return Vector(pa.array(kept, mask=null).cast(arrow_of_whole(to)), code("CAST_OVERFLOW", beyond))
+        return Vector(arrow_array(kept, mask=null).cast(arrow_of_whole(to)), code("CAST_OVERFLOW", beyond))
     return None
 
 

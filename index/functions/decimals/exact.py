@@ -18,6 +18,7 @@ from tailbit.arrays import Mask
 from tailbit.index.functions.decimals import small
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector, code, decimals, first_of, unscaled
+from tailbit.tables.arrow import arrow_scalar, filled, numpy_of
 from tailbit.tables.model import DataType
 
 BY_ZERO = {"%": "REMAINDER_BY_ZERO"}
@@ -56,7 +57,7 @@ def decimal(call: Call, args: list[pa.Array], null: Mask) -> Vector:
 
 
 def _is_zero(values: pa.Array) -> Mask:
-    return np.asarray(pc.equal(values, pa.scalar(0, values.type)).fill_null(False))
+    return numpy_of(filled(pc.equal(values, arrow_scalar(0, values.type)), False))
 
 
 def _by_scale(

@@ -18,6 +18,7 @@ from tailbit.arrays import Longs, Mask
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector, code, decimals_of_words, nulls_of
 from tailbit.index.ordered import WORD_DIGITS
+from tailbit.tables.arrow import filled, numpy_of
 from tailbit.tables.model import DataType
 
 _LIMIT = 1 << 62
@@ -56,7 +57,7 @@ class Small(NamedTuple):
 def small(values: pa.Array) -> Small | None:
     """Decimals of 128 bits, or integers; None where one does not fit."""
     if not pa.types.is_decimal128(values.type):
-        data = np.asarray(values.fill_null(0)).astype(np.int64)
+        data = numpy_of(filled(values, 0)).astype(np.int64)
         return Small.of(data) if not len(data) or int(data.min()) > -_LIMIT else None
     if not len(values):
         return Small(np.zeros(0, np.int64), 0)

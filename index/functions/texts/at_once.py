@@ -13,6 +13,7 @@ from tailbit.index.functions.texts.patterns import END, LAST_BREAK, Unread, java
 from tailbit.index.functions.tree import Call, Expression
 from tailbit.index.functions.vectors import Raised, Vector, by_parts, per_distinct
 from tailbit.index.values.literals import STRING, Literal
+from tailbit.tables.arrow import arrow_array, arrow_scalar
 
 
 def constant_text(call: Call, at: int) -> str | None:
@@ -44,7 +45,7 @@ def _with_parts(values: pa.Array, begin: str, end: str, middle: str) -> pa.Array
     """Where texts begin with one text and end with another, which do not overlap, and have one somewhere."""
     if middle:
         return pc.match_substring(values, middle)
-    found = pc.greater_equal(pc.binary_length(values), len(begin.encode()) + len(end.encode()))
+    found = pc.greater_equal(pc.binary_length(values), arrow_scalar(len(begin.encode()) + len(end.encode())))
     return pc.and_(found, pc.and_(pc.starts_with(values, begin), pc.ends_with(values, end)))
 
 
@@ -144,7 +145,7 @@ def _sliced(texts: pa.Array, position: int, count: int = (1 << 31) - 1) -> Vecto
 
 
 def _emptied(texts: pa.Array) -> pa.Array:
-    return pc.if_else(texts.is_valid(), "", pa.scalar(None, pa.string()))
+    return pc.if_else(texts.is_valid(), "", arrow_scalar(None, pa.string()))
 
 
 def _substring(text: bytes, position: int, count: int = (1 << 31) - 1) -> bytes:
@@ -171,7 +172,9 @@ def right(call: Call, args: list[pa.Array]) -> Vector:
 
 def joined(call: Call, args: list[pa.Array]) -> Vector:
     """Texts one behind the other; NULL where one is."""
-    return Vector(pc.binary_join_element_wise(*args, pa.scalar("", pa.string()), null_handling="emit_null"))
+    return Vector(
+        pc.binary_join_element_wise(*args, arrow_scalar("", pa.string()), null_handling="emit_null")
+    )
 
 
 def replaced(call: Call, args: list[pa.Array]) -> Vector:
@@ -195,7 +198,7 @@ def check_pattern(name: str, pattern: str, escape: str = "\\") -> None:
     """
     try:
         regex = java_regex(pattern) if name == "rlike" else like_regex(pattern, escape)
-        pc.match_substring_regex(pa.array([""]), regex)
+        pc.match_substring_regex(arrow_array([""]), regex)
     except pa.ArrowInvalid as wrong:
         raise Unread(f"the pattern {pattern!r} is not read: {_first(wrong)}") from wrong
 

@@ -16,6 +16,7 @@ from tailbit.index.functions.texts.patterns import like_parts
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import NOT_READ, Vector, code, first_of, nulls_of
 from tailbit.index.values.literals import STRING
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 
 _OF_CHARACTERS = frozenset(
     "length lower upper trim ltrim rtrim substring left right instr locate lpad rpad strip translate reverse "
@@ -38,7 +39,7 @@ def readable(found: Vector) -> Vector:
     if not pa.types.is_string(found.values.type) or _is_utf8(found.values):
         return found
     wrong = _not_utf8(found.values)
-    values = pc.if_else(pa.array(wrong), pa.scalar(None, pa.string()), found.values)
+    values = pc.if_else(arrow_array(wrong), arrow_scalar(None, pa.string()), found.values)
     return Vector(values, first_of([found.raised, code(NOT_READ, wrong)]))
 
 
@@ -52,8 +53,10 @@ def _is_utf8(texts: pa.Array) -> bool:
 
 def _not_utf8(texts: pa.Array) -> Mask:
     """Where texts are no UTF-8; each that is not ASCII is decoded."""
-    odd = np.flatnonzero(~nulls_of(texts) & ~np.asarray(pc.string_is_ascii(texts).fill_null(True)))
+    odd = np.flatnonzero(~nulls_of(texts) & ~numpy_of(filled(pc.string_is_ascii(texts), True)))
     wrong = np.zeros(len(texts), dtype=np.bool_)
-    for at, text in zip(odd.tolist(), texts.take(pa.array(odd)).view(pa.binary()).to_pylist(), strict=True):
+    for at, text in zip(
+        odd.tolist(), texts.take(arrow_array(odd)).view(pa.binary()).to_pylist(), strict=True
+    ):
         wrong[at] = text.decode(errors="replace").encode() != text
     return wrong

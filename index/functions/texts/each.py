@@ -13,6 +13,7 @@ from tailbit.index.functions.texts.at_once import constant_text
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import NOT_READ, Raised, Vector, by_parts, per_distinct
 from tailbit.index.values.literals import STRING, Literal
+from tailbit.tables.arrow import arrow_scalar
 from tailbit.tables.model import DataType
 
 _INTEGER = DataType("integer")
@@ -38,7 +39,9 @@ def _places(texts: pa.Array, part: str) -> Vector:
     return by_parts(
         texts,
         pc.string_is_ascii(texts),
-        lambda plain: Vector(pc.add(pc.find_substring(plain, part), 1).cast(pa.int32())),
+        lambda plain: Vector(
+            pc.add(pc.find_substring(plain, part), arrow_scalar(1, pa.int32())).cast(pa.int32())
+        ),
         lambda others: per_distinct([others], [STRING], _INTEGER, lambda text: _place(text, part.encode())),
     )
 
@@ -114,10 +117,10 @@ def joined_by(call: Call, args: list[pa.Array]) -> Vector:
     """concat_ws: texts that are not NULL with a first one between them."""
     between, *texts = args
     if not texts:
-        return Vector(pc.if_else(between.is_valid(), "", pa.scalar(None, pa.string())))
+        return Vector(pc.if_else(between.is_valid(), "", arrow_scalar(None, pa.string())))
     # Arrow leaves out the last row where all of its texts are NULL.
     some = reduce(pc.or_, [text.is_valid() for text in texts])
-    first = pc.if_else(some, texts[0], "")
+    first = pc.if_else(some, texts[0], arrow_scalar(""))
     return Vector(pc.binary_join_element_wise(first, *texts[1:], between, null_handling="skip"))
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector, array_of, nulls_of, numbers, unscaled
 from tailbit.index.ordered import WORD_DIGITS
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import DataType
 
 _Words = npt.NDArray[np.uint32]
@@ -38,7 +39,7 @@ def _one(values: pa.Array, type_: DataType, seed: _Words) -> _Words:
     if type_.name == "decimal" and type_.precision > WORD_DIGITS:
         whole = [int(v or 0) for v in unscaled(values)]
         texts = [v.to_bytes((v if v >= 0 else ~v).bit_length() // 8 + 1, "big", signed=True) for v in whole]
-        return _of_bytes(pa.array(texts, pa.binary()), seed)
+        return _of_bytes(arrow_array(texts, pa.binary()), seed)
     data = _plain(values, type_)
     words = data.astype(np.int64).view(np.uint32).reshape(-1, 2)
     if data.dtype.itemsize < 8:
@@ -51,7 +52,7 @@ def _plain(values: pa.Array, type_: DataType) -> npt.NDArray[Any]:
     if type_.name == "decimal":
         return np.array([int(v or 0) for v in unscaled(values)], dtype=np.int64)
     if type_.name == "boolean":
-        return np.asarray(values.fill_null(False)).astype(np.int32)
+        return numpy_of(filled(values, False)).astype(np.int32)
     data = numbers(values)
     if data.dtype.kind == "f":
         data = np.where(np.isnan(data), data.dtype.type(np.nan), data + data.dtype.type(0))

@@ -26,6 +26,7 @@ from tailbit.index.roaring.collected import narrowest
 from tailbit.index.roaring.decode import place_codes
 from tailbit.index.roaring.masks import bitmap_where
 from tailbit.tables.ahead import in_order
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.positions import BitPositions
 
@@ -195,7 +196,7 @@ def _decoded(read: Callable[[Sequence[str]], pa.Table], first: int, rows: int, a
         ValueError: a posting does not decode.
     """
     part = read(STORED[1:])
-    cardinality = np.asarray(part["cardinality"], dtype=np.int64)
+    cardinality = numpy_of(part["cardinality"], dtype=np.int64)
     gaps = Gaps.of(part, cardinality, rows)
     numbers = np.arange(first, first + len(part))
     bitmaps, sparse = part["bitmap"].combine_chunks(), []
@@ -203,7 +204,7 @@ def _decoded(read: Callable[[Sequence[str]], pa.Table], first: int, rows: int, a
         firsts, others = gaps.apart(0, len(part))
         mine, dense = numbers[gaps.held].astype(narrowest(first + len(part))), ~gaps.held
         sparse = [(firsts, mine), (others, np.repeat(mine, gaps.counts[gaps.held] - 1))]
-        bitmaps, cardinality, numbers = bitmaps.filter(pa.array(dense)), cardinality[dense], numbers[dense]
+        bitmaps, cardinality, numbers = bitmaps.filter(arrow_array(dense)), cardinality[dense], numbers[dense]
     if bitmaps.null_count:
         raise ValueError("a posting has neither a bitmap nor positions")
     return _Part(sparse, bitmaps, cardinality, numbers)

@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.arrays import Ints, Longs, Mask
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.positions import BitPositions
 
 FIRST = "first"
@@ -59,7 +60,7 @@ def encoded(positions: BitPositions, counts: Longs) -> pa.Table:
     inner[starts] = False
     sizes = np.maximum(counts - 1, 0)
     planes = _planes(gaps[inner], sizes)
-    return pa.table([pa.array(first, mask=~held), *planes], schema=SCHEMA)
+    return pa.table([arrow_array(first, mask=~held), *planes], schema=SCHEMA)
 
 
 def none(many: int) -> pa.Table:
@@ -84,7 +85,7 @@ def _planes(gaps: npt.NDArray[np.int32], sizes: Longs) -> list[pa.BinaryArray]:
             mine = mine[np.repeat(reached, sizes)]
         offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
         np.cumsum(np.where(reached, sizes, 0), out=offsets[1:])
-        valid = pa.array(reached).buffers()[1]
+        valid = arrow_array(reached).buffers()[1]
         data = pa.py_buffer(np.ascontiguousarray(mine))
         nulls = int(np.count_nonzero(~reached))
         column = pa.BinaryArray.from_buffers(
@@ -141,9 +142,9 @@ class Gaps:
     def of(cls, table: pa.Table, cardinality: Longs, rows: int) -> Gaps:
         """Of a table that has the columns of `SCHEMA` as they are stored, and maybe others."""
         first = table[FIRST].combine_chunks()
-        held = np.asarray(first.is_valid())
+        held = numpy_of(first.is_valid())
         planes = tuple(_Plane.of(table[name].combine_chunks()) for name in PLANES)
-        return cls(held, np.where(held, cardinality, 0), rows, np.asarray(first.fill_null(0)), planes)
+        return cls(held, np.where(held, cardinality, 0), rows, numpy_of(filled(first, 0)), planes)
 
     @classmethod
     def none(cls, many: int, rows: int) -> Gaps:

@@ -24,6 +24,7 @@ from tailbit.index.kinds.bitmap_index.written import check_bitmaps, check_sparse
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.storage import Storage
 
 NAME = "bitmap_index"
@@ -132,7 +133,7 @@ def _checked(space: str, part: Postings, rows: int) -> Postings:
 def _table(space: str, part: Postings, schema: pa.Schema) -> pa.Table:
     n = len(part.keys)
     constant = [pa.repeat(text, n) for text in (space, part.column, part.key_type)]
-    cardinality = pa.array(part.cardinality, pa.int64())
+    cardinality = arrow_array(part.cardinality, pa.int64())
     sparse = part.sparse or gaps.none(n)
     columns = [*constant, _one_chunk(part.keys), cardinality, part.bitmaps, *sparse.columns]
     return pa.table(columns, schema=schema)
@@ -160,8 +161,8 @@ def _row_groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 def _cut(table: pa.Table) -> Iterator[pa.Table]:
     """Row groups of at most GROUP_ROWS rows and GROUP_BYTES of postings, or of one larger posting."""
-    sizes = np.asarray(pc.fill_null(pc.binary_length(table["bitmap"]), 0), dtype=np.int64)
-    positions = np.where(np.asarray(table[gaps.FIRST].is_valid()), np.asarray(table["cardinality"]), 0)
+    sizes = numpy_of(filled(pc.binary_length(table["bitmap"]), 0), dtype=np.int64)
+    positions = np.where(numpy_of(table[gaps.FIRST].is_valid()), numpy_of(table["cardinality"]), 0)
     ends = np.cumsum(sizes + POSITION_BYTES * positions)
     start = 0
     while start < len(ends):

@@ -21,6 +21,7 @@ from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index.gaps import FIRST, Gaps
 from tailbit.index.roaring.asked import place_asked
 from tailbit.index.roaring.serialize import COOKIE
+from tailbit.tables.arrow import numpy_of
 from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 
 _PER_KEY = 200
@@ -99,11 +100,11 @@ class RowGroup:
     def __init__(self, table: pa.Table, rows: int, path: str) -> None:
         self._keys = table["key"].combine_chunks()
         self._data = table["bitmap"].combine_chunks()
-        self._cardinality: npt.NDArray[np.int64] = np.asarray(table["cardinality"])
+        self._cardinality: npt.NDArray[np.int64] = numpy_of(table["cardinality"])
         self._rows, self._path = rows, path
         sparse = FIRST in table.column_names
         self._sparse = Gaps.of(table, self._cardinality, rows) if sparse else Gaps.none(len(table), rows)
-        if not np.array_equal(self._sparse.held, np.asarray(self._data.is_null())):
+        if not np.array_equal(self._sparse.held, numpy_of(self._data.is_null())):
             raise CorruptIndexError(file=path, reason="a posting has two forms, or none")
         self._first = 1 if len(self._keys) and not self._keys[0].is_valid else 0
         self._bitmaps: dict[int, BitMap] = {}

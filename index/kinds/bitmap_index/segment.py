@@ -28,6 +28,7 @@ from tailbit.index.parquet.index_file import (
 )
 from tailbit.once import once
 from tailbit.tables.ahead import in_order, shared_out
+from tailbit.tables.arrow import numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.storage import Storage
 
@@ -282,7 +283,7 @@ class Segment:
             keys = pa.concat_arrays([group.keys for group in held])
             return (keys, np.concatenate([group.cardinality for group in held])), keys.nbytes + 8 * len(keys)
         table = self._read(numbers, STORED[:2])
-        keys_read = table["key"].combine_chunks(), np.asarray(table["cardinality"], dtype=np.int64)
+        keys_read = table["key"].combine_chunks(), numpy_of(table["cardinality"], dtype=np.int64)
         return keys_read, table.nbytes
 
     def _read(self, groups: list[int], columns: Sequence[str]) -> pa.Table:

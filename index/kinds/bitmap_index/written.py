@@ -21,6 +21,7 @@ from tailbit.errors import BrokenBitmapError, CorruptIndexError
 from tailbit.index.kinds.bitmap_index.gaps import Gaps
 from tailbit.index.kinds.bitmap_index.row_group import SINGLE, SINGLE_BYTES, read_bitmap, single_heads
 from tailbit.index.roaring.decode import Bytes, bytes_of, headers_of, pairs_at
+from tailbit.tables.arrow import arrow_array, numpy_of
 
 DENSE = 2048
 """Every bitmap is decoded that has an array or a bitset of this many positions or more."""
@@ -51,7 +52,7 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
     places: Longs = np.arange(len(bitmaps))
     if bitmaps.null_count:
         places = np.flatnonzero(bitmaps.is_valid())
-        cardinality, bitmaps = cardinality[places], bitmaps.take(pa.array(places))
+        cardinality, bitmaps = cardinality[places], bitmaps.take(arrow_array(places))
     data, offsets = bytes_of(bitmaps)
     sizes: Longs = np.diff(offsets)
     single = (cardinality == 1) & (sizes == SINGLE_BYTES)
@@ -82,7 +83,7 @@ def check_sparse(space: str, column: str, sparse: Gaps, bitmaps: pa.BinaryArray)
     Raises:
         BrokenBitmapError: some do not rise, are beyond the rows, or differ in number from what is recorded.
     """
-    twice = np.flatnonzero(sparse.held == np.asarray(bitmaps.is_valid()))
+    twice = np.flatnonzero(sparse.held == numpy_of(bitmaps.is_valid()))
     if len(twice):
         raise BrokenBitmapError(space=space, column=column, number=int(twice[0]), reason=_TWO_FORMS)
     if not sparse.held.any():

@@ -13,8 +13,8 @@ from tailbit.index.kinds.files.recorded import RecordedFiles
 from tailbit.index.kinds.files.rows import SCHEMA, newest_per_path
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.kinds.merging import Merged, MergeGroup
-from tailbit.index.kinds.rows import no_rows
 from tailbit.index.model import IndexFile
+from tailbit.tables.arrow import no_rows
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from tailbit.index.kinds.files.rows import column_sets, files_from_arrow, files_to_arrow, newest_per_path
 from tailbit.index.model import FileRecord
 from tailbit.once import once
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 
 _MANY = 256
 """This many newer rows, or more, are folded into the base at once instead of becoming objects."""
@@ -123,7 +124,7 @@ class RecordedFiles:
         claimed = live.filter(pc.is_valid(live["space"]))
         bare = len(live) - len(claimed)
         codes, posted = column_sets(claimed["columns"])
-        files = np.bincount(np.asarray(codes, dtype=np.int64), minlength=len(posted)).tolist()
+        files = np.bincount(numpy_of(codes, dtype=np.int64), minlength=len(posted)).tolist()
         return {
             c: bare + sum(n for n, held in zip(files, posted, strict=True) if c not in held) for c in columns
         }
@@ -149,11 +150,11 @@ class RecordedFiles:
         if self._spent is None or self._spent[0] != earliest:
             claimed = self.table().filter(pc.is_valid(self._base["space"]))
             spaces = claimed["space"].combine_chunks().dictionary_encode()
-            codes, rows = np.asarray(spaces.indices), np.asarray(claimed["rows"], dtype=np.float64)
-            gone = np.asarray(pc.fill_null(pc.less_equal(claimed["left"], earliest), False), dtype=bool)
+            codes, rows = numpy_of(spaces.indices), numpy_of(claimed["rows"], dtype=np.float64)
+            gone = numpy_of(filled(pc.less_equal(claimed["left"], arrow_scalar(earliest)), False), dtype=bool)
             lost = np.bincount(codes, rows * gone, minlength=len(spaces.dictionary))
             spent = np.flatnonzero(2 * lost >= np.bincount(codes, rows, minlength=len(spaces.dictionary)))
-            self._spent = (earliest, set(spaces.dictionary.take(pa.array(spent)).to_pylist()))
+            self._spent = (earliest, set(spaces.dictionary.take(arrow_array(spent)).to_pylist()))
         return self._spent[1]
 
     @once

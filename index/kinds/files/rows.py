@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.index.model import FileRecord
+from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
 
 SCHEMA = pa.schema(
     [
@@ -62,7 +63,7 @@ def files_to_arrow(records: Sequence[FileRecord]) -> pa.Table:
     """`files` records as rows."""
     columns = dict(zip(_NAMES, zip(*map(_values_of, records), strict=True), strict=True)) if records else {}
     columns["partition"] = tuple(list(r.partition.items()) for r in records)
-    return pa.table([pa.array(columns.get(f.name, ()), f.type) for f in SCHEMA], schema=SCHEMA)
+    return pa.table([arrow_array(columns.get(f.name, ()), f.type) for f in SCHEMA], schema=SCHEMA)
 
 
 def files_from_arrow(table: pa.Table) -> list[FileRecord]:
@@ -81,22 +82,22 @@ def stamped(records: Iterable[FileRecord], seq: int) -> list[FileRecord]:
 def stamped_rows(rows: pa.Table, seq: int) -> pa.Table:
     """The rows of kind `files` as the change of that number makes them visible, without an object a row."""
     at = rows.column_names.index("seq")
-    return rows.set_column(at, "seq", pa.repeat(pa.scalar(seq, pa.int64()), len(rows)))
+    return rows.set_column(at, "seq", pa.repeat(arrow_scalar(seq, pa.int64()), len(rows)))
 
 
 def without_columns(rows: pa.Table, gone: Iterable[str]) -> pa.Table:
     """The rows of kind `files` that have some columns posted, without these. Cost: vectorised."""
     codes, posted = column_sets(rows["columns"])
     left = [[column for column in columns if column not in gone] for columns in posted]
-    touched = pa.array([len(a) != len(b) for a, b in zip(posted, left, strict=True)], pa.bool_())
-    stripped = pa.array(left, rows["columns"].type).take(codes)
+    touched = arrow_array([len(a) != len(b) for a, b in zip(posted, left, strict=True)], pa.bool_())
+    stripped = arrow_array(left, rows["columns"].type).take(codes)
     rows = rows.set_column(rows.column_names.index("columns"), "columns", stripped)
     return rows.filter(touched.take(codes))
 
 
 def column_sets(lists: pa.ChunkedArray) -> tuple[pa.Array, list[list[str]]]:
     """Per row the number of its list of column ids, and the distinct lists. Cost: vectorised."""
-    codes = pc.binary_join(lists, _JOINT).combine_chunks().dictionary_encode()
+    codes = pc.binary_join(lists, arrow_scalar(_JOINT)).combine_chunks().dictionary_encode()
     column_lists = [text.split(_JOINT) if text else [] for text in codes.dictionary.to_pylist()]
     return codes.indices, column_lists
 
@@ -125,14 +126,14 @@ def newest_per_path(table: pa.Table) -> pa.Table:
     """
     if not len(table):
         return table
-    seq = np.asarray(table["seq"], dtype=np.int64)
+    seq = numpy_of(table["seq"], dtype=np.int64)
     order = np.argsort(seq, kind="stable")
-    codes = np.asarray(_codes(table["path"]), dtype=np.int64)
+    codes = numpy_of(_codes(table["path"]), dtype=np.int64)
     last = np.empty(int(codes.max()) + 1, dtype=np.int64)
     # Of repeated indices numpy keeps the last assignment.
     last[codes[order]] = order
-    return table if len(last) == len(table) else table.take(pa.array(np.sort(last)))
+    return table if len(last) == len(table) else table.take(arrow_array(np.sort(last)))
 
 
 def _codes(paths: pa.ChunkedArray) -> npt.NDArray[Any]:
-    return np.asarray(pc.dictionary_encode(paths.combine_chunks()).indices)
+    return numpy_of(pc.dictionary_encode(paths.combine_chunks()).indices)

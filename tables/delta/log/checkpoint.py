@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.errors import MalformedLogError
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.delta.files import DV_TYPE, STORED, DeltaFiles
 from tailbit.tables.delta.log.actions import Metadata, parse_actions
 from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
@@ -234,10 +235,10 @@ def _files(table: pa.Table, name: str) -> pa.Table:
 
 def _valid(table: Arrow, keys: pa.ChunkedArray) -> Arrow:
     """The rows whose key is not null: a slice where they are neighbours, as writers put them, else a copy."""
-    there = np.flatnonzero(np.asarray(pc.is_valid(keys), dtype=bool))
+    there = np.flatnonzero(numpy_of(pc.is_valid(keys), dtype=bool))
     if len(there) and there[-1] - there[0] + 1 == len(there):
         return table.slice(int(there[0]), len(there))
-    return table.take(there) if len(there) else table.slice(0, 0)
+    return table.take(arrow_array(there)) if len(there) else table.slice(0, 0)
 
 
 def _needed(table: pa.Table, field: str, type_: pa.DataType, name: str) -> pa.ChunkedArray:
@@ -286,7 +287,7 @@ def _vectors(found: pa.ChunkedArray | None, count: int, name: str) -> pa.Array:
         return pa.nulls(count, DV_TYPE)
     flat = {f.name: _as(pc.struct_field(found, f.name), f.type, f.name).combine_chunks() for f in DV_TYPE}
     kinds = flat["storageType"]
-    there = pc.fill_null(pc.not_equal(kinds, ""), False)
+    there = filled(pc.not_equal(kinds, arrow_scalar("")), False)
     if not pc.any(there).as_py():
         return pa.nulls(count, DV_TYPE)
     unknown = set(pc.unique(kinds.filter(there)).to_pylist()) - {"u", "p", "i"}

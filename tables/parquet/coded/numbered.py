@@ -30,6 +30,7 @@ import pyarrow as pa
 from tailbit.arrays import Ints, Longs, Mask, occurrences
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.tables.ahead import in_order
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.assembled.assembly import Assembly
 from tailbit.tables.parquet.assembled.by_polars import CHECKED, MASK_LEAF, failures, polars, wanted_rows
@@ -135,12 +136,12 @@ def _decoded(
         return [frame.to_series(n).fill_null(0).to_numpy() for n in range(columns)]
     table = ParquetFile(pa.BufferReader(arrow_buffer([data]))).read()
     if any(group.some is not None for group in batch):
-        table = table.filter(pa.array(_mask(batch)))
+        table = table.filter(arrow_array(_mask(batch)))
     return [_filled(table.column(n)) for n in range(columns)]
 
 
 def _filled(numbers: pa.ChunkedArray) -> Ints:
-    out: Ints = (numbers.fill_null(0) if numbers.null_count else numbers).to_numpy()
+    out: Ints = numpy_of(filled(numbers, 0))
     return out
 
 
@@ -208,4 +209,4 @@ def _of_files(batch: Sequence[Group], column: Column) -> Numbered:
     counts = np.bincount(numbers, minlength=len(texts))
     values = pa.concat_arrays([partition_array(column, text, 1) for text in texts])
     used = np.flatnonzero(counts)
-    return Numbered(numbers, used, counts[used], values.take(pa.array(used)))
+    return Numbered(numbers, used, counts[used], values.take(arrow_array(used)))

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from tailbit.arrays import Longs
 from tailbit.errors import DataFileError
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.assembled.excerpt import Excerpt, Picked, can_be_cut, pick
 from tailbit.tables.parquet.data_file import (
@@ -253,5 +254,5 @@ def _taken(table: pa.Table, places: Longs) -> pa.Table:
     if n * _MANY > rows:
         mask = np.zeros(rows, bool)
         mask[places] = True
-        return table.filter(pa.array(mask))
-    return table.take(pa.array(places))
+        return table.filter(arrow_array(mask))
+    return table.take(arrow_array(places))

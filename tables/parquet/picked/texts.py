@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.arrays import Ints
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
 from tailbit.tables.storage import Storage
 
@@ -128,7 +129,7 @@ def made(numbers: pa.ChunkedArray, texts: Numbered, type_: pa.DataType) -> pa.Ch
 def _alike(chunk: pa.Array, texts: Numbered, type_: pa.DataType) -> pa.Array:
     """Texts of one length: numbers are their bytes."""
     rows, nulls = len(chunk), chunk.null_count
-    bytes_ = (chunk.fill_null(0) if nulls else chunk).to_numpy().astype(f"<u{texts.width}")
+    bytes_ = numpy_of(filled(chunk, 0)).astype(f"<u{texts.width}")
     offsets = np.arange(0, (rows + 1) * texts.width, texts.width, dtype=np.int32)
     buffers = [_present(chunk), pa.py_buffer(offsets), pa.py_buffer(bytes_)]
     return pa.Array.from_buffers(type_, rows, buffers, nulls)
@@ -137,9 +138,9 @@ def _alike(chunk: pa.Array, texts: Numbered, type_: pa.DataType) -> pa.Array:
 def _in_runs(chunk: pa.Array, texts: Numbered, type_: pa.DataType) -> pa.Array:
     length, spelled, ends = _runs(texts.values)
     nothing, nulls, rows = len(texts.values), chunk.null_count, len(chunk)
-    numbers: Ints = (chunk.fill_null(nothing) if nulls else chunk).to_numpy()
+    numbers: Ints = numpy_of(filled(chunk, nothing))
     runs = _joined(numbers, length, nothing)
-    spelled_runs = spelled.take(pa.array(runs))
+    spelled_runs = spelled.take(arrow_array(runs))
     _, firsts, bytes_ = spelled_runs.buffers()
     offsets = np.zeros(len(runs) * length + 1, np.int32)
     within = offsets[1:].reshape(len(runs), length)
@@ -172,12 +173,12 @@ def _joined(numbers: Ints, length: int, nothing: int) -> Ints:
 def _runs(values: tuple[bytes, ...]) -> tuple[int, pa.Array, Ints]:
     """How many values a run has; every run, spelled out; and where in it each of its values ends."""
     base, length = len(values) + 1, 1
-    single, sizes = pa.array([*values, b""], pa.binary()), np.array([*map(len, values), 0], np.int32)
+    single, sizes = arrow_array([*values, b""], pa.binary()), np.array([*map(len, values), 0], np.int32)
     spelled, ends = single, sizes[:, None]
     while base ** (length + 1) <= _RUNS:
         before, last = np.divmod(np.arange(base ** (length + 1)), base)
         spelled = pc.binary_join_element_wise(
-            spelled.take(pa.array(before)), single.take(pa.array(last)), b""
+            spelled.take(arrow_array(before)), single.take(arrow_array(last)), b""
         )
         ends = np.column_stack([ends[before], ends[before, -1] + sizes[last]])
         length += 1

@@ -581,10 +581,31 @@ def test_a_count_loads_no_spark_no_writer_and_no_room_that_it_does_not_enter_and
     assert (done.returncode, done.stdout, done.stderr) == (0, "9\n", "[]")
 
 
-def test_a_command_in_another_process_of_python_leaves_pandas_alone(table: str) -> None:
-    before = list(sys.meta_path)
-    said("count", table)
-    assert sys.meta_path == before
+_QUESTIONS = [
+    ["count", "v = 'v1' AND k > 3"],
+    ["count", "k IN (1, 2) OR upper(v) = 'V3'"],
+    ["facets", "v"],
+    ["read", "v = 'v1'"],
+    ["read", "k < 5", "--format", "csv"],
+    ["positions", "v = 'v1'"],
+    ["explain", "v = 'v1'"],
+]
+
+
+@pytest.mark.parametrize("question", _QUESTIONS, ids=" ".join)
+def test_a_question_imports_no_pandas_though_nothing_forbids_it(table: str, question: list[str]) -> None:
+    code = (
+        "import sys, tailbit.cli.main\n"
+        f"sys.argv = ['tailbit', {question[0]!r}, {table!r}, *{question[1:]!r}]\n"
+        "finders = list(sys.meta_path)\n"
+        "try:\n    tailbit.cli.main.main()\n"
+        "finally:\n"
+        "    assert sys.meta_path == finders\n"
+        "    sys.stderr.write('pandas' if 'pandas' in sys.modules else 'none')\n"
+        "    import pandas\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "none")
 
 
 def test_the_console_script_ends_with_the_statuses_it_promises(table: str, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from tailbit.index.kinds.bitmap_index.row_group import read_bitmap
 from tailbit.index.parquet.sorted_rows import starts
 from tailbit.index.roaring.containers import ranges
 from tailbit.index.roaring.sparse import pays, roaring_bytes
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 
 
@@ -34,9 +35,9 @@ def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
         CorruptIndexError: a posting of an input does not check.
     """
     group = np.cumsum(np.bincount(starts(rows, ["key"]), minlength=len(rows))) - 1
-    source = np.asarray(rows["source"], dtype=np.int64)
-    counts = np.asarray(rows["cardinality"], dtype=np.int64)
-    dense = np.asarray(rows[FIRST].is_null())
+    source = numpy_of(rows["source"], dtype=np.int64)
+    counts = numpy_of(rows["cardinality"], dtype=np.int64)
+    dense = numpy_of(rows[FIRST].is_null())
     as_bits = (np.bincount(group, weights=dense) > 0)[group]
     parts = [_sparse(rows, group, source, counts, np.flatnonzero(~as_bits), inputs)]
     if as_bits.any():
@@ -46,8 +47,8 @@ def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
     keys = rows["key"].combine_chunks()
     if len(parts) > 1:
         order = np.argsort(at)
-        at, out = at[order], out.take(pa.array(order))
-    return out.add_column(0, "key", keys if len(at) == len(keys) else keys.take(pa.array(at)))
+        at, out = at[order], out.take(arrow_array(order))
+    return out.add_column(0, "key", keys if len(at) == len(keys) else keys.take(arrow_array(at)))
 
 
 class _Merged:
@@ -60,13 +61,13 @@ class _Merged:
 
 
 def _encoded(part: _Merged) -> pa.Table:
-    cardinality = pa.array(part.counts)
+    cardinality = arrow_array(part.counts)
     counts = part.counts
     if part.bitmaps is None:
         bitmaps = pa.nulls(len(counts), pa.binary())
     else:
-        bitmaps = pa.array(part.bitmaps, pa.binary())
-        counts = np.where(np.asarray(bitmaps.is_null()), counts, 0)
+        bitmaps = arrow_array(part.bitmaps, pa.binary())
+        counts = np.where(numpy_of(bitmaps.is_null()), counts, 0)
     sparse = encoded(part.positions, counts)
     return sparse.add_column(0, "cardinality", cardinality).add_column(1, "bitmap", bitmaps)
 
@@ -78,7 +79,7 @@ def _sparse(
     if not len(mine):
         return _Merged(mine, mine, np.zeros(0, dtype=np.uint32))
     if len(mine) < len(rows):
-        rows, group, source, counts = rows.take(pa.array(mine)), group[mine], source[mine], counts[mine]
+        rows, group, source, counts = rows.take(arrow_array(mine)), group[mine], source[mine], counts[mine]
     moved = move_all(inputs, source, counts, _read(rows, source, counts, inputs))
     owner = np.repeat(group, counts)
     if moved.min() < 0:
@@ -99,7 +100,7 @@ def _read(rows: pa.Table, source: Longs, counts: Longs, inputs: Sequence[Input])
     """
     extents = np.array([i.rows for i in inputs], dtype=np.int64)
     sparse = Gaps.of(rows, counts, int(extents.max()))
-    twice = np.flatnonzero(np.asarray(rows["bitmap"].is_valid()))
+    twice = np.flatnonzero(numpy_of(rows["bitmap"].is_valid()))
     try:
         if len(twice):
             raise ValueError("a posting has two forms")
@@ -147,7 +148,7 @@ def _dense(
 ) -> _Merged:
     """Keys that are dense in some input."""
     cuts = np.append(np.flatnonzero(np.diff(group[mine], prepend=-1)), len(mine)).tolist()
-    read = _Bitmaps(rows.take(pa.array(mine)), source[mine], counts[mine], inputs)
+    read = _Bitmaps(rows.take(arrow_array(mine)), source[mine], counts[mine], inputs)
     firsts: list[int] = []
     merged_bitmaps: list[BitMap] = []
     for a, b in pairwise(cuts):

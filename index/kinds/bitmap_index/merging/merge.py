@@ -22,6 +22,7 @@ from tailbit.index.kinds.bitmap_index.segment import STORED, Segment
 from tailbit.index.kinds.merging import Merged
 from tailbit.index.model import FileRecord
 from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort
+from tailbit.tables.arrow import numpy_of
 from tailbit.tables.storage import Storage
 
 
@@ -61,7 +62,7 @@ def _postings(
         inputs = [Input(moves[n], s.path, s.rows) for n, s in mine]
         batches = [_batches(s, column, key_type, at) for at, (_, s) in enumerate(mine)]
         for part in regrouped(combine(sort(rows, ["key"]), inputs) for rows in aligned(batches, ["key"])):
-            cardinality = np.asarray(part["cardinality"], dtype=np.int64)
+            cardinality = numpy_of(part["cardinality"], dtype=np.int64)
             keys, bitmaps = part["key"].combine_chunks(), part["bitmap"].combine_chunks()
             yield Postings(column, key_type, keys, cardinality, bitmaps, part.select(gaps.COLUMNS))
 
