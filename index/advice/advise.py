@@ -42,6 +42,7 @@ class AdviceReason(enum.Enum):
     ONE_VALUE = "one value"
     LONG = "long values"
     OWN_VALUES = "a value a row"
+    NO_GAIN = "no gain"
     NOT_ASKED = "not asked about"
 
 
@@ -84,6 +85,11 @@ class Advice:
     def columns(self) -> list[str]:
         """The columns whose index is advised."""
         return [found.column for found in self.every if found.worth]
+
+    @property
+    def without_gain(self) -> list[str]:
+        """The columns that are not advised at the table's present size alone."""
+        return [advised.column for advised in self.every if advised.reason is AdviceReason.NO_GAIN]
 
     def account(self) -> dict[str, Any]:
         """The same, JSON-able."""
@@ -170,10 +176,20 @@ def judged(measure: Measure, found: Estimate, rows: int, asked: int | None) -> t
     if large and rows < OWN_VALUES * found.distinct and not asked:
         size = f"{found.bytes_a_row:.1f} bytes a row beside {found.stored_bytes / rows:.1f} of the column"
         return AdviceReason.OWN_VALUES, f"nearly every row has a value of its own: {size}"
-    why = f"one value reads {_size(found.question_bytes)} of the index, a scan {_size(found.stored_bytes)}"
+    why = _gain(found)
+    if not found.gains:
+        return AdviceReason.NO_GAIN, why
     if asked:
         return AdviceReason.ASKED, f"{asked} question{'s' * (asked > 1)}; {why}"
     return AdviceReason.WORTH, why
+
+
+def _gain(estimated: Estimate) -> str:
+    """Return the sentence on what an index saves a question, of the numbers that decide it."""
+    by_index, by_scan = _size(estimated.question_bytes), _size(estimated.scan_bytes)
+    if estimated.gains:
+        return f"one value goes through {by_index} of the index, a scan through {by_scan}"
+    return f"one value goes through {by_index} of the index, which is no gain: a scan through {by_scan}"
 
 
 def _size(count: float) -> str:

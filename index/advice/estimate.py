@@ -18,6 +18,9 @@ from tailbit.index.parquet.sorted_rows import GROUP_BYTES
 _GAP_BITS = 1.5
 """Bits that a gap among random positions takes beyond the logarithm of its mean."""
 
+CODE_BYTES = 4
+"""Bytes of the code that a scan decodes for each row, however few bytes the row takes in its file."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -25,7 +28,8 @@ class Estimate:
 
     `distinct`: keys, NULL among them. `bytes`: of its index, once merged. `stored_bytes`: of the column in
     the data files. `build_s`: seconds of one core to decode and post it. `scan_s`: to decode it alone.
-    `question_bytes`: of the index that a question about one value reads.
+    `question_bytes`: of the index that a question about one value reads. `scan_bytes`: what a scan goes
+    through instead, the stored column and a code of every row.
     """
 
     distinct: int
@@ -35,12 +39,18 @@ class Estimate:
     build_s: float
     scan_s: float
     question_bytes: int
+    scan_bytes: int
+
+    @property
+    def gains(self) -> bool:
+        """Whether a question about one value goes through less than half of what a scan goes through."""
+        return 2 * self.question_bytes < self.scan_bytes
 
 
 def estimate(measure: Measure, table_rows: int) -> Estimate:
     """Take a measure to `table_rows` rows. A sample of no row gives nothing but zeros."""
     if not measure.rows:
-        return Estimate(0, 0, 0.0, 0, 0.0, 0.0, 0)
+        return Estimate(0, 0, 0.0, 0, 0.0, 0.0, 0, 0)
     times = table_rows / measure.rows
     distinct = distinct_keys(measure, table_rows)
     spaces = max(1, math.ceil(table_rows / ROWS_PER_SPACE))
@@ -55,6 +65,7 @@ def estimate(measure: Measure, table_rows: int) -> Estimate:
         build_s=(measure.decode_s + measure.build_s) * times,
         scan_s=measure.decode_s * times,
         question_bytes=round(group * spaces),
+        scan_bytes=round(measure.stored_bytes * times) + CODE_BYTES * table_rows,
     )
 
 

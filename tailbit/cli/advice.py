@@ -59,6 +59,8 @@ def columns_of_run(
 ) -> list[str] | None:
     """The columns that `tailbit run` is given: those advised where it says `auto` and there is no index yet.
 
+    Of a table so small that no column gains, all that may gain once it grows.
+
     Raises:
         UsageError: none is worth an index.
     """
@@ -74,16 +76,19 @@ def columns_of_run(
         found = advice_of(table, queries, hidden=as_json)
     else:
         return None
-    if not found.columns:
+    columns_to_index = found.columns or found.without_gain
+    if not columns_to_index:
         raise UsageError(
             reason=f"no column of {table} is worth an index, by `tailbit advise`",
             hint="Name the columns: --columns a,b,c.",
         )
     if as_json:
-        emit({"advised": found.columns})
+        emit({"advised": columns_to_index})
     else:
         print_advice(found)
-    return found.columns
+    if not found.columns and not as_json:
+        click.echo(f"Indexed all the same, for when the table grows: {', '.join(columns_to_index)}")
+    return columns_to_index
 
 
 def print_advice(found: Advice) -> None:

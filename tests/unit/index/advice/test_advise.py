@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import click
@@ -114,11 +115,11 @@ def test_a_question_that_is_not_understood_is_named_by_its_number(table: str, qu
 def test_types_without_order_partitions_and_long_texts_are_not_advised(tmp_path: Path) -> None:
     rows = pa.table(
         {
-            "p": ["a", "b"] * 50,
-            "tags": pa.array([["x"]] * 100),
-            "lists": pa.array([[["x"]]] * 100),
-            "long": [f"{n}" + "x" * 300 for n in range(100)],
-            "place": [{"city": f"c{n % 5}"} for n in range(100)],
+            "p": ["a", "b"] * 10_000,
+            "tags": pa.array([["x"]] * 20_000),
+            "lists": pa.array([[["x"]]] * 20_000),
+            "long": [f"{n}" + "x" * 300 for n in range(20_000)],
+            "place": [{"city": f"c{n % 5}"} for n in range(20_000)],
         }
     )
     write_deltalake(str(tmp_path / "t"), rows, partition_by=["p"])
@@ -175,3 +176,55 @@ def test_auto_takes_what_is_advised_and_afterwards_what_the_index_remembers(
         assert capsys.readouterr().out == '{"advised": ["v"]}\n'
         index_of(path, ["one"])
         assert columns_of_run(path, None, "auto", None, as_json=False) is None
+
+
+def _columns(rng: np.random.Generator, rows: int) -> dict[str, pa.Array]:
+    """Columns of every shape that an advice must judge, of a table of so many rows."""
+    few = rng.integers(0, rng.integers(1, 9), rows)
+    return {
+        "few": pa.array(few),
+        "status": pa.array([f"s{x}" for x in few.tolist()], pa.string()),
+        "some": pa.array(rng.integers(0, max(1, rows // 20), rows)),
+        "nearly_own": pa.array(rng.integers(0, max(1, rows), rows)),
+        "own": pa.array(rng.permutation(rows)),
+        "sorted": pa.array(np.sort(rng.integers(0, max(1, rows // 7), rows))),
+        "counted": pa.array(np.arange(rows)),
+        "one": pa.array(["x"] * rows, pa.string()),
+        "none": pa.nulls(rows, pa.float64()),
+        "mostly_null": pa.array(rng.integers(0, 5, rows), mask=rng.random(rows) < 0.99),
+        "real": pa.array(rng.random(rows)),
+        "huge": pa.array([f"{x}" + "y" * 400 for x in few.tolist()], pa.string()),
+        "flag": pa.array(rng.random(rows) < 0.001),
+        "hash": pa.array([f"{x:032x}" for x in rng.integers(0, 2**62, rows).tolist()], pa.string()),
+    }
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["asked nothing", "asked all"])
+@pytest.mark.parametrize("rows", [0, 1, 7, 300, 4000, 90_000])
+def test_a_column_is_advised_if_and_only_if_its_reason_says_that_it_gains(
+    rows: int, asked: bool, tmp_path: Path
+) -> None:
+    """The sizes of the sentence are read back: the verdict is what they say."""
+    columns = _columns(np.random.default_rng(rows), rows)
+    write_deltalake(str(tmp_path / "t"), pa.table(columns))
+    questions = [f"{name} IS NOT NULL" for name in columns] if asked else None
+    units = {"bytes": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
+    size = re.compile(r"goes through ([\d.]+) (\w+) of the index.* a scan through ([\d.]+) (\w+)$")
+    for advised in tailbit.open(str(tmp_path / "t")).advise(questions).every:
+        read = size.search(advised.why)
+        if read is None:
+            assert not advised.worth, advised
+            continue
+        by_index, by_scan = float(read[1]) * units[read[2]], float(read[3]) * units[read[4]]
+        assert advised.worth == ("no gain" not in advised.why) == (2 * by_index < by_scan), advised
+
+
+def test_auto_indexes_what_may_gain_later_where_the_table_is_too_small_now(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"v": [f"v{n % 7}" for n in range(100)], "one": [1] * 100}))
+    assert tailbit.open(path).advise().columns == []
+    with click.Context(cli.commands["run"]):
+        assert columns_of_run(path, None, "auto", None, as_json=False) == ["v"]
+    assert "Indexed all the same, for when the table grows: v" in capsys.readouterr().out
