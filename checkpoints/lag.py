@@ -46,6 +46,18 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
+def lag_of_nothing(table: Table, head: Version, clock: Callable[[], float] = time.time) -> Lag:
+    """Return the lag of an index that covers nothing: all versions, every live file and its bytes.
+
+    `seconds`: since the oldest commit that the log still holds. Cost: a snapshot and one commit.
+    """
+    snapshot = table.snapshot(head)
+    files, size = len(snapshot.files), sum(slice_.size for slice_ in snapshot.files)
+    commits = table.changes(earliest := table.earliest(), earliest).commits
+    oldest = commits[0].timestamp_ms / 1000 if commits else clock()
+    return Lag(-1, head, head + 1, files, size, max(0.0, clock() - oldest), files)
+
+
 class Backlog:
     """The uncovered commits of a table, each read once.
 

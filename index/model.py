@@ -148,12 +148,14 @@ class LedgerState(str, Enum):
 class Standing(str, Enum):
     """What an index is to its table; the words are those of `status`.
 
-    `ABSENT`: there is none. `DAMAGED`: it cannot be read. `EMPTY`: nothing is recorded yet. `BUILDING`,
+    `ABSENT`: there is none. `DAMAGED`: it cannot be read. `OLDER_FORMAT`: an older
+    release wrote it, `run` makes it anew. `EMPTY`: nothing is recorded yet. `BUILDING`,
     `COMPLETE`: as its ledger says. `OTHER_HISTORY`: the source log is not the one that was indexed.
     """
 
     ABSENT = "absent"
     DAMAGED = "damaged"
+    OLDER_FORMAT = "of an older format"
     EMPTY = "empty"
     BUILDING = "building"
     COMPLETE = "complete"

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tailbit.errors import EnvironmentError_, NoIndexError
+from tailbit.errors import NoIndexError, RequirementError
 from tailbit.index.store.place import index_path
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.java.class_archive import (
@@ -33,14 +33,14 @@ def archive_classes(again: bool = False, tell: Tell = tell_nobody) -> tuple[Path
     can start no Spark afterwards. Other processes see the whole file or the one before.
 
     Raises:
-        EnvironmentError_: Java or pyspark is missing, the folder cannot be written to, runs are told to use
+        RequirementError: Java or pyspark is missing, the folder cannot be written to, runs are told to use
             no archive, or this Java writes none.
     """
     check_java()
     java = java_binary()
     stem = None if java is None else archive_stem(java, os.environ)
     if java is None or stem is None:
-        raise EnvironmentError_(
+        raise RequirementError(
             reason=f"runs use no archive: {SETTING} is off, or its folder has a blank or quote in its name",
             remedy=_REMEDY,
         )
@@ -55,7 +55,7 @@ def archive_classes(again: bool = False, tell: Tell = tell_nobody) -> tuple[Path
             _write(Path(folder), made)
             return keep(made, stem), True
     except OSError as refused:
-        raise EnvironmentError_(
+        raise RequirementError(
             reason=f"the archive of classes cannot be written: {refused}", remedy=_REMEDY
         ) from refused
 
@@ -74,7 +74,7 @@ def _write(folder: Path, made: Path) -> None:
     gateway: Any = SparkContext._gateway
     # A signal ends a run early, and in good order.
     if gateway is None or not _is_indexed(table):
-        raise EnvironmentError_(
+        raise RequirementError(
             reason="it was stopped before the classes were known", remedy="Nothing was kept. Run it again."
         )
     gateway.shutdown()
@@ -82,7 +82,7 @@ def _write(folder: Path, made: Path) -> None:
         gateway.proc.stdin.close()
     gateway.proc.wait()
     if not made.exists():
-        raise EnvironmentError_(
+        raise RequirementError(
             reason="this Java writes no archive of classes",
             remedy="Runs work without one. OpenJDK 17 and newer write them.",
         )

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 from tailbit.arguments.values import flag, wrong_type
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.errors import EnvironmentError_, MalformedLogError, TailbitError
-from tailbit.streaming.java.session import Session, build_session, check_java, is_submitted, on_one_machine
+from tailbit.errors import MalformedLogError, RequirementError, TailbitError
+from tailbit.streaming.java.requirements import check_requirements
+from tailbit.streaming.java.session import Session, build_session, is_submitted, on_one_machine
 from tailbit.streaming.life.cluster import addresses, await_master
 from tailbit.streaming.life.processes import end_stopped
 from tailbit.streaming.life.sampler import Followed, Sampler
@@ -94,12 +95,12 @@ def _check_session(spark: SparkSession) -> None:
 
     Raises:
         UsageError: it is another object, such as a session of Spark Connect.
-        EnvironmentError_: pyspark is missing.
+        RequirementError: pyspark is missing.
     """
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise EnvironmentError_(
+        raise RequirementError(
             reason="pyspark is not installed", remedy="Install it: pip install 'tailbit[spark]'."
         ) from None
     if not isinstance(spark, SparkSession):
@@ -199,7 +200,7 @@ def _session(prepared: Prepared, asked: _Asked) -> Session:
     Raises:
         ClusterError: the master did not answer, or refused the application.
         StreamError: Spark did not start for another reason.
-        EnvironmentError_: as `build_session`.
+        RequirementError: as `build_session`.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
 
@@ -233,8 +234,8 @@ def _in_time(
 
 
 def _ready() -> None:
-    """This process is ready for an indexer: there is Java, and freed memory goes back to the system."""
-    check_java()
+    """Pass if what an indexer needs is there; from now on freed memory goes back to the system."""
+    check_requirements()
     take_from_the_system()
 
 

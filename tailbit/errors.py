@@ -9,6 +9,7 @@ All are raised with keyword fields that survive pickling, since they cross proce
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 from tailbit.visible import visible, visible_fields
@@ -248,6 +249,11 @@ class IndexFormatError(IndexStateError):
     template = "index {path} has format {found}; this tailbit reads {supported}"
     hint = "Use a tailbit release that reads it, or delete the index and build it again."
 
+    @property
+    def is_older(self) -> bool:
+        """Whether an older release wrote the index, so that it can be made anew with its columns."""
+        return 1 <= int(self.fields["found"]) < int(self.fields["supported"])
+
 
 class CorruptIndexError(IndexStateError):
     """A file of the index is truncated, altered, or was written broken."""
@@ -295,8 +301,8 @@ class IndexerRunningError(IndexStateError):
     retryable = True
 
 
-class EnvironmentError_(UsageError):
-    """Something the machine must have is missing: Java, pyspark."""
+class RequirementError(UsageError):
+    """Something the machine must have is missing or of another release: Java, pyspark, pandas."""
 
     template = "{reason}"
     hint = "{remedy}"
@@ -338,3 +344,11 @@ class ClusterError(TailbitError):
         " and that they and this machine can reach each other; then start it again."
     )
     retryable = True
+
+
+def __getattr__(name: str) -> Any:
+    """Return an error by the name that it had before, with a warning."""
+    if name != "EnvironmentError_":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn("EnvironmentError_ is RequirementError now", DeprecationWarning, stacklevel=2)
+    return RequirementError

@@ -33,13 +33,15 @@ from tailbit.tables.table import Table
 class Handle:
     """A source table and what its index knows, and how both are looked at; `IndexedTable` asks by it.
 
-    `index_path`: where the index is, or would be. `damage`: why an index that is there cannot be read.
+    `index_path`: where the index is, or would be. `damage`: why an index that is there cannot be read;
+    `older_format`: since an older release wrote it.
     """
 
     _table: Table
     index_path: str
     _index: MetadataTable | None = None
     damage: CorruptIndexError | None = None
+    older_format: bool = False
     _coverage: Coverage | None = field(default=None, repr=False)
     _stale: bool = field(default=True, repr=False)
     _trust: tuple[Any, bool] | None = field(default=None, repr=False)
@@ -62,9 +64,9 @@ class Handle:
     def state(self) -> str:
         """What the index is now.
 
-        `absent`; `damaged`; `empty`: nothing is recorded yet; `building`: the first snapshot is being
-        indexed; `complete`; `other history`: the source log is not the one that was indexed, so questions
-        scan until the indexer has caught up.
+        `absent`; `damaged`; `of an older format`: `run` makes it anew; `empty`: nothing is recorded yet;
+        `building`: the first snapshot is being indexed; `complete`; `other history`: the
+        source log is not the one that was indexed, so questions scan until the indexer has caught up.
 
         >>> flights.state
         'complete'
@@ -96,6 +98,8 @@ class Handle:
     def _standing(self) -> Standing:
         with self._lock:
             if self._index is None:
+                if self.older_format:
+                    return Standing.OLDER_FORMAT
                 return Standing.ABSENT if self.damage is None else Standing.DAMAGED
             ledger = self._index.state.ledger
             if ledger is None:
@@ -130,7 +134,7 @@ class Handle:
             self._look()
 
     def _look(self) -> None:
-        self.damage = None
+        self.damage, self.older_format = None, False
         try:
             if self._index is None:
                 options = self._table.storage.options
@@ -142,9 +146,9 @@ class Handle:
         except CorruptIndexError as damage:
             self._index, self._stale, self.damage = None, True, damage
         except IndexFormatError as other:
-            if other.fields["found"] > other.fields["supported"]:
+            if not other.is_older:
                 raise
-            self._index, self._stale = None, True
+            self._index, self._stale, self.older_format = None, True, True
             reason = f"it has format {other.fields['found']}, which an older release wrote"
             self.damage = CorruptIndexError(file=self.index_path, reason=reason, hint=other.hint)
 

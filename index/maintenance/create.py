@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tailbit.errors import (
     CommitConflictError,
     CorruptIndexError,
+    IndexFormatError,
     IndexLogError,
     NoIndexError,
     UsageError,
@@ -26,7 +27,7 @@ def prepare_index(
     """The index at `path`, made if it is not there, with the columns asked for or those remembered.
 
     Its store is opened with the options of the table's. One whose records cannot be read is made anew, to be
-    built again; with `anew` also one whose own log cannot be.
+    built again; with `anew` also one whose own log cannot be, or that is of an older format.
 
     Raises:
         CorruptIndexError: its settings cannot be read, and no columns are asked for.
@@ -43,6 +44,12 @@ def prepare_index(
     except CorruptIndexError as damage:
         if isinstance(damage, IndexLogError) and not anew:
             # A writer may be in the middle of its newest commit.
+            raise
+        start_over(path, wanted_columns, options)
+        index = _open(path, options)
+    except IndexFormatError as other:
+        if not (other.is_older and anew):
+            # An indexer of the older release may be at work.
             raise
         start_over(path, wanted_columns, options)
         index = _open(path, options)

@@ -71,6 +71,12 @@ def start_over(
     return settings
 
 
+def remembered_settings(path: str, options: StorageOptions) -> Settings | None:
+    """Return the settings of an index of any format so far; None where they cannot be read."""
+    storage = open_storage(path, options)
+    return _found(path, storage, _live(path, options))
+
+
 def start_over_with(
     path: str, known: Sequence[IndexedColumn], options: StorageOptions, kinds: Kinds
 ) -> Settings:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tailbit.errors import EnvironmentError_
+from tailbit.errors import RequirementError
 from tailbit.streaming.java.class_archive import OPTIONS_OF_JAVA
 
 _NOISE = ("WARNING: Using incubator modules",)
@@ -127,7 +127,7 @@ def launch_java(settings: Mapping[str, str]) -> tuple[Any, JavaErrors]:
     """A JVM with these Spark settings: the gateway for a SparkContext, and its errors.
 
     Raises:
-        EnvironmentError_: it did not come up; with the last line that it wrote.
+        RequirementError: it did not come up; with the last line that it wrote.
     """
     from pyspark import SparkConf
     from pyspark.errors import PySparkException
@@ -143,8 +143,8 @@ def launch_java(settings: Mapping[str, str]) -> tuple[Any, JavaErrors]:
         gateway = launch_gateway(SparkConf().setAll(list(settings.items())), own)
     except PySparkException:
         reason = f"Java does not start: {errors.last or 'it says nothing'}"
-        raise EnvironmentError_(
-            reason=reason, remedy="Try `java -version`, and the Spark settings."
+        raise RequirementError(
+            reason=reason, remedy="Try `java -version`, and the Spark settings.", retryable=True
         ) from None
     finally:
         os.close(errors.write_end)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tailbit.errors import EnvironmentError_
+from tailbit.errors import RequirementError
 from tailbit.streaming.java.class_archive import use_archive
 from tailbit.streaming.java.gateway import QUICK_COMPILER, JavaErrors, launch_java, quick_java
 from tailbit.streaming.java.quiet import hush_accumulators, hush_python
@@ -132,14 +132,14 @@ def build_session(
     `short`: for a run that ends by itself.
 
     Raises:
-        EnvironmentError_: Java 17 or pyspark is missing, or the JVM does not start.
+        RequirementError: Java 17 or pyspark is missing, or the JVM does not start.
     """
     check_java()
     try:
         from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
     except ImportError:
-        raise EnvironmentError_(
+        raise RequirementError(
             reason="pyspark is not installed", remedy="Install it: pip install 'tailbit[spark]'."
         ) from None
     choose_python(on_one_machine(master))
@@ -166,7 +166,7 @@ def _launched(settings: dict[str, str], archive: str) -> tuple[Any, JavaErrors]:
     """Java with the archive of classes, and where it does not start so, without."""
     options = settings["spark.driver.extraJavaOptions"]
     if archive:
-        with suppress(EnvironmentError_):
+        with suppress(RequirementError):
             return launch_java(settings | {"spark.driver.extraJavaOptions": f"{options} {archive}"})
     return launch_java(settings)
 
@@ -184,16 +184,16 @@ def check_java() -> None:
     """Pass if Java 17 or newer is there.
 
     Raises:
-        EnvironmentError_: it is not; the remedy names what to install.
+        RequirementError: it is not; the remedy names what to install.
     """
     found = _java_version()
     remedy = f"Install Java {JAVA_VERSION} (Debian: apt install openjdk-17-jre-headless) and set JAVA_HOME."
     if found is None:
-        raise EnvironmentError_(
+        raise RequirementError(
             reason="Java is not installed; the indexer needs it, queries do not", remedy=remedy
         )
     if found < JAVA_VERSION:
-        raise EnvironmentError_(reason=f"Java {found} is too old; Spark needs {JAVA_VERSION}", remedy=remedy)
+        raise RequirementError(reason=f"Java {found} is too old; Spark needs {JAVA_VERSION}", remedy=remedy)
 
 
 def java_binary() -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -13,7 +14,14 @@ from typing import TYPE_CHECKING, Union
 from tailbit.arguments.values import flag, names, path_text, text, texts_by_name
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.errors import NoIndexError, NotATableError, StreamError, TailbitError
+from tailbit.errors import (
+    NoIndexError,
+    NotATableError,
+    StorageError,
+    StreamError,
+    TailbitError,
+    UnusableStorageError,
+)
 from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
@@ -24,7 +32,7 @@ from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import lost_worker, refused_write
 from tailbit.streaming.upkeep.sweeping import Upkeep
-from tailbit.streaming.user_cache import user_cache
+from tailbit.streaming.user_cache import own_state
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
@@ -125,6 +133,8 @@ def prepare(
         wait_ms=trigger_ms if trigger_ms <= CONTINUOUS_MS else 0,
         poll_ms=REMOTE_POLL_MS if table.storage.remote else StreamSettings().poll_ms,
     )
+    if found.storage.remote:
+        _can_be_made(checkpoint or _checkpoint_of(found))
     return Prepared(table, found, checkpoint or _checkpoint_of(found), settings, trigger_ms)
 
 
@@ -135,7 +145,29 @@ def _checkpoint_of(index: MetadataTable) -> str:
     """
     if not index.storage.remote:
         return os.path.join(index.path, CHECKPOINT_FOLDER)
-    return str(user_cache() / "checkpoints" / index.state.index_id)
+    return str(own_state() / "checkpoints" / index.state.index_id)
+
+
+def _can_be_made(checkpoint: str) -> None:
+    """Make the folder of a checkpoint that lies on this machine, apart from the index.
+
+    Raises:
+        UnusableStorageError: this user may not make it; a person must name another place.
+        StorageError: the disk is full.
+    """
+    if "://" in checkpoint:
+        return
+    try:
+        os.makedirs(checkpoint, exist_ok=True)
+    except OSError as refused:
+        reason = f"the Spark checkpoint cannot be made there: {os.strerror(refused.errno or 0)}"
+        if refused.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageError(path=checkpoint, reason=reason) from refused
+        raise UnusableStorageError(
+            path=checkpoint,
+            reason=reason,
+            hint="Name a folder that can be made: --checkpoint PATH; of a systemd unit: StateDirectory=.",
+        ) from refused
 
 
 def launch(

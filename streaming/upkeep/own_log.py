@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import IndexLogError, TailbitError
+from tailbit.errors import IndexFormatError, IndexLogError, TailbitError
 from tailbit.index.maintenance.start_over import start_over_with
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.mending import Tell
@@ -33,9 +33,11 @@ def in_time(
 ) -> P | None:
     """What `prepare` gives once the index's own log can be read; None where `stop` is set before.
 
-    After `sure_s` seconds it is called with True, to make the index anew.
+    After `sure_s` seconds it is called with True, to make the index anew; at once where an older release
+    wrote the index.
 
     Raises:
+        IndexFormatError: a newer release wrote the index.
         IndexerRunningError: another indexer is at work, which may be writing.
         CorruptIndexError: the settings are lost, and no columns are asked for.
         TailbitError: as `prepare` raises it.
@@ -44,6 +46,10 @@ def in_time(
     while not stop.is_set():
         try:
             return prepare(False)
+        except IndexFormatError as older:
+            if not older.is_older:
+                raise
+            return _made_anew(prepare, older, storage_options, stop, tell)
         except IndexLogError as damage:
             pause = patience.pause(damage)
             if pause is None:
@@ -55,20 +61,20 @@ def in_time(
 
 def _made_anew(
     prepare: Callable[[bool], P],
-    damage: IndexLogError,
+    damage: IndexLogError | IndexFormatError,
     storage_options: Mapping[str, str] | None,
     stop: threading.Event,
     tell: Tell,
 ) -> P:
     """What `prepare` gives when it may make the index anew, while no other indexer is there."""
     options = StorageOptions.of(storage_options)
-    heartbeat = Heartbeat(open_storage(str(damage.fields["file"]), options))
+    heartbeat = Heartbeat(open_storage(str(damage.fields.get("file") or damage.fields["path"]), options))
     heartbeat.claim(stop)
     try:
         prepared = prepare(True)
     finally:
         heartbeat.release()
-    tell(f"mended: {damage}; the index is built again")
+    tell(f"mended: {damage}; the index is made anew with its columns, and built again")
     return prepared
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from tailbit.errors import EnvironmentError_, UnsafePathError, UnusableStorageError, UsageError
+from tailbit.errors import RequirementError, UnsafePathError, UnusableStorageError, UsageError
 from tailbit.tables.storage.options import StorageOptions
 from tailbit.tables.storage.outside import OPTION, refuse_outside, refuse_parts
 from tailbit.tables.storage.refusals import no_setup
@@ -99,7 +99,7 @@ def connect(location: Location, options: StorageOptions) -> Any:
     """The store of obstore for a place; one for all that ask for the same with the same credentials.
 
     Raises:
-        EnvironmentError_: obstore is not there.
+        RequirementError: obstore is not there.
         UsageError: an option is not known.
         StorageError: an option is missing, or has no such value.
     """
@@ -115,7 +115,7 @@ def _connected(url: str, options: StorageOptions, environment: object, process: 
         from obstore.exceptions import BaseError, UnknownConfigurationKeyError
         from obstore.store import from_url
     except ImportError:
-        raise EnvironmentError_(
+        raise RequirementError(
             reason=f"obstore is not installed, which reaches {url}",
             remedy="Install it: pip install obstore (it has wheels for Python 3.11 and newer).",
         ) from None

@@ -20,9 +20,9 @@ from tailbit.cli.analytics import crosstab, histogram, summary, transitions
 from tailbit.cli.options import AnswersOne
 from tailbit.cli.questions import count, explain, facets, positions, read
 from tailbit.cli.running import archive_classes, demo, run
-from tailbit.cli.statuses import AGAIN, INTERRUPTED, PROBLEM, WRONG_USE
+from tailbit.cli.statuses import AGAIN, CONFIGURATION, INTERRUPTED, PROBLEM, WRONG_USE
 from tailbit.cli.upkeep import alter, compact, repair, status, vacuum, verify
-from tailbit.errors import TailbitError, UsageError
+from tailbit.errors import NotATableError, TailbitError, UsageError
 
 COMMANDS = (
     *(count, facets, summary, crosstab, histogram, transitions, read, positions, explain),
@@ -48,7 +48,7 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except TailbitError as error:
         click.echo(error.describe(), err=True)
-        sys.exit(_status(error))
+        sys.exit(_status_of_run(error) if sys.argv[1:2] == ["run"] else _status(error))
     except (_NobodyReads, BrokenPipeError):
         _leave_quietly()
     except OSError as refused:
@@ -64,6 +64,14 @@ def _status(error: TailbitError) -> int:
     if error.retryable:
         return AGAIN
     return WRONG_USE if isinstance(error, UsageError) else PROBLEM
+
+
+def _status_of_run(error: TailbitError) -> int:
+    """Return what the supervisor of an indexer needs to know: whether a later start can end otherwise.
+
+    A table that is not there may come back, as on a disk that is mounted later.
+    """
+    return AGAIN if error.retryable or isinstance(error, NotATableError) else CONFIGURATION
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

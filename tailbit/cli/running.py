@@ -75,7 +75,9 @@ def run(
 
     take_from_the_system()
     from tailbit.streaming import job
+    from tailbit.streaming.java.requirements import check_requirements
 
+    check_requirements()
     return job.run(
         table,
         columns=columns_of_run(table, index, columns, queries, as_json=as_json),

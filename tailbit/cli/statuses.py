@@ -1,3 +1,6 @@
 """Exit statuses other than 0; light, since signals are obeyed before anything heavy is imported."""
 
-PROBLEM, WRONG_USE, AGAIN, INTERRUPTED = 1, 2, 75, 130
+PROBLEM, WRONG_USE, AGAIN, CONFIGURATION, INTERRUPTED = 1, 2, 75, 78, 130
+"""`AGAIN` and `CONFIGURATION` are EX_TEMPFAIL and EX_CONFIG of sysexits.h: a supervisor starts `run` again
+after the first; after the second a person must do something.
+"""

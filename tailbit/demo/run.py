@@ -56,7 +56,7 @@ def run_demo(folder: str | None = None) -> int:
     processes.
 
     Raises:
-        EnvironmentError_: Java, pyspark or the flights are missing.
+        RequirementError: Java, pyspark or the flights are missing.
         UsageError: the folder has a table already.
         DemoError: the writer or the indexer ended by itself.
     """

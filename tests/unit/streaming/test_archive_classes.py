@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tailbit.errors import EnvironmentError_
+from tailbit.errors import RequirementError
 from tailbit.streaming import archive_classes as module
 from tailbit.streaming.archive_classes import archive_classes
 
@@ -19,6 +19,6 @@ def test_a_run_that_a_signal_ended_leaves_no_archive(tmp_path: Path, monkeypatch
 
     monkeypatch.setenv(module.SETTING, str(tmp_path / "classes"))
     monkeypatch.setattr(module, "run", stopped)
-    with pytest.raises(EnvironmentError_, match="stopped before the classes were known"):
+    with pytest.raises(RequirementError, match="stopped before the classes were known"):
         archive_classes()
     assert list((tmp_path / "classes").iterdir()) == []

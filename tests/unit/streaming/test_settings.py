@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tailbit.errors import DataFileError, EnvironmentError_, TailbitError, UsageError
+from tailbit.errors import DataFileError, RequirementError, TailbitError, UsageError
 from tailbit.streaming.control import Control, named_error
 from tailbit.streaming.java.session import check_java, session_settings
 from tailbit.streaming.settings import StreamSettings, milliseconds
@@ -94,7 +94,7 @@ def test_an_older_java_is_refused_with_what_to_install(
     version: str, major: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", java(tmp_path, version))
-    with pytest.raises(EnvironmentError_, match=f"Java {major} is too old") as refused:
+    with pytest.raises(RequirementError, match=f"Java {major} is too old") as refused:
         check_java()
     assert "openjdk-17" in refused.value.hint
 
@@ -104,6 +104,6 @@ def test_a_missing_java_is_refused_with_what_to_install(
 ) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EnvironmentError_, match="Java is not installed") as refused:
+    with pytest.raises(RequirementError, match="Java is not installed") as refused:
         check_java()
     assert "openjdk-17" in refused.value.hint

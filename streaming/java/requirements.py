@@ -1,0 +1,62 @@
+"""What a machine must have before anything is indexed: Java, and the Python packages of an indexer."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from tailbit.errors import RequirementError
+from tailbit.streaming.java.session import check_java
+
+OLDEST_SPARK = (4, 2)
+"""The first Spark whose streaming sources in Python say how much of what is there a batch takes."""
+
+TOO_NEW_PANDAS = (3, 0)
+"""The first pandas with which Spark's Python workers do not agree on types."""
+
+_REMEDY = "Install what fits: pip install 'tailbit[spark]'. Questions need none of it."
+
+
+def check_requirements() -> None:
+    """Pass if this process can index: Java, pyspark and pandas are there, each of a release that will do.
+
+    Cost: reads the packages' names on disk; imports none of them and starts no Java.
+
+    Raises:
+        RequirementError: one is missing or of another release; with what was found and what is needed.
+    """
+    check_java()
+    spark = _installed("pyspark")
+    if spark is None:
+        raise RequirementError(reason="pyspark is not installed", remedy=_REMEDY)
+    if _release(spark) < OLDEST_SPARK:
+        reason = f"pyspark {spark} is installed; indexing needs {_shown(OLDEST_SPARK)} or newer"
+        raise RequirementError(reason=reason, remedy=_REMEDY)
+    pandas = _installed("pandas")
+    if pandas is None:
+        raise RequirementError(reason="pandas is not installed; Spark's workers need it", remedy=_REMEDY)
+    if _release(pandas) >= TOO_NEW_PANDAS:
+        reason = f"pandas {pandas} is installed; Spark's workers need one below {_shown(TOO_NEW_PANDAS)}"
+        raise RequirementError(reason=reason, remedy=_REMEDY)
+
+
+def _installed(package: str) -> str | None:
+    """Return the version of an installed package; None where it cannot be imported."""
+    if find_spec(package) is None:
+        return None
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        # Of a folder on the path, as that of spark-submit, only the package itself knows.
+        return str(__import__(package).__version__)
+
+
+def _release(text: str) -> tuple[int, int]:
+    """Return major and minor of a version."""
+    numbers = re.match(r"(\d+)(?:\.(\d+))?", text)
+    return (int(numbers[1]), int(numbers[2] or 0)) if numbers else (0, 0)
+
+
+def _shown(release: tuple[int, int]) -> str:
+    return ".".join(map(str, release))

@@ -1,0 +1,76 @@
+"""What is missing or of another release is refused by name, before any work."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from tailbit import errors
+
+TOOL = Path(sys.executable).with_name("tailbit")
+
+
+def installed(folder: Path, package: str, version: str) -> None:
+    """Put a package of a release, as pip would, into a folder that is first on the path."""
+    (folder / package).mkdir()
+    (folder / package / "__init__.py").write_text("raise ImportError('it is refused unread')\n")
+    info = folder / f"{package}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "needed"),
+    [
+        ("pyspark", "4.1.1", "indexing needs 4.2 or newer"),
+        ("pyspark", "4.0.0", "indexing needs 4.2 or newer"),
+        ("pyspark", "3.5.8", "indexing needs 4.2 or newer"),
+        ("pandas", "3.0.1", "Spark's workers need one below 3.0"),
+    ],
+)
+def test_another_release_is_refused_before_any_work_with_what_was_found_and_what_is_needed(
+    package: str, version: str, needed: str, tmp_path: Path
+) -> None:
+    table = str(tmp_path / "t")
+    write_deltalake(table, pa.table({"c": ["a", "b"]}))
+    installed(tmp_path, package, version)
+    done = subprocess.run(
+        [TOOL, "run", table, "--columns", "c", "--once"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 78, done.stderr
+    found, remedy = done.stderr.splitlines()
+    assert found == f"RequirementError: {package} {version} is installed; {needed}"
+    assert "pip install 'tailbit[spark]'" in remedy
+    assert not (tmp_path / "t" / "_tailbit").exists()
+
+
+def test_a_machine_without_java_is_told_so_with_the_status_of_a_configuration(tmp_path: Path) -> None:
+    table = str(tmp_path / "t")
+    write_deltalake(table, pa.table({"c": ["a", "b"]}))
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    done = subprocess.run(
+        [TOOL, "run", table, "--columns", "auto", "--once"],
+        env=environment | {"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 78
+    assert done.stderr.startswith("RequirementError: Java is not installed")
+
+
+def test_the_name_before_is_known_for_a_release_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="RequirementError"):
+        assert errors.EnvironmentError_ is errors.RequirementError
+    with pytest.raises(AttributeError):
+        errors.NoSuchError  # noqa: B018

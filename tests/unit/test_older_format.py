@@ -1,0 +1,79 @@
+"""An index of an older release is derived data: `run` makes it anew; until then `status` says what it is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+import threading
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+import tailbit
+from support.tables import index_of
+from tailbit.errors import IndexFormatError
+from tailbit.streaming.query.launch import prepare
+from tailbit.streaming.upkeep.own_log import in_time
+
+FORMAT_2 = Path(__file__).parents[1] / "support" / "index_of_format_2.tar.gz"
+TOOL = Path(sys.executable).with_name("tailbit")
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> str:
+    with tarfile.open(FORMAT_2) as files:
+        files.extractall(tmp_path, filter="data")
+    return str(tmp_path / "t")
+
+
+def test_status_of_an_older_format_shows_the_columns_and_that_nothing_is_covered(old: str) -> None:
+    done = subprocess.run([TOOL, "status", old, "--json"], capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)
+    assert (told["columns"], told["state"], told["covered_version"]) == (["v"], "of an older format", None)
+    assert told["lag"]["files"] == len(tailbit.open(old).where("TRUE").files())
+    assert told["lag"]["versions"] == told["head"] + 1
+    assert told["lag"]["seconds"] > 0
+    assert told["lag"]["bytes"] > 0
+    assert "run makes it anew" in told["remedy"]
+    assert "damaged" not in done.stdout
+
+
+@pytest.mark.parametrize("columns", [None, ["v"]])
+def test_a_run_makes_an_index_of_an_older_format_anew_with_its_columns_and_says_so(
+    old: str, columns: list[str] | None
+) -> None:
+    told: list[str] = []
+    make = partial(prepare, old, columns, None, None, "1 second", None)
+    prepared = in_time(make, None, threading.Event(), told.append)
+    assert prepared is not None
+    assert [column.label for column in prepared.index.state.settings.columns] == ["v"]
+    assert len(told) == 1
+    assert "format 2" in told[0]
+    assert "made anew with its columns" in told[0]
+    assert tailbit.open(old).state == "empty"
+
+
+def test_an_index_of_an_older_format_is_left_alone_by_whoever_may_not_make_it_anew(old: str) -> None:
+    with pytest.raises(IndexFormatError):
+        prepare(old, None, None, None, "1 second")
+    assert tailbit.open(old).state == "of an older format"
+
+
+def test_a_table_replaced_at_its_place_lags_by_all_that_it_holds(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"v": ["a", "b"]}))
+    index_of(path, ["v"])
+    (tmp_path / "t" / "_tailbit").rename(tmp_path / "i")
+    (tmp_path / "t").rename(tmp_path / "before")
+    for _ in range(3):
+        write_deltalake(path, pa.table({"v": ["c"]}), mode="append")
+    command = [TOOL, "status", path, "--index", str(tmp_path / "i"), "--json"]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert (told["state"], told["covered_version"]) == ("other history", None)
+    assert (told["lag"]["versions"], told["lag"]["files"]) == (3, 3)
+    assert told["lag"]["seconds"] > 0
