@@ -41,15 +41,8 @@ def prepare_index(
     options = table.storage.options
     try:
         index = _open(path, options)
-    except CorruptIndexError as damage:
-        if isinstance(damage, IndexLogError) and not anew:
-            # A writer may be in the middle of its newest commit.
-            raise
-        start_over(path, wanted_columns, options)
-        index = _open(path, options)
-    except IndexFormatError as other:
-        if not (other.is_older and anew):
-            # An indexer of the older release may be at work.
+    except (CorruptIndexError, IndexFormatError) as damage:
+        if not _may_start_over(damage, anew):
             raise
         start_over(path, wanted_columns, options)
         index = _open(path, options)
@@ -63,6 +56,16 @@ def prepare_index(
     if wanted_columns is not None:
         check_columns(path, index.state.settings.columns, wanted_columns)
     return index
+
+
+def _may_start_over(damage: CorruptIndexError | IndexFormatError, anew: bool) -> bool:
+    """Return whether an index that cannot be read may be made anew.
+
+    Without `anew` a writer may be in the middle of its newest commit, or an indexer of an older release work.
+    """
+    if isinstance(damage, IndexFormatError):
+        return anew and damage.is_older
+    return anew or not isinstance(damage, IndexLogError)
 
 
 def _open(path: str, options: StorageOptions) -> MetadataTable | None:

@@ -71,13 +71,9 @@ def run(
     tailbit run flights --columns auto                         # the columns that are worth it
     tailbit run flights --once                                 # catch up and stop
     """
-    from tailbit.streaming.upkeep.memory import take_from_the_system
-
-    take_from_the_system()
+    _made_ready()
     from tailbit.streaming import job
-    from tailbit.streaming.java.requirements import check_requirements
 
-    check_requirements()
     return job.run(
         table,
         columns=columns_of_run(table, index, columns, queries, as_json=as_json),
@@ -105,6 +101,16 @@ def _told(stall_limit: str, *, quiet: bool, as_json: bool) -> dict[str, Any]:
         "tell": tell,
         "supervision": Supervision(limit_s, announce=tell_nobody if quiet else tell),
     }
+
+
+def _made_ready() -> None:
+    """Refuse a machine that cannot index before anything is read; from here on freed memory is given back."""
+    from tailbit.streaming.upkeep.memory import take_from_the_system
+
+    take_from_the_system()
+    from tailbit.streaming.java.requirements import check_requirements
+
+    check_requirements()
 
 
 @click.command("archive-classes")

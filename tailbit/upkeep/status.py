@@ -56,11 +56,8 @@ def status_of(
     if found is None:
         if table.damage is None:
             raise NoIndexError(path=table.index_path)
-        if table.older_format:
-            told |= _of_older_format(table)
-        else:
-            told |= {"state": table.state, "head": table._table.head(), **_damaged(table.damage)}
-        return {**told, **_indexer(storage)}
+        unread = _of_older_format(table) if table.older_format else _unreadable(table, table.damage)
+        return {**told, **unread, **_indexer(storage)}
     names = table.indexed()
     return {
         **told,
@@ -113,6 +110,11 @@ def _of_older_format(table: MaintainedTable) -> dict[str, Any]:
         "lag": _lag(table._table, None, head),
         "remedy": "of an older format: run makes it anew, with its columns",
     }
+
+
+def _unreadable(table: MaintainedTable, damage: CorruptIndexError) -> dict[str, Any]:
+    """Return the account of an index that cannot be read."""
+    return {"state": table.state, "head": table._table.head(), **_damaged(damage)}
 
 
 def _damaged(damage: CorruptIndexError) -> dict[str, Any]:
