@@ -77,6 +77,16 @@ BENCHMARKS = (
         quick=("--repeats", "1"),
     ),
     Benchmark(
+        "elements",
+        "Counts by the elements of arrays, warm, and the build of their index",
+        ("question",),
+        (
+            Target("quicker peer / tailbit", least=10, quick=0.3),
+            Target("M elements / s", least=3, quick=0.1),
+        ),
+        quick=("--rows", "80000", "--repeats", "2"),
+    ),
+    Benchmark(
         "unindexed",
         "Counts, rows and groups by columns without an index, warm",
         ("question",),

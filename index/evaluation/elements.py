@@ -4,7 +4,8 @@
 alone decides a row if the array of just that element is TRUE (of `forall`, FALSE); else the row is NULL if
 one of its elements alone is NULL, else the other outcome. So the condition is judged once for each distinct
 element, as the array of that element, and once for a NULL and for an empty array, which decide themselves. Of
-other conditions, such as `size(tags) > 2`, only the last two are known; other rows are left open.
+other conditions, such as `size(tags) > 2`, only the last two are known; other rows are left open, except
+where all arrays with elements are alike, as in `size(tags) > 0`.
 
 Four rows, `array_contains(tags, 'a')` judged for each key, TRUE deciding:
 
@@ -50,7 +51,8 @@ from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.computed import Computed, TruthValue
 from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
-from tailbit.index.values.literals import Literal
+from tailbit.index.values.coercion import MIRRORED
+from tailbit.index.values.literals import WHOLE, Literal
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
@@ -70,6 +72,9 @@ _AROUND = {
     "is null": {_TRUE: _FALSE, _FALSE: _FALSE, _NULL: _TRUE},
 }
 """What NOT and IS NULL make of each outcome."""
+
+_FEW = 16
+"""Up to this many constants are looked up one by one: the posting of each is kept as a bitmap."""
 
 _OPEN = -1
 _NUMBERS = {_FALSE: 0, _TRUE: 1, _NULL: 2}
@@ -122,14 +127,19 @@ def _decides(expression: Expression) -> TruthValue | None:
 
 
 def _is_elementwise(call: Call) -> bool:
-    """Return whether an argument is the column, perhaps cast, and all else is constant or of an element."""
+    """Return whether an argument is the column, its elements perhaps cast, and all else is of an element."""
     array, other = call.args
-    if call.name not in ("exists", "forall") and isinstance(array, Literal):
+    if isinstance(array, Literal):
         array, other = other, array
-    while isinstance(array, Call) and array.name == "cast":
+    while isinstance(array, Call) and array.name == "transform" and _is_of_element(array, array.args[1]):
         array = array.args[0]
-    variable = str(call.setting[0]) if call.setting else None
-    return isinstance(array, Ref) and all(column.id == variable for column in columns_in(other))
+    return isinstance(array, Ref) and _is_of_element(call, other)
+
+
+def _is_of_element(call: Call, body: Expression) -> bool:
+    """Return whether an expression over the elements of a call reads just them, or is constant."""
+    variable = call.setting[0] if call.setting else None
+    return all(column.id == variable for column in columns_in(body))
 
 
 class _Rows(NamedTuple):
@@ -202,7 +212,11 @@ def _named_rows(points: _Points, segments: Sequence[Segment], space: SpaceView) 
         inner = element_type(segment.columns[column])
         assert inner is not None
         ranges = key_ranges(points.values, points.key_type, inner)
-        deciding += segment.cover(column, _marked(ranges.sure))
+        if len(ranges.sure) <= _FEW:
+            found = (segment.lookup(column, ELEMENT + (key or b"")) for key, _, _, _ in ranges.sure)
+            deciding += [rows for rows in found if rows is not None]
+        else:
+            deciding += segment.cover(column, _marked(ranges.sure))
         left_open += segment.cover(column, _marked(ranges.maybe))
 
     def with_key(*keys: bytes | None) -> BitMap:
@@ -241,20 +255,43 @@ def _judged_rows(node: Computed, decides: TruthValue, segments: Sequence[Segment
 
 
 def _by_bare(node: Computed, segments: Sequence[Segment], space: SpaceView) -> Bounds:
-    """Return bounds where only the outcomes of NULL and of empty arrays are known."""
+    """Return bounds by the outcomes of NULL and of empty arrays, and perhaps that of all others."""
     column = node.column
     assert column is not None
-    bare: Sequence[tuple[bytes | None, pa.Array]] = _bare(arrow_type(column.type, column.label))
-    values = pa.concat_arrays([array for _, array in bare])
-    outcomes = _evaluated(node, column, values)
-    sure, out = list[BitMap](), list[BitMap]()
-    for (key, _), outcome in zip(bare, outcomes.tolist(), strict=True):
-        bits = [found for s in segments if (found := s.lookup(column.id, key)) is not None]
-        if outcome in [_NUMBERS[value] for value in node.true]:
-            sure += bits
+    type_ = arrow_type(column.type, column.label)
+    wanted = [_NUMBERS[outcome] for outcome in node.true]
+    matching, out = list[BitMap](), list[BitMap]()
+    for key, array in _bare(type_):
+        bits = [rows for segment in segments if (rows := segment.lookup(column.id, key)) is not None]
+        (outcome,) = _evaluated(node, column, array).tolist()
+        if outcome in wanted:
+            matching += bits
         elif outcome != _OPEN:
             out += bits
-    return Bounds.between(union(sure), space.visible - union(out))
+    if not _is_of_emptiness(node.expression):
+        # Postings hold rows of files that are gone, too: sure rows must be among those that may be.
+        return Bounds.between(union(matching) & space.visible, space.visible - union(out))
+    (others,) = _evaluated(node, column, arrow_array([[None]], type_)).tolist()
+    return Bounds.exactly(space.visible - union(out) if others in wanted else union(matching))
+
+
+_ALIKE = {"=": 0, "<>": 0, "<=>": 0, ">": 0, "<=": 0, "<": 1, ">=": 1}
+"""Comparisons of a size, and the greatest number beside which arrays of one element and more are alike."""
+
+
+def _is_of_emptiness(expression: Expression) -> bool:
+    """Return whether a comparison of `size` with a constant has one outcome for all arrays with elements."""
+    if not isinstance(expression, Call) or expression.name not in _ALIKE:
+        return False
+    name, (measured, number) = expression.name, expression.args
+    if isinstance(measured, Literal):
+        name, measured, number = MIRRORED[name], number, measured
+    while isinstance(measured, Call) and measured.name == "cast":
+        measured = measured.args[0]
+    of_size = isinstance(measured, Call) and measured.name == "size" and isinstance(measured.args[0], Ref)
+    if not of_size or not isinstance(number, Literal) or number.type.name not in WHOLE:
+        return False
+    return isinstance(number.value, int) and number.value <= _ALIKE[name]
 
 
 def _bare(type_: pa.DataType) -> Sequence[tuple[bytes | None, pa.Array]]:

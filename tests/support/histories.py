@@ -47,7 +47,7 @@ class History(ABC):
         self.path = path
         self.rng = rng
         self.done: list[str] = []
-        self.create(random_rows(rng, rng.randint(20, 60)))
+        self.create(self.rows(rng.randint(20, 60)))
 
     def step(self) -> str:
         """Apply one random operation; its name."""
@@ -56,16 +56,20 @@ class History(ABC):
         self.done.append(name)
         return name
 
+    def rows(self, count: int) -> pa.Table:
+        """Random rows of the table."""
+        return random_rows(self.rng, count)
+
     def operations(self) -> dict[str, Callable[[], None]]:
         """The operations by name; a name may stand twice to be drawn more often."""
         return {
-            "append": lambda: self.append(random_rows(self.rng, self.rng.randint(1, 40))),
+            "append": lambda: self.append(self.rows(self.rng.randint(1, 40))),
             "delete": lambda: self.delete(self._some_rows()),
             "update": lambda: self.update(self._some_rows(), *self._new_value()),
-            "merge": lambda: self.merge(random_rows(self.rng, self.rng.randint(1, 10))),
+            "merge": lambda: self.merge(self.rows(self.rng.randint(1, 10))),
             "optimize": self.optimize,
             "restore": self._restore_some,
-            "overwrite": lambda: self.overwrite(random_rows(self.rng, self.rng.randint(5, 30))),
+            "overwrite": lambda: self.overwrite(self.rows(self.rng.randint(5, 30))),
         }
 
     def _restore_some(self) -> None:

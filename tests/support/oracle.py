@@ -70,15 +70,22 @@ def live_rows(path: str, version: int) -> pa.Table:
     for action in actions.to_pylist():
         file = unquote(action["path"])
         rows = pq.ParquetFile(Path(path, file)).read()
-        rows = rows.cast(pa.schema([SCHEMA.field(name) for name in rows.column_names]))
+        known = [SCHEMA.field(f.name) if f.name in SCHEMA.names else _array_of(f) for f in rows.schema]
+        rows = rows.cast(pa.schema(known))
         rows = rows.append_column("file", pa.array([file] * len(rows), pa.string()))
         rows = rows.append_column("position", pa.array(np.arange(len(rows)), pa.int64()))
         for key in keys:
             value = pa.array([action[key]] * len(rows), pa.string())
             rows = rows.append_column(key.removeprefix("partition."), value)
         parts.append(rows)
-    whole = pa.schema([*SCHEMA, ("file", pa.string()), ("position", pa.int64())])
+    others = [f for f in (parts[0].schema if parts else ()) if pa.types.is_list(f.type)]
+    whole = pa.schema([*SCHEMA, *others, ("file", pa.string()), ("position", pa.int64())])
     return pa.concat_tables([whole.empty_table(), *(part.select(whole.names) for part in parts)])
+
+
+def _array_of(field: pa.Field) -> pa.Field:
+    """A column of arrays of texts, of one type whatever wrote it."""
+    return pa.field(field.name, pa.list_(pa.string()))
 
 
 def relative(root: str, file: str) -> str:

@@ -71,7 +71,10 @@ def literal(value: object) -> str:
 
 @dataclass(frozen=True)
 class Asked:
-    """A column that predicates speak of: its name and its values, in both dialects; `parts` of its name."""
+    """A column that predicates speak of: its name and its values, in both dialects; `parts` of its name.
+
+    `make`: what makes a condition on it, where that is no comparison of values; such a column is not grouped.
+    """
 
     spark: str
     duckdb: str
@@ -79,6 +82,7 @@ class Asked:
     in_spark: Callable[[Any], str] = literal
     in_duckdb: Callable[[Any], str] = literal
     parts: tuple[str, ...] = ()
+    make: Callable[[random.Random], Predicate] | None = None
 
     def text(self, shape: str, *values: Any) -> Predicate:
         """`shape` with the column for `{c}` and the values for `{0}`, `{1}` and so on."""
@@ -113,6 +117,8 @@ def random_predicates(rng: random.Random, count: int, columns: Sequence[Asked] =
 
 
 def _leaf(rng: random.Random, column: Asked) -> Predicate:
+    if column.make is not None:
+        return column.make(rng)
     kind = rng.choice(("compare", "compare", "in", "between", "null", "bare"))
     if kind == "null":
         return column.text(f"{{c}} IS {rng.choice(('', 'NOT '))}NULL")

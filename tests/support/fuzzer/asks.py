@@ -70,8 +70,11 @@ def ask(
         positions = as_lists(answer.positions())
         count = answer.count() if early is None else early
         rows = answer.read().to_pylist() if more < 0.1 else None
-        column = rng.choice(version.asked)
-        facets = (column, answer.facets(column.spark)) if more > 0.9 or predicate is EVERYTHING else None
+        grouped = [column for column in version.asked if column.make is None]
+        column = rng.choice(grouped) if grouped else None
+        facets = None
+        if column is not None and (more > 0.9 or predicate is EVERYTHING):
+            facets = (column, answer.facets(column.spark))
         found = Found(positions, count, rows, facets)
     except Exception as error:  # Whatever is raised for a version that can be read is a finding.
         found = Found({}, -1, error=f"{type(error).__name__}: {error}")

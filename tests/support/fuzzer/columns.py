@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from support.delta_builder import Action, delta_type
-from support.predicates import LONG, Asked
+from support.predicates import LONG, Asked, Predicate
 
 UTC = datetime.timezone.utc
 MOMENTS = tuple(
@@ -95,6 +95,9 @@ WIDENED = {
 }
 """What a column of a type may become; Delta allows these without rewriting files."""
 
+ARRAY_TYPES = tuple(map(pa.list_, LEAF_TYPES))
+WIDENED |= {pa.list_(narrow): tuple(map(pa.list_, wide)) for narrow, wide in WIDENED.items()}
+
 
 def pool(type_: pa.DataType) -> Sequence[Any]:
     """The values that a column of a type takes: few, so that most predicates select something."""
@@ -104,6 +107,8 @@ def pool(type_: pa.DataType) -> Sequence[Any]:
         return FLOATS if type_ == FLOAT else (*FLOATS, 0.1, 1e300, 5e-324, 2.0**53)
     if pa.types.is_map(type_):
         return _maps(type_)
+    if pa.types.is_list(type_):
+        return _arrays(pool(type_.value_type))
     if pa.types.is_decimal(type_):
         return _decimals(type_.precision, type_.scale)
     if type_ == DATE:
@@ -118,6 +123,13 @@ def _maps(type_: pa.DataType) -> list[Any]:
     keys = _keys(type_.key_type)
     values = pool(type_.item_type)
     return [[], [(keys[0], values[-1])], [(keys[1], values[0]), (keys[0], None)]]
+
+
+def _arrays(values: Sequence[Any]) -> list[Any]:
+    """No element, each alone, NULL alone and beside others, the same twice, and many."""
+    alone = [[value] for value in values]
+    few = [[values[0], values[-1], values[0]], [None, values[0]], [values[-1], None, values[-1]]]
+    return [[], [], [None], *alone, *few, [*values[:4]], [*values[-3:], values[0]]]
 
 
 def _keys(type_: pa.DataType) -> Sequence[Any]:
@@ -213,7 +225,7 @@ class Field:
             metadata["delta.columnMapping.id"] = self.id
             metadata["delta.columnMapping.physicalName"] = self.physical
         if self.changes:
-            metadata["delta.typeChanges"] = [{"fromType": a, "toType": b} for a, b in self.changes]
+            metadata["delta.typeChanges"] = [_change(*pair) for pair in self.changes]
         inside = {"type": "struct", "fields": [f.json(mapping) for f in self.fields]}
         kind = inside if self.fields else delta_type(self.type)
         return {"name": self.name, "type": kind, "nullable": True, "metadata": metadata}
@@ -230,6 +242,13 @@ class Field:
         return replace(self, type=type_, changes=(*self.changes, (delta_type(self.type), delta_type(type_))))
 
 
+def _change(old: Any, new: Any) -> Action:
+    """A change of a type, or of the type of the elements of an array, as the log has it."""
+    if isinstance(old, dict):
+        return {"fromType": old["elementType"], "toType": new["elementType"], "fieldPath": "element"}
+    return {"fromType": old, "toType": new}
+
+
 def label(parts: Sequence[str]) -> str:
     """Name parts as Spark SQL, every part quoted."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
@@ -243,10 +262,14 @@ def asked(fields: Sequence[Field], partitions: Sequence[str]) -> list[Asked]:
             continue
         known = partition_pool(leaf.type) if leaf.name in partitions else pool(leaf.type)
         duckdb = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+        named = f"({duckdb})" if len(parts) == 1 else _nested(parts)
+        if pa.types.is_list(leaf.type):
+            found.append(asked_array(label(parts), named, leaf.type, parts))
+            continue
         found.append(
             Asked(
                 label(parts),
-                f"({duckdb})" if len(parts) == 1 else _nested(parts),
+                named,
                 list(known),
                 partial(in_spark, type_=leaf.type),
                 partial(in_duckdb, type_=leaf.type),
@@ -254,6 +277,65 @@ def asked(fields: Sequence[Field], partitions: Sequence[str]) -> list[Asked]:
             )
         )
     return found
+
+
+def asked_array(spark: str, duckdb: str, type_: pa.DataType, parts: tuple[str, ...]) -> Asked:
+    """An array that conditions speak of: what it holds or shares, its elements, how many they are."""
+    element = type_.value_type
+    values = [*pool(element)]
+
+    def make(rng: random.Random) -> Predicate:
+        chosen = rng.sample(values, min(rng.randint(1, 3), len(values)))
+        listed = [Predicate(_typed(in_spark(v, element), element), in_duckdb(v, element)) for v in chosen]
+        found = _of_array(rng, listed)
+        return Predicate(found.spark.replace("{c}", spark), found.duckdb.replace("{c}", duckdb))
+
+    return Asked(spark, duckdb, [], parts=parts, make=make)
+
+
+def _of_array(rng: random.Random, listed: Sequence[Predicate]) -> Predicate:
+    """A condition on the array `{c}` and some values of its elements' type."""
+    kind, value = (
+        rng.choice(("contains", "contains", "overlap", "overlap", "exists", "size", "null")),
+        listed[0],
+    )
+    if kind == "null":
+        return Predicate.both("{c} IS " + rng.choice(("", "NOT ")) + "NULL")
+    if kind == "size":
+        sign, number = rng.choice(("=", "<>", "<", "<=", ">", ">=")), rng.randint(0, 3)
+        return Predicate(f"size({{c}}) {sign} {number}", f"len({{c}}) {sign} {number}")
+    if kind == "exists":
+        sign = rng.choice(("=", "<>", "<", ">="))
+        word, decides, other = rng.choice((("exists", "TRUE", "FALSE"), ("forall", "FALSE", "TRUE")))
+        rule = _rule(f"(x {sign} {value.duckdb}) = {decides}", decides, f"(x {sign} {value.duckdb})", other)
+        return Predicate(f"{word}({{c}}, x -> x {sign} {value.spark})", rule)
+    if kind == "contains":
+        spark = f"array_contains({{c}}, {value.spark})"
+        return Predicate(spark, _rule(f"x = {value.duckdb}", "TRUE", "x", "FALSE"))
+    hole = rng.random() < 0.3
+    spark = ", ".join([*(value.spark for value in listed), *["NULL"] * hole])
+    among = " OR ".join(f"x = {value.duckdb}" for value in listed)
+    unknown = "CAST(NULL AS BOOLEAN)" if hole else "x"
+    return Predicate(f"arrays_overlap({{c}}, array({spark}))", _rule(among, "TRUE", unknown, "FALSE"))
+
+
+def _typed(text: str, element: pa.DataType) -> str:
+    """A value in Spark SQL of just the type of the elements: arrays are shared with such alone."""
+    if pa.types.is_decimal(element):
+        return f"CAST({text} AS DECIMAL({element.precision},{element.scale}))"
+    names = {BYTE: "TINYINT", SHORT: "SMALLINT", LONGS: "BIGINT"}
+    return f"CAST({text} AS {names[element]})" if element in names else text
+
+
+def _rule(decides: str, outcome: str, unknown: str, other: str) -> str:
+    """What DuckDB says of arrays whose elements `x` decide, or leave unknown where `unknown` is NULL."""
+    decided, left = (_some(which) for which in (decides, f"({unknown}) IS NULL"))
+    null = "CASE WHEN {c} IS NULL THEN NULL"
+    return f"{null} WHEN {decided} THEN {outcome} WHEN {left} THEN NULL ELSE {other} END"
+
+
+def _some(condition: str) -> str:
+    return f"len(list_filter({{c}}, lambda x: {condition})) > 0"
 
 
 def _nested(parts: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Protocol
 
 import tailbit
+from support.fuzzer.arrays import ArrayHistory
 from support.fuzzer.asks import Ask, Version, ask, new_predicate
 from support.fuzzer.built import BuiltHistory
 from support.fuzzer.follower import Follower
@@ -47,6 +48,7 @@ class History(Protocol):
 WRITERS: dict[str, Callable[[str, random.Random], History]] = {
     "built": BuiltHistory,
     "varied": VariedHistory,
+    "arrays": ArrayHistory,
     "deltalake": ForeignHistory,
 }
 

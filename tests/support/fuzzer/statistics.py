@@ -26,7 +26,7 @@ def _bounds(columns: Mapping[str, pa.Array]) -> tuple[dict[str, Any], dict[str, 
             low[name], high[name], nulls[name] = _bounds(inner)
             continue
         nulls[name] = values.null_count
-        if pa.types.is_map(values.type):
+        if pa.types.is_nested(values.type):
             continue
         known = [v for v in values.to_pylist() if v is not None and v == v]
         if known and not isinstance(known[0], (bool, bytes)):
