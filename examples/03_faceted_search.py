@@ -41,3 +41,7 @@ page({"country": ["SE", "PL"], "status": ["open"]}, number=1)
 # Every combination of two columns at once, with counts: GROUP BY country, status.
 pairs = orders.where().facets("country", "status")
 print("most frequent pairs:", list(pairs.items())[:2])
+
+# With sums by group: of a column without an index, as `amount` is, its rows are read.
+for country, told in orders.where("status = 'returned'").facets("country", sum="amount").items():
+    print(f"  {country}: {told['count']:,} returned, {told['sum(amount)']:,} in all")

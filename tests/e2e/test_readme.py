@@ -8,11 +8,13 @@ import subprocess
 import sys
 
 import deltalake
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import tailbit
 from support.pages import GUIDE, OPERATIONS, PAGES, README, blocks, commands, text_of
+from support.tables import index_of
 from tailbit.cli.main import COMMANDS as COMMANDS_OF_THE_TOOL
 from tailbit.demo.writer import load_flights
 
@@ -23,12 +25,15 @@ QUESTIONS = [command for command in OF_FLIGHTS if not command.startswith("tailbi
 
 @pytest.fixture(scope="module")
 def flights(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Ten days of flights in ten commits, indexed by the README's own command."""
+    """Ten days of flights in ten commits, indexed by the README's own command; airports lie beside them."""
     path = str(tmp_path_factory.mktemp("data") / "flights")
     rows = load_flights()
     rows = rows.filter(pc.equal(rows["month"], 1))
     for day in range(1, 11):
         deltalake.write_deltalake(path, rows.filter(pc.equal(rows["day"], day)), mode="append")
+    airports = os.path.join(os.path.dirname(path), "airports")
+    deltalake.write_deltalake(airports, pa.table({"faa": ["EWR", "JFK", "LGA"]}))
+    index_of(airports, ["faa"])
     [run] = [command for command in commands(text_of(README)) if command.startswith("tailbit run")]
     done = tailbit_command(run, path)
     assert done.returncode == 0, done.stderr
@@ -36,8 +41,8 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def tailbit_command(command: str, path: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of a page on another table."""
-    arguments = shlex.split(command.replace("/data/flights", path))
+    """Run a command of a page on the table at another path, and on those beside it."""
+    arguments = shlex.split(command.replace("/data/", os.path.join(os.path.dirname(path), "")))
     tool = os.path.join(os.path.dirname(sys.executable), arguments[0])
     return subprocess.run([tool, *arguments[1:]], capture_output=True, text=True, check=False)
 
