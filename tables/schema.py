@@ -62,11 +62,35 @@ class Schema:
         for part in parts or ("",):
             found = next((c for c in among if c.name[-1].lower() == part.lower()), None)
             if found is None:
-                behind = self._behind_a_table(parts) if among is self.columns else None
+                behind = self._known(parts[1:]) if among is self.columns else None
                 raise self._unknown(name if isinstance(name, str) else ".".join(parts), behind)
             among = found.type.fields if found.type.name == "struct" else ()
         assert found is not None
         return found
+
+    def reach(self, parts: Sequence[str]) -> tuple[Column, tuple[str, ...]]:
+        """The column that the first parts of a name mean, and the parts that name something inside of it.
+
+        Only an array or a map has parts left: fields of structs are columns.
+
+        Raises:
+            UnknownColumnError: no such column; names the nearest.
+        """
+        try:
+            return self.resolve(parts), ()
+        except UnknownColumnError:
+            for end in range(len(parts) - 1, 0, -1):
+                column = self._known(parts[:end])
+                if column is not None and column.type.name in ("array", "map"):
+                    return column, tuple(parts[end:])
+            raise
+
+    def _known(self, parts: Sequence[str]) -> Column | None:
+        """The column of a name; None where there is none."""
+        try:
+            return self.resolve(parts) if parts else None
+        except UnknownColumnError:
+            return None
 
     def resolve_all(self, names: Iterable[str]) -> list[Column]:
         """The columns of some names, each once, in the order of first mention.
@@ -75,13 +99,6 @@ class Schema:
             UnknownColumnError: no such column; names the nearest.
         """
         return list({column.id: column for column in map(self.resolve, names)}.values())
-
-    def _behind_a_table(self, parts: Sequence[str]) -> Column | None:
-        """The column that a name is without its first part, which may be that of a table."""
-        try:
-            return self.resolve(parts[1:]) if len(parts) > 1 else None
-        except UnknownColumnError:
-            return None
 
     def _unknown(self, name: str, behind: Column | None) -> UnknownColumnError:
         labels = [c.label for c in self.leaves()]

@@ -169,7 +169,7 @@ class IndexedTable(MaintainedTable):
         snapshot = self._table.snapshot(self._version(version, as_of, zone))
         self._freshness.check(self._table, snapshot.version, self._covered())
         schema = snapshot.schema_in(written)
-        node: Node = Constant(True) if sql is None else bind(sql, schema, zone)
+        node: Node = Constant(True) if sql is None else bind(sql, schema, zone, table=self._name)
         damages = Damages() if self.damage is None else Damages(self.damage)
         selection = Selection(node, self._cover(snapshot), self._table.storage, schema, damages)
         if self._index is None or self._index.state.ledger is None or not self._trusted():
@@ -177,6 +177,11 @@ class IndexedTable(MaintainedTable):
         recorded = RecordedCounts.now(self._index.state, self._index.state.ledger)
         covered = self._index.state.ledger.covered
         return Answer(self.path, sql, selection, covered, recorded, zone, self._table)
+
+    @property
+    def _name(self) -> str:
+        """The last part of the table's path, which a condition may write before the names of columns."""
+        return self.path.rstrip("/").rpartition("/")[2]
 
     def transitions(self, column: str, from_version: int, to_version: int) -> dict[Any, Transition]:
         """Per value of a column, rows that left and came between two versions; the most moved first.

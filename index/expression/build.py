@@ -111,7 +111,7 @@ class Builder:
             return Literal(BOOLEAN, True if op == "<=>" else None)
         if common.name not in (*NUMERIC, *_TIMES, "boolean", "string", "binary"):
             raise NotRead(f"{left.type} does not compare with {right.type}")
-        _check_decimal(common)
+        _check_common(common)
         return self._compared(op, self.cast(left, common), self.cast(right, common))
 
     def _compared(self, op: str, left: Expression, right: Expression) -> Expression:
@@ -135,7 +135,7 @@ class Builder:
             raise NotRead(mismatch(reason, "DATA_DIFF_TYPES"))
         if common.name == "void":
             return Literal(BOOLEAN, None)
-        _check_decimal(common)
+        _check_common(common)
         value, items = self.cast(value, common), [self.cast(item, common) for item in listed]
         if all(isinstance(item, Literal) for item in items):
             known = [item for item in items if isinstance(item, Literal) and item.value is not None]
@@ -275,7 +275,7 @@ class Builder:
             kinds = ", ".join(dict.fromkeys(str(value.type) for value in values))
             reason = f"{what} has values of {kinds}, which have no common type"
             raise NotRead(mismatch(reason, "DATA_DIFF_TYPES"))
-        _check_decimal(common)
+        _check_common(common)
         return [self.cast(value, common) for value in values]
 
     def like(
@@ -295,6 +295,8 @@ class Builder:
         return call(name, [value, pattern], BOOLEAN, (escape,))
 
 
-def _check_decimal(type_: DataType) -> None:
+def _check_common(type_: DataType) -> None:
+    if type_.fields:
+        raise NotRead(f"values of type {type_} are not compared or chosen between", "Ask for their elements.")
     if type_.name == "decimal" and type_.precision > 38:
         raise NotRead("decimals of more than 38 digits are not read")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tailbit.index.expression import found, shapes, times
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import NotRead, call, is_null, of_no_number
+from tailbit.index.expression.nested import NESTED_FUNCTIONS
 from tailbit.index.expression.present import PRESENT, present
 from tailbit.index.functions.table import CAST_FUNCTIONS, FUNCTIONS, INTEGER, Function
 from tailbit.index.functions.tree import Expression
@@ -120,7 +121,7 @@ _INSTEAD = {
     "iff": "Write if(condition, value, other).",
     "convert": "Write CAST(column AS INT).",
     "varchar": "Write CAST(column AS STRING).",
-    "decode": "Compare bytes with X'6162' or 'ab', of which Spark makes bytes.",
+    **dict.fromkeys(("filter", "transform", "aggregate", "reduce"), "Write exists(a, x -> ...) or forall."),
 }
 """What to write in place of functions that are not read."""
 
@@ -179,6 +180,8 @@ SHAPED: dict[str, tuple[int, int, shapes.Make]] = {
     "isnotnull": (1, 1, lambda b, args: b.negate(is_null(args[0]))),
     "regexp_extract": (2, 3, found.extracted),
     "split_part": (3, 3, found.part),
+    "get_json_object": (2, 2, found.json_part),
+    "decode": (2, _ANY, found.decoded),
     "substring_index": (3, 3, found.before_or_behind),
     **{name: (1, 1, found.digest(name)) for name in ("md5", "sha1", "crc32")},
     "sha": (1, 1, found.digest("sha1")),
@@ -204,5 +207,6 @@ SHAPED: dict[str, tuple[int, int, shapes.Make]] = {
         for name, unit in (("seconds", 1_000_000), ("millis", 1000), ("micros", 1))
     },
     **dict.fromkeys(("date_part", "datepart"), (2, 2, _part)),
+    **NESTED_FUNCTIONS,
 }
 """Functions whose types depend on their arguments: least and most arguments, and what makes the call."""

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.arrays import Mask
+from tailbit.index.functions import nested
 from tailbit.index.functions.table import KERNELS
 from tailbit.index.functions.texts.characters import readable, takes_characters
-from tailbit.index.functions.tree import Call, Expression, Ref, shared_calls
+from tailbit.index.functions.tree import LAMBDAS, Call, Expression, Ref, columns_in, shared_calls
 from tailbit.index.functions.vectors import (
     ERRORS,
     NOT_READ,
@@ -104,11 +105,19 @@ class _Rows:
                 self.known[id(expression)] = found
         return found
 
+    def once(self, expression: Expression) -> Vector:
+        """The values of an expression; of a constant one, which stands for all rows."""
+        return evaluate(expression, {}, 1) if isinstance(expression, Literal) else self.of(expression)
+
 
 def _called(call: Call, rows: _Rows) -> Vector:
     if call.name in _WITH_CONSTANTS:
         first, *constants = call.args
         return _applied(call, [rows.of(first), *(evaluate(c, {}, 1) for c in constants)])
+    if call.name in LAMBDAS:
+        return _over_elements(call, rows)
+    if call.name == "arrays_overlap":
+        return _applied(call, [rows.once(arg) for arg in call.args])
     args = [rows.of(arg) for arg in call.args]
     if call.name in ("and", "or"):
         return _connected(args, whole=call.name == "or")
@@ -125,11 +134,24 @@ _WITH_CONSTANTS = ("in", "like", "rlike")
 """All arguments but the first are constants, of which one row is enough: a list may be long."""
 
 
+def _over_elements(call: Call, rows: _Rows) -> Vector:
+    """A function of an array and an expression, which is evaluated once over all elements of all rows."""
+    array, variable, body = rows.of(call.args[0]), str(call.setting[0]), call.args[1]
+    elements = nested.spread(array.values)
+    owners = pa.array(elements.rows)
+    columns = {c.id: rows.columns[c.id].take(owners) for c in columns_in(body) if c.id != variable}
+    values = {**columns, variable: elements.flat}
+    each = _Rows(values, len(elements.flat), rows.shared, None).of(body)
+    found = nested.gathered(call.name, elements, each)
+    return _blanked(found.values, first_of([array.raised, found.raised]))
+
+
 _LEFT_FIRST = (
     *"+ - * & | ^ = <> < <= > >= try_add try_subtract try_multiply".split(),
     *("date_add", "date_sub", "datediff", "add_months", "make_date", "difference", "timestampdiff"),
     *("startswith", "endswith", "contains", "substring", "left", "right", "replace"),
     *("instr", "locate", "lpad", "rpad", "translate", "strip", "substring_index", "split_part"),
+    *("array_contains", "arrays_overlap", "element_at", "map value", "array_position"),
 )
 _RIGHT_FIRST = ("/", "%", "div", "pmod", "try_divide", "try_mod")
 """Operators and functions by which operand Spark evaluates first: where it is NULL, those behind it are not

@@ -21,6 +21,7 @@ _OF_ALL = (
     *("startswith", "endswith", "contains", "substring", "replace", "left"),
     *("substring_index", "pmod", "instr", "translate", "add_months", "make_date", "lpad", "rpad", "right"),
     *("try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"),
+    *("array_contains", "arrays_overlap", "element_at", "map value", "array_position"),
 )
 """What is NULL where an argument is the constant NULL, whatever the others raise.
 Source: Spark, NullPropagation, which precedes the folding of constants."""

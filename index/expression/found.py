@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tailbit.index.expression.build import Builder
-from tailbit.index.expression.folded import NotRead, call
+from tailbit.index.expression.folded import NotRead, call, of_no_number
 from tailbit.index.expression.shapes import INTEGER, Make, text, whole_constant
 from tailbit.index.functions.texts.groups import groups_of, replacement
+from tailbit.index.functions.texts.json_paths import path_of
 from tailbit.index.functions.texts.patterns import Unread
+from tailbit.index.functions.texts.pieces import CHARSETS
 from tailbit.index.functions.tree import Expression
-from tailbit.index.values.literals import LONG, STRING, WHOLE, Literal
+from tailbit.index.values.literals import LONG, STRING, VOID, WHOLE, Literal
 
 _MOST = 1 << 31
 """Beyond the numbers of pieces that Spark counts."""
@@ -99,6 +101,35 @@ def digest(name: str) -> Make:
         return call("digest", [_bytes(args[0], name)], type_, (name,))
 
     return make
+
+
+def json_part(b: Builder, args: Sequence[Expression]) -> Expression:
+    """get_json_object of a constant path of names and places."""
+    value, path = text(b, args[0], "get_json_object"), args[1]
+    if isinstance(path, Literal) and path.value is None:
+        return Literal(STRING, None)
+    steps = path_of(_constant(path, "get_json_object"))
+    if steps is None:
+        raise NotRead("such a path is not read", "Write names and places: $.a.b[0], or $['a'].")
+    return call("get_json_object", [value], STRING, steps)
+
+
+def decoded(b: Builder, args: Sequence[Expression]) -> Expression:
+    """Decode of bytes in a character set; of more arguments, a value by the first that equals another."""
+    if len(args) > 2:
+        pairs = zip(args[1::2], args[2::2], strict=False)
+        other = args[-1] if len(args) % 2 == 0 else Literal(VOID, None)
+        kinds = {str(given.type) for given in (*args[2::2], other)} - {"void"}
+        if len(kinds) > 1:
+            raise NotRead(f"decode to {', '.join(sorted(kinds))} is not read", "CAST them to one type.")
+        return b.case([(b.compare("<=>", args[0], sought), given) for sought, given in pairs], other)
+    value = args[0]
+    if value.type.name not in ("string", "binary"):
+        raise NotRead(of_no_number(f"decode takes bytes, not a {value.type}", value), "CAST it AS STRING.")
+    charset = _constant(args[1], "decode").upper()
+    if charset not in CHARSETS:
+        raise NotRead(f"decode of {charset} is not read", f"It takes {', '.join(CHARSETS)}.")
+    return call("decode", [value], STRING, (charset,))
 
 
 def sha2(b: Builder, args: Sequence[Expression]) -> Expression:

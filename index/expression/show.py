@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailbit.index.functions.tree import Call, Expression, Ref
+from tailbit.index.functions.tree import LAMBDAS, Call, Expression, Ref, columns_in
 from tailbit.index.values.literals import WHOLE, Literal
 from tailbit.tables.date_text import date_texts
 
@@ -49,8 +49,27 @@ def _written_call(e: Call, args: list[str]) -> str:
         return f"{args[0]} + INTERVAL {e.setting[1]} {unit}"
     if e.name == "difference":
         return f"unix_micros({args[0]}) - unix_micros({args[1]})"
+    if e.name in LAMBDAS:
+        return f"{e.name}({args[0]}, {_element_name(e)} -> {args[1]})"
+    if e.name in ("element_at", "map value"):
+        function = "element_at" if e.name == "element_at" and e.setting[0] else ""
+        return f"{function}({args[0]}, {args[1]})" if function else f"{args[0]}[{args[1]}]"
+    if e.name == "field":
+        return f"{args[0]}.{_field_name(e)}"
     first = [repr(e.setting[0])] if e.name in ("date_trunc",) else []
     return f"{e.name}({', '.join([*first, *args])})"
+
+
+def _element_name(e: Call) -> str:
+    """The name of the element that an expression is over, where it reads the element."""
+    named = [column.name[0] for column in columns_in(e.args[1]) if column.id == e.setting[0]]
+    return named[0] if named else "x"
+
+
+def _field_name(e: Call) -> str:
+    type_ = e.args[0].type
+    struct = type_ if type_.name == "struct" else type_.fields[0].type
+    return struct.fields[int(e.setting[0])].name[-1]
 
 
 def _is_infix(e: Expression) -> bool:
@@ -70,6 +89,8 @@ def _written(literal: Literal) -> str:
     value, name = literal.value, literal.type.name
     if value is None:
         return "NULL"
+    if isinstance(value, tuple):
+        return f"array({', '.join(_constant(Literal(literal.type.fields[0].type, item)) for item in value)})"
     if isinstance(value, bytes):
         return (
             "'" + value.decode(errors="replace").replace("'", "''") + "'" if name == "string" else repr(value)

@@ -24,14 +24,14 @@ _OPERATORS = {
 
 def compared(call: Call, args: list[pa.Array]) -> Vector:
     """`= <> < <= > >= <=>` of two values of one type."""
-    a, b = (_ordered(arg, part.type) for arg, part in zip(args, call.args, strict=True))
+    a, b = (ordered(arg, part.type) for arg, part in zip(args, call.args, strict=True))
     if call.name == "<=>":
         both = pc.and_(a.is_null(), b.is_null())
         return Vector(pc.or_(both, filled(pc.equal(a, b), False)))
     return Vector(_OPERATORS[call.name](a, b))
 
 
-def _ordered(values: pa.Array, type_: DataType) -> pa.Array:
+def ordered(values: pa.Array, type_: DataType) -> pa.Array:
     """Values as an Arrow type whose order is Spark's."""
     if type_.name in ("float", "double", "boolean"):
         return arrow_array(ordered_ints(values, key_type_of(type_)), mask=numpy_of(values.is_null()))
@@ -58,8 +58,8 @@ def is_one_of(call: Call, args: list[pa.Array]) -> Vector:
 
     The setting says whether a NULL stood in the list.
     """
-    wanted = pc.unique(pa.concat_arrays([_ordered(a.slice(0, 1), call.args[0].type) for a in args[1:]]))
-    values = _ordered(args[0], call.args[0].type)
+    wanted = pc.unique(pa.concat_arrays([ordered(a.slice(0, 1), call.args[0].type) for a in args[1:]]))
+    values = ordered(args[0], call.args[0].type)
     found = pc.is_in(values, value_set=wanted)
     unknown = values.is_null() if not call.setting[0] else pc.or_(values.is_null(), pc.invert(found))
     return Vector(pc.if_else(unknown, arrow_scalar(None, pa.bool_()), found))
@@ -70,7 +70,7 @@ def extreme(call: Call, args: list[pa.Array]) -> Vector:
     operator = pc.greater if call.name == "greatest" else pc.less
     found = args[0]
     for part, arg in zip(call.args[1:], args[1:], strict=True):
-        a, b = _ordered(arg, part.type), _ordered(found, part.type)
+        a, b = ordered(arg, part.type), ordered(found, part.type)
         better = pc.or_(pc.and_(b.is_null(), a.is_valid()), filled(operator(a, b), False))
         found = pc.if_else(better, arg, found)
     return Vector(found)

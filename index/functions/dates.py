@@ -122,7 +122,7 @@ def months_later(call: Call, args: list[pa.Array]) -> Vector:
     days = numbers(args[0]).astype(np.int64)
     found = later_by_months(days, numbers(args[1]).astype(np.int64))
     beyond = ~null & ((found < -_MOST_DAYS) | (found >= _MOST_DAYS))
-    return Vector(array_of(np.where(beyond, 0, found), null, call.type), code(NOT_READ, beyond))
+    return Vector(array_of(np.where(beyond, 0, found), null, call.type), code("ARITHMETIC_OVERFLOW", beyond))
 
 
 def later_by_months(days: Longs, months: Longs) -> Longs:
@@ -288,6 +288,28 @@ def truncated(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def truncated_date(call: Call, args: list[pa.Array]) -> Vector:
-    """trunc: the first day of the unit that a date is in."""
-    days = numbers(args[0]).astype(np.int64)
-    return Vector(array_of(first_day(days, str(call.setting[0])), nulls_of(args[0]), call.type))
+    """trunc: the first day of the unit that a date is in.
+
+    A first day before 32 bits begins again at their other end, that of a quarter raises, and that of a week
+    is what 32 bits make of Spark's steps. Source: Spark, DateTimeUtils.truncDate.
+    """
+    days, unit, null = numbers(args[0]).astype(np.int64), str(call.setting[0]), nulls_of(args[0])
+    found, raised = first_day(days, unit), None
+    beyond = ~null & (found < -_MOST_DAYS)
+    if beyond.any() and unit == "quarter":
+        found, raised = np.where(beyond, 0, found), code("ARITHMETIC_OVERFLOW", beyond)
+    early = days < 2 * _WEEK - _MOST_DAYS
+    if unit == "week" and early.any():
+        found = np.where(early, _monday_behind(days - _WEEK), found)
+    return Vector(array_of(found, null, call.type), raised)
+
+
+_WEEK, _MONDAY = 7, 4
+
+
+def _monday_behind(days: Longs) -> Longs:
+    """The first Monday behind days, in the 32 bits that Java reckons in."""
+    start = days.astype(np.int32).astype(np.int64)
+    more = np.fmod((_MONDAY - 1 - start).astype(np.int32).astype(np.int64), _WEEK)
+    found: Longs = start + 1 + (more + _WEEK) % _WEEK
+    return found

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tailbit.index.functions import arithmetic, casting, comparing, dates, formats, spans
-from tailbit.index.functions.texts import at_once, each, groups, hashing, pieces
+from tailbit.index.functions import arithmetic, casting, comparing, dates, formats, nested, spans
+from tailbit.index.functions.texts import at_once, each, groups, hashing, json_paths, pieces
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
 from tailbit.index.values.literals import BINARY, BOOLEAN, DATE, DOUBLE, LONG, STRING, TIMESTAMP
@@ -54,6 +54,9 @@ KERNELS: Mapping[str, Kernel] = {
     "split item": pieces.item,
     "split size": pieces.count,
     "digest": pieces.digest,
+    "decode": pieces.decoded,
+    "initcap": at_once.capitalized,
+    "get_json_object": json_paths.part,
     "hash": hashing.hashed,
     "hex": pieces.hex_of_whole,
     "regexp_replace": groups.substituted,
@@ -84,6 +87,16 @@ KERNELS: Mapping[str, Kernel] = {
     "trunc": dates.truncated_date,
     "date_format": formats.formatted,
     "parsed time": formats.read,
+    "array_contains": nested.contains,
+    "arrays_overlap": nested.overlap,
+    "size": nested.size,
+    "element_at": nested.element,
+    "map value": nested.value_of_key,
+    **dict.fromkeys(("map_keys", "map_values"), nested.keys_or_values),
+    "array_position": nested.position,
+    **dict.fromkeys(("array_max", "array_min"), nested.extreme),
+    "field": nested.field,
+    "array": nested.made,
     "time since 1970": dates.instants_since_1970,
     "seconds since 1970": dates.seconds_since_1970,
 }
@@ -127,6 +140,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "octet_length": Function("octet_length", ("textual",), INTEGER),
     **dict.fromkeys(("lower", "lcase"), _text("lower")),
     **dict.fromkeys(("upper", "ucase"), _text("upper")),
+    "initcap": _text("initcap"),
     **dict.fromkeys(
         ("substring", "substr"), Function("substring", ("string", "integer", "integer"), STRING, 2)
     ),

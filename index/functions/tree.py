@@ -49,12 +49,25 @@ class Call:
         inner = ", ".join(key_of(arg) for arg in self.args)
         depths = [arg.depth for arg in self.args if isinstance(arg, Call)]
         object.__setattr__(self, "depth", 1 + max(depths, default=0))
-        object.__setattr__(self, "key", _short(f"{self.name}{list(self.setting)}({inner}):{self.type}"))
+        object.__setattr__(
+            self, "key", _short(f"{self.name}{list(self.setting)}({inner}):{spelled(self.type)}")
+        )
         read = {column.id: column for arg in self.args for column in columns_in(arg)}
+        if self.name in LAMBDAS:
+            read.pop(str(self.setting[0]), None)
         object.__setattr__(self, "columns", tuple(read.values()))
 
 
 Expression = Literal | Ref | Call
+
+LAMBDAS = ("exists", "forall", "transform")
+"""Functions of an array and of an expression over each element, whose column is the setting."""
+
+
+def spelled(type_: DataType) -> str:
+    """A type with the types inside it, so that types that differ are spelled differently."""
+    inner = ", ".join(f"{field.name[-1]}: {spelled(field.type)}" for field in type_.fields)
+    return f"{type_}<{inner}>" if inner else str(type_)
 
 
 def key_of(expression: Expression) -> str:
@@ -63,8 +76,8 @@ def key_of(expression: Expression) -> str:
         return expression.key
     if isinstance(expression, Ref):
         column = expression.column
-        return f"{column.id!r}:{column.type}:{column.type.char_length}:{column.zone}"
-    return f"{expression.value!r}:{expression.type}"
+        return f"{column.id!r}:{spelled(column.type)}:{column.type.char_length}:{column.zone}"
+    return f"{expression.value!r}:{spelled(expression.type)}"
 
 
 _LONGEST = 400

@@ -34,6 +34,8 @@ ERRORS = (
     "DATETIME_FIELD_OUT_OF_BOUNDS",
     "INVALID_ARRAY_INDEX",
     "INVALID_ARRAY_INDEX_IN_ELEMENT_AT",
+    "INVALID_INDEX_OF_ZERO",
+    "MALFORMED_CHARACTER_CODING",
     NOT_READ,
 )
 """Spark's error classes; the last one is none of them: a value for which Spark's result is not known."""
@@ -121,6 +123,9 @@ def canonical(values: pa.Array, type_: DataType) -> list[Any]:
         return list(values.cast(pa.binary()).to_pylist())
     if pa.types.is_decimal(values.type):
         return list(unscaled(values))
+    if pa.types.is_list(values.type):
+        inner = type_.fields[0].type
+        return [None if not v.is_valid else tuple(canonical(v.values, inner)) for v in values]
     return list(values.to_pylist())
 
 
@@ -139,6 +144,12 @@ def from_canonical(values: Sequence[Any], type_: DataType) -> pa.Array:
         return arrow_array(values, pa.binary()).view(target)
     if pa.types.is_decimal(target):
         return decimals(np.array(values, dtype=object), type_)
+    if pa.types.is_list(target):
+        flat = [item for row in values if row is not None for item in row]
+        ends = np.cumsum([0, *(0 if row is None else len(row) for row in values)]).astype(np.int32)
+        null = arrow_array([row is None for row in values]) if None in values else None
+        elements = from_canonical(flat, type_.fields[0].type)
+        return pa.ListArray.from_arrays(arrow_array(ends), elements, target, mask=null)
     return arrow_array(values, target)
 
 

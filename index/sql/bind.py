@@ -21,10 +21,14 @@ from tailbit.tables.schema import Schema
 from tailbit.tables.zones.times import check_zone
 
 
-def bind(text: str, schema: Schema, zone: str = "UTC", clock: Callable[[], int] = micros_now) -> Node:
+def bind(
+    text: str, schema: Schema, zone: str = "UTC", clock: Callable[[], int] = micros_now, table: str = ""
+) -> Node:
     """The predicate of a text over the columns of a schema; the same objects for the same text and schema.
 
     But `now()` and its like are the microseconds since 1970 that `clock` says, and such a text is bound anew.
+
+    `table`: the table's own name, which may stand before the names of columns.
 
     Raises:
         PredicateError: it does not parse, or holds something that is not read exactly; says what and where.
@@ -32,8 +36,8 @@ def bind(text: str, schema: Schema, zone: str = "UTC", clock: Callable[[], int] 
         ColumnTypeError: a column whose values cannot be compared.
     """
     if may_ask_for_present(text):
-        return _bound(text, schema, zone, clock())
-    return _kept(text, _Same(schema), zone)
+        return _bound(text, schema, zone, clock(), table)
+    return _kept(text, _Same(schema), zone, table)
 
 
 class _Same:
@@ -50,18 +54,18 @@ class _Same:
 
 
 @lru_cache(maxsize=512)
-def _kept(text: str, key: _Same, zone: str) -> Node:
-    return _bound(text, key.schema, zone, 0)
+def _kept(text: str, key: _Same, zone: str, table: str) -> Node:
+    return _bound(text, key.schema, zone, 0, table)
 
 
-def _bound(text: str, schema: Schema, zone: str, now: int) -> Node:
+def _bound(text: str, schema: Schema, zone: str, now: int, table: str) -> Node:
     try:
         check_zone(zone)
     except ValueError as wrong:
         refuse(text, str(wrong))
     tree = parse_predicate(text)
     try:
-        node = ConditionReader(OperandReader(text, schema, zone), zone, now).whole(tree)
+        node = ConditionReader(OperandReader(text, schema, zone, table), zone, now).whole(tree)
         if depth_of(node) <= DEEPEST:
             return node
     except RecursionError:

@@ -99,7 +99,7 @@ class ConditionReader:
         if isinstance(found, Call) and found.depth > DEEPEST:
             self.operands.refuse("it is nested too deeply", e, "Split it by parentheses.")
         for column in columns_in(found):
-            self.operands.comparable(column)
+            self.operands.asked_for_parts(column)
         if (constant := raising_constant(found)) is not None:
             raised = (error := error_of(constant)) and f" ({error} in Spark)"
             self.operands.refuse(f"{show(constant)} raises for every row{raised}", e)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tailbit.errors import UnknownColumnError
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.calls import check_known, extracted, function
 from tailbit.index.expression.folded import NotRead, asked_twice, is_null
-from tailbit.index.expression.present import BARE
+from tailbit.index.expression.nested import NESTED, NESTED_FUNCTIONS, OVER_ELEMENTS
 from tailbit.index.expression.shapes import strip
 from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.interval_reader import IntervalReader
+from tailbit.index.sql.nested_reader import NestedReader
 from tailbit.index.sql.operands import OperandReader, bare
 from tailbit.index.sql.pieces import PieceReader
 from tailbit.index.sql.syntax.tree import Tree, left, right
@@ -29,7 +29,8 @@ class ExpressionReader:
         self.operands = operands
         self.builder = Builder(zone, now)
         self.intervals = IntervalReader(operands, self.builder, self._arg)
-        self.pieces = PieceReader(operands, self.builder, self._arg)
+        self.pieces = PieceReader(self.builder, self._arg)
+        self.nested = NestedReader(operands, self.builder, self.read)
         self.kinds: dict[str, Callable[[Tree], Expression]] = {
             "parenthesis": lambda e: self.read(left(e)),
             "negative": lambda e: self.builder.negative(self._arg(left(e))),
@@ -38,7 +39,8 @@ class ExpressionReader:
             "compare": self._compared,
             "cast": self._cast,
             "call": self._function,
-            "element": lambda e: self.pieces.element(e),
+            **dict.fromkeys(("column", "field"), self.nested.named),
+            "element": lambda e: self.pieces.element(e) or self.nested.element(e),
             "case": self._case,
             "extract": lambda e: extracted(self.builder, e.text, self._arg(left(e))),
             "trim": self._trim,
@@ -72,13 +74,8 @@ class ExpressionReader:
         return self.builder.negate(condition) if e.negated else condition
 
     def _operand(self, e: Tree) -> Expression:
-        """Return a constant or a column; where no column has the name, the moment that it names."""
-        try:
-            operand = self.operands.read(e)
-        except UnknownColumnError:
-            if len(e.names) != 1 or e.names[0].lower() not in BARE:
-                raise
-            return function(self.builder, e.names[0].lower(), [])
+        """Return a constant."""
+        operand = self.operands.read(e)
         return operand if isinstance(operand, Literal) else Ref(operand)
 
     def checked(self, expression: Expression, e: Tree) -> Expression:
@@ -89,6 +86,9 @@ class ExpressionReader:
         """
         if isinstance(expression, Ref):
             self.operands.comparable(expression.column)
+        elif expression.type.name in NESTED:
+            reason = f"a value of type {expression.type} is not read here"
+            self.operands.refuse(reason, e, "Ask for its elements or fields.")
         return expression
 
     def _arg(self, e: Tree) -> Expression:
@@ -108,7 +108,11 @@ class ExpressionReader:
             return self.intervals.by_unit(name, e)
         if (piece := self.pieces.asked(name, e)) is not None:
             return piece
+        if name in OVER_ELEMENTS:
+            return self.nested.over_elements(name, e)
         check_known(name)
+        if name in NESTED_FUNCTIONS or name in ("isnull", "isnotnull"):
+            return function(self.builder, name, [self.read(arg) for arg in e.items])
         args = [self._arg(arg) for arg in e.items]
         if name in ("nullif", "equal_null") and len(args) == 2:
             self._check_padding(args[0], args[1], e)

@@ -12,7 +12,7 @@ from tailbit.index.sql.syntax.tree import Tree, WrittenConstant, left, right
 from tailbit.index.values import literals
 from tailbit.index.values.literals import Literal
 from tailbit.tables.model import Column, DataType
-from tailbit.tables.schema import Schema
+from tailbit.tables.schema import Schema, arrow_type
 
 Operand = Column | Literal
 
@@ -37,10 +37,11 @@ _CALLED = {
 class OperandReader:
     """Turns leaves of one parsed predicate into columns and typed constants."""
 
-    def __init__(self, text: str, schema: Schema, zone: str) -> None:
+    def __init__(self, text: str, schema: Schema, zone: str, table: str = "") -> None:
         self.text = text
         self.schema = schema
         self.zone = zone
+        self.table = table
 
     def refuse(self, reason: str, at: Tree | None = None, hint: str | None = None) -> NoReturn:
         """Raise a PredicateError at the place of an expression."""
@@ -56,7 +57,7 @@ class OperandReader:
         if node.kind == "parenthesis":
             return self.read(left(node))
         if node.kind == "column":
-            return self._column(node)
+            return self.column(node)[0]
         if node.constant is not None:
             return self._literal(node, node.constant)
         if node.kind == "null":
@@ -65,15 +66,19 @@ class OperandReader:
             return Literal(literals.BOOLEAN, node.kind == "true", True)
         self.unknown(node)
 
-    def _column(self, node: Tree) -> Column:
-        """Return the column of a name.
+    def column(self, node: Tree) -> tuple[Column, tuple[str, ...]]:
+        """Return the column of a name, and the parts of the name that are inside its values.
+
+        The table's own name may stand before that of a column. A struct of the table's name comes first.
 
         Raises:
             UnknownColumnError: no such column; says where the name stands, and what may have been meant.
         """
         try:
-            return self.schema.resolve(node.names)
+            return self.schema.reach(node.names)
         except UnknownColumnError as unknown:
+            if len(node.names) > 1 and node.names[0].lower() == self.table.lower():
+                return self.column(node._replace(names=node.names[1:]))
             fields, written = unknown.fields, self.text[node.start : node.end]
             meant = "" if fields["nearest"] else of_name(written)
             hint = f"Columns: {fields['columns']}.{meant}"
@@ -88,6 +93,17 @@ class OperandReader:
         """
         key_type_of_column(column, reason="it can only be asked for IS [NOT] NULL")
         return column
+
+    def asked_for_parts(self, column: Column) -> Column:
+        """The column, if it or what it holds can be asked for.
+
+        Raises:
+            ColumnTypeError: its values, or those inside it, cannot be decoded or compared.
+        """
+        if column.type.name in ("array", "map", "struct"):
+            arrow_type(column.type, column.label)
+            return column
+        return self.comparable(column)
 
     def unknown(self, node: Tree) -> NoReturn:
         """Refuse an expression by its name."""

@@ -8,7 +8,6 @@ from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import NotRead
 from tailbit.index.expression.found import piece, pieces
 from tailbit.index.functions.tree import Expression
-from tailbit.index.sql.operands import OperandReader
 from tailbit.index.sql.syntax.tree import Tree, left, right
 
 _ASKED = {"size": 0, "cardinality": 0, "array_size": 0, "element_at": 1}
@@ -18,8 +17,8 @@ _ASKED = {"size": 0, "cardinality": 0, "array_size": 0, "element_at": 1}
 class PieceReader:
     """Reads what is asked of split(...); `arg` reads an operand."""
 
-    def __init__(self, operands: OperandReader, builder: Builder, arg: Callable[[Tree], Expression]) -> None:
-        self.operands, self.builder, self.arg = operands, builder, arg
+    def __init__(self, builder: Builder, arg: Callable[[Tree], Expression]) -> None:
+        self.builder, self.arg = builder, arg
 
     def asked(self, name: str, e: Tree) -> Expression | None:
         """A function of split(...); None of anything else."""
@@ -33,12 +32,10 @@ class PieceReader:
             return pieces(self.builder, split)
         return piece(self.builder, split, more[0], "INVALID_ARRAY_INDEX_IN_ELEMENT_AT")
 
-    def element(self, e: Tree) -> Expression:
-        """split(...)[n]."""
+    def element(self, e: Tree) -> Expression | None:
+        """Return split(...)[n]; None of anything else."""
         split = self._split(left(e))
-        if split is None:
-            self.operands.unknown(e)
-        return piece(self.builder, split, self.arg(right(e)))
+        return None if split is None else piece(self.builder, split, self.arg(right(e)))
 
     def _split(self, e: Tree) -> list[Expression] | None:
         """The arguments of split; None of anything else."""

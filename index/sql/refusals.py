@@ -14,8 +14,7 @@ INSTEAD = {
     ">>": "Write x div 4 for x >> 2, of numbers from 0 on.",
     "several values in parentheses": "For one column write IN ('SFO', 'LAX'); of several columns write "
     "(a = 1 AND b = 2) OR (a = 3 AND b = 4).",
-    "an element in brackets": "A field of a struct is written a.b; elements of arrays and maps "
-    "are not read, but for split(s, ',')[0].",
+    "a lambda": "Write exists(tags, t -> t = 'a') or forall(tags, t -> t = 'a').",
 }
 """What to write in place of an expression that is not read, by what a refusal calls it."""
 

@@ -35,7 +35,7 @@ _MOMENTS = {
 }
 """By a type of Spark: the word before its constants, and the type of their numbers."""
 
-_ELEMENTS = "Elements of arrays and maps are not read; a field of a struct is F.col('a.b')."
+_ELEMENTS = "Give the condition as SQL text: exists(tags, t -> t = 'a'), items.price, attrs['k']."
 _NAMED = "Name each column: F.col('a') > 0."
 _ROW = "A condition looks at one row: operators, constants and the functions of docs/functions.md."
 _INSTEAD = {
@@ -102,6 +102,8 @@ class _Writer:
             if _is_link(node, ("and", "or")):
                 return self._chain(node, str(node.functionName()))
             return _call(str(node.functionName()), [self.text(arg) for arg in _all(node.arguments())])
+        if kind == "UnresolvedExtractValue" and not self._is_field(node):
+            return f"{self.text(node.child())}[{self.text(node.extraction())}]"
         return ".".join("`" + part.replace("`", "``") + "`" for part in self.parts(node))
 
     def parts(self, node: Any) -> tuple[str, ...]:
@@ -123,6 +125,18 @@ class _Writer:
             if isinstance(field, str):
                 return (*self.parts(node.child()), field)
         raise _refusal(kind)
+
+    def _is_field(self, node: Any) -> bool:
+        """Whether a value is taken out of a column by a text, which names a field or is the key of a map."""
+        if _kind(node) != "UnresolvedExtractValue":
+            return _kind(node) in (
+                "UnresolvedAttribute",
+                "ExpressionColumnNode",
+                "AttributeReference",
+                "Alias",
+            )
+        is_text = _kind(node.extraction()) == "Literal" and isinstance(node.extraction().value(), str)
+        return is_text and self._is_field(node.child())
 
     def _chain(self, node: Any, name: str) -> str:
         """The operands of a chain of AND or of OR without parentheses between them, however long it is."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from support.nested_cells import NESTED_CELLS, NESTED_COLUMNS, fields_of
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.schema import Schema
 
@@ -189,25 +190,32 @@ CELLS: dict[str, list[str]] = {
     "sha2": [f"sha2({c}, {n})" for c in ("s", "x") for n in ("0", "224", "256", "384", "512")], "hex": [f"hex({c})" for c in ("s", "x", "b", "i", "l", "255", "-1")],
     "make_date": ["make_date(2020, 2, b)", "make_date(i, 1, 1)", "make_date(sh, b, 15)", "make_date(2024, 2, 29)", "make_date(n, 1, 1)", "make_date(year(dt), month(dt), day(dt))", "make_date(2020, NULL, b)", "make_date(l, 1, 1)", "make_date(2020, i, 1)", "make_date(nullif(i, i), b, 99)"],
     "hash": [*(f"hash({c})" for c in _ALL), "hash(i, s, d)", "hash(s, n, t)", "hash(NULL)", "hash(NULL, i)", "hash(s || t)", "hash('abcdefg')", "abs(hash(l)) % 100", "pmod(hash(l, bo), 10)", "hash(CAST(q AS DECIMAL(38,18)))", "hash(CAST(p AS DECIMAL(20,2)) * -1)", "hash(1, 'a', -0.0D, 2L)", "hash(lower(t))"],
+    "initcap": ["initcap(s)", "initcap(n)", "initcap('hello wORLD foo-bar x_y  a.b 1abc')", "initcap(s || ' ' || s)", "initcap(i)", "initcap('äbc ßa \\tab\\nxy')"],
+    "decode": ["decode(x, 'UTF-8')", "decode(x, 'us-ascii')", "decode(x, 'ISO-8859-1')", "decode(s, 'utf-8')", "decode(s, 'US-ASCII')", "decode(i, 1, 'a', 0, 'b')", "decode(i, 1, 'a', 0, 'b', 'z')", "decode(i, NULL, 'nul', 'other')", "decode(s, 'a', 1, 'abc', 2.5)", "decode(i, '1', 'a', 'z')", "decode(d, 0, i, l)"],
+    "get_json_object": [f"get_json_object(j, '{p}')" for p in ("$.a", "$.b", "$.b.c", "$.b.c[1]", "$[0]", "$[1]", "$.d", "$", "$.e", "$[\\'a\\']", "$.a.b", "$.f[0].g", "$.f[0]", "$.f", "$.u", "$.none")] + ["get_json_object(s, '$')", "get_json_object(j, NULL)", "CAST(get_json_object(j, '$.a') AS INT) + 1", "get_json_object(n, '$')"],
     "like": ["like(s, 'a%')"], "rlike": ["rlike(s, '^a')"], "regexp": ["regexp(s, 'a')", "regexp(n, '^[0-9]')"], "regexp_like": ["regexp_like(s, 'c$')"],
 }  # fmt: skip
 """By function, the expressions that are judged."""
+CELLS |= NESTED_CELLS
 
 
 def schema(*more: dict[str, Any]) -> Schema:
     """The schema of the table, as a Delta log says it, and more fields of such a log."""
     fields = [
         {"name": name, "type": type_, "nullable": True, "metadata": {}}
-        for name, (type_, _, _) in COLUMNS.items()
+        for name, (type_, _, _) in (COLUMNS | NESTED_COLUMNS).items()
     ]
     return parse_schema(json.dumps({"type": "struct", "fields": [*fields, *more]}), [], {}, "cells")
 
 
 def rows() -> pa.Table:
-    """Each column's values, and NULL at the end."""
+    """Each column's values, and NULL at the end; fields of structs are columns of their own, too."""
     count = max(len(values) for _, _, values in COLUMNS.values()) + 1
     columns = {"row": pa.array(range(count), pa.int64())}
     for name, (_, arrow, values) in COLUMNS.items():
         typed = [Decimal(v) for v in values] if pa.types.is_decimal(arrow) else values
         columns[name] = pa.array([*typed, *[None] * (count - len(typed))], arrow)
+    for name, (_, arrow, values) in NESTED_COLUMNS.items():
+        columns[name] = pa.array([*values, *[None] * (count - len(values))], arrow)
+    columns |= fields_of(columns["st"], "st")
     return pa.table(columns)

@@ -44,6 +44,19 @@ _GROUPS = ("'(a)(b)?'", "'([a-z]+)'", "'(.)$'", "'^(.*?)b'", "'(x)|(b)'", r"'(\\
 _PARTS = ("year", "quarter", "month", "day", "dayofyear", "dayofweek", "weekday", "weekofyear")
 
 
+_OF_TEXTS = ("tags", "items.n", "st.labels", "map_keys(m)", "map_values(m)", "map_keys(mt)")
+_OF_NUMBERS = ("ai", "al", "ad", "items.price", "map_values(mi)", "array(i, l)", "aa[0]", "mt['a']")
+_TEXTS_INSIDE = (
+    "tags[0]", "get(tags, 1)", "element_at(tags, -1)", "try_element_at(tags, 2)", "m['k']", "m.k", "m[s]",
+    "items[0].n", "get(items.n, 0)", "st.city", "st.labels[0]", "array_max(tags)", "array_min(items.n)",
+    "initcap(s)", "decode(x, 'UTF-8')", "get_json_object(j, '$.a')", "get_json_object(j, '$.b.c')", "decode(i, 0, s, n)",
+)  # fmt: skip
+_NUMBERS_INSIDE = (
+    "ai[0]", "get(ai, b)", "element_at(ai, 1)", "try_element_at(al, -1)", "mi[1]", "mi[i]", "items[0].price",
+    "aa[0][0]", "get(get(aa, 0), 1)", "mt['a'][0]", "st.zip", "array_max(ai)", "array_min(ad)", "array_max(ap)", "size(tags)",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class RandomCondition:
     """A condition, and the conditions between its ANDs, ORs and NOTs."""
@@ -78,7 +91,9 @@ class Conditions:
 
     def atom(self, depth: int) -> str:
         """One condition of a random kind."""
-        kind = self.rng.randrange(10)
+        kind = self.rng.randrange(13)
+        if kind >= 10:
+            return self._nested(depth)
         if kind < 3:
             return f"{self.number(depth)} {self._pick(*_SIGNS)} {self.number(depth - 1)}"
         if kind < 5:
@@ -97,6 +112,41 @@ class Conditions:
             word = self._pick("", "NOT ")
             return f"{self.number(depth)} {word}BETWEEN {self.number(0)} AND {self.number(0)}"
         return f"{self._pick(self.number, self.text, self.date)(depth)} IS {self._pick('', 'NOT ')}NULL"
+
+    def _nested(self, depth: int) -> str:
+        """A condition on arrays, maps and structs."""
+        element, whole = self._pick(*_OF_TEXTS), self._pick(*_OF_NUMBERS)
+        shapes = (
+            f"array_contains({element}, {self.text(depth - 1)})",
+            f"array_contains({self._pick('ai', 'al', 'array(1, i, l)', 'items[0].k')}, {self._pick('0', '1', '7', 'i', 'b', 'l')})",
+            f"array_contains({self._pick('ad', 'items.price', 'map_values(mi)')}, {self._pick('0', '1', 'd', '2.5')})",
+            f"arrays_overlap({element}, {self._pick('array(s, n)', *_OF_TEXTS)})",
+            f"arrays_overlap({self._pick('ai', 'al')}, {self._pick('array(0, 1)', 'ai', 'al', 'array(i, 7)')})",
+            f"{self._pick('size', 'cardinality')}({self._pick('aa', 'm', 'mt', element, whole)}) {self._pick(*_SIGNS)} {self.number(0)}",
+            f"{self._pick('exists', 'forall')}({element}, x -> {self._of_text(depth)})",
+            f"{self._pick('exists', 'forall')}({whole}, x -> {self._of_number(depth)})",
+            f"{self._pick('exists', 'forall')}(aa, a -> {self._pick('exists', 'forall')}(a, x -> {self._of_number(0)}))",
+            f"{self._pick('exists', 'forall')}(items, e -> e.price {self._pick(*_SIGNS)} {self.number(0)} {self._pick('AND', 'OR')} {self._pick('e.n = s', 'e.n IS NULL', 'array_contains(e.k, 1)')})",
+            f"map_contains_key({self._pick('m, s', 'm, n', 'mi, i', 'mi, 1', 'mt, s')})",
+            f"{self._pick('tags', 'm', 'items.n', 'aa', 'st.labels', 'mt')} IS {self._pick('', 'NOT ')}NULL",
+            f"{self._pick(*_TEXTS_INSIDE)} {self._pick(*_SIGNS)} {self.text(depth - 1)}",
+            f"{self._pick(*_NUMBERS_INSIDE)} {self._pick(*_SIGNS)} {self.number(depth - 1)}",
+            f"{self._pick(*_TEXTS_INSIDE)} IS {self._pick('', 'NOT ')}NULL",
+            f"array_position({self._pick('tags, s', 'ai, 7', 'ai, i', 'ad, 0')}) {self._pick(*_SIGNS)} {self.number(0)}",
+        )
+        return self._pick(*shapes)
+
+    def _of_text(self, depth: int) -> str:
+        return self._pick(
+            f"x {self._pick(*_SIGNS)} {self.text(0)}", "x IS NULL", "x LIKE 'a%'", "length(x) > 1",
+            f"x {self._pick(*_SIGNS)} {self.text(max(depth - 1, 0))}", "upper(x) = x", "x = s OR x IS NULL",
+        )  # fmt: skip
+
+    def _of_number(self, depth: int) -> str:
+        return self._pick(
+            f"x {self._pick(*_SIGNS)} {self.number(0)}", "x > 0 AND x < 9", "x IS NOT NULL", "x % 2 = 0",
+            f"x {self._pick(*_SIGNS)} {self.number(max(depth - 1, 0))}", "x IN (1, 7, NULL)", "10 / x > 1", "x BETWEEN b AND l",
+        )  # fmt: skip
 
     def _search(self, depth: int) -> str:
         value, word = self.text(depth), self._pick("", "NOT ")

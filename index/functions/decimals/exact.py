@@ -26,13 +26,34 @@ BY_ZERO = {"%": "REMAINDER_BY_ZERO"}
 
 
 def changed_sign(call: Call, values: pa.Array, null: Mask) -> Vector:
-    """Decimals with their sign changed, or with `abs` without it."""
+    """Decimals with their sign changed, or with `abs` without it.
+
+    Spark changes a sign through 34 digits (`java.math.MathContext.DECIMAL128`, ties to even), which rounds a
+    longer number; one digit more than the type has then raises. What has the sign already is left as it is.
+    """
     without = call.name == "abs"
     its = small.small(values)
     if its is not None:
         data = np.abs(its.data) if without else -its.data
         return small.fitted(its._replace(data=data), null, call.type)
-    return Vector(decimals(mapped(unscaled(values), abs if without else lambda v: -v), call.type))
+    return fitted(
+        mapped(unscaled(values), lambda v: v if without and v >= 0 else -_of_34_digits(v)), call.type
+    )
+
+
+_KEPT_DIGITS = 34
+
+
+def _of_34_digits(value: int) -> int:
+    """A whole number whose digits behind the 34th are rounded away, ties to even.
+
+    >>> _of_34_digits(-12345678901234567890123456789012345678)
+    -12345678901234567890123456789012350000
+    """
+    unit: int = 10 ** max(len(str(abs(value))) - _KEPT_DIGITS, 0)
+    whole, rest = divmod(abs(value), unit)
+    whole += 2 * rest > unit or (2 * rest == unit and whole % 2)
+    return -whole * unit if value < 0 else whole * unit
 
 
 def decimal(call: Call, args: list[pa.Array], null: Mask) -> Vector:

@@ -99,6 +99,21 @@ def _cased(text: str, lower: bool) -> str:
     return text.lower() if lower else text.upper()
 
 
+def capitalized(call: Call, args: list[pa.Array]) -> Vector:
+    """Initcap: what follows a blank, the character 32 alone, is a capital, and all else is lower."""
+    return per_distinct([args[0]], [STRING], STRING, lambda t: _capitalized(t.decode()).encode())
+
+
+def _capitalized(text: str) -> str:
+    if not text.isascii() and any(_is_new(char) or char in _CONTEXTUAL for char in text):
+        raise Raised("NOT_READ_EXACTLY")
+    return " ".join(word[:1].title() + word[1:].lower() for word in text.split(" "))
+
+
+_CONTEXTUAL = frozenset("\u03a3\u0130\u0345")
+"""Letters whose other case depends on what stands beside them."""
+
+
 _PAIRED_LATE = frozenset("\u019b\u0264\ua7d3\ua7d5")
 """Letters that were in Unicode before their other case was."""
 

@@ -20,7 +20,7 @@ from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 
 _OF_CHARACTERS = frozenset(
     "length lower upper trim ltrim rtrim substring left right instr locate lpad rpad strip translate reverse "
-    "ascii like rlike cast try_cast".split()
+    "ascii like rlike cast try_cast initcap get_json_object".split()
 ) | {"parsed time", "regexp_extract", "regexp_replace", "split_part", "split item", "split size"}
 
 

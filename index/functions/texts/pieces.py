@@ -47,6 +47,23 @@ def part_of(call: Call, args: list[pa.Array]) -> Vector:
     return per_distinct(args, [STRING, STRING], call.type, apply)
 
 
+CHARSETS = {"UTF-8": "utf-8", "US-ASCII": "ascii", "ISO-8859-1": "latin-1"}
+"""Names of character sets of Spark's, and Python's names of those that both read alike."""
+
+
+def decoded(call: Call, args: list[pa.Array]) -> Vector:
+    """Decode of bytes in the character set that the setting is; what is malformed in it raises."""
+    name = CHARSETS[str(call.setting[0])]
+
+    def apply(value: bytes) -> bytes:
+        try:
+            return value.decode(name).encode()
+        except UnicodeDecodeError:
+            raise Raised("MALFORMED_CHARACTER_CODING") from None
+
+    return per_distinct([args[0]], [call.args[0].type], STRING, apply)
+
+
 def item(call: Call, args: list[pa.Array]) -> Vector:
     """split(s, pattern)[n]; the setting is n, and what Spark raises where there is no such piece."""
     at, error = int(call.setting[0]), str(call.setting[1])

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from tailbit.arrays import Longs
 from tailbit.index.functions.dates import STEPS, days_from, first_day
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.values.literals import MAX_DIGITS, WHOLE, Literal, range_of
@@ -79,6 +80,22 @@ def ends(e: Expression, y: Number) -> tuple[End, End]:
         raise NotRising
     above = y + 1 if isinstance(y, int) else math.nextafter(y, math.inf)
     return (least(e, y), False), (least(e, above), False)
+
+
+def edge_days(e: Expression) -> Longs | None:
+    """The days at the ends of 32 bits for which `trunc` and `last_day` begin again at the other end.
+
+    None where a function is neither, or of days that times cannot be of.
+    """
+    while isinstance(e, Call) and e.name not in ("trunc", "last_day"):
+        e = e.args[0]
+    if not isinstance(e, Call) or not isinstance(e.args[0], Ref):
+        return None
+    low, high = WHOLE["integer"]
+    longest = _LONGEST["month" if e.name == "last_day" else str(e.setting[0])]
+    if e.name == "last_day":
+        return np.arange(high - longest, high + 1)
+    return np.arange(low, low + max(longest, 2 * _LONGEST["week"]))
 
 
 def _year(call: Call, y: Number) -> tuple[Number, Expression]:

@@ -6,17 +6,23 @@ values (`tailbit.index.sql.comparing.least`) is enough for every comparison with
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow.compute as pc
+
+from tailbit.arrays import Longs
+from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression
+from tailbit.index.functions.vectors import array_of, is_set
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.leaves import leaf_of
 from tailbit.index.predicate.tree import Computed, Constant, Interval, Leaf, ValueSet
 from tailbit.index.predicate.value_sets import NULL, VALUES
 from tailbit.index.sql.comparing import beginnings, least
 from tailbit.index.sql.comparing.comparisons import Truth
-from tailbit.index.sql.comparing.least import End, NotRising, domain_of
+from tailbit.index.sql.comparing.least import End, NotRising, domain_of, edge_days
 from tailbit.index.values.coercion import MIRRORED
-from tailbit.index.values.literals import Literal
+from tailbit.index.values.literals import BOOLEAN, DATE, Literal
 from tailbit.tables.model import Column
 
 
@@ -39,6 +45,7 @@ class _Truths:
         self.textual = column.type.name == "string"
         ends: tuple[Value, Value | None] = (b"", None) if self.textual else domain_of(column.type)
         self.first, self.last = ends
+        self.id = column.id
         self.known: dict[int, Truth] = {}
 
     def of(self, e: Expression) -> Truth:
@@ -76,9 +83,27 @@ class _Truths:
         if not isinstance(right, Literal):
             raise NotRising
         low, high = self._ends(left, right.value)
+        edges = edge_days(left)
         sides = {"=": (low, high), "<=>": (low, high), "<": (None, low), "<=": (None, high)}
         true = self._between(*(sides | {">": (high, None), ">=": (low, None)})[op])
-        return true, (true.inverse() if op == "<=>" else true.others())
+        false = true.inverse() if op == "<=>" else true.others()
+        if edges is None:
+            return true, false
+        return self._at_edges(true, false, Call(op, (left, right), BOOLEAN), edges)
+
+    def _at_edges(self, true: ValueSet, false: ValueSet, condition: Call, days: Longs) -> Truth:
+        """The truth where days at the ends of 32 bits, where the function falls, are evaluated one by one.
+
+        Days for which the condition raises, the first five of 32 bits in `trunc(day, 'QUARTER')`, are NULL.
+        """
+        given = array_of(days, np.zeros(len(days), dtype=np.bool_), DATE)
+        found = evaluate(condition, {self.id: given}, len(days))
+        kept = _at_days(days).inverse()
+        outcomes = (found.values, pc.invert(found.values))
+        parts = [_at_days(days[is_set(outcome)]) for outcome in outcomes]
+        inner = [ValueSet.intersection_of([truth, kept]) for truth in (true, false)]
+        now_true, now_false = (ValueSet.union_of(pair) for pair in zip(inner, parts, strict=True))
+        return now_true, now_false
 
     def _ends(self, e: Expression, y: Value | None) -> tuple[End, End]:
         if self.textual and isinstance(y, bytes):
@@ -98,6 +123,14 @@ class _Truths:
         if high is not None and high <= (low or first):
             return ValueSet()
         return VALUES if low is None and high is None else ValueSet.of([_interval(low, high)])
+
+
+def _at_days(days: Longs) -> ValueSet:
+    """Ascending days as a set of values, days that follow one another as one interval."""
+    if not len(days):
+        return ValueSet()
+    runs = np.split(days, np.flatnonzero(np.diff(days) != 1) + 1)
+    return ValueSet.of([Interval(int(run[0]), True, int(run[-1]), True) for run in runs])
 
 
 def _interval(low: End | None, high: End | None) -> Interval:

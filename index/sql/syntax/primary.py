@@ -244,7 +244,8 @@ class PrimaryParser(ABC):
         while self.takes_sign(","):
             items.append(self.condition())
         self.needs_sign(")")
-        if self.is_sign("->") and all(item.kind == "column" and len(item.names) == 1 for item in items):
+        named = all(item.kind == "column" and len(item.names) == 1 for item in items)
+        if len(items) > 1 and named and self.is_sign("->"):
             self.advance()
             body = self.condition()
             return Tree("lambda", start, self.last_end, body, names=tuple(item.names[0] for item in items))

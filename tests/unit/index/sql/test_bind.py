@@ -121,8 +121,10 @@ def leaf(text: str) -> Leaf:
         ("x IN (SELECT 1)", "IN takes a list of values, not a query"),
         ("EXISTS (SELECT 1)", "EXISTS of a query is not read"),
         ("x = INTERVAL 1 DAY", "INTERVAL is not read"),
-        ("tags[0] = 'a'", "an element in brackets is not read"),
         ("x = :name", ": is not expected here (PARSE_SYNTAX_ERROR in Spark) at character 5"),
+        ("upper(t -> t) = 'a'", "a lambda is not read"),
+        ("tags['a'] = 'a'", "[n] takes a whole number, not a string (DATATYPE_MISMATCH"),
+        ("s[0] = 'a'", "a string has no elements or fields"),
         ("CAST(x AS DATE) = date", "a cast from integer to date is not read"),
         ("x = CAST('1' AS VARCHAR(3))", "a cast to VARCHAR is not read"),
         ("s = CAST('a' AS STRING COLLATE UTF8_LCASE)", "a cast to STRING COLLATE is not read"),
@@ -215,7 +217,7 @@ def test_a_refusal_shows_the_line_and_a_caret_below_its_place() -> None:
         ("x IN s", "IN takes a list of values in parentheses", "Write IN (1, 2)"),
         ("EXISTS (SELECT 1)", "EXISTS of a query is not read", "Ask the other table first"),
         ("x >> 1 = 2", ">> is not read", "Write x div 4"),
-        ("tags[0] = 'a'", "an element in brackets is not read", "a field of a struct is written a.b"),
+        ("tags -> tags = 'a'", "a lambda is not read", "exists(tags, t -> t = 'a')"),
     ],
 )
 def test_a_refusal_names_the_nearest_that_is_read(text: str, reason: str, hint: str) -> None:

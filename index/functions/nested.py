@@ -1,0 +1,250 @@
+"""Functions of arrays, maps and structs over whole columns: rows are cut out of elements side by side.
+
+An array of rows is a `Spread`: all elements in one flat array, and per row where its elements begin and how
+many there are. What is asked of elements is asked of the flat array once, and gathered by row.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailbit.arrays import Longs, Mask
+from tailbit.index.functions.comparing import ordered
+from tailbit.index.functions.tree import Call, Expression
+from tailbit.index.functions.vectors import (
+    NOT_READ,
+    Codes,
+    Vector,
+    array_of,
+    code,
+    first_of,
+    is_set,
+    nulls_of,
+    numbers,
+)
+from tailbit.index.values.literals import Literal
+from tailbit.tables.model import DataType
+
+
+class Spread(NamedTuple):
+    """The elements of rows: row i has `lengths[i]` of them from `starts[i]` on; a NULL row has none."""
+
+    starts: Longs
+    lengths: Longs
+    null: Mask
+    flat: pa.Array
+
+    @property
+    def rows(self) -> Longs:
+        """The row of each element of `flat`."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+
+def spread(values: pa.Array, part: str = "element") -> Spread:
+    """The elements of arrays, or the keys or values of maps, without those below a NULL row.
+
+    `part`: "element", "key" or "value". Cost: none of the elements is copied unless NULL rows hide some.
+    """
+    null = nulls_of(values)
+    offsets = np.asarray(values.offsets).astype(np.int64)
+    lengths = np.where(null, 0, np.diff(offsets))
+    child = values.values if part == "element" else values.keys if part == "key" else values.items
+    total = int(lengths.sum())
+    starts = np.cumsum(lengths) - lengths
+    if total == offsets[-1] - offsets[0]:
+        return Spread(starts, lengths, null, child.slice(int(offsets[0]), total))
+    places = np.arange(total) + np.repeat(offsets[:-1] - starts, lengths)
+    return Spread(starts, lengths, null, child.take(pa.array(places)))
+
+
+def lists(rows: Spread, flat: pa.Array) -> pa.Array:
+    """Arrays of the same lengths, of other elements."""
+    offsets = np.append(rows.starts, rows.lengths.sum()).astype(np.int32)
+    type_ = pa.list_(pa.field("element", flat.type))
+    mask = pa.array(rows.null) if rows.null.any() else None
+    return pa.ListArray.from_arrays(pa.array(offsets), flat, type_, mask=mask)
+
+
+def per_row(rows: Spread, elements: Mask) -> Longs:
+    """How many elements of each row are marked."""
+    total = np.concatenate([[0], np.cumsum(elements)])
+    return np.asarray(total[rows.starts + rows.lengths] - total[rows.starts])
+
+
+def _equal_to(rows: Spread, value: pa.Array, side: Expression) -> pa.Array:
+    """Whether each element equals the value of its row, which is of the elements' type; NULL where one is.
+
+    `side`: what the value is; a constant stands in the first row for all.
+    """
+    if isinstance(side, Literal):
+        return pc.equal(ordered(rows.flat, side.type), ordered(value.slice(0, 1), side.type)[0])
+    wanted = value.take(pa.array(rows.rows))
+    return pc.equal(ordered(rows.flat, side.type), ordered(wanted, side.type))
+
+
+def _nullable(truth: Mask, null: Mask) -> pa.Array:
+    return pa.array(truth, mask=null)
+
+
+def contains(call: Call, args: list[pa.Array]) -> Vector:
+    """array_contains: NULL where the value is not there but a NULL is."""
+    rows = spread(args[0])
+    same = _equal_to(rows, args[1], call.args[1])
+    there = per_row(rows, is_set(same)) > 0
+    unknown = per_row(rows, nulls_of(same)) > 0
+    return Vector(_nullable(there, rows.null | nulls_of(args[1]) | (~there & unknown)))
+
+
+def overlap(call: Call, args: list[pa.Array]) -> Vector:
+    """arrays_overlap: NULL where none is in both, neither is empty, and one holds a NULL.
+
+    A constant is one row, which stands for all.
+    """
+    left, right = spread(args[0]), spread(args[1])
+    empty = (left.lengths == 0) | (right.lengths == 0)
+    holes = (per_row(left, nulls_of(left.flat)) > 0) | (per_row(right, nulls_of(right.flat)) > 0)
+    constant = next((n for n, arg in enumerate(call.args) if isinstance(arg, Literal)), None)
+    type_ = call.args[0].type.fields[0].type
+    if constant is None:
+        there = _shared(left, right, type_)
+    else:
+        listed, rows = (left, right) if constant == 0 else (right, left)
+        wanted = ordered(listed.flat, type_).drop_null()
+        there = per_row(rows, is_set(pc.is_in(ordered(rows.flat, type_), value_set=wanted))) > 0
+    null = left.null | right.null
+    return Vector(_nullable(there, null | (~there & ~empty & holes)))
+
+
+def _shared(left: Spread, right: Spread, type_: DataType) -> Mask:
+    """Rows of which an element that is not NULL is in both."""
+    whole = pa.concat_arrays([ordered(rows.flat, type_) for rows in (left, right)])
+    codes = np.asarray(whole.dictionary_encode().indices.fill_null(-1)).astype(np.int64)
+    keys = np.concatenate([left.rows, right.rows]) * (len(codes) + 1) + codes
+    at = len(left.flat)
+    both = np.intersect1d(keys[:at][codes[:at] >= 0], keys[at:][codes[at:] >= 0])
+    there = np.zeros(len(left.lengths), dtype=np.bool_)
+    there[both // (len(codes) + 1)] = True
+    return there
+
+
+def size(call: Call, args: list[pa.Array]) -> Vector:
+    """How many elements an array or a map has; NULL of NULL."""
+    rows = spread(args[0], "key" if pa.types.is_map(args[0].type) else "element")
+    return Vector(array_of(rows.lengths.astype(np.int32), rows.null, call.type))
+
+
+_LEAST = -(1 << 31)
+
+
+def element(call: Call, args: list[pa.Array]) -> Vector:
+    """An element by its place; settings: the place of the first, and the error where there is none, or "".
+
+    The places of `element_at` begin at 1, or at -1 from the end; 0 is an error of its own. At the least
+    integer, whose magnitude overflows, Spark reads past the array.
+    """
+    first, error = int(call.setting[0]), str(call.setting[1])
+    rows, wanted = spread(args[0]), numbers(args[1]).astype(np.int32).astype(np.int64)
+    null = rows.null | nulls_of(args[1])
+    zero = ~null & (wanted == 0) & (first == 1)
+    at = np.where(wanted < 0, wanted + rows.lengths, wanted - 1) if first else wanted
+    outside = ~null & ~zero & ((at < 0) | (at >= rows.lengths))
+    crashing = ~null & (wanted == _LEAST) & (first == 1)
+    outside &= ~crashing
+    missing = null | zero | outside | crashing
+    places = pa.array(np.where(missing, 0, rows.starts + at), mask=missing)
+    outside_of = code(error, outside) if error else None
+    raised = first_of([code("INVALID_INDEX_OF_ZERO", zero), code(NOT_READ, crashing), outside_of])
+    return Vector(_taken(rows.flat, places), raised)
+
+
+def _taken(flat: pa.Array, places: pa.Array) -> pa.Array:
+    return flat.take(places) if len(flat) else pa.nulls(len(places), flat.type)
+
+
+def value_of_key(call: Call, args: list[pa.Array]) -> Vector:
+    """The value of a key of a map; NULL where the map lacks it. Of equal keys the first counts."""
+    keys, values = spread(args[0], "key"), spread(args[0], "value")
+    same = np.flatnonzero(is_set(_equal_to(keys, args[1], call.args[1])))
+    rows, first = np.unique(keys.rows[same], return_index=True)
+    places = np.full(len(args[1]), -1, dtype=np.int64)
+    places[rows] = same[first]
+    return Vector(_taken(values.flat, pa.array(places, mask=places < 0)))
+
+
+def keys_or_values(call: Call, args: list[pa.Array]) -> Vector:
+    """map_keys and map_values."""
+    rows = spread(args[0], "key" if call.name == "map_keys" else "value")
+    return Vector(lists(rows, rows.flat))
+
+
+def position(call: Call, args: list[pa.Array]) -> Vector:
+    """array_position: the place of the first element that equals the value, from 1; 0 where none does."""
+    rows = spread(args[0])
+    same = np.flatnonzero(is_set(_equal_to(rows, args[1], call.args[1])))
+    owners, first = np.unique(rows.rows[same], return_index=True)
+    found = np.zeros(len(args[1]), dtype=np.int64)
+    found[owners] = same[first] - rows.starts[owners] + 1
+    return Vector(array_of(found, rows.null | nulls_of(args[1]), call.type))
+
+
+def extreme(call: Call, args: list[pa.Array]) -> Vector:
+    """array_max and array_min: the first of the greatest or least elements; NULL where all are."""
+    rows = spread(args[0])
+    comparable = ordered(rows.flat, call.type)
+    ranks = np.asarray(pc.rank(comparable, sort_keys="ascending", tiebreaker="dense")).astype(np.int64)
+    ranks = np.where(nulls_of(comparable), 0, ranks if call.name == "array_max" else -ranks)
+    known = ~nulls_of(comparable)
+    order = np.lexsort((np.arange(len(ranks)), -ranks, rows.rows))
+    order = order[known[order]]
+    owners, first = np.unique(rows.rows[order], return_index=True)
+    places = np.full(len(args[0]), -1, dtype=np.int64)
+    places[owners] = order[first]
+    return Vector(_taken(rows.flat, pa.array(places, mask=places < 0)))
+
+
+def field(call: Call, args: list[pa.Array]) -> Vector:
+    """A field of a struct, or of each struct in an array; the setting is its number."""
+    at = int(call.setting[0])
+    if pa.types.is_struct(args[0].type):
+        return Vector(pc.struct_field(args[0], [at]))
+    rows = spread(args[0])
+    return Vector(lists(rows, pc.struct_field(rows.flat, [at])))
+
+
+def made(call: Call, args: list[pa.Array]) -> Vector:
+    """array(...): one element of each argument."""
+    rows, each = len(args[0]), len(args)
+    flat = pa.concat_arrays(args).take(pa.array(np.arange(rows * each).reshape(each, rows).T.ravel()))
+    lengths = np.full(rows, each, dtype=np.int64)
+    return Vector(lists(Spread(np.arange(rows) * each, lengths, np.zeros(rows, np.bool_), flat), flat))
+
+
+def gathered(name: str, rows: Spread, body: Vector) -> Vector:
+    """What `exists`, `forall` and `transform` give; `body`: what their expression gives for each element.
+
+    `exists` and `forall` look at elements up to the first that decides: what raises behind it does not.
+    """
+    if name == "transform":
+        nothing = np.zeros(len(body.values), dtype=np.bool_)
+        return Vector(lists(rows, body.values), _first_raised(rows, nothing, body.raised))
+    decides = is_set(body.values) if name == "exists" else is_set(pc.invert(body.values))
+    raised = _first_raised(rows, decides & ~body.failed, body.raised)
+    decided = per_row(rows, decides & ~body.failed) > 0
+    unknown = per_row(rows, nulls_of(body.values)) > 0
+    truth = decided if name == "exists" else ~decided
+    return Vector(_nullable(truth, rows.null | (~decided & unknown)), raised)
+
+
+def _first_raised(rows: Spread, decides: Mask, raised: Codes | None) -> Codes | None:
+    """Per row the first error of its elements, unless an element before it decides."""
+    if raised is None or not raised.any():
+        return None
+    ends = np.flatnonzero(decides | (raised != 0))
+    owners, first = np.unique(rows.rows[ends], return_index=True)
+    found = np.zeros(len(rows.lengths), dtype=np.uint8)
+    found[owners] = raised[ends[first]]
+    return found if found.any() else None

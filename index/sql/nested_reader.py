@@ -1,0 +1,69 @@
+"""Names, fields, elements and expressions over each element, out of the parsed tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tailbit.errors import UnknownColumnError
+from tailbit.index.expression.build import Builder
+from tailbit.index.expression.calls import function
+from tailbit.index.expression.folded import NotRead
+from tailbit.index.expression.nested import element_of, extracted, over_elements, variable
+from tailbit.index.expression.present import BARE
+from tailbit.index.functions.tree import Expression, Ref
+from tailbit.index.sql.operands import OperandReader
+from tailbit.index.sql.syntax.tree import Tree, left, right
+from tailbit.index.values.literals import STRING, Literal
+
+
+class NestedReader:
+    """Reads names and what is asked of arrays, maps and structs; `read` reads any expression.
+
+    `elements`: what the lambdas around an expression call their elements, the innermost last.
+    """
+
+    def __init__(self, operands: OperandReader, builder: Builder, read: Callable[[Tree], Expression]) -> None:
+        self.operands, self.builder, self.read = operands, builder, read
+        self.elements: list[Ref] = []
+
+    def named(self, e: Tree) -> Expression:
+        """Return an element of a lambda, a column, or what is inside; else the moment that a name means."""
+        if e.first is not None:
+            return self._inside(self.read(e.first), e.names)
+        for element in reversed(self.elements):
+            if element.column.name[0].lower() == e.names[0].lower():
+                return self._inside(element, e.names[1:])
+        try:
+            column, rest = self.operands.column(e)
+        except UnknownColumnError:
+            if len(e.names) > 1 or e.names[0].lower() not in BARE:
+                raise
+            return function(self.builder, e.names[0].lower(), [])
+        return self._inside(Ref(column), rest)
+
+    def _inside(self, value: Expression, names: Sequence[str]) -> Expression:
+        for name in names:
+            value = extracted(self.builder, value, Literal(STRING, name.encode(), True))
+        return value
+
+    def element(self, e: Tree) -> Expression:
+        """Return `value[key]`."""
+        return extracted(self.builder, self.read(left(e)), self.read(right(e)))
+
+    def over_elements(self, name: str, e: Tree) -> Expression:
+        """Return `exists(array, x -> condition)` or `forall`."""
+        if len(e.items) != 2 or e.items[1].kind != "lambda":
+            hint = f"Write {name}(a, x -> x > 1)."
+            raise NotRead(f"{name} takes an array and a condition on its elements", hint)
+        condition = e.items[1]
+        if len(condition.names) != 1:
+            reason = f"{name} takes a condition on one element (INVALID_LAMBDA_FUNCTION_CALL in Spark)"
+            raise NotRead(reason, f"Write {name}(a, x -> x > 1).")
+        array = self.read(e.items[0])
+        element = variable(condition.names[0], len(self.elements), element_of(name, array))
+        self.elements.append(element)
+        try:
+            body = self.read(left(condition))
+        finally:
+            self.elements.pop()
+        return over_elements(self.builder, name, array, element, body)

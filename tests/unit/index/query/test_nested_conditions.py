@@ -1,0 +1,143 @@
+"""Conditions on arrays, maps and structs through the front door: counted, read and explained."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tailbit
+from tailbit.errors import EvaluationError, TailbitError, UnknownColumnError
+
+_ROWS = pa.table(
+    {
+        "id": pa.array(range(5)),
+        "tags": pa.array([["x", "y"], [], None, [None, "x"], ["a", None]], pa.list_(pa.string())),
+        "ns": pa.array([[1, 2, 3], [5], None, [None, -7], []], pa.list_(pa.int32())),
+        "m": pa.array(
+            [[("k", "v")], [("k", None)], None, [], [("z", "q")]], pa.map_(pa.string(), pa.string())
+        ),
+        "items": pa.array(
+            [[{"price": 1.5}], [None, {"price": None}], None, [], [{"price": 9.0}]],
+            pa.list_(pa.struct([("price", pa.float64())])),
+        ),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = str(tmp_path_factory.mktemp("nested") / "table")
+    deltalake.write_deltalake(folder, _ROWS)
+    return folder
+
+
+def ids(path: str, where: str) -> Any:
+    answer = tailbit.open(path).where(where)
+    found = sorted(answer.read(columns=["id"])["id"].to_pylist())
+    assert answer.count() == len(found)
+    assert sum(row["matching"] for row in answer.explain()["files"]) == len(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("array_contains(tags, 'x')", [0, 3]),
+        ("NOT array_contains(tags, 'x')", [1]),
+        ("array_contains(tags, 'x') IS NULL", [2, 4]),
+        ("arrays_overlap(tags, array('y', 'a'))", [0, 4]),
+        ("size(tags) = 2 AND id > 0", [3, 4]),
+        ("m['k'] = 'v' OR m.z = 'q'", [0, 4]),
+        ("m['k'] IS NULL", [1, 2, 3, 4]),
+        ("exists(ns, x -> x > 3 AND x < 9)", [1]),
+        ("forall(ns, n -> n > 0)", [0, 1, 4]),
+        ("get(items, 0).price > 1", [0, 4]),
+        ("array_contains(items.price, 9)", [4]),
+        ("exists(items, i -> i.price IS NULL)", [1]),
+        ("id = 0 AND tags[1] = 'y'", [0]),
+        ("tags IS NULL", [2]),
+    ],
+)
+def test_conditions_on_arrays_and_maps_select_the_rows_where_they_are_true(
+    path: str, where: str, expected: list[int]
+) -> None:
+    assert ids(path, where) == expected
+
+
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [
+        ("tags[0] = 'x'", "INVALID_ARRAY_INDEX"),
+        ("element_at(tags, 2) = 'x'", "INVALID_ARRAY_INDEX_IN_ELEMENT_AT"),
+        ("element_at(tags, 0) = 'x'", "INVALID_INDEX_OF_ZERO"),
+    ],
+)
+def test_an_element_that_is_not_there_raises_what_spark_raises(path: str, where: str, error: str) -> None:
+    with pytest.raises(EvaluationError) as raised:
+        tailbit.open(path).where(where).count()
+    assert raised.value.fields["error"] == error
+
+
+def test_an_element_that_raises_counts_only_up_to_the_one_that_decides(path: str) -> None:
+    assert ids(path, "exists(array(id, 0), x -> x = 0 OR 1 / x > 2) AND id < 2") == [0, 1]
+    with pytest.raises(EvaluationError):
+        ids(path, "exists(array(0, id), x -> 1 / x > 2) AND id < 2")
+
+
+@pytest.mark.parametrize(
+    "where", ["filter(tags, t -> t = 'x') IS NULL", "exists(ns, (x, i) -> x > i)", "m = m"]
+)
+def test_what_is_not_read_of_arrays_and_maps_is_refused_by_name(path: str, where: str) -> None:
+    with pytest.raises(TailbitError):
+        tailbit.open(path).where(where).count()
+
+
+def test_lambda_arguments_hide_columns_of_their_name_in_any_case(path: str) -> None:
+    assert ids(path, "exists(tags, ID -> id = 'a')") == [4]
+    with pytest.raises(UnknownColumnError):
+        tailbit.open(path).where("exists(tags, t -> t = 'a') AND t = 'a'").count()
+
+
+def test_files_written_before_a_field_of_an_array_was_there_hold_null_in_it(tmp_path: Path) -> None:
+    folder = str(tmp_path / "table")
+    old = pa.table({"id": [0], "items": pa.array([[{"a": 1}]], pa.list_(pa.struct([("a", pa.int64())])))})
+    struct = pa.struct([("a", pa.int64()), ("b", pa.string())])
+    new = pa.table({"id": [1], "items": pa.array([[{"a": 2, "b": "x"}]], pa.list_(struct)), "tags": [["t"]]})
+    deltalake.write_deltalake(folder, old)
+    deltalake.write_deltalake(folder, new, mode="append", schema_mode="merge")
+    assert ids(folder, "array_contains(items.b, 'x')") == [1]
+    assert ids(folder, "exists(items, i -> i.b IS NULL)") == [0]
+    assert ids(folder, "array_contains(tags, 't')") == [1]
+    assert ids(folder, "tags IS NULL AND size(items) = 1") == [0]
+
+
+@pytest.mark.parametrize("compliant", [True, False])
+def test_lists_and_maps_are_read_however_parquet_names_their_levels(tmp_path: Path, compliant: bool) -> None:
+    folder = tmp_path / "table"
+    deltalake.write_deltalake(str(folder), _ROWS)
+    (file,) = folder.glob("*.parquet")
+    pq.write_table(_ROWS, file, use_compliant_nested_type=compliant, row_group_size=2)
+    log = folder / "_delta_log" / "00000000000000000000.json"
+    size = str(file.stat().st_size)
+    log.write_text(re.sub(r'"size":\d+', f'"size":{size}', log.read_text()))
+    assert ids(str(folder), "array_contains(tags, 'x') AND m['k'] = 'v'") == [0]
+    assert ids(str(folder), "exists(items, i -> i.price > 2)") == [4]
+
+
+def test_the_name_of_the_table_may_stand_before_a_column_and_a_struct_of_that_name_comes_first(
+    path: str, tmp_path: Path
+) -> None:
+    assert ids(path, "table.id = 1 AND array_contains(TABLE.items.price, NULLIF(1, 1)) IS NULL") == [1]
+    folder = str(tmp_path / "sales")
+    struct = pa.array([{"amount": 1}, {"amount": 2}], pa.struct([("amount", pa.int64())]))
+    deltalake.write_deltalake(folder, pa.table({"id": [0, 1], "sales": struct, "amount": [2, 1]}))
+    assert ids(folder, "sales.amount = 2") == [1]
+    assert ids(folder, "sales.sales.amount = 2 AND sales.id = 1") == [1]
+    with pytest.raises(UnknownColumnError):
+        tailbit.open(folder).where("other.amount = 2").count()
