@@ -19,14 +19,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 import pytest
 
 import tailbit
 from support.contents import contents_of
 from support.differential import assert_answers_agree
+from support.fuzzer.columns import asked_array, pool
 from support.histories import DeltalakeHistory
 from support.oracle import Positions, duckdb_positions
-from support.predicates import INDEXED, Predicate, random_predicates
+from support.predicates import COLUMNS, INDEXED, Predicate, random_predicates
 from support.profiles import seeds, variants
 from support.waiting import wait_until
 from tailbit.faults import Fault
@@ -49,16 +51,30 @@ LATER = (
 """Points that every batch passes; they are tried in a later batch as well."""
 
 
+ARRAY = pa.list_(pa.string())
+COLUMNS_OF_INDEX = (*INDEXED, "tags")
+ASKED = (*COLUMNS, *[asked_array("tags", "tags", ARRAY, ("tags",))] * 3)
+
+
+class TaggedHistory(DeltalakeHistory):
+    """A history of a table that has an array, too."""
+
+    def rows(self, count: int) -> pa.Table:
+        """Random rows; one array in eight is NULL."""
+        arrays = [None if self.rng.random() < 0.125 else self.rng.choice(pool(ARRAY)) for _ in range(count)]
+        return super().rows(count).append_column("tags", pa.array(arrays, ARRAY))
+
+
 class Case:
     """A table, what DuckDB says about it, and an index built without a fault."""
 
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "table")
-        history = DeltalakeHistory(self.path, random.Random(3))
+        history = TaggedHistory(self.path, random.Random(3))
         for _ in range(18):
             history.step()
         self.head = history.head()
-        self.predicates: list[Predicate] = random_predicates(random.Random(4), 12)
+        self.predicates: list[Predicate] = random_predicates(random.Random(4), 16, ASKED)
         self.expected: list[Positions] = duckdb_positions(self.path, self.head, self.predicates)
         self.sound = str(folder / "sound")
         whole = run_indexer(self.path, self.sound)
@@ -89,7 +105,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
 
 def run_indexer(table: str, index: str, fault: str = "") -> subprocess.Popen[str]:
     """Drive the stream in a process of its own until it is done or dies."""
-    return run_module(fault, "support.drive_process", table, index, ",".join(INDEXED))
+    return run_module(fault, "support.drive_process", table, index, ",".join(COLUMNS_OF_INDEX))
 
 
 def run_module(fault: str, *arguments: str) -> subprocess.Popen[str]:

@@ -43,6 +43,14 @@ def test_every_answer_about_any_history_by_deltalake_is_right(seed: int) -> None
     assert found.checks == 75
 
 
+@pytest.mark.parametrize("seed", seeds(2))
+def test_every_answer_about_arrays_in_any_history_is_right(seed: int) -> None:
+    """Their elements are indexed; types of elements are widened, columns renamed, files vacuumed."""
+    found = fuzz(seed, checks=150, each=75, writer="arrays")
+    assert found.findings == []
+    assert found.checks == 150
+
+
 @pytest.mark.parametrize("name", NAMED)
 def test_after_every_operation_each_readable_version_is_answered_rightly(tmp_path: Path, name: str) -> None:
     """With an index that has not seen it, and with one that has."""
