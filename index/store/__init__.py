@@ -1,1 +1,1 @@
-"""The metadata table is one Delta table: it is opened, held in memory and committed to here."""
+"""The metadata table is one Delta table: this room opens it, holds it in memory and commits to it."""

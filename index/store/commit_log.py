@@ -1,4 +1,7 @@
-"""Who commits to the index: delta-rs where it can reach the store, else this project by a conditional put."""
+"""Choice between the writers of the index's log.
+
+Delta-rs where it reaches the store, else conditional puts.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ from tailbit.tables.storage import Storage
 
 
 class CommitLog(Protocol):
-    """Writes commits on top of a version that the caller has seen, never on top of another."""
+    """Writer of commits on top of a version that the caller has read, never on top of another version."""
 
     def create(self, index_id: str, files: Sequence[IndexFile]) -> None:
-        """Make the table, with its first files, in one commit; CommitConflictError where there is one."""
+        """Create the table with its first files in one commit; CommitConflictError if a table exists."""
 
     def commit(
         self,
@@ -29,18 +32,18 @@ class CommitLog(Protocol):
         *,
         data_change: bool,
     ) -> None:
-        """Write version `based_on + 1`, or nothing; CommitConflictError where another writer was first."""
+        """Write version `based_on + 1` or nothing; raise CommitConflictError if another writer was first."""
 
     def checkpoint(self) -> None:
         """Write a log checkpoint and delete the commits before it that are older than the retention."""
 
 
 _DECODED = re.compile("%[0-9A-Fa-f]{2}")
-"""What delta-rs takes for an encoded byte in a path, however the path is given: it reads another folder."""
+"""A path segment that delta-rs decodes as a percent-encoded byte, so that it reads another folder."""
 
 
 def commit_log(storage: Storage, path: str, schema: pa.Schema) -> CommitLog:
-    """What commits to the index in a store; `path` is what errors call it."""
+    """Return the writer of commits to the index in a store; error messages call the index `path`."""
     if storage.uri is None or _DECODED.search(storage.uri):
         from tailbit.index.store.stored_log import StoredLog
 

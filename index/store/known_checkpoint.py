@@ -1,4 +1,4 @@
-"""A log checkpoint of the index that cannot be read is replaced by one of what this process knows."""
+"""Replacement of an unreadable log checkpoint of the index by one of the state that this process holds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from tailbit.tables.storage import Storage
 
 
 def checkpoint_known(storage: Storage, path: str, kinds: Kinds, version: Version, state: IndexState) -> None:
-    """Write a log checkpoint of a version of the index, which says what `state` says.
+    """Write a log checkpoint of a version of the index with the contents of `state`.
 
-    Which files left the index of late is not known any more: all that lie there are taken for such, so that
-    open answers go on. Cost: lists the folders of the kinds.
+    It is not known any more which files were removed recently. Therefore every file in the folders that is
+    not live becomes a tombstone, so that running queries can still read it. Cost: lists the folders of the
+    kinds.
 
     Raises:
         StorageError: the store refused.

@@ -1,7 +1,7 @@
-"""Commits to the index table's own Delta log: one per change, exactly one winner per version.
+"""Commits to the index table's own Delta log by delta-rs: one per change, exactly one winner per version.
 
-Here commits delta-rs, in the stores that it can reach by a URI. deltalake is imported only once something is
-written: a query never pays for it.
+delta-rs serves the stores that it can reach by a URI. deltalake is imported only when something is written,
+so a query never pays for the import.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 LOG_CHECKPOINT_EVERY = 20
 """Commits between two log checkpoints.
 
-deltalake looks at every commit since the last one, twice a commit: 4 ms with 20 of them, 17 ms with 100. A
-log checkpoint costs about 20 ms. Opening the index reads at most this many commits.
+deltalake reads every commit since the last log checkpoint twice per commit: 4 ms with 20 commits, 17 ms with
+100. A log checkpoint costs about 20 ms. Opening the index reads at most this many commits.
 """
 
 LOG_RETENTION = "interval 30 seconds"
-"""How long commits below the last log checkpoint are kept: as long as a reader may take from listing to
-reading.
+"""How long commits below the last log checkpoint are kept: as long as a reader may take between listing the
+log and reading it.
 
-Nobody travels in time through the index: it holds every version of the source by itself. A reader or writer
-that slept longer starts from the newest checkpoint. Each commit lists the log, so Delta's default of 30 days
-would make commits dearer with every one before.
+Nobody time-travels through the index: it holds every version of the source by itself. A reader or writer that
+slept longer starts from the newest checkpoint. Each commit lists the log, so with Delta's default of 30 days
+every commit would make later commits more expensive.
 """
 
 TOMBSTONE_RETENTION = "interval 10 minutes"
-"""How long the log remembers removed files, which `vacuum` then spares: an answer may hold them open.
+"""How long the log keeps tombstones. `vacuum` spares their files, because an answer may hold them open.
 
-Delta's default of a week would copy millions of them into each log checkpoint.
+Delta's default of a week would copy millions of tombstones into each log checkpoint.
 """
 
 CONFIGURATION = {
@@ -54,20 +54,23 @@ CONFIGURATION = {
     "delta.deletedFileRetentionDuration": TOMBSTONE_RETENTION,
     "delta.checkpointInterval": str(LOG_CHECKPOINT_EVERY),
     "delta.enableExpiredLogCleanup": "true",
-    # The log holds no minima and maxima of these files: nobody need look for them, at every commit.
+    # Statistics of index files are never used for pruning, so no commit should spend time on them.
     "delta.dataSkippingNumIndexedCols": "0",
 }
 
 
 def app_transaction(index_id: str) -> str:
-    """The one app transaction of an index; its version is the ledger's seq and only grows."""
+    """Return the id of the one app transaction of an index.
+
+    Its version is the ledger's seq and only grows.
+    """
     return f"tailbit:{index_id}"
 
 
 def last_checkpoint(storage: Storage) -> int:
-    """The version of the newest log checkpoint of an index; -1 where there is none.
+    """Return the version of the newest log checkpoint of an index, or -1 if there is none.
 
-    Cost: one small read. Where that file, a hint, is damaged, the log is listed.
+    Cost: one small read of the hint `_last_checkpoint`. If the hint is damaged, the log is listed.
     """
     try:
         return int(json.loads(storage.read(_HINT, SMALL))["version"])
@@ -78,23 +81,23 @@ def last_checkpoint(storage: Storage) -> int:
 
 
 def is_checkpointed_above(storage: Storage, version: int) -> bool:
-    """Whether an index has a log checkpoint above a version. Cost: one small read where it has none."""
-    # A damaged hint may say any number.
+    """Return whether an index has a log checkpoint above a version. Cost: one small read if it has none."""
+    # A damaged hint may hold any number.
     return last_checkpoint(storage) > version and max(log_checkpoints(storage), default=-1) > version
 
 
 def log_checkpoints(storage: Storage) -> list[int]:
-    """The versions of an index's log checkpoints, as the listing of its log has them."""
+    """Return the versions of an index's log checkpoints, by listing its log."""
     matches = (_CHECKPOINT.fullmatch(entry.name) for entry in storage.list("_delta_log"))
     return [int(name[1]) for name in matches if name]
 
 
 def read_log_checkpoint(storage: Storage, version: int, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows of a log checkpoint of an index, or some of their columns.
+    """Return the rows of a log checkpoint of an index, all columns or some.
 
     Raises:
-        MalformedLogError: it cannot be read.
-        FileNotFoundError: it has been cleaned up.
+        MalformedLogError: the log checkpoint cannot be read.
+        FileNotFoundError: the log checkpoint has been cleaned up.
     """
     name = f"_delta_log/{version:020}.checkpoint.parquet"
     try:
@@ -107,9 +110,9 @@ def read_log_checkpoint(storage: Storage, version: int, columns: Sequence[str] |
 
 
 class LogWriter:
-    """Writes commits on top of a version that the caller has seen, never on top of another.
+    """Writer of commits on top of a version that the caller has read, never on top of another version.
 
-    Holds one handle of the table between commits, so that a commit costs what it adds.
+    The writer holds one handle of the table between commits, so that a commit costs what it adds.
     """
 
     def __init__(self, storage: Storage, path: str, schema: pa.Schema) -> None:
@@ -119,10 +122,10 @@ class LogWriter:
         self._handle: DeltaTable | None = None
 
     def create(self, index_id: str, files: Sequence[IndexFile]) -> None:
-        """Make the table, with its first files, in one commit.
+        """Create the table with its first files in one commit.
 
         Raises:
-            CommitConflictError: there is a table already.
+            CommitConflictError: the table exists already.
         """
         from deltalake import Schema
         from deltalake.exceptions import DeltaError
@@ -153,10 +156,10 @@ class LogWriter:
         *,
         data_change: bool,
     ) -> None:
-        """Write version `based_on + 1`, or nothing.
+        """Write version `based_on + 1` or nothing.
 
-        Invariant: it lands only if nobody has committed since `based_on`, and only if `seq` is higher than
-        any committed. Cost: about 6 ms, whatever the length of the history.
+        Invariant: the commit lands only if nobody has committed since `based_on`, and only if `seq` is higher
+        than any committed `seq`. Cost: about 6 ms, whatever the length of the history.
 
         Raises:
             CommitConflictError: another writer was first.
@@ -201,17 +204,17 @@ class LogWriter:
             raise StorageError(path=self._path, reason=str(wrong)) from wrong
 
     def _handle_at(self, version: int, index_id: str, seq: int) -> DeltaTable:
-        """The handle at a version, if that is the newest and no change of number `seq` is committed."""
+        """Return the handle if it stands at this version and no change of `seq` or higher is committed."""
         handle = self._opened()
         if handle.version() != version:
             raise self._conflict(version + 1)
-        # A refreshed handle accepts a lower transaction version, so the check is on the handle that commits.
+        # A refreshed handle accepts a lower transaction version, so the handle that commits is checked.
         if (handle.transaction_version(app_transaction(index_id)) or 0) >= seq:
             raise self._conflict(version + 1)
         return handle
 
     def _opened(self) -> DeltaTable:
-        """The handle of the table, brought up to the head of the log."""
+        """Return the handle of the table, updated to the head of the log."""
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
@@ -232,17 +235,17 @@ class LogWriter:
         return self._handle
 
     def _was_misled(self) -> bool:
-        """Whether the hint named a log checkpoint that is not there; the hint is gone then."""
+        """Return whether the hint named a log checkpoint that does not exist; such a hint is deleted."""
         if last_checkpoint(self._storage) in [-1, *log_checkpoints(self._storage)]:
             return False
         self._storage.delete(_HINT)
         return True
 
     def _refuse_damaged(self) -> None:
-        """Pass if the newest log checkpoint can be read, or there is none.
+        """Raise if the newest log checkpoint cannot be read; return if it can or if there is none.
 
         Raises:
-            IndexLogError: it cannot. Where the commits below it are left, who only reads goes on by these.
+            IndexLogError: the log checkpoint cannot be read; readers may still use older commits, if any.
         """
         try:
             newest = max(log_checkpoints(self._storage), default=-1)
@@ -252,9 +255,9 @@ class LogWriter:
             raise IndexLogError(file=self._path, reason=str(damage)) from damage
 
     def _refuse_cleaned_up(self, version: int) -> None:
-        """Pass if a commit just written is the one of its version.
+        """Raise CommitConflictError if the version just written had already been taken by another commit.
 
-        It is not where this process slept so long that the one which took it has been cleaned up.
+        That happens if this process slept so long that the other commit has been cleaned up meanwhile.
         """
         if is_checkpointed_above(self._storage, version):
             raise self._conflict(version)
@@ -291,7 +294,7 @@ def _properties(index_id: str, seq: int) -> Any:
 
 
 def _no_hooks() -> Any:
-    """Log checkpoints and cleanup are made by `LogWriter.checkpoint`, outside the time of a commit."""
+    """Disable deltalake's hooks: `LogWriter.checkpoint` does their work outside the time of a commit."""
     from deltalake.transaction import PostCommitHookProperties
 
     return PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)

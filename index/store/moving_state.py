@@ -1,4 +1,7 @@
-"""The state of an index whose files come and go: the index table alone, which knows its commits, has it."""
+"""The state of an index while files are added and removed.
+
+Only the index table, which knows its commits, uses this class.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,17 @@ from tailbit.index.store.state import IndexState
 
 
 class MovingState(IndexState):
-    """What an index says while files come and go: what has been read is extended, never read again."""
+    """The state of an index while files come and go: what has been read is extended, never read again."""
 
     def extend(self, added: Sequence[IndexFile], removed: Sequence[str]) -> None:
-        """Files that another process has committed come and go. Cost: reads the records that came."""
+        """Apply files that another process has added and removed. Cost: reads the added records."""
         before = {kind: self.paths_of(kind) for kind in (SETTINGS, LEDGER)}
         self._swap(added, removed)
         if self.paths_of(SETTINGS) != before[SETTINGS]:
             identity = self.index_id
             self._read_settings()
             if self.index_id != identity:
-                # The index was emptied in place: nothing of what was recorded holds.
+                # The index was emptied and created again in place, so every cached record is void.
                 self._readers.clear()
         if self.paths_of(LEDGER) != before[LEDGER]:
             self._read_ledger()
@@ -43,7 +46,7 @@ class MovingState(IndexState):
         settings: Settings,
         seq: int,
     ) -> None:
-        """Take in what was committed by this process: of kind `files`, `records` is all there is to know."""
+        """Apply a commit of this process; of kind `files`, `records` is everything that the commit added."""
         self._swap(added, removed)
         self.seq, self.ledger, self.settings = seq, ledger, settings
         self._renew([kind for kind in self._readers if kind != FILES], added, removed)

@@ -1,7 +1,7 @@
-"""The files that an index holds, by its log: named as its own, and the ones that its ledger numbers.
+"""Checks of the files that the index's log names: each lies in a kind's folder, and the set is the ledger's.
 
-No checksum covers a Delta log. A bit that changes in it can make an action one that nobody knows, or let it
-speak of another file: then a file would come or go without a word.
+No checksum covers a Delta log. A flipped bit can turn an action into an unknown one or change its path; then
+a file would be added or removed without any error.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _HEADS = (LEDGER.name, SETTINGS.name)
 
 
 def is_own(path: str) -> bool:
-    """Whether a path of an index's log is that of a file in the folder of a kind."""
+    """Return whether a path in the index's log is that of a file in the folder of a kind."""
     return _OWN.fullmatch(path) is not None
 
 
 def number_of(paths: Iterable[str]) -> int:
-    """A number of 64 bits that tells sets of files apart: that of two sets without a common file is the XOR.
+    """Compute a 64-bit hash of a set of files; the hash of two disjoint sets together is the XOR of theirs.
 
-    Ledger and settings do not count: their files come with each commit, which says the number.
+    Ledger and settings files are left out, because they are replaced by each commit, which records the hash.
     """
     number = 0
     for path in paths:
@@ -38,17 +38,17 @@ def number_of(paths: Iterable[str]) -> int:
 
 
 def held(number: int) -> str:
-    """The number as a ledger says it."""
+    """Return the hash as the ledger writes it."""
     return f"{number:016x}"
 
 
 def check_files(paths: Iterable[str], ledger: Ledger | None, number: int) -> None:
-    """Pass if files of an index are its own, and all of them those that its ledger was committed with.
+    """Raise if a path is not that of an index file, or if the live files are not those of the ledger.
 
-    `number`: that of all live files. A ledger of an older release does not say.
+    `number`: the hash of all live files. A ledger of an older release records no hash.
 
     Raises:
-        MalformedLogError: a path leads elsewhere, or the files are others.
+        MalformedLogError: a path leads elsewhere, or the set of files differs.
     """
     strange = next((path for path in paths if not is_own(path)), None)
     if strange is not None:

@@ -1,4 +1,4 @@
-"""Where the index of a table is, what lies there, and its own log as a table."""
+"""Location of the index of a table, what exists at that location, and the index's own log as a table."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ INDEX_FOLDER = "_tailbit"
 
 
 def index_path(table: str, index: str | None = None) -> str:
-    """Where the index of a table is: as given, else `_tailbit` below the table."""
+    """Return the location of the index of a table: `index` if given, else `_tailbit` below the table."""
     return index if index is not None else f"{table.rstrip('/')}/{INDEX_FOLDER}"
 
 
 def is_made(storage: Storage) -> bool:
-    """Whether there is an index: its log holds something."""
+    """Return whether an index exists: its log holds something."""
     return bool(storage.list("_delta_log"))
 
 
 def log_of(path: str, storage: Storage) -> Table:
-    """The log of an index.
+    """Return the log of an index.
 
     Raises:
-        NoIndexError: there is nothing at the path.
+        NoIndexError: the path is empty.
         ForeignIndexError: the path holds something else.
     """
     try:
@@ -35,9 +35,10 @@ def log_of(path: str, storage: Storage) -> Table:
 
 
 def refuse_foreign(path: str, storage: Storage) -> None:
-    """Refuse a file, or a folder with anything in it that an index would not have put there.
+    """Refuse a file, or a folder that holds anything but what an index puts there.
 
-    What a killed creation left (folders `kind=...`), the Spark checkpoint and heartbeats are our own.
+    The remains of an interrupted creation (folders `kind=...`), the Spark checkpoint and heartbeat files
+    belong to the index.
     """
     contents = storage.contents()
     if contents is None:

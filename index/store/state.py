@@ -1,6 +1,6 @@
-"""What an index says, read from its live files when first asked and kept: the view of whoever only reads.
+"""The contents of an index, read from its live files on first use and cached: the view for readers.
 
-Nothing here knows versions or commits: `moving_state` is told which files come and go.
+Nothing here knows versions or commits: `moving_state` is told which files are added and removed.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ _NO_SETTINGS = "it is a Delta table without the settings of an index"
 class IndexState:
     """The live files of an index and what has been read of them.
 
-    Threads may share it for questions: whoever needs several of its answers to be of one version holds `lock`
-    meanwhile; it moves only under that lock. `hidden_rows` and `value_counts` hold it themselves. `kinds`:
-    what the index is made of. `seq`: the number of the last change; each commit makes it one higher.
+    Threads may share a state for queries. A caller that needs several values of the same version holds `lock`
+    meanwhile, since the state changes only under that lock; `hidden_rows` and `value_counts` take the lock
+    themselves. `kinds`: the record kinds of the index. `seq`: the number of the last change; each commit
+    raises it by one.
 
     Raises:
-        ForeignIndexError: there are no settings among the files: the table is not an index.
+        ForeignIndexError: no settings are among the files, so the table is not an index.
         IndexFormatError: the settings are of another format.
-        MalformedLogError: the files are others than those that were committed, or lie elsewhere.
+        MalformedLogError: the files are not those that were committed, or lie elsewhere.
     """
 
     def __init__(
@@ -64,55 +65,60 @@ class IndexState:
         check_files(self.files, self.ledger, self._number)
 
     def files_of(self, kind: Kind[Any]) -> list[IndexFile]:
-        """The live files of one kind. Cost: theirs alone, as each commit asks for those of several kinds."""
+        """Return the live files of one kind.
+
+        Cost: proportional to these files, since each commit lists several kinds.
+
+        Theirs alone, as each commit asks for those of several kinds.
+        """
         return list(self._of_kind[kind.name].values())
 
     def paths_of(self, kind: Kind[Any]) -> frozenset[str]:
-        """The paths of the live files of one kind."""
+        """Return the paths of the live files of one kind."""
         return frozenset(self._of_kind[kind.name])
 
     def reader(self, kind: Kind[R]) -> R:
-        """What a kind reads of its live files, made when first asked and kept up to date."""
+        """Return the reader of a kind over its live files; it is created on first use and kept up to date."""
         if kind not in self._readers:
             self._readers[kind] = kind.reader(self)
         return cast(R, self._readers[kind])
 
     @property
     def index_id(self) -> str:
-        """The identity of this index, of which its app transaction is named."""
+        """Return the identity of this index; its app transaction is named after it."""
         return self.settings.index_id
 
     @property
     def recorded(self) -> RecordedFiles:
-        """What is recorded of every source file."""
+        """Return the file records of all source files."""
         return self.reader(FILES)
 
     @property
     def spaces(self) -> Mapping[str, list[Segment]]:
-        """Row space to its segments; a segment stays the same object, with its footer, while it is live."""
+        """Map each row space to its segments; a live segment stays the same object and keeps its footer."""
         return self.reader(BITMAP_INDEX).by_space
 
     def segments_of(self, space: str) -> list[Segment]:
-        """The segments of one row space; their footers are read when asked."""
+        """Return the segments of one row space; their footers are read on first use."""
         return self.spaces.get(space, [])
 
     def hidden_rows(self, identity: str) -> BitMap | None:
-        """The rows hidden under a deletion vector identity; None where the index does not know it."""
+        """Return the rows hidden under a deletion vector identity; None if the index does not know it."""
         with self.lock:
             return self.reader(HIDDEN_ROWS).get(identity)
 
     def value_counts(self, column: str, key_type: str | None = None) -> Counts:
-        """Keys of an indexed column, in its settings' key type or a wider one, and their visible rows."""
+        """Return the keys and visible rows of a column, in its settings' key type or a wider one."""
         with self.lock:
             key_type = key_type or next(c.key_type for c in self.settings.columns if c.id == column)
             return self.reader(VALUE_COUNTS).of(column, key_type)
 
     def stored_counts(self, column: str) -> Iterator[tuple[str, Counts]]:
-        """Per key type in which a column has been counted, its keys and visible rows as they are stored."""
+        """Yield the keys and visible rows of a column as stored, for each key type that counts it."""
         return stored_counts(self.storage, self.paths_of(VALUE_COUNTS), column)
 
     def held_after(self, added: Sequence[IndexFile], removed: Iterable[str]) -> str:
-        """What the ledger says of the files that are live when these have come and gone."""
+        """Return the ledger's hash of the files that are live after adding and removing the given files."""
         return held(self._number ^ number_of({file.path for file in added}) ^ number_of(set(removed)))
 
     def _swap(self, added: Iterable[IndexFile], removed: Iterable[str]) -> None:

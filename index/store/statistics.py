@@ -1,4 +1,4 @@
-"""Sizes of an index, by its log alone."""
+"""Sizes of an index, from its log alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class IndexStatistics:
 
 
 def statistics_of(version: Version, state: IndexState) -> IndexStatistics:
-    """The sizes of an index at a version of its own. No file is read."""
+    """Return the sizes of an index at a version of its own log. No file is read."""
     files: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     for path, file in state.files.items():

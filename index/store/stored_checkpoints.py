@@ -1,4 +1,4 @@
-"""Log checkpoints of the index through the store alone: what the newest one and the commits after it come to.
+"""Log checkpoints of the index through the store alone: the newest one reconciled with later commits.
 
 Source: Delta protocol, Checkpoints, Action Reconciliation.
 """
@@ -52,18 +52,18 @@ Action = dict[str, Any]
 
 
 class StoredCheckpoints:
-    """Reads and writes the log checkpoints of one index; `path` is what errors call it."""
+    """Reader and writer of the log checkpoints of one index; error messages call the index `path`."""
 
     def __init__(self, storage: Storage, path: str) -> None:
         self._storage, self._path = storage, path
 
     def write(self) -> None:
-        """Write one of the newest version; what is before it goes where it is older than the retention.
+        """Write a log checkpoint of the newest version; delete commits and checkpoints past the retention.
 
-        The log checkpoint before it stays, for who has just listed the log.
+        The previous log checkpoint stays, for readers that have just listed the log.
 
         Raises:
-            IndexLogError: the newest one, or a commit after it, cannot be read.
+            IndexLogError: the newest log checkpoint, or a commit after it, cannot be read.
             StorageError: the storage refused; the commits themselves are unharmed.
         """
         entries = self._storage.list(LOG)
@@ -83,17 +83,17 @@ class StoredCheckpoints:
             self._storage.delete(name)
 
     def put(self, version: int, rows: Sequence[Action]) -> None:
-        """Write one of a version, and the hint at it; `rows` as `storable` gives them."""
+        """Write the log checkpoint of a version and the hint to it; `rows` were converted by `storable`."""
         out = pa.BufferOutputStream()
         pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), out)
         self._storage.put(_name(version), out.getvalue().to_pybytes())
         self._storage.put(_HINT, orjson.dumps({"version": version, "size": len(rows)}))
 
     def transaction(self, version: int) -> int:
-        """The app transaction's version in the log checkpoint of a version.
+        """Return the app transaction's version in the log checkpoint of a version.
 
         Raises:
-            IndexLogError: there is none, or it cannot be read.
+            IndexLogError: the log checkpoint is missing or cannot be read.
         """
         try:
             transactions = read_log_checkpoint(self._storage, version, ["txn.version"])["txn"].to_pylist()
@@ -102,7 +102,12 @@ class StoredCheckpoints:
         return max((int(row["version"]) for row in transactions if row is not None), default=-1)
 
     def _reconciled(self, since: int, version: int) -> dict[tuple[str, str], Action]:
-        """What the log says at a version: per protocol, metadata, transaction and file the newest action."""
+        """Return the reconciled log at a version.
+
+        The newest action per protocol, metadata, transaction and file.
+
+        Per protocol, metadata, transaction and file the newest action.
+        """
         rows = self._rows(since) if since >= 0 else []
         state = {_subject(action): action for action in rows}
         for number in range(since + 1, version + 1):
@@ -140,7 +145,7 @@ class StoredCheckpoints:
 
 
 def storable(action: Action) -> Action:
-    """An action of a commit as a row of a log checkpoint: a map is a list of pairs there."""
+    """Convert an action of a commit to a row of a log checkpoint, where a map is a list of pairs."""
     [(name, value)] = action.items()
     maps: Action = {
         key: list(value[key].items()) for key in ("partitionValues", "configuration") if key in value
@@ -151,17 +156,17 @@ def storable(action: Action) -> Action:
 
 
 def commit_name(version: int) -> str:
-    """The name of a commit, relative to the index."""
+    """Return the name of a commit, relative to the index."""
     return f"{LOG}/{version:020}.json"
 
 
 def now_ms() -> int:
-    """The time by the clock of this machine, in ms since 1970."""
+    """Return the time by the clock of this machine, in ms since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def _times(entries: Sequence[Entry], named: re.Pattern[str]) -> dict[int, int]:
-    """Version and modification time of the files of a log that are named so."""
+    """Return version to modification time of the log files whose names match the pattern."""
     matches = ((named.fullmatch(entry.name), entry.mtime_ms) for entry in entries)
     return {int(name[1]): mtime_ms for name, mtime_ms in matches if name}
 
@@ -171,7 +176,10 @@ def _name(version: int) -> str:
 
 
 def _subject(action: Action) -> tuple[str, str]:
-    """What an action is about: a newer one about the same takes its place, an add that of a remove."""
+    """Return the reconciliation key of an action.
+
+    A newer action of the same key replaces it, an add also a remove.
+    """
     [(name, value)] = action.items()
     if name in ("add", "remove"):
         return "file", value["path"]
@@ -179,6 +187,6 @@ def _subject(action: Action) -> tuple[str, str]:
 
 
 def _interval(text: str) -> int:
-    """Milliseconds of a Delta interval of one unit, such as `interval 10 minutes`."""
+    """Return the milliseconds of a Delta interval of one unit, such as `interval 10 minutes`."""
     _, number, unit = text.split()
     return int(number) * _MILLIS[unit.removesuffix("s")]

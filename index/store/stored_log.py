@@ -1,7 +1,6 @@
 """Commits to the index's Delta log through the store alone: in object stores, and where delta-rs cannot go.
 
-A commit is a `put_if_absent` of its JSON: one winner per version.
-Source: Delta protocol, Delta Log Entries.
+A commit is a `put_if_absent` of its JSON: one winner per version. Source: Delta protocol, Delta Log Entries.
 """
 
 from __future__ import annotations
@@ -38,26 +37,26 @@ _OF_A_VERSION = re.compile(r"\d{20}\.")
 
 
 class StoredLog:
-    """Writes commits on top of a version that the caller has seen, never on top of another."""
+    """Writer of commits on top of a version that the caller has read, never on top of another version."""
 
     def __init__(self, storage: Storage, path: str, schema: pa.Schema) -> None:
         self._storage, self._path, self._schema = storage, path, schema
         self._checkpoints = StoredCheckpoints(storage, path)
 
     def create(self, index_id: str, files: Sequence[IndexFile]) -> None:
-        """Make the table, with its first files, in one commit.
+        """Create the table with its first files in one commit.
 
         Raises:
-            CommitConflictError: there is a table already.
+            CommitConflictError: the table exists already.
         """
         self._put(0, index_id, 0, [*self._heads(), *_adds(files, True)])
 
     def make_anew(self, index_id: str, files: Sequence[IndexFile], gone: Sequence[IndexFile]) -> None:
-        """Make the table anew above whatever its log says, by a commit and a log checkpoint.
+        """Create the table again above whatever its log holds, by a commit and a log checkpoint.
 
-        Nothing below the commit is read, and all of it goes once the log checkpoint is there. `gone`: files
-        that it may have named. Killed at any moment this leaves what was, or what is made, or a log that can
-        be read no more than before.
+        Nothing below the new commit is read, and all of it is deleted once the log checkpoint exists. `gone`:
+        files that the old log may have named; they become tombstones. If the process is killed at any moment,
+        the log holds the old state, or the new state, or is as unreadable as before.
 
         Raises:
             CommitConflictError: another writer was first.
@@ -69,12 +68,13 @@ class StoredLog:
         self._put(version, index_id, 1, state)
         fault_point(Fault.REPAIR_HALF_DONE)
         self._put_state(version, index_id, 1, state)
-        # Newest first: what is left of them, where this is cut short, is not read as what leads to the head.
+        # Newest first: if the deletion stops half-way, the remaining old files are not read as a chain up to
+        # the head.
         for name in sorted(filter(_OF_A_VERSION.match, names), reverse=True):
             self._storage.delete(f"{LOG}/{name}")
 
     def _heads(self) -> list[Action]:
-        """Protocol and metadata of a new table."""
+        """Return the protocol and metadata actions of a new table."""
         from deltalake import Schema
 
         metadata = {
@@ -99,16 +99,16 @@ class StoredLog:
         *,
         data_change: bool,
     ) -> None:
-        """Write version `based_on + 1`, or nothing.
+        """Write version `based_on + 1` or nothing.
 
-        Invariant: it lands only if nobody has committed since `based_on`, and only if `seq` is higher than
-        any committed. Cost: one small read, one conditional put, one read of the hint.
+        Invariant: the commit lands only if nobody has committed since `based_on`, and only if `seq` is higher
+        than any committed `seq`. Cost: one small read, one conditional put, one read of the hint.
 
         Raises:
             CommitConflictError: another writer was first.
             StorageError: the storage refused.
         """
-        # Every commit has the one app transaction, which only grows: the newest is the highest.
+        # Every commit holds the one app transaction, whose version only grows: the newest is the highest.
         if self._transaction(based_on) >= seq:
             raise self._conflict(based_on + 1)
         fault_point(Fault.BEFORE_COMMIT)
@@ -131,9 +131,9 @@ class StoredLog:
     def checkpoint_of(
         self, version: int, index_id: str, seq: int, files: Sequence[IndexFile], gone: Sequence[IndexFile]
     ) -> None:
-        """Write a log checkpoint of a version of which all is known: nothing of the log is read.
+        """Write a log checkpoint of a version from its known contents; nothing of the log is read.
 
-        `gone`: files that may have left the index of late, and are remembered as removed now.
+        `gone`: files that may have left the index recently; they become tombstones of the present time.
 
         Raises:
             StorageError: the storage refused.
@@ -148,7 +148,8 @@ class StoredLog:
 
     def _put(self, version: int, index_id: str, seq: int, actions: Sequence[Action]) -> None:
         mark = {"appId": app_transaction(index_id), "version": seq, "lastUpdated": now_ms()}
-        # Its own id makes it unlike any other: a store that lost its reply is asked whose commit it has.
+        # A unique txnId distinguishes this commit: after a lost reply, the store is asked whose commit it
+        # holds.
         operation = "WRITE" if version else "CREATE TABLE"
         info = {"timestamp": now_ms(), "operation": operation, "txnId": str(uuid.uuid4())}
         lines = [orjson.dumps(action) for action in ({"commitInfo": info}, {"txn": mark}, *actions)]
@@ -159,10 +160,10 @@ class StoredLog:
             raise self._conflict(version) from None
 
     def _transaction(self, version: int) -> int:
-        """The app transaction's version in a commit; in its log checkpoint, where the commit is damaged.
+        """Return the app transaction's version in a commit, or in its log checkpoint if it is damaged.
 
         Raises:
-            CommitConflictError: the commit has been cleaned up: there are newer ones.
+            CommitConflictError: the commit has been cleaned up, so newer commits exist.
             IndexLogError: neither can be read.
         """
         try:

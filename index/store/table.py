@@ -1,7 +1,7 @@
-"""The index table: open it, look whether it has moved, commit a change. `IndexState` says what it records.
+"""The index table: open it, refresh it, commit a change. `IndexState` holds what it records.
 
-One Delta table holds everything: what was indexed and the record of it become visible in one commit or not at
-all. Nothing here reads the source. Reading imports neither deltalake nor Spark.
+One Delta table holds everything: the index data and the record of what was indexed become visible in one
+commit or not at all. Nothing here reads the source. Reading imports neither deltalake nor Spark.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from tailbit.tables.table import Table
 
 @dataclass(frozen=True)
 class _Known:
-    """A version of an index as this process knows it; `seen` is the stat of that version's commit."""
+    """A version of an index as this process knows it; `seen` is the stat of that version's commit file."""
 
     version: Version
     log: Table
@@ -61,10 +61,10 @@ class _Known:
 class MetadataTable:
     """One version of an index, as this process knows it.
 
-    Invariant: after `commit` the state is what a fresh `open` would read; it is extended, never read again.
-    Threads may share it for questions: it moves only under `lock`, which is that of its `state` too. A state
-    that was asked for before the index was found to be another goes on saying what it said. Whoever commits
-    has a table of its own.
+    Invariant: after `commit` the state is what a fresh `open` would read; the state is extended, never read
+    again. Threads may share a table for queries: it changes only under `lock`, which is the lock of its
+    `state` too. If the index turns out to have been replaced, a state handed out before keeps its old
+    contents. A process that commits needs a table of its own.
     """
 
     def __init__(self, path: str, storage: Storage, log: Table, kinds: Kinds = KINDS) -> None:
@@ -80,14 +80,14 @@ class MetadataTable:
     def create(
         cls, path: str, settings: Settings, kinds: Kinds = KINDS, options: StorageOptions = NO_OPTIONS
     ) -> MetadataTable:
-        """Make an empty index that remembers `settings`, in one commit; `kinds`: what it is made of.
+        """Create an empty index that records `settings`, in one commit; `kinds` are its record kinds.
 
-        `options` are those of its store, which is first asked whether it can tell two writers apart.
+        `options` are those of its store, which is first checked for conditional puts.
 
         Raises:
-            CommitConflictError: there is an index already, or another process makes it at this moment.
+            CommitConflictError: an index exists already, or another process is creating it.
             ForeignIndexError: the path holds something else.
-            NoConditionalPutError: of two writers there, neither would know that the other was first.
+            NoConditionalPutError: two concurrent writers there could both believe that they committed first.
         """
         storage = open_storage(path, options)
         refuse_foreign(path, storage)
@@ -101,28 +101,28 @@ class MetadataTable:
 
     @classmethod
     def open(cls, path: str, kinds: Kinds = KINDS, options: StorageOptions = NO_OPTIONS) -> MetadataTable:
-        """The index at its newest version. Files of a kind that is not among `kinds` are left alone.
+        """Open the index at its newest version. Files of a kind outside `kinds` are ignored.
 
-        Cost: one log listing, the settings and ledger records; the rest is read when asked.
+        Cost: one log listing, the settings and ledger records; the rest is read on first use.
 
         Raises:
-            NoIndexError: there is nothing at the path.
+            NoIndexError: the path is empty.
             ForeignIndexError: the path holds something else.
-            IndexFormatError: another release wrote it.
-            IndexLogError: its log is damaged, or a writer is in the middle of a commit.
+            IndexFormatError: another release wrote the index.
+            IndexLogError: the index's log is damaged, or a writer is in the middle of a commit.
         """
         storage = open_storage(path, options)
         with _its_own_log(path):
             return cls(path, storage, log_of(path, storage), kinds)
 
     def refresh(self) -> bool:
-        """Take in what others have committed; say whether there was anything.
+        """Apply what other processes have committed; return whether there was anything.
 
-        Cost: a few probes by name where nothing is new; else the new commits and the records they added.
+        Cost: a few probes by name if nothing is new; else the new commits and the records that they added.
 
         Raises:
             NoIndexError: the index has been deleted.
-            IndexLogError: its log is damaged, or a writer is in the middle of a commit.
+            IndexLogError: the index's log is damaged, or a writer is in the middle of a commit.
         """
         with self.lock, _its_own_log(self.path):
             return self._refresh()
@@ -130,7 +130,8 @@ class MetadataTable:
     def _refresh(self) -> bool:
         now = self._now
         if now.log.fingerprint_stat(now.version) != now.seen:
-            # Deleted, put back from a backup, built anew, or so far ahead that our commit was cleaned up.
+            # The index was deleted, restored from a backup, built again, or is so far ahead that our commit
+            # was cleaned up.
             self._load(log_of(self.path, self.storage))
             return True
         head = now.log.head()
@@ -140,7 +141,7 @@ class MetadataTable:
             changes = now.log.changes(now.version + 1, head)
             _refuse_blank([commit.version for commit in changes.commits if commit.blank])
         except (CommitGapError, MalformedLogError):
-            # Cleaned up; or damaged, which says nothing where a log checkpoint has been written after it.
+            # A commit was cleaned up, or is damaged; damage does not matter if a later log checkpoint exists.
             self._load(now.log)
             return True
         added = [_index_file(c.new) for c in changes.slices if c.new is not None]
@@ -150,17 +151,17 @@ class MetadataTable:
 
     @property
     def state(self) -> IndexState:
-        """What this version says, for whoever only reads."""
+        """Return the contents of this version, for readers."""
         return self._now.state
 
     @property
     def version(self) -> Version:
-        """The version of the index's own log that this process knows."""
+        """Return the version of the index's own log that this process knows."""
         return self._now.version
 
     @property
     def log(self) -> Table:
-        """The index as a table: its own log."""
+        """Return the index as a table, through its own log."""
         return self._now.log
 
     def commit(
@@ -173,18 +174,18 @@ class MetadataTable:
         *,
         data_change: bool = True,
     ) -> None:
-        """Make all of it visible in one commit, or nothing.
+        """Make the change visible in one commit, or nothing of it.
 
         Effect and record of effect are one commit. Bitmaps, file records and the covered version become
         visible together or not at all.
 
-        `records` may be rows of kind `files`, where there are very many. `files` are written already;
-        `ledger` None carries the present one forward. Every record and the ledger get the next `seq`,
-        whatever they carry. The ledger's file replaces the one before: one file of the ledger is live.
+        `records` may be rows of kind `files`, if there are very many. `files` are already written; `ledger`
+        None carries the present one forward. Every record and the ledger get the next `seq`, whatever `seq`
+        they carry. The new ledger file replaces the previous one: one ledger file is live.
 
         Raises:
             CommitConflictError: another writer was first, or a file to remove is no longer live.
-            StorageError: the storage refused; if the commit has landed after all, the next look finds it.
+            StorageError: the storage refused; if the commit has landed after all, the next refresh finds it.
         """
         state = self._now.state
         if any(path not in state.files for path in removes):
@@ -205,12 +206,18 @@ class MetadataTable:
         self._stand_at_next()
 
     def _moving(self) -> MovingState:
-        """The state, about to move. Where that fails half-way, the next look reads all of it anew."""
+        """Return the state for a change of it.
+
+        If the change fails half-way, the next refresh reads the whole state again.
+        """
         self._now = replace(self._now, seen=object())
         return self._now.state
 
     def _stand_at_next(self) -> None:
-        """Know the version just committed; now and then the log gets a checkpoint."""
+        """Move to the version just committed.
+
+        Every `LOG_CHECKPOINT_EVERY`-th version gets a log checkpoint.
+        """
         self._now = _Known.at(self.version + 1, self.log, self._now.state)
         if self.version % LOG_CHECKPOINT_EVERY == 0:
             self.checkpoint_log()
@@ -220,10 +227,10 @@ class MetadataTable:
         self._write(self._writer.checkpoint)
 
     def _write(self, write: Callable[[], None]) -> None:
-        """Write to the log; where a part of it cannot be read, after a log checkpoint of what is known here.
+        """Write to the log; if the log is damaged, write a log checkpoint of the known state first and retry.
 
         Raises:
-            IndexLogError: another process has moved it since, or it cannot be read all the same.
+            IndexLogError: another process has changed the log since, or the retry fails too.
         """
         try:
             write()
@@ -236,12 +243,12 @@ class MetadataTable:
             write()
 
     def take_mended(self) -> list[str]:
-        """What was found damaged of the log and mended since this was last asked."""
+        """Return the log damage that was found and repaired since the last call."""
         mended, self._mended = self._mended, []
         return mended
 
     def _load(self, log: Table) -> None:
-        """Know the newest version of a log, by a new state and with a writer that has seen nothing yet."""
+        """Load the newest version of a log, with a new state and a new writer."""
         log, snapshot = self._newest(log)
         _refuse_blank(snapshot.blank_commits)
         state = MovingState(self.storage, self.path, map(_index_file, snapshot.files), self.kinds, self.lock)
@@ -249,7 +256,12 @@ class MetadataTable:
         self._now = _Known.at(snapshot.version, log, state)
 
     def _newest(self, log: Table) -> tuple[Table, Snapshot]:
-        """The newest snapshot; listed once more where a writer cleaned the log up between list and read."""
+        """Return the newest snapshot.
+
+        The log is listed once more if a writer cleaned it up between list and read.
+
+        Listed once more where a writer cleaned the log up between list and read.
+        """
         try:
             try:
                 return log, log.snapshot()
@@ -268,7 +280,7 @@ class MetadataTable:
     def _write_heads(
         self, ledger: Ledger | None, settings: Settings | None, seq: int
     ) -> tuple[list[IndexFile], list[str]]:
-        """Write the new ledger and settings; return them and the files that they replace."""
+        """Write the new ledger and settings; return their files and the files that they replace."""
         rows: dict[Kind[Any], pa.Table] = {}
         if ledger is not None:
             rows[LEDGER] = ledger_to_arrow(ledger)
@@ -280,7 +292,7 @@ class MetadataTable:
 
 @contextmanager
 def _its_own_log(path: str) -> Iterator[None]:
-    """What is damaged is the log of the index, and not that of the table."""
+    """Turn damage of the index's own log into IndexLogError, to tell it from damage of the source's log."""
     try:
         yield
     except (MalformedLogError, CommitGapError, VersionNotFoundError) as damage:
@@ -288,7 +300,7 @@ def _its_own_log(path: str) -> Iterator[None]:
 
 
 def _refuse_blank(versions: Sequence[int]) -> None:
-    """Refuse commits without an action in the log of an index: its writers make none, so some were lost."""
+    """Refuse a log of an index with empty commits: the index's writers write none, so actions were lost."""
     if versions:
         raise MalformedLogError(file=f"commit {versions[0]}", reason="it holds no action")
 
