@@ -1,1 +1,1 @@
-"""What changed in the source becomes postings, counts and records, task by task."""
+"""Changes of the source become postings, counts and records, task by task."""

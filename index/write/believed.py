@@ -1,7 +1,8 @@
-"""Whether the log's statistics of a column are true of the values of a file, looked at as they are decoded.
+"""Check of the log's statistics of a column against the values of a file, while the values are decoded.
 
-Questions prune files that the index does not cover by these statistics, as Spark does. An index that covered
-a file whose statistics are wrong would find rows that are not found without it. Such a file is not covered.
+Queries prune files that the index does not cover by these statistics, as Spark does. If the index covered a
+file whose statistics are wrong, it would return rows that a query without the index does not. So such a file
+is not covered.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from tailbit.tables.parquet.layout import layout_of
 def believed(
     file: DataFile, slice_: FileSlice, column: Column, values: Iterator[pa.ChunkedArray]
 ) -> Iterator[pa.ChunkedArray]:
-    """Return the values of a column, each compared with the log's statistics of the file.
+    """Yield the values of a column, after comparing each batch with the log's statistics of the file.
 
-    Cost: a look at the footer, which mostly agrees; else the least and the greatest value of each batch.
+    Cost: a look at the footer, whose bounds usually prove the statistics; else the minimum and maximum of
+    each batch.
 
     Raises:
         DataFileError: a value lies outside of the statistics, by which files are pruned.
@@ -45,22 +47,22 @@ def believed(
         yield batch
 
 
-def _disproved(slice_: FileSlice, column: Column, what: str) -> DataFileError:
-    reason = f"the log's statistics of column {column.label} are wrong: {what}"
+def _disproved(slice_: FileSlice, column: Column, fault: str) -> DataFileError:
+    reason = f"the log's statistics of column {column.label} are wrong: {fault}"
     return DataFileError(file=slice_.path, reason=reason)
 
 
 def _footer_agrees(file: DataFile, column: Column, stated: FileBounds) -> bool:
-    """Return whether all that the log says of a column follows from the footer, row group by row group."""
+    """Return whether the footer, row group by row group, proves all that the log says of a column."""
     if stated.null_count and stated.null_count == stated.num_records:
         return False
     groups = row_group_bounds(layout_of(file.metadata, file.tree, file.head), file.path, column)
     return all(
-        its is not None
-        and (stated.min is None or its.min >= stated.min)
-        and (stated.max is None or its.max <= stated.max)
-        and (stated.null_count != 0 or its.null_count == 0)
-        for its in groups
+        bounds is not None
+        and (stated.min is None or bounds.min >= stated.min)
+        and (stated.max is None or bounds.max <= stated.max)
+        and (stated.null_count != 0 or bounds.null_count == 0)
+        for bounds in groups
     )
 
 
@@ -75,7 +77,10 @@ def _above(batch: pa.ChunkedArray, end: Any) -> bool:
 
 
 def _of_each(batch: pa.ChunkedArray, which: Callable[[pa.Array], pa.Scalar]) -> Any:
-    """Return the least or greatest value, as statistics have it; of codes that of the values that occur."""
+    """Return the least or greatest value as in statistics.
+
+    Of dictionary codes, only values that occur count.
+    """
     if pa.types.is_dictionary(batch.type):
         parts = [chunk.dictionary.take(pc.unique(chunk.indices.drop_null())) for chunk in batch.chunks]
         batch = pa.chunked_array(parts, batch.type.value_type)

@@ -1,8 +1,9 @@
 """Value counts of rows that became visible or hidden without being posted now: (v, ABSENT) and (ABSENT, v).
 
-Values are read from the data file while it is the one recorded, in the row groups that hold the rows; a
-partition value is known from the record; else the postings of the file's claim are asked, which is the
-expensive way. What is a partition column now may have been none when the file came, and the other way round.
+Values are read from the data file as long as it is the recorded one, in the row groups that hold the rows. A
+partition value is known from the record. Otherwise the postings of the file's claim are read, which is
+expensive. A present partition column may have been an ordinary column when the file was indexed, and vice
+versa.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from tailbit.tables.positions import positions_in
 from tailbit.tables.storage import Storage
 
 Columns = Mapping[str, tuple[Column, str]]
-"""Column id to the column as it is now and its key type."""
+"""Column id to the present column and its key type."""
 
 
 class Counting:
-    """Adds changed rows of recorded files to a tally; `rows` says how many there were."""
+    """Adder of the changed rows of recorded files to a tally; `rows` is the number of these rows."""
 
     def __init__(self, source: Storage, hidden: HiddenRowsReader, tally: Tally) -> None:
         self._source, self._hidden, self._tally = source, hidden, tally
@@ -50,14 +51,15 @@ class Counting:
         sign: int,
         overwritten: bool = False,
     ) -> None:
-        """Count the rows `among` (None: all) of a file but the `hidden` ones, in the wanted columns.
+        """Count the rows `among` (None: all) of a file minus the `hidden` rows, in the wanted columns.
 
         `sign`: +1 for rows that become visible, -1 for rows that are no longer visible. Values come from
         the data file. They come from the postings instead if the table no longer has the column, or if the
         file was `overwritten` (even if old and new footer are equal).
 
         Raises:
-            CorruptIndexError, CommitConflictError: the values are only in postings, and these are not there.
+            CorruptIndexError, CommitConflictError: the values are only in postings, and the postings are
+            missing.
         """
         bits = (BitMap(range(record.rows)) if among is None else among) - hidden
         if not bits or not wanted:
@@ -79,8 +81,8 @@ class Counting:
     def _add_partition(self, record: FileRecord, column: Column, key_type: str, change: int) -> bool:
         """Count by the partition value of the file.
 
-        Count nothing and return False if the file came when the column was no partition column, or of
-        another type.
+        Count nothing and return False if the column was no partition column, or had another type, when the
+        file was indexed.
         """
         if not column.partition or column.physical[0] not in record.partition:
             return False
@@ -96,7 +98,7 @@ class Counting:
     def _add_from_data(
         self, record: FileRecord, columns: Sequence[tuple[Column, str]], bits: BitMap, sign: int
     ) -> bool:
-        """Count by the values in the data file; return False if the file is gone or another."""
+        """Count by the values in the data file; return False if the file is gone or is another one."""
         slice_ = FileSlice(record.path, record.size, record.mtime, record.rows, record.partition)
         at = positions_in(bits)
         counted: list[tuple[str, str, pa.BinaryArray, npt.NDArray[np.int64]]] = []
@@ -122,9 +124,9 @@ class Counting:
         return True
 
     def _add_from_postings(self, record: FileRecord, columns: Sequence[str], bits: BitMap, sign: int) -> None:
-        """Count by the bits of the file's claim. Cost: every posting of the columns in that row space.
+        """Count by the positions in the file's claim. Cost: every posting of the columns in that row space.
 
-        Each row must be found in a posting: in one, or of an array in those of its keys.
+        Each row must occur in exactly one posting; in an array column, in at least one.
         """
         wanted = bits.shift(record.base or 0)
         for column in columns:
@@ -144,11 +146,11 @@ class Counting:
                 self._not_found(record, column)
 
     def _not_found(self, record: FileRecord, column: str) -> None:
-        """Say why postings that must be there are not.
+        """Raise the reason why postings are missing.
 
         Raises:
-            CommitConflictError: they have been merged into another row space meanwhile.
-            CorruptIndexError: they are lost.
+            CommitConflictError: the postings have been merged into another row space meanwhile.
+            CorruptIndexError: the postings are lost.
         """
         index = self._hidden.index
         now = index.state.recorded.get(record.path)

@@ -1,4 +1,4 @@
-"""Hidden rows for a task: of a slice from the source, of a record from the index that counted them."""
+"""Hidden rows for a task: of a file slice from the source, of a file record from the index."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _opened(path: str, options: StorageOptions) -> MetadataTable:
 
 
 class HiddenRowsReader:
-    """Hidden rows by identity, each read once a task. The index is opened only where it is asked."""
+    """Reader of hidden rows by identity, each once per task. The index is opened only if it is needed."""
 
     def __init__(self, index_path: str, options: StorageOptions = NO_OPTIONS) -> None:
         self._path, self._options = index_path, options
@@ -29,18 +29,18 @@ class HiddenRowsReader:
 
     @once
     def index(self) -> MetadataTable:
-        """The index as it is now; kept open between the tasks of a process."""
+        """Return the index, refreshed; it stays open between the tasks of a process."""
         opened = _opened(self._path, self._options)
         opened.refresh()
         return opened
 
     @property
     def state(self) -> IndexState:
-        """What the index says now."""
+        """Return the present state of the index."""
         return self.index.state
 
     def of_slice(self, source: Storage, slice_: FileSlice) -> BitMap:
-        """The rows hidden from a file slice; each description of them is read once."""
+        """Return the rows hidden from a file slice; each deletion vector is read once."""
         if slice_.hidden is None:
             return BitMap()
         if slice_.hidden.id not in self._known:
@@ -48,10 +48,10 @@ class HiddenRowsReader:
         return self._known[slice_.hidden.id]
 
     def of_record(self, record: FileRecord) -> BitMap:
-        """The hidden rows that a file is counted under.
+        """Return the hidden rows with which a recorded file is counted.
 
         Raises:
-            CorruptIndexError: the index has lost them.
+            CorruptIndexError: the index has lost the hidden rows.
         """
         if not record.hidden:
             return BitMap()

@@ -1,4 +1,4 @@
-"""What is missing between the recorded state and the wanted one, and how it is cut into tasks. Pure.
+"""The difference between recorded and wanted state as work, and its division into tasks. Pure.
 
 Cost follows change. Indexing a commit costs what the commit changed; a question costs what it touches;
 neither grows with history.
@@ -20,7 +20,7 @@ _BYTES_PER_ROW = 8
 
 @dataclass(frozen=True, slots=True)
 class TaskLimits:
-    """How work is cut: tasks of at most `task_bytes`, `parallelism` of them if each gets `worth_bytes`."""
+    """Limits of tasks: at most `task_bytes` each, `parallelism` of them if each gets `worth_bytes`."""
 
     task_bytes: int = 128 << 20
     worth_bytes: int = 4 << 20
@@ -34,11 +34,13 @@ def plan_work(
     columns: Sequence[str],
     lineage: int,
 ) -> list[FileWork]:
-    """The work after which every wanted slice is recorded; a slice that is recorded already needs none.
+    """Return the work after which every wanted slice is recorded.
 
-    `wanted`: path and slice, None for a file that is not live. The difference is taken state to state, so
-    that a replay, an overlap or a full snapshot yield the same work as the log would, and a replay none.
-    Cost: one look-up a wanted path.
+    A slice that is already recorded needs none.
+
+    `wanted`: path and slice, None for a file that is not live. Work is the difference of two states, so an
+    overlap or a full snapshot gives the same work as the log would, and a replay gives none. Cost: one lookup
+    per wanted path.
     """
     works = (_work(slice_, record_of(path), columns, lineage) for path, slice_ in wanted)
     return [work for work in works if work is not None]
@@ -66,7 +68,7 @@ def _as_recorded(target: FileSlice, record: FileRecord, lineage: int) -> bool:
 
 
 def weight(work: FileWork) -> int:
-    """Bytes of data file that a work reads, about: where only hidden rows changed, a few pages."""
+    """Estimate the bytes of data file that a work reads; if only hidden rows changed, that is a few pages."""
     if isinstance(work, Leave):
         return work.record.size
     whole = max(1, work.target.size)
@@ -75,10 +77,10 @@ def weight(work: FileWork) -> int:
 
 
 def pack(works: Sequence[FileWork], template: BuildTask, limits: TaskLimits) -> list[BuildTask]:
-    """Tasks of about equal bytes, none of more rows than a row space takes.
+    """Pack work into tasks of about equal bytes, none with more rows than a row space holds.
 
-    Largest first onto the lightest task. Files keep path order inside a task, so that the same works always
-    give the same tasks.
+    The largest work goes first, onto the lightest task. Files keep path order inside a task, so equal work
+    always gives equal tasks.
     """
     if not works:
         return []
@@ -108,7 +110,7 @@ class _Bin:
 
 
 def _place(bins: list[_Bin], work: FileWork, limit: int) -> None:
-    """Onto the lightest task, or onto a new one where its rows would overflow the row space."""
+    """Put work onto the lightest task, or onto a new one if its rows would overflow the row space."""
     rows = _rows(work)
     if bins[0].works and bins[0].rows + rows > limit:
         fitting = [b for b in bins if b.rows + rows <= limit]
@@ -123,7 +125,10 @@ def _place(bins: list[_Bin], work: FileWork, limit: int) -> None:
 
 
 def _rows(work: FileWork) -> int:
-    """Rows that a work lays into the row space: known from the log, else estimated high from its bytes."""
+    """Return the rows that work adds to the row space.
+
+    The log's number, else a high estimate from the bytes.
+    """
     if isinstance(work, (Leave, Rehide)):
         return 0
     if work.target.rows is not None:
@@ -136,9 +141,9 @@ def _path(work: FileWork) -> str:
 
 
 def uncounted_record(target: FileSlice, task: BuildTask, reason: str) -> FileRecord:
-    """The record of a file that could not be read and need not be: live, neither posted nor counted.
+    """Return the record of an unreadable file that may stay unread: live, neither posted nor counted.
 
-    Questions scan it or fail by its name; counts are not served while it is live.
+    Queries scan the file or fail with its name; counts are not served while it is live.
     """
     return FileRecord(
         path=target.path,

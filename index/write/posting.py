@@ -1,8 +1,8 @@
 """Postings of one column over the files of a row space: decode, code, lay out, count.
 
-Input: claims, each a data file with its place in the row space. Output: `Postings` by rising key, and the
-visible rows per key added to a tally. Values are read a few row groups at a time and kept as codes; then
-blocks of 65,536 positions become Roaring containers, and these become bitmaps.
+Input: claims, each a data file with its place in the row space. Output: `Postings` in ascending key order,
+and the visible rows per key added to a tally. Values are read a few row groups at a time and kept as codes;
+then blocks of 65,536 positions become Roaring containers, and these become bitmaps.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ from tailbit.tables.storage import Storage
 
 _OPEN_FILES = 64
 _ROWS_AT_ONCE = 1 << 20
-"""Rows, or elements of arrays, that are decoded at once."""
+"""Rows (or elements of arrays) that are decoded together."""
 
 _LARGEST_GROUP = 2 * _ROWS_AT_ONCE
-"""Rows, or elements, of the largest row group that is decoded at once."""
+"""Rows (or elements) of the largest row group that is decoded in one piece."""
 
 FEW_ROWS = 12
-"""Where blocks have more than one key for every 12 rows, sorting positions by key beats containers."""
+"""If blocks have more than one key per 12 rows, sorting positions by key is faster than building
+containers."""
 
 _SAMPLED = 4
-"""Blocks that are looked at to tell."""
+"""Blocks sampled for that decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class DataFiles:
         self._open: Cache[str, DataFile] = Cache(_OPEN_FILES, dropped=DataFile.close)
 
     def open(self, slice_: FileSlice) -> DataFile:
-        """The data file of a slice.
+        """Return the data file of a slice.
 
         Raises:
             DataFileError: missing, of another size than the log says, or not Parquet.
@@ -79,12 +80,12 @@ class DataFiles:
         return self._open.get(slice_.path, opened)
 
     def values(self, slice_: FileSlice, rows: int, column: Column) -> Iterator[pa.ChunkedArray]:
-        """Return all values of a column in row order, about `_ROWS_AT_ONCE` at a time.
+        """Yield all values of a column in row order, about `_ROWS_AT_ONCE` at a time.
 
-        Strings may come as codes. What the log's statistics say of the values is compared with them.
+        Strings may come as dictionary codes. The log's statistics are compared with the values.
 
         Raises:
-            DataFileError: they cannot be read, or are not as the statistics say.
+            DataFileError: the values cannot be read, or contradict the statistics.
         """
         if column.partition:
             text = slice_.partition.get(column.physical[0])
@@ -96,7 +97,7 @@ class DataFiles:
 
 
 def _stored_values(file: DataFile, column: Column) -> Iterator[pa.ChunkedArray]:
-    """Return the values of a column as they are decoded, some row groups at a time."""
+    """Yield the values of a column as they are decoded, some row groups at a time."""
     sizes = _sizes(file, column)
     for groups in _together(sizes):
         size = sizes[groups[0]]
@@ -108,7 +109,7 @@ def _stored_values(file: DataFile, column: Column) -> Iterator[pa.ChunkedArray]:
 
 
 def _sizes(file: DataFile, column: Column) -> list[int]:
-    """Return how many values each row group has of a column: one a row, of an array each element."""
+    """Return how many values of a column each row group has: one per row, or one per array element."""
     groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
     steps = find_column(file.tree, column, file.path) if column.type.name == "array" else None
     if not steps:
@@ -117,7 +118,7 @@ def _sizes(file: DataFile, column: Column) -> list[int]:
 
 
 def _together(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Row groups of those sizes, by number, that are decoded at once: a large one by itself."""
+    """Yield the numbers of the row groups that are decoded together; a large row group is alone."""
     groups: list[int] = []
     rows = 0
     for number, size in enumerate(sizes):
@@ -138,11 +139,11 @@ def post(
     hidden: Mapping[str, BitMap],
     tally: Tally,
 ) -> Iterator[Postings]:
-    """The postings of a column over those claims that are to post it, and their visible rows into `tally`.
+    """Yield the postings of a column over the claims that post it; add their visible rows to `tally`.
 
-    Invariant: `tally` is added to once, when the last postings were taken and the generator is exhausted.
-    Memory: up to four bytes a row of all claims for the codes, two for the containers, and the distinct keys;
-    of many keys, see `by_key`.
+    Invariant: `tally` is changed once, when the last postings were taken and the generator is exhausted.
+    Memory: up to four bytes per row of all claims for the codes, two for the containers, and the distinct
+    keys; for many keys, see `by_key`.
     """
     mine = [claim for claim in claims if column.id in claim.columns]
     coded = code(data, column, key_type, mine)
@@ -152,7 +153,7 @@ def post(
     slabs = laid_out(coded, first, extent)
     del coded
     if extent - first >= _ROWS_AT_ONCE:
-        # What decoding and hashing held would stay with Arrow beside what comes now.
+        # Otherwise Arrow's pool would keep the memory of decoding and hashing beside what is allocated next.
         pa.default_memory_pool().release_unused()
     for slab in slabs:
         part = slice(slab.first, slab.first + len(slab.cardinality))
@@ -162,7 +163,7 @@ def post(
 
 
 def laid_out(coded: Coded, first: int, extent: int) -> Iterator[Bitmaps]:
-    """The positions `first` (a multiple of BLOCK) to `extent`, not included, as bitmaps by rising code."""
+    """Lay out the positions from `first` (a multiple of BLOCK) to `extent` (exclusive) as bitmaps by code."""
     if _is_scattered(coded, first, extent):
         codes, positions = coded.listed(first, extent)
         return bitmaps_by_key(codes, first, len(coded.keys), pays, positions=positions)
@@ -171,18 +172,18 @@ def laid_out(coded: Coded, first: int, extent: int) -> Iterator[Bitmaps]:
 
 
 def _is_scattered(coded: Coded, first: int, extent: int) -> bool:
-    """Whether containers would have few positions each, by some evenly spaced blocks."""
+    """Return whether containers would have few positions each, judged by some evenly spaced blocks."""
     starts = range(first, extent, BLOCK)
     keys = rows = 0
     for at in starts[:: max(1, len(starts) // _SAMPLED)][:_SAMPLED]:
-        its_keys, its_rows = coded.spread(at, min(at + BLOCK, extent))
-        keys += its_keys
-        rows += its_rows
+        block_keys, block_rows = coded.spread(at, min(at + BLOCK, extent))
+        keys += block_keys
+        rows += block_rows
     return keys * FEW_ROWS > rows
 
 
 def code(data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim]) -> Coded:
-    """The codes of a column by position of the row space."""
+    """Return the codes of a column by position of the row space."""
     coding = coding_of(column, key_type)
     for claim in claims:
         _add(coding, data, column, claim)
@@ -190,7 +191,10 @@ def code(data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim]
 
 
 def _add(coding: Coding | ElementCoding, data: DataFiles, column: Column, claim: Claim) -> None:
-    """Add the rows of a file. The values that were read last are freed on return, before all is coded."""
+    """Add the rows of a file.
+
+    The last decoded values are freed on return, before the remaining files are coded.
+    """
     at = claim.base
     for values in data.values(claim.slice, claim.rows, column):
         coding.add(at, values)
@@ -200,7 +204,7 @@ def _add(coding: Coding | ElementCoding, data: DataFiles, column: Column, claim:
 def _hidden_counts(
     coded: Coded, claims: Sequence[Claim], hidden: Mapping[str, BitMap]
 ) -> npt.NDArray[np.int32]:
-    """Hidden rows per code. A file has fewer rows than 32 bits count."""
+    """Count the hidden rows per code, int32: a file has fewer rows than 32 bits can count."""
     out = np.zeros(coded.absent + 1, dtype=np.int32)
     for claim in claims:
         if claim.slice.path in hidden:
@@ -211,7 +215,7 @@ def _hidden_counts(
 
 
 def postings_of(column: str, key_type: str, keys: pa.BinaryArray, slab: Bitmaps) -> Postings:
-    """The postings of a slab, without the keys that no row has."""
+    """Return the postings of a slab, without the keys that no row has."""
     counts = np.where(slab.sparse, slab.cardinality, 0)
     sparse = encoded(slab.positions, counts) if slab.sparse.any() else none(len(keys))
     bitmaps, cardinality, kept = slab.arrow(), slab.cardinality, slab.cardinality > 0

@@ -1,4 +1,4 @@
-"""Whether a data file can be read, as a task would read it."""
+"""Check whether a data file can be read, in the way in which a task would read it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tailbit.tables.storage import Storage
 
 
 def why_unreadable(storage: Storage, slice_: FileSlice, columns: Sequence[Column]) -> str | None:
-    """Why the footer, one of `columns` or the deletion vector cannot be read; None where all can.
+    """Return why the footer, one of `columns` or the deletion vector cannot be read, or None if all can.
 
     Cost: the footer, and the values of the columns, some row groups at a time.
     """

@@ -1,9 +1,9 @@
 """One task of a batch: from the recorded states of some files to their wanted states.
 
-Input: a `BuildTask`. Output: index files, written and not yet visible, and the new record of every file.
-Runs on a Spark worker or in the driver alike. New files are laid end to end into one row space; bits are
-posted for every physical row, hidden ones included, since they are a function of an immutable file; the
-pairs (old, new) of what became visible or hidden are folded into value counts.
+Input: a `BuildTask`. Output: index files, written but not yet visible, and the new record of every file. A
+task runs on a Spark worker or in the driver alike. New files are laid end to end into one row space. Every
+physical row is posted, hidden rows included, because postings are a function of an immutable file; the pairs
+(old, new) of rows that became visible or hidden are added to the value counts.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from tailbit.tables.storage import open_storage
 
 
 def run_task(task: BuildTask) -> TaskResult:
-    """Post what is not posted, count what has changed, and say what is now recorded.
+    """Post what is not posted, count what has changed, and return the new records.
 
-    State to state: only the difference between record and target has an effect, so that the same work done
-    twice is done once. Memory: one column of the task's files as codes and keys, and one row group
-    decoded; under 1 GB for 16 M distinct integers in one file (`benchmarks/memory.py`).
+    Only the difference between record and target has an effect, so work that is done twice counts once.
+    Memory: one column of the task's files as codes and keys, and one row group decoded; under 1 GB for 16 M
+    distinct integers in one file (`benchmarks/memory.py`).
 
     Raises:
         DataFileError: a data file whose values are needed is missing or is not Parquet.
-        StorageError: the index cannot be written; nothing of it is visible.
+        StorageError: the index cannot be written; nothing of this task is visible.
         CorruptIndexError: postings or hidden rows that are needed are lost.
-        CommitConflictError: another writer has moved them meanwhile; reload the recorded state.
+        CommitConflictError: another writer has moved such postings; reload the recorded state.
     """
     return _Run(task).result()
 
@@ -89,16 +89,16 @@ class _Run:
         return Entering(claim.slice, claim.rows, partial(self._data.open, claim.slice))
 
     def _settled(self, work: FileWork) -> FileWork:
-        """The work as it can be done: a file whose claim does not hold is replaced."""
+        """Return the work as it can be done: a file whose recorded claim does not hold is replaced."""
         if isinstance(work, (Repost, Rehide)) and not self._claim_holds(work):
             return Replace(work.target, work.record)
         return work
 
     def _claim_holds(self, work: Repost | Rehide) -> bool:
-        """Whether the file is the one that is posted; in another lineage by its footer too.
+        """Return whether the file is the posted one; in another lineage its footer must agree too.
 
-        A footer alone proves nothing: files of the same values in another order may have the same. A column
-        that comes back is posted under a new claim, where none of its old bits are.
+        A footer alone proves nothing: files of the same values in another order may have the same footer. A
+        column that comes back is posted under a new claim, which holds none of its old postings.
         """
         record, target = work.record, work.target
         if not self._task.dropped.isdisjoint(to_post(work)):
@@ -107,10 +107,10 @@ class _Run:
         return same_lineage or footer_hash(self._source, target.path) == record.footer
 
     def _claims(self) -> dict[str, Claim]:
-        """Return what each file posts, by path: in the place it has, else in a new row space, end to end.
+        """Return each file's claim by path: its recorded place, else a place in a new row space, end to end.
 
-        A task is planned by the rows that the log gives its files. Where their footers have more than a row
-        space takes, another row space begins.
+        A task is planned with the row counts of the log. If the footers have more rows than a row space
+        holds, another row space begins.
         """
         fresh, base = uuid.uuid4().hex, 0
         every = frozenset(c.column.id for c in self._task.columns)
@@ -147,12 +147,12 @@ class _Run:
         return write_segment(self._index, space, extent, postings)
 
     def _hidden_among(self, claims: list[Claim]) -> dict[str, BitMap]:
-        """Path to hidden rows of the files that have any."""
+        """Return path to hidden rows of the files that have any."""
         hidden = ((c.slice.path, self._hidden.of_slice(self._source, c.slice)) for c in claims)
         return {path: bits for path, bits in hidden if bits}
 
     def _count(self, work: FileWork) -> None:
-        """Count the rows whose visibility changed in the columns that are not posted by this task."""
+        """Count the rows whose visibility changed, in the columns that this task does not post."""
         columns = {c.column.id: (c.column, c.key_type) for c in self._task.columns}
         if isinstance(work, Enter):
             return
@@ -173,7 +173,7 @@ class _Run:
             self._counting.add(record, stay, columns, then - now, BitMap(), +1)
 
     def _newly_hidden(self) -> dict[str, BitMap]:
-        """Identity to rows of the deletion vectors that files are counted under from now on."""
+        """Return identity to rows of the deletion vectors that files are counted under from now on."""
         targets = [
             work.target
             for work in self._works
@@ -192,7 +192,7 @@ class _Run:
         return self._entered(claim)
 
     def _kept(self, work: Repost | Rehide) -> FileRecord:
-        """The record of a file that keeps its claim."""
+        """Return the record of a file that keeps its claim."""
         record, target, task = work.record, work.target, self._task
         return replace(
             record,
@@ -208,7 +208,7 @@ class _Run:
         )
 
     def _entered(self, claim: Claim) -> FileRecord:
-        """The record of a file with a claim of its own."""
+        """Return the record of a file with a new claim."""
         target = claim.slice
         return FileRecord(
             path=target.path,

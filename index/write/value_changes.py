@@ -1,9 +1,10 @@
 """(old, new) values per record position of one file slice and column, kept columnar.
 
 Law: for every value v, the rows that show v after a change are those that showed it before, less the
-positions with old = v, plus the positions with new = v; so counting the pairs equals counting bits.
+positions with old = v, plus the positions with new = v; so counting the pairs equals counting positions in
+bitmaps.
 
-Eight rows by hand, keys NULL, A, B, when a deletion vector grows by the rows 1, 3 and 5:
+Worked example on eight rows with the keys NULL, A, B, when a deletion vector grows by the rows 1, 3 and 5:
 
     row         0  1  2  3     4  5  6     7
     value       A  A  B  NULL  A  B  NULL  B
@@ -27,17 +28,17 @@ import pyarrow as pa
 from tailbit.tables.positions import BitPositions
 
 ABSENT = -1
-"""The code of "no row here": it differs from NULL, which is a key like any other."""
+"""The code of "no row here"; NULL is something else: a key like any other."""
 
 Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class ValueChanges:
-    """Pairs of one file and column: position, code of the old value, code of the new one.
+    """Value changes of one file and column: position, code of the old value, code of the new one.
 
-    The code is ABSENT where no row is.
-    Shapes: `positions` uint32, `old` and `new` int32, all of one length. Code i is `keys[i]`.
+    The code is ABSENT if there is no row. Shapes: `positions` uint32, `old` and `new` int32, all of one
+    length. Code i means `keys[i]`.
     """
 
     positions: BitPositions
@@ -46,18 +47,18 @@ class ValueChanges:
     keys: pa.BinaryArray
 
     def counts(self) -> npt.NDArray[np.int64]:
-        """Per key: how many more rows show it than before, int64."""
+        """Count per key, int64, how many more rows show it than before."""
         n = len(self.keys)
         return _tally(self.new, n) - _tally(self.old, n)
 
 
 def entering(keys: pa.BinaryArray, codes: npt.NDArray[Any], positions: BitPositions) -> ValueChanges:
-    """(ABSENT, v) for rows that appear at `positions`; one code a position."""
+    """Return (ABSENT, v) for rows that appear at `positions`; one code per position."""
     return ValueChanges(positions, _absent(len(positions)), codes.astype(np.int32), keys)
 
 
 def leaving(keys: pa.BinaryArray, codes: npt.NDArray[Any], positions: BitPositions) -> ValueChanges:
-    """(v, ABSENT) for rows that disappear from `positions`; one code a position."""
+    """Return (v, ABSENT) for rows that disappear from `positions`; one code per position."""
     return ValueChanges(positions, codes.astype(np.int32), _absent(len(positions)), keys)
 
 

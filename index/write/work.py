@@ -1,6 +1,6 @@
-"""The work of a batch, as values: what is to be done with each file, tasks, and what a task has done.
+"""The work of a batch as values: what is to be done with each file, tasks, and the result of a task.
 
-A file's work is one of five cases. What is recorded of the file and what is wanted of it decide which:
+A file's work is one of five cases. The recorded and the wanted state of the file decide which:
 
 | recorded | wanted | case |
 |---|---|---|
@@ -24,62 +24,62 @@ from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 
 @dataclass(frozen=True, slots=True)
 class TaskColumn:
-    """A column as it is at the target version, and the type of the keys that its rows have."""
+    """A column as it is at the target version, and the key type of its postings."""
 
     column: Column
     key_type: str
 
     @classmethod
     def of(cls, column: Column) -> TaskColumn:
-        """The column with the key type of its current type."""
+        """Return the column with the key type of its current type."""
         return cls(column, posting_type_of(column.type))
 
 
 @dataclass(frozen=True, slots=True)
 class Enter:
-    """A file of which nothing is recorded: every column is posted, every visible row is counted."""
+    """A file without a record: every column is posted, every visible row is counted."""
 
     target: FileSlice
 
     @property
     def path(self) -> str:
-        """The file that the work is about."""
+        """Return the path of the file."""
         return self.target.path
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """A recorded file that is no longer live: its visible rows are taken out of the counts, its bits stay."""
+    """A recorded file that left the table: its visible rows are subtracted, its postings stay."""
 
     record: FileRecord
 
     @property
     def path(self) -> str:
-        """The file that the work is about."""
+        """Return the path of the file."""
         return self.record.path
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A live file of which something is recorded."""
+    """A live file that has a record."""
 
     target: FileSlice
     record: FileRecord
 
     @property
     def path(self) -> str:
-        """The file that the work is about."""
+        """Return the path of the file."""
         return self.target.path
 
 
 @dataclass(frozen=True, slots=True)
 class Replace(_Change):
-    """A file whose recorded claim cannot serve: what is recorded is taken back, and the file enters anew."""
+    """A file whose recorded claim cannot be used: its record is taken back, and the file enters again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repost(_Change):
-    """The recorded file, of which the columns `post` (ids) are still to be posted in its claim."""
+    """The recorded file, whose columns `post` (ids) are still to be posted in its claim."""
 
     post: tuple[str, ...]
 
@@ -93,7 +93,7 @@ FileWork = Enter | Leave | Replace | Repost | Rehide
 
 
 def to_post(work: FileWork) -> tuple[str, ...]:
-    """Ids of the columns that a work adds to the recorded claim of its file; none in the other cases."""
+    """Return the ids of the columns that a Repost adds to the recorded claim; none for other work."""
     return work.post if isinstance(work, Repost) else ()
 
 
@@ -101,8 +101,8 @@ def to_post(work: FileWork) -> tuple[str, ...]:
 class BuildTask:
     """Files to bring to the state of source version `version`.
 
-    `dropped`: ids of columns whose old bits may lie in row spaces though no file has them posted. `kinds`:
-    what the index is made of. `options`: of the stores of both.
+    `dropped`: ids of columns whose old postings may lie in row spaces though no file has them posted.
+    `kinds`: the record kinds of the index. `options`: of the stores of both tables.
     """
 
     root: str
@@ -118,9 +118,9 @@ class BuildTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """New records and the files they rest on, to be committed together.
+    """New records and the index files that belong to them, to be committed together.
 
-    `rows`: posted, and counted anew without being posted. `bytes_read`: of data files, by their size.
+    `rows`: posted, or counted again without being posted. `bytes_read`: of data files, by their size.
     """
 
     records: tuple[FileRecord, ...]
