@@ -1,1 +1,1 @@
-"""A record kind owns its name and schema, and says how its rows are written, read, merged and checked."""
+"""A record kind owns its name and schema, and defines how its rows are written, read, merged and checked."""

@@ -1,6 +1,6 @@
 """Kind `hidden_rows`: the rows that one deletion vector hides; equal ids hide equal rows.
 
-Files are sorted by id; row-group statistics say where to look, and only those row groups are read.
+Files are sorted by id. Row-group statistics select the row groups to read; no others are read.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tailbit.tables.cache import Cache, share
 from tailbit.tables.storage import Storage
 
 CACHE_BYTES = share(1 / 16)
-"""Serialized bitmaps of hidden rows kept in memory by one index."""
+"""Bytes of serialized bitmaps of hidden rows that one index keeps in memory."""
 
 _OTHERS = "the rows in the index are not those of the source's deletion vector"
 
 
 @dataclass(frozen=True)
 class HiddenRowsKind(Kind["KnownHiddenRows"]):
-    """One row is what one deletion vector hides."""
+    """Kind whose rows are each the hidden rows of one deletion vector."""
 
     name: ClassVar[str] = "hidden_rows"
     schema: ClassVar[pa.Schema] = pa.schema(
@@ -44,18 +44,21 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
     sorted_by: ClassVar[tuple[str, ...]] = ("id",)
 
     def reader(self, view: View) -> KnownHiddenRows:
-        """Hidden rows by identity."""
+        """Return the reader of hidden rows by identity."""
         return KnownHiddenRows(view)
 
     def renewed(
         self, reader: KnownHiddenRows, view: View, added: Sequence[IndexFile], removed: Sequence[str]
     ) -> KnownHiddenRows:
-        """The same reader, without what it holds of files that went."""
+        """Return the same reader, without its cache of removed files."""
         reader.forget(removed)
         return reader
 
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
-        """One row per identity; in larger merges only those in use now, since the source has the rest."""
+        """Write one row per identity.
+
+        Larger merges keep only identities in use, since the source has the others.
+        """
         in_use = None if group.size_class == 0 else view.reader(FILES).identities()
         current = None if in_use is None else arrow_array(list(in_use), pa.string())
         forgotten: set[str] = set()
@@ -65,13 +68,13 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
         return Merged(tuple(written), forgotten=frozenset(forgotten))
 
     def may_commit(self, view: View, group: MergeGroup, merged: Merged | None) -> bool:
-        """Not where a forgotten identity is in use again, as after a RESTORE of the source."""
+        """Return False also if a dropped identity is in use again, as after a RESTORE of the source."""
         live = super().may_commit(view, group, merged)
         lost = merged.forgotten if merged is not None else frozenset()
         return live and (not lost or lost.isdisjoint(view.reader(FILES).identities()))
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
-        """Hidden rows that the index keeps are those of the source's deletion vectors."""
+        """Yield the hidden rows of the index that differ from the source's deletion vectors."""
         kept = view.reader(self)
         for identity, rows in source.hidden.items():
             where = f"hidden rows {identity}"
@@ -85,7 +88,7 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
                 yield Problem(where, str(unreadable))
 
     def read_whole(self, storage: Storage, path: str) -> None:
-        """Every bitmap of one file is decoded."""
+        """Decode every bitmap of one file."""
         for data in self.read(storage, path)["bitmap"].to_pylist():
             _decoded(data, path)
 
@@ -107,7 +110,7 @@ def _distinct(rows: pa.Table, current: pa.Array | None, forgotten: set[str]) -> 
 class KnownHiddenRows:
     """The rows hidden under each deletion vector identity that the index knows.
 
-    Not locked: `IndexState` lets one thread at a time ask.
+    The reader is not locked: `IndexState` lets one thread at a time use it.
     """
 
     def __init__(self, view: View) -> None:
@@ -116,9 +119,9 @@ class KnownHiddenRows:
         self._groups: Cache[tuple[str, int], dict[str, bytes]] = Cache(CACHE_BYTES)
 
     def get(self, identity: str) -> BitMap | None:
-        """A fresh bitmap of hidden positions; None where no file holds the identity.
+        """Return a new bitmap of hidden positions, or None if no file holds the identity.
 
-        Cost: a row group per file whose statistics admit the identity, the first time.
+        Cost: on first use, one row group per file whose statistics admit the identity.
 
         Raises:
             CorruptIndexError: a file is missing, truncated or altered, or a bitmap does not decode.
@@ -131,7 +134,7 @@ class KnownHiddenRows:
         return None
 
     def forget(self, paths: Iterable[str]) -> None:
-        """Free what is cached of files that are no longer live."""
+        """Drop what is cached of files that are no longer live."""
         gone = {path for path in paths if self._footers.pop(path, None) is not None}
         if gone:
             self._groups.forget(lambda key: key[0] in gone)
@@ -161,7 +164,7 @@ def _decoded(data: bytes, path: str) -> BitMap:
 
 
 def write_hidden_rows(storage: Storage, bitmaps: Mapping[str, BitMap]) -> IndexFile | None:
-    """Hidden rows by identity as one file sorted by identity; None where there are none."""
+    """Write hidden rows by identity as one file sorted by identity; return None if there are none."""
     if not bitmaps:
         return None
     ids = sorted(bitmaps)
@@ -174,5 +177,5 @@ def write_hidden_rows(storage: Storage, bitmaps: Mapping[str, BitMap]) -> IndexF
 
 
 def _one_by_one(table: pa.Table) -> Iterator[pa.Table]:
-    """The rows one by one, since row groups are cut by the bytes of their rows."""
+    """Return the rows one by one, because row groups are cut by the bytes of their rows."""
     return (table.slice(row, 1) for row in range(len(table)))

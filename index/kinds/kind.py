@@ -1,8 +1,8 @@
-"""What a record kind is: a name, a schema, and how its rows are written, read, merged and checked.
+"""The interface of a record kind: a name, a schema, and how its rows are written, read, merged and checked.
 
 Every kind is one partition of one Delta table whose schema is the union of the kinds' columns; a file of one
-kind holds only the columns of that kind. Batches, commits, merges, verification and vacuum treat all kinds by
-this class alone: a kind that comes is one module and one line in `schemas`.
+kind holds only the columns of that kind. Batches, commits, merges, verification and vacuum treat all kinds
+through this class alone, so a new kind is one module and one line in `schemas`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,15 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _MANY_ROWS = 10_000
-"""A file of fewer rows is read sooner by one core."""
+"""A file with fewer rows is read faster by one core."""
 
 
 @dataclass(frozen=True)
 class Entering:
-    """A data file that a batch indexes anew: its slice, its physical rows, and what opens it."""
+    """A data file that a batch indexes for the first time.
+
+    Its slice, its physical rows, and a function to open it.
+    """
 
     slice: FileSlice
     rows: int
@@ -44,10 +47,10 @@ class Entering:
 
 
 class Blame(str, Enum):
-    """What of an index must be built again for a problem to go."""
+    """The part of an index that must be rebuilt to solve a problem."""
 
     NOTHING = ""
-    """The source is at fault, or a kind that knows more than this."""
+    """The source is at fault, or another kind reports the problem more precisely."""
     FILE = "file"
     SPACE = "row space"
     COUNTS = "value counts"
@@ -57,9 +60,9 @@ class Blame(str, Enum):
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is not as it must be: where, and what was found.
+    """One inconsistency: where it is, and what is wrong.
 
-    `blame`: what must be built again; `name`: which index file, or which row space.
+    `blame`: what must be rebuilt; `name`: of the index file or row space.
     """
 
     where: str
@@ -70,10 +73,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class CheckedSource:
-    """The source at the version that an index is checked against.
+    """The source at the version against which an index is checked.
 
-    `slices`: its files. `hidden`: deletion vector identity to what reads the rows hidden under it. `at_head`:
-    it is the newest version, so all its files must be there.
+    `slices`: its files. `hidden`: deletion vector identity to a function that reads the hidden rows.
+    `at_head`: the version is the newest, so all its files must exist.
     """
 
     storage: Storage
@@ -83,36 +86,36 @@ class CheckedSource:
 
 
 class View(Protocol):
-    """One state of an index, as a kind sees it: live files, settings, and what any kind reads of its own."""
+    """One state of an index, as a kind sees it: live files, settings, and the readers of all kinds."""
 
     @property
     def storage(self) -> Storage:
-        """Where the index is."""
+        """Return the storage of the index."""
 
     @property
     def files(self) -> Mapping[str, IndexFile]:
-        """The live files by path."""
+        """Return the live files by path."""
 
     @property
     def settings(self) -> Settings:
-        """What the index was told to be."""
+        """Return the settings of the index."""
 
     def files_of(self, kind: Kind[Any]) -> list[IndexFile]:
-        """The live files of one kind."""
+        """Return the live files of one kind."""
 
     def paths_of(self, kind: Kind[Any]) -> frozenset[str]:
-        """The paths of the live files of one kind."""
+        """Return the paths of the live files of one kind."""
 
     def reader(self, kind: Kind[R]) -> R:
-        """What a kind reads of its live files, made when first asked and kept."""
+        """Return the reader of a kind over its live files; it is created on first use and cached."""
 
 
 @dataclass(frozen=True)
 class Kind(ABC, Generic[R]):
-    """A record kind; R is what reads its rows in memory. Instances have no state, and go to workers.
+    """A record kind; R is the reader of its rows in memory. Instances have no state and are sent to workers.
 
-    `schema`: its columns; those that other kinds have too are of the same type. `sorted_by`: how rows of a
-    file are sorted, nulls first; empty for not at all.
+    `schema`: its columns; a column that other kinds have too has the same type there. `sorted_by`: the sort
+    order of the rows of a file, nulls first; empty for unsorted.
     """
 
     name: ClassVar[str]
@@ -121,29 +124,37 @@ class Kind(ABC, Generic[R]):
 
     @abstractmethod
     def reader(self, view: View) -> R:
-        """What reads the live files of this kind. Cost: nothing is read here that nobody has asked for."""
+        """Return a reader of the live files of this kind.
+
+        Cost: reading is deferred until something is needed.
+
+        Nothing is read here that nobody has asked for.
+        """
 
     def renewed(self, reader: R, view: View, added: Sequence[IndexFile], removed: Sequence[str]) -> R | None:
-        """The reader once some files of any kind came and went; None: it is made anew when next asked."""
+        """Return the reader after files of any kind were added and removed; None if it must be created again.
+
+        None: it is made anew when next asked.
+        """
         return None
 
     def build(self, entering: Sequence[Entering]) -> Iterator[pa.Table]:
-        """The rows about the data files of a task, by `sorted_by`, if each follows from one file alone.
+        """Yield rows about the data files of a task, in order `sorted_by`, if each follows from one file.
 
-        None by default: postings, counts and hidden rows come from one pass over the values, which the task
-        makes itself. A file that was indexed before its kind came has no rows of it.
+        By default there are none: postings, counts and hidden rows come from one pass over the values, which
+        the task makes itself. A file that was indexed before this kind existed has no rows of this kind.
         """
         return iter(())
 
     def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
-        """What is to be merged: by default the size classes that are full."""
+        """Yield the groups of files to merge: by default the size classes that are full."""
         return due_by_size(self.name, view.files_of(self))
 
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """Write the inputs of a group as one file, not yet committed; by default with all their rows.
 
-        `earliest`: the earliest source version that a reader may still ask for; rows about files that left
-        before may be dropped. None keeps every file's rows.
+        `earliest`: the earliest source version that a reader may still query; rows about files that were
+        removed before it may be dropped. None keeps the rows of every file.
         """
         inputs = [self.batches(view.storage, path) for path in group.inputs]
         by = self.sorted_by
@@ -151,18 +162,18 @@ class Kind(ABC, Generic[R]):
         return Merged(tuple(self.write_stream(view.storage, rows)))
 
     def may_commit(self, view: View, group: MergeGroup, merged: Merged | None) -> bool:
-        """Whether a merge may be written (`merged` is None) or committed, as the index is now."""
+        """Return whether a merge may be written (`merged` is None) or committed, as the index is now."""
         return all(path in view.files for path in group.inputs)
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
-        """What of the rows is not as the source says. Damage ends the check with CorruptIndexError."""
+        """Yield the rows that contradict the source. Damage ends the check with CorruptIndexError."""
         return iter(())
 
     def read_whole(self, storage: Storage, path: str) -> None:
         """Read every page of one file with its checksum, and decode what the pages hold.
 
         Raises:
-            CorruptIndexError: it is missing, truncated or altered, or something does not decode.
+            CorruptIndexError: the file is missing, truncated or altered, or a value does not decode.
         """
         for _ in self.batches(storage, path):
             pass
@@ -172,9 +183,9 @@ class Kind(ABC, Generic[R]):
         return self._write(storage, [table.cast(self.schema)])
 
     def write_stream(self, storage: Storage, tables: Iterable[pa.Table]) -> list[IndexFile]:
-        """Write rows as they come, in row groups of a size that a look-up reads quickly.
+        """Write rows as they arrive, in row groups of a size that a lookup reads quickly.
 
-        Returns: the file, or nothing where there are no rows. Memory: one row group.
+        Returns: the file, or nothing if there are no rows. Memory: one row group.
         """
         groups = regrouped(table.cast(self.schema) for table in tables)
         first = next(groups, None)
@@ -186,19 +197,19 @@ class Kind(ABC, Generic[R]):
         )
 
     def read(self, storage: Storage, path: str) -> pa.Table:
-        """All rows of one file; columns that the file lacks are null.
+        """Read all rows of one file; columns that the file lacks are null.
 
         Raises:
-            CorruptIndexError: it is missing, truncated, altered or not of this kind.
+            CorruptIndexError: the file is missing, truncated, altered or not of this kind.
         """
         with reading(path), open_index_file(storage, path) as file:
             return conform(file.read(use_threads=file.metadata.num_rows > _MANY_ROWS), self.schema)
 
     def batches(self, storage: Storage, path: str, column: str | None = None) -> Iterator[pa.Table]:
-        """The row groups of one file, of those that hold `column` where one is given.
+        """Yield the row groups of one file; with `column`, only those that hold this column.
 
         Raises:
-            CorruptIndexError: it is missing, truncated or altered.
+            CorruptIndexError: the file is missing, truncated or altered.
         """
         with reading(path), open_index_file(storage, path) as file:
             groups: Iterable[int] = range(file.metadata.num_row_groups)

@@ -18,7 +18,7 @@ from tailbit.tables.model import Fingerprint
 
 @dataclass(frozen=True)
 class LedgerKind(Kind["Ledger | None"]):
-    """The newest ledger record; None before the first batch."""
+    """Kind of the ledger; its reader is the newest record, or None before the first batch."""
 
     name: ClassVar[str] = "ledger"
     schema: ClassVar[pa.Schema] = pa.schema(
@@ -42,12 +42,12 @@ class LedgerKind(Kind["Ledger | None"]):
     )
 
     def reader(self, view: View) -> Ledger | None:
-        """The newest record. Cost: the live file, whose rows are few."""
+        """Return the newest record. Cost: reads the live file, which has few rows."""
         parts = [self.read(view.storage, file.path) for file in view.files_of(self)]
         return ledger_from_arrow(pa.concat_tables([no_rows(self.schema), *parts]))
 
     def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
-        """Nothing: each commit replaces the file of the one before."""
+        """Return no groups: each commit replaces the previous file."""
         return iter(())
 
 
@@ -55,7 +55,7 @@ LEDGER = LedgerKind()
 
 
 def ledger_to_arrow(ledger: Ledger) -> pa.Table:
-    """A ledger record as one row."""
+    """Convert a ledger record to one row."""
     row = asdict(ledger)
     proof = ledger.fingerprint
     del row["fingerprint"]
@@ -67,7 +67,7 @@ def ledger_to_arrow(ledger: Ledger) -> pa.Table:
 
 
 def ledger_from_arrow(table: pa.Table) -> Ledger | None:
-    """The newest ledger record; None where there is none."""
+    """Return the newest ledger record, or None if there is none."""
     if not len(table):
         return None
     row = max(table.to_pylist(), key=lambda r: int(r["seq"]))
@@ -78,10 +78,10 @@ def ledger_from_arrow(table: pa.Table) -> Ledger | None:
 
 
 def _state(word: str) -> LedgerState:
-    """The state that a word of the index stands for.
+    """Return the ledger state for a word stored in the index.
 
     Raises:
-        CorruptIndexError: there is no such state.
+        CorruptIndexError: the word is no such state.
     """
     try:
         return LedgerState(word)

@@ -1,4 +1,4 @@
-"""What a merge takes and gives: files of one size class go in, at most one file comes out."""
+"""Inputs and results of a merge: files of one size class go in, at most one file comes out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tailbit.index.model import IndexFile, NewClaim
 
 FAN_IN = 8
-"""Files of one size class that become one."""
+"""Number of files of one size class that are merged into one."""
 
 _SMALLEST = 4096
 """Files smaller than 8 x this many bytes are all of size class 0."""
@@ -16,7 +16,10 @@ _SMALLEST = 4096
 
 @dataclass(frozen=True)
 class MergeGroup:
-    """Index files of one kind that become one or vanish; of segments, all those of some row spaces."""
+    """Index files of one kind that are merged into one or dropped.
+
+    Segments come as all those of some row spaces.
+    """
 
     kind: str
     inputs: tuple[str, ...]
@@ -26,9 +29,9 @@ class MergeGroup:
 
 @dataclass(frozen=True)
 class Merged:
-    """What a written merge puts in the place of its inputs, how claims move, and what the merge dropped.
+    """The result of a merge: the files that replace its inputs, the moved claims, and what the merge dropped.
 
-    `forgotten`: names, as the kind understands them, of what is in no file any more.
+    `forgotten`: names, as the kind understands them, of rows that are in no file any more.
     """
 
     files: tuple[IndexFile, ...]
@@ -37,12 +40,12 @@ class Merged:
 
 
 def size_class(size: int, members: int = 0) -> int:
-    """The class of a file by its bytes, of a row space by its bytes or its files, whichever is higher."""
+    """Return the size class of a file by bytes, or of a row space by bytes or file count (the higher)."""
     return max((max(1, size // _SMALLEST).bit_length() - 1) // 3, (max(1, members).bit_length() - 1) // 3)
 
 
 def due_by_size(kind: str, files: Iterable[IndexFile]) -> Iterator[MergeGroup]:
-    """The size classes that have FAN_IN files or more."""
+    """Yield the size classes that have FAN_IN files or more."""
     classes: dict[int, list[str]] = {}
     for file in files:
         classes.setdefault(size_class(file.size), []).append(file.path)

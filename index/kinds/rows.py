@@ -1,4 +1,4 @@
-"""Rows of index files, of whatever kind: read, brought into a schema, looked up by row-group statistics."""
+"""Rows of index files of any kind: read, conformed to a schema, looked up by row-group statistics."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tailbit.tables.storage import Storage
 
 
 def kind_of(path: str) -> str:
-    """The name of the kind of an index file, by its folder `kind=<kind>`."""
+    """Return the name of the kind of an index file, by its folder `kind=<kind>`."""
     return path.partition("/")[0].removeprefix("kind=")
 
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Turn what pyarrow says about a damaged or missing index file into CorruptIndexError."""
+    """Convert pyarrow's errors about a damaged or missing index file into CorruptIndexError."""
     try:
         yield
     except FileNotFoundError as gone:
@@ -30,7 +30,7 @@ def reading(path: str) -> Iterator[None]:
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows in the columns and types of their kind; columns that the file lacks are null."""
+    """Return the rows with the columns and types of their kind; columns that the file lacks are null."""
     if table.schema == schema:
         return table
     return pa.table([_column(table, field) for field in schema], schema=schema)
@@ -44,7 +44,10 @@ def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
 
 
 def row_groups(metadata: pq.FileMetaData, column: str, value: str) -> list[int]:
-    """Row groups of a sorted file that may hold `value`, by statistics; those without statistics are kept."""
+    """Prune the row groups of a sorted file by statistics.
+
+    Keep those that may hold `value` or lack statistics.
+    """
     at = metadata.schema.names.index(column)
     groups = []
     for group in range(metadata.num_row_groups):
@@ -55,7 +58,7 @@ def row_groups(metadata: pq.FileMetaData, column: str, value: str) -> list[int]:
 
 
 def read_groups(storage: Storage, path: str, column: str, value: str, columns: Sequence[str]) -> pa.Table:
-    """The rows of one index file in the row groups that may hold `value`.
+    """Read the rows of one index file in the row groups that may hold `value`.
 
     Raises:
         CorruptIndexError: the file is missing, truncated or altered.

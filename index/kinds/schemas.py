@@ -1,4 +1,4 @@
-"""All record kinds, and the schema of the index table: the union of theirs.
+"""All record kinds, and the schema of the index table: the union of their schemas.
 
 `docs/index-format.md` describes the kinds for readers in other languages.
 """
@@ -23,7 +23,7 @@ from tailbit.index.kinds.value_counts import VALUE_COUNTS
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kinds that an index is made of, each by its name.
+    """The record kinds of an index, accessible by name.
 
     Invariant: names are distinct, and a column name has one type in all kinds.
     """
@@ -46,11 +46,11 @@ class Kinds:
         return next(kind for kind in self.every if kind.name == name)
 
     def of(self, path: str) -> Kind[Any] | None:
-        """The kind of a file of the index; None where this release does not know it."""
+        """Return the kind of a file of the index, or None if this release does not know the kind."""
         return next((kind for kind in self.every if kind.name == kind_of(path)), None)
 
     def table_schema(self) -> pa.Schema:
-        """The schema of the index table: `kind`, then the union of all kinds' columns."""
+        """Return the schema of the index table: `kind`, then the union of all kinds' columns."""
         union = {field.name: field for kind in self.every for field in kind.schema}
         return pa.schema([pa.field("kind", pa.string()), *union.values()])
 
@@ -65,4 +65,4 @@ KINDS = Kinds(
         SETTINGS,
     )
 )
-"""What this release writes. A kind that comes is one module, and one line here."""
+"""The kinds that this release writes. A new kind is one module, and one line here."""

@@ -1,4 +1,7 @@
-"""Kind `settings`: what the index was told to be. The row of highest `seq` counts; one file of it is live."""
+"""Kind `settings`: the configuration of the index.
+
+The row of highest `seq` counts; one file of it is live.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +22,17 @@ FORMAT = 3
 """The number of this layout. Kind `settings` has the column `format` in every format, past and to come."""
 
 NEWEST_FORMAT = 4
-"""The number of the same layout where a row may stand in several postings of a column: those of elements."""
+"""The number of the same layout with array columns, where a row may stand in several postings of a column."""
 
 OLDEST_FORMAT = 1
-"""Settings are laid out alike since this format: an index of it is made anew with its columns."""
+"""Settings have the same layout since this format: an index of it can be rebuilt with its columns."""
 
 _INDEXED = pa.struct([(name, pa.string()) for name in ("label", "id", "key_type", "type")])
 
 
 @dataclass(frozen=True)
 class SettingsKind(Kind[pa.Table]):
-    """The rows of settings; `settings_from_arrow` takes the newest."""
+    """Kind of the settings; its reader returns all rows, `settings_from_arrow` the newest."""
 
     name: ClassVar[str] = "settings"
     schema: ClassVar[pa.Schema] = pa.schema(
@@ -45,12 +48,12 @@ class SettingsKind(Kind[pa.Table]):
     )
 
     def reader(self, view: View) -> pa.Table:
-        """All rows; none where the table is not an index."""
+        """Return all rows; none if the table is not an index."""
         parts = [self.read(view.storage, file.path) for file in view.files_of(self)]
         return pa.concat_tables([no_rows(self.schema), *parts])
 
     def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
-        """Nothing: settings that change replace the file of those before."""
+        """Return no groups: changed settings replace the previous file."""
         return iter(())
 
 
@@ -58,16 +61,17 @@ SETTINGS = SettingsKind()
 
 
 def format_of(columns: Iterable[IndexedColumn], before: int = FORMAT) -> int:
-    """Return the least format that says all of some columns, and not less than `before`.
+    """Return the lowest format that can express the columns, but at least `before`.
 
-    An older release refuses a format that it does not know, and goes on with an index that has nothing new.
+    An older release refuses a format that it does not know, and keeps working with an index that uses nothing
+    new.
     """
     some = any(element_type(column.key_type) is not None for column in columns)
     return max(before, NEWEST_FORMAT if some else FORMAT)
 
 
 def settings_to_arrow(settings: Settings, seq: int) -> pa.Table:
-    """A settings record as one row."""
+    """Convert a settings record to one row."""
     row = {
         "seq": seq,
         "settings_version": settings.version,
@@ -84,7 +88,9 @@ _ANEW = "Make it anew, with its columns: tailbit repair TABLE. Questions scan th
 
 
 def settings_from_arrow(table: pa.Table, path: str, oldest: int = FORMAT) -> tuple[Settings, int]:
-    """The newest settings record and its seq; of formats from `oldest` on, as theirs are laid out as ours.
+    """Return the newest settings record and its seq.
+
+    Formats from `oldest` on are accepted: their layout is the same.
 
     Raises:
         IndexFormatError: the record is of another format.

@@ -1,6 +1,8 @@
-"""Kind `value_counts`: changes of how many visible rows have a value, per column and key; their sum counts.
+"""Kind `value_counts`: signed changes of the number of visible rows per column and key.
 
-Written by the task that posts and counts (`Tally`), summed where they are read or merged.
+Their sum is the count.
+
+The task that posts and counts writes them (`Tally`); readers and merges sum them.
 """
 
 from __future__ import annotations
@@ -25,15 +27,15 @@ from tailbit.tables.arrow import arrow_array, arrow_scalar, no_rows, numpy_of
 from tailbit.tables.storage import Storage
 
 Counts = tuple[pa.BinaryArray, npt.NDArray[np.int64]]
-"""Keys in order (null, for NULL, first) and how many rows have each."""
+"""Keys in order (null, for NULL, first) and the number of rows of each."""
 
 Deltas = npt.NDArray[np.int64] | npt.NDArray[np.int32]
-"""Kept as they come: of many keys the narrower ones are half the bytes."""
+"""Deltas keep their width: with many keys, int32 halves the bytes."""
 
 
 @dataclass(frozen=True)
 class ValueCountsKind(Kind["ValueCounts"]):
-    """One row is a change: of two rows of one column, key type and key the sum counts."""
+    """Kind whose rows are changes of counts: rows of equal column, key type and key are summed."""
 
     name: ClassVar[str] = "value_counts"
     schema: ClassVar[pa.Schema] = pa.schema(
@@ -42,13 +44,13 @@ class ValueCountsKind(Kind["ValueCounts"]):
     sorted_by: ClassVar[tuple[str, ...]] = ("column", "key_type", "key")
 
     def reader(self, view: View) -> ValueCounts:
-        """Sums per column, kept as long as no file goes."""
+        """Return the reader of sums per column; it keeps them until a file is removed."""
         return ValueCounts(view)
 
     def renewed(
         self, reader: ValueCounts, view: View, added: Sequence[IndexFile], removed: Sequence[str]
     ) -> ValueCounts:
-        """The same reader: each sum remembers which files it was taken over."""
+        """Return the same reader: each sum records the files over which it was taken."""
         return reader
 
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
@@ -63,12 +65,12 @@ VALUE_COUNTS = ValueCountsKind()
 
 @dataclass
 class Tally:
-    """Deltas of visible rows by (column, key type); keys are summed only when asked for."""
+    """Deltas of visible rows by (column, key type); keys are summed only on demand."""
 
     _parts: dict[tuple[str, str], list[pa.Table]] = field(default_factory=dict)
 
     def add(self, column: str, key_type: str, keys: pa.BinaryArray, deltas: Deltas) -> None:
-        """Add a delta a key; `keys` are distinct and ascending, null first."""
+        """Add one delta per key; `keys` are distinct and ascending, null first."""
         some = np.flatnonzero(deltas)
         if not len(some):
             return
@@ -78,7 +80,7 @@ class Tally:
         self._parts.setdefault((column, key_type), []).append(part)
 
     def sums(self, column: str, key_type: str) -> pa.Table:
-        """Keys ascending (null first) and their summed deltas, zeros left out."""
+        """Return the keys, ascending (null first), and their summed deltas without zeros."""
         parts = self._parts[column, key_type]
         if len(parts) == 1:
             return parts[0]
@@ -87,14 +89,14 @@ class Tally:
 
     @property
     def columns(self) -> list[tuple[str, str]]:
-        """(column, key type), ascending."""
+        """Return the pairs (column, key type), ascending."""
         return sorted(self._parts)
 
 
 def write_value_counts(storage: Storage, tally: Tally) -> IndexFile | None:
-    """The deltas as one file sorted by (column, key); None where all are zero.
+    """Write the deltas as one file sorted by (column, key); return None if all are zero.
 
-    A row group is never of two columns.
+    A row group never holds two columns.
     """
     parts = [(c, t, tally.sums(c, t)) for c, t in tally.columns]
     if not any(len(table) for _, _, table in parts):
@@ -120,9 +122,9 @@ class ValueCounts:
         self._sums: dict[tuple[str, str], tuple[frozenset[str], pa.Table]] = {}
 
     def of(self, column: str, key_type: str) -> Counts:
-        """Keys in order (null, for NULL, first) and how many visible rows have each; none is zero.
+        """Return the keys in order (null, for NULL, first) and their visible rows, none zero.
 
-        Cost: only files that have come since the last call, as long as none has gone.
+        Cost: reads only the files added since the last call, as long as no file was removed.
         """
         paths, storage = self._view.paths_of(VALUE_COUNTS), self._view.storage
         seen, sums = self._sums.get((column, key_type), (frozenset(), None))
@@ -139,7 +141,7 @@ _NO_COUNTS = no_rows(pa.schema([("key", pa.binary()), ("delta", pa.int64())]))
 
 
 def stored_counts(storage: Storage, paths: Iterable[str], column: str) -> Iterator[tuple[str, Counts]]:
-    """Per key type of a column, its keys (null first) and their summed deltas, none zero; nothing widened.
+    """Yield per key type of a column its keys (null first) and summed deltas, none zero; nothing is widened.
 
     Cost: every row of the column in the files.
     """
@@ -165,9 +167,9 @@ def _deltas(storage: Storage, path: str, column: str, key_type: str) -> pa.Table
 
 
 def add_up(deltas: pa.Table) -> pa.Table:
-    """Deltas summed per all other columns, zero sums dropped, sorted with null keys first.
+    """Sum the deltas per all other columns, drop zero sums, and sort with null keys first.
 
-    Sorts, since pyarrow's group_by imports its dataset module: a second that a query cannot afford.
+    This sorts, because pyarrow's group_by imports its dataset module, which costs a query a second.
     """
     if not len(deltas):
         return deltas

@@ -1,6 +1,6 @@
-"""The codes of few rows by the postings themselves, where to make those of all rows would cost more.
+"""Codes of few rows looked up in the postings themselves, if codes of all rows would cost more to build.
 
-Only where each key has many rows: sparse keys would all have to be decoded.
+This pays only if each key has many rows: sparse keys would all have to be decoded.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tailbit.tables.positions import BitPositions
 
 @dataclass(frozen=True, eq=False)
 class AskedPostings:
-    """One column of one segment: what `SegmentCodes` says of any rows, at a cost a row and key.
+    """Postings of one column of one segment: like `SegmentCodes`, at a cost per requested row and key.
 
-    `keys`: as stored, ascending, null (NULL) first. `rows`: those that the segment is about. `groups`: its
-    row groups, each with the place of its first key.
+    `keys`: as stored, ascending, null (NULL) first. `rows`: the extent of the segment. `groups`: its row
+    groups, each with the index of its first key.
     """
 
     keys: pa.BinaryArray
@@ -30,10 +30,10 @@ class AskedPostings:
     groups: Sequence[tuple[int, RowGroup]]
 
     def take(self, positions: BitPositions) -> Longs:
-        """Per ascending position 1 + the place of its key, 0 where it has none.
+        """Return per ascending position 1 + the index of its key, or 0 if it has no key.
 
         Raises:
-            CorruptIndexError: two postings share a position, or one does not decode.
+            CorruptIndexError: two postings share a position, or a posting does not decode.
         """
         out = np.zeros(len(positions), dtype=np.int64)
         inside = int(np.searchsorted(positions, self.rows))
@@ -44,7 +44,7 @@ class AskedPostings:
 
 
 def asked_postings(segment: Segment, column: str) -> AskedPostings:
-    """The postings of a column of a segment, to be asked for rows. Cost: reads them, and decodes none.
+    """Return the postings of a column of a segment for lookups by row. Cost: reads them, and decodes none.
 
     Raises:
         CorruptIndexError: the segment is damaged.

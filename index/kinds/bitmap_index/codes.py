@@ -1,7 +1,7 @@
-"""The postings of a column turned once into a code per position, kept in a bounded cache.
+"""The postings of a column converted once to a code per position, in a bounded cache.
 
-With codes at hand, rows are grouped by looking up one small number each, whatever the number of keys; and
-since codes rise with the keys, a range of keys is a range of codes.
+With codes, rows are grouped by one lookup of a small number each, whatever the number of keys; and since
+codes ascend with the keys, a range of keys is a range of codes.
 """
 
 from __future__ import annotations
@@ -34,32 +34,36 @@ CODES_BYTES = share(1 / 4)
 """Bytes of codes by position that one process keeps."""
 
 CODES: Cache[tuple[str, str], SegmentCodes] = Cache(CODES_BYTES)
-"""The codes that this process has made, by segment and column."""
+"""The codes that this process has built, by segment and column."""
 
 MAKING: Cache[tuple[str, str], list[int]] = Cache(10_000)
-"""How often codes were made in this process; more than once where they did not stay."""
+"""How often codes were built in this process; more than once if they were evicted."""
 
 _A_KEY = 12
-"""Bytes of a key and of where it ends."""
+"""Bytes of a key and of its end offset."""
 
 _CHUNK = 1 << 17
-"""Positions looked up at once, so that what comes between stays in a cache."""
+"""Positions looked up together, so that intermediate arrays stay in the CPU cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentCodes:
-    """One column of one segment: `codes[p]` is 1 + the place in `keys` of the key at position p, else 0.
+    """Codes of one column of one segment.
 
-    `keys`: as stored, ascending, null (NULL) first. `codes`: unsigned, as narrow as the keys allow.
+    `codes[p]` is 1 + the index in `keys` of the key at position p, else 0.
+
+    `keys`: as stored, ascending, null (NULL) first. `codes`: unsigned, as narrow as the number of keys
+    allows.
     """
 
     keys: pa.BinaryArray
     codes: npt.NDArray[Any]
 
     def take(self, positions: BitPositions) -> npt.NDArray[Any]:
-        """The codes at ascending positions; 0 beyond the rows that the segment is about.
+        """Return the codes at ascending positions; 0 beyond the extent of the segment.
 
-        A row space may have grown since, or a file beyond may have its postings in a segment of its own.
+        Positions beyond it occur if the row space has grown since, or if a later file has its postings in a
+        segment of its own.
         """
         if not len(positions):
             return self.codes[:0]
@@ -73,7 +77,10 @@ class SegmentCodes:
         return out
 
     def counts(self, positions: BitPositions) -> Longs:
-        """Rows per code among some positions, the code 0 included. Cost: one look-up a position."""
+        """Count the rows per code among some positions, the code 0 included.
+
+        Cost: one lookup per position.
+        """
         out = np.zeros(len(self.keys) + 1, dtype=np.int64)
         for start in range(0, len(positions), _CHUNK):
             codes = self.take(positions[start : start + _CHUNK])
@@ -81,18 +88,18 @@ class SegmentCodes:
         return out
 
     def within(self, spans: Sequence[Span]) -> BitMap:
-        """Positions whose code is in one of some spans. Cost: a pass over all codes a span."""
+        """Return the positions whose code is in one of some spans. Cost: a pass over all codes per span."""
         inside = np.zeros(len(self.codes), dtype=np.bool_)
         for low, high in spans:
             inside |= (self.codes >= low) & (self.codes < high)
         return bitmap_where(inside)
 
     def among(self, wanted: Mask) -> BitMap:
-        """Positions of the keys at some places. Cost: a look-up for each code."""
+        """Return the positions of the keys that `wanted` marks. Cost: a lookup per code."""
         return bitmap_where(np.concatenate([[False], wanted]).take(self.codes))
 
     def count_within(self, spans: Sequence[Span], positions: BitPositions) -> int:
-        """How many of some positions have a code in one of disjoint spans."""
+        """Count the positions whose code is in one of disjoint spans."""
         count = 0
         for start in range(0, len(positions), _CHUNK):
             codes = self.take(positions[start : start + _CHUNK])
@@ -101,11 +108,14 @@ class SegmentCodes:
 
 
 Span = tuple[int, int]
-"""Codes from the first on, below the second."""
+"""A half-open range of codes: the first one included, the second one not."""
 
 
 def spans_of(keys: pa.BinaryArray, ranges: Sequence[KeyRange]) -> list[Span]:
-    """The codes of the keys in some ranges, empty ones left out. Cost: two binary searches a range."""
+    """Return the codes of the keys in some ranges, without empty spans.
+
+    Cost: two binary searches per range.
+    """
     first = int(len(keys) > 0 and not keys[0].is_valid)
 
     def place(key: bytes, after: bool) -> int:
@@ -122,12 +132,12 @@ def spans_of(keys: pa.BinaryArray, ranges: Sequence[KeyRange]) -> list[Span]:
 
 
 def held_codes(segment: Segment, column: str) -> SegmentCodes | None:
-    """The codes of a column where they have been made and kept."""
+    """Return the codes of a column if they are cached."""
     return CODES.held((segment.name, column))
 
 
 def codes_of(segment: Segment, column: str) -> SegmentCodes:
-    """The codes of a column of a segment. Cost, once: some twenty nanoseconds a row; then a look-up.
+    """Return the codes of a column of a segment. Cost: some twenty nanoseconds per row once; then a lookup.
 
     Raises:
         CorruptIndexError: the segment is damaged, or two of its postings share a position.
@@ -136,14 +146,14 @@ def codes_of(segment: Segment, column: str) -> SegmentCodes:
 
 
 def times_made(segment: Segment, column: str) -> int:
-    """How often the codes of a column were made: where they are not held, so often they did not stay."""
+    """Return how often the codes of a column were built; if not cached now, they were evicted that often."""
     return MAKING.get((segment.name, column), lambda: ([0], 1))[0]
 
 
 def have_room(segment: Segment, column: str) -> bool:
-    """Whether codes of a column can be kept beside those of the same column in other segments that are.
+    """Return whether codes of a column fit into the cache beside the cached codes of its other segments.
 
-    If they cannot, to make them for one row space after the other would keep none.
+    If they do not fit, building them for one row space after the other would keep none.
     """
     folder, keys = segment.name.rpartition("/")[0], segment.weight(column)[0]
     held = CODES.size(lambda cache_key: cache_key[1] == column and cache_key[0].startswith(folder))
@@ -167,10 +177,10 @@ def _made(segment: Segment, column: str) -> tuple[SegmentCodes, int]:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The postings of a row group, decoded as far as can be done beside others.
+    """The postings of a row group, decoded as far as several threads can do so at once.
 
-    `sparse`: positions and the code of each. `bitmaps`: those of dense keys; `cardinality` and `numbers`:
-    int64, how many positions each has, and its code.
+    `sparse`: positions and the code of each. `bitmaps`: of dense keys; `cardinality` and `numbers`: int64,
+    the number of positions of each bitmap, and its code.
     """
 
     sparse: Sequence[tuple[BitPositions, npt.NDArray[Any]]]
@@ -179,7 +189,7 @@ class _Part:
     numbers: Longs
 
     def place(self, out: npt.NDArray[Any]) -> None:
-        """Write the codes. One thread at a time: a bitset is added to the codes that stand there already.
+        """Write the codes into `out`. One thread at a time: a bitset is added to the codes already written.
 
         Raises:
             ValueError: a posting does not decode.
@@ -190,7 +200,7 @@ class _Part:
 
 
 def _decoded(read: Callable[[Sequence[str]], pa.Table], first: int, rows: int, alone: bool) -> _Part:
-    """A row group whose keys have the codes from `first` on.
+    """Decode a row group whose keys have the codes from `first` on.
 
     Raises:
         ValueError: a posting does not decode.

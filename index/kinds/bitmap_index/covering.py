@@ -1,4 +1,4 @@
-"""Postings of row groups are decoded, on all cores where they are many; sparse ones become one bitmap."""
+"""Decoding of postings of row groups, on all cores if they are many; sparse postings become one bitmap."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from tailbit.index.roaring.masks import union_of
 from tailbit.tables.ahead import in_order, shared_out
 
 _WORTH_A_THREAD = 1 << 19
-"""Sparse positions whose decoding takes some ten times what starting a thread does."""
+"""Number of sparse positions whose decoding takes some ten times as long as starting a thread."""
 
 
 def covered(work: Sequence[tuple[int, Callable[[], Cover]]], rows: int) -> list[BitMap]:
-    """Bitmaps of all that some work gives: dense postings as they are, sparse ones as one, however many.
+    """Run work and return its bitmaps: dense postings unchanged, all sparse ones together as one bitmap.
 
-    Each piece of work says about how many sparse positions it decodes. `rows`: the extent of the row space.
+    Each piece of work comes with an estimate of the sparse positions that it decodes. `rows`: the extent of
+    the row space.
     """
     sizes = [size for size, _ in work]
     if sum(sizes) < 2 * _WORTH_A_THREAD:

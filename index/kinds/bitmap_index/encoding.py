@@ -1,12 +1,12 @@
-"""How the postings of a column are encoded, by the footers of its segments alone.
+"""How the postings of a column are encoded, read from the footers of its segments alone.
 
-A segment of two row groups by hand:
+Worked example, a segment of two row groups:
 
     row group    keys    null in `first`    bytes
     0               3                  3    9,000      all dense
     1             200                 10    2,000      190 keys are sparse
 
-Of 5,000 rows that is `mixed`: 203 keys, of which 190 are sparse, 11,000 bytes, 2.2 bytes a row.
+For 5,000 rows that is `mixed`: 203 keys, of which 190 are sparse, 11,000 bytes, 2.2 bytes per row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tailbit.index.kinds.bitmap_index.segment import Segment
 
 
 class Form(enum.Enum):
-    """In which forms the postings of a column are stored."""
+    """The forms in which the postings of a column are stored."""
 
     ROARING = "roaring"
     """All keys have bitmaps."""
@@ -28,15 +28,15 @@ class Form(enum.Enum):
     """All keys have a first position and gaps."""
 
     MIXED = "mixed"
-    """Some keys have the one, some the other."""
+    """Some keys have bitmaps, the others a first position and gaps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
     """The stored postings of a column.
 
-    `keys`: of all segments; one that is in several counts in each. `sparse_keys`: those of them that are
-    stored as gaps. `bytes`: of its row groups in the files, keys included. `rows`: positions of the row
+    `keys`: of all segments; a key that is in several segments counts in each. `sparse_keys`: the keys that
+    are stored as gaps. `bytes`: of the row groups in the files, keys included. `rows`: positions of the row
     spaces.
     """
 
@@ -47,7 +47,7 @@ class Encoding:
 
     @property
     def form(self) -> Form | None:
-        """The form; None where no posting is stored."""
+        """Return the form, or None if no posting is stored."""
         if not self.keys:
             return None
         if not self.sparse_keys:
@@ -55,7 +55,7 @@ class Encoding:
         return Form.SPARSE if self.sparse_keys == self.keys else Form.MIXED
 
     def account(self) -> dict[str, object]:
-        """The same, JSON-able, with bytes a row; None where there is none."""
+        """Return the encoding as JSON-able values, with bytes per row, or None if there are no rows."""
         return {
             "encoding": None if self.form is None else self.form.value,
             "keys": self.keys,
@@ -66,13 +66,13 @@ class Encoding:
 
 
 def encoding_of(segments: Iterable[Segment], column: str) -> Encoding:
-    """The encoding of a column in some segments. Cost: their footers, which are kept; nothing is decoded.
+    """Return the encoding of a column in some segments. Cost: their cached footers; nothing is decoded.
 
     Raises:
         CorruptIndexError: the footer of a segment is missing or altered.
     """
     parts = [(s.space, s.rows, s.forms(column)) for s in segments if column in s.columns]
-    # Several segments of one row space are about the same rows.
+    # Several segments of one row space cover the same rows.
     rows: dict[str, int] = {}
     for space, extent, _ in parts:
         rows[space] = max(extent, rows.get(space, 0))

@@ -1,11 +1,11 @@
 """Sparse postings as columns of a segment: the first position of a key, and the bytes of the gaps after it.
 
-The gaps between a key's positions are kept byte by byte: the lowest byte of each in one column, the next in
-another. The higher bytes of a key's gaps are much alike, so that they compress to little; together they take
-about the entropy of the gaps. A column of bytes that no gap of a key reaches is null for that key; all are
+The gaps between a key's positions are stored byte by byte: the lowest bytes in one column, the next bytes in
+another. The higher bytes of a key's gaps are much alike and compress well; together the columns take about
+the entropy of the gaps. A column of higher bytes is null for a key whose gaps do not need it; all columns are
 null for dense keys, as `bitmap` is for sparse ones.
 
-Three keys by hand, a dense one and two sparse ones, {4 6 7 300} and {2}:
+Worked example: a dense key and the two sparse keys {4 6 7 300} and {2}:
 
     cardinality   2 000    4           1
     bitmap        bytes    null        null
@@ -34,21 +34,22 @@ PLANES = tuple(f"gaps_{number}" for number in range(4))
 """The columns of the gaps' bytes, the lowest bytes first."""
 
 SCHEMA = pa.schema([(FIRST, pa.int32()), *((name, pa.binary()) for name in PLANES)])
-"""What a segment has of sparse keys."""
+"""The columns of a segment for sparse keys."""
 
 COLUMNS = tuple(SCHEMA.names)
 
 ENCODINGS = {FIRST: "DELTA_BINARY_PACKED", **dict.fromkeys(PLANES, "DELTA_LENGTH_BYTE_ARRAY")}
-"""How Parquet is to encode them: bytes one after the other, as the compression needs them."""
+"""Parquet encodings of these columns: they put the bytes one after the other, as the compression needs
+them."""
 
 
 _OTHERS = "a posting has other positions than are recorded"
 
 
 def encoded(positions: BitPositions, counts: Longs) -> pa.Table:
-    """The columns of some keys, as `SCHEMA` names them.
+    """Encode the sparse postings of some keys as the columns of `SCHEMA`.
 
-    `counts`: int64, per key how many of the positions are its own, key after key; 0 for a dense key.
+    `counts`: int64, the number of positions of each key, key after key; 0 for a dense key.
     """
     held = counts > 0
     starts = (np.cumsum(counts) - counts)[held]
@@ -64,12 +65,12 @@ def encoded(positions: BitPositions, counts: Longs) -> pa.Table:
 
 
 def none(many: int) -> pa.Table:
-    """The columns of `many` dense keys."""
+    """Return the columns of `many` dense keys."""
     return pa.table([pa.nulls(many, field.type) for field in SCHEMA], schema=SCHEMA)
 
 
 def _planes(gaps: npt.NDArray[np.int32], sizes: Longs) -> list[pa.BinaryArray]:
-    """The columns of bytes. `sizes`: int64, how many of the gaps are each key's."""
+    """Return the columns of bytes. `sizes`: int64, the number of gaps of each key."""
     split = gaps.astype("<i4", copy=False).view(np.uint8).reshape(-1, len(PLANES))
     widest = np.zeros(len(sizes), dtype=np.int32)
     some = sizes > 0
@@ -97,7 +98,7 @@ def _planes(gaps: npt.NDArray[np.int32], sizes: Longs) -> list[pa.BinaryArray]:
 
 @dataclass(frozen=True, eq=False)
 class _Plane:
-    """One column of bytes as it was read: `offsets` int32, one more than keys, into `data`, uint8."""
+    """One column of bytes as read: `offsets` int32, one more than keys, into `data`, uint8."""
 
     offsets: Ints
     data: npt.NDArray[np.uint8]
@@ -111,10 +112,10 @@ class _Plane:
         return cls(numbers, np.frombuffer(data if data is not None else b"", dtype=np.uint8))
 
     def only(self, wanted: Mask) -> _Plane:
-        """The bytes of some keys alone. Cost: a pass over those of all.
+        """Return the bytes of some keys alone. Cost: a pass over the bytes of all keys.
 
         Raises:
-            ValueError: there are fewer than the offsets say.
+            ValueError: the plane has fewer bytes than the offsets say.
         """
         sizes = np.diff(self.offsets)
         data = self.data[self.offsets[0] : self.offsets[-1]]
@@ -126,10 +127,10 @@ class _Plane:
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """The columns of sparse keys as they were read: nothing is checked before it is decoded.
+    """The columns of sparse keys as read: nothing is checked before it is decoded.
 
-    `held`: which keys are sparse. `counts`: int64, positions that are recorded of each key, 0 for a dense
-    one. `rows`: the extent of the row space.
+    `held`: which keys are sparse. `counts`: int64, the recorded number of positions of each key, 0 for a
+    dense key. `rows`: the extent of the row space.
     """
 
     held: Mask
@@ -140,7 +141,7 @@ class Gaps:
 
     @classmethod
     def of(cls, table: pa.Table, cardinality: Longs, rows: int) -> Gaps:
-        """Of a table that has the columns of `SCHEMA` as they are stored, and maybe others."""
+        """Wrap the stored columns of `SCHEMA` in a table that may have others too."""
         first = table[FIRST].combine_chunks()
         held = numpy_of(first.is_valid())
         planes = tuple(_Plane.of(table[name].combine_chunks()) for name in PLANES)
@@ -148,29 +149,31 @@ class Gaps:
 
     @classmethod
     def none(cls, many: int, rows: int) -> Gaps:
-        """Of `many` dense keys, whose columns have not been read."""
+        """Return the gaps of `many` dense keys, whose columns have not been read."""
         held, nothing = np.zeros(many, dtype=np.bool_), np.zeros(many, dtype=np.int64)
         empty = _Plane(np.zeros(many + 1, dtype=np.int32), np.zeros(0, dtype=np.uint8))
         return cls(held, nothing, rows, nothing.astype(np.int32), (empty,) * len(PLANES))
 
     @property
     def stored(self) -> int:
-        """How many positions are stored, whatever is recorded."""
+        """Return how many positions are stored, whatever number is recorded."""
         return int(np.count_nonzero(self.held)) + len(self._planes[0].data)
 
     def positions(self, low: int, high: int) -> BitPositions:
-        """The positions of the sparse ones among the keys `low` to `high`, not included, key by key.
+        """Decode the positions of the sparse keys in `[low, high)`, key by key.
 
         Cost: a few vector operations and a sum over the positions, and nothing for other keys.
 
         Raises:
-            ValueError: they differ in number from what is recorded, do not rise, or are beyond the rows.
+            ValueError: positions differ in number from the record, do not ascend, or exceed the rows.
         """
         first, counts, steps = self._checked(low, high)
         return first if not len(steps) else _summed(first, counts, steps)
 
     def apart(self, low: int, high: int) -> tuple[BitPositions, BitPositions]:
-        """The same positions in less time: the first of each key, and all others, key by key.
+        """Decode the same positions in less time.
+
+        First the first position of each key, then all others, key by key.
 
         Raises:
             ValueError: as `positions`.
@@ -183,7 +186,7 @@ class Gaps:
         return first, others
 
     def only(self, wanted: Mask) -> Gaps:
-        """Some of the keys alone.
+        """Return some of the keys alone.
 
         Raises:
             ValueError: bytes of gaps are missing.
@@ -192,10 +195,10 @@ class Gaps:
         return Gaps(self.held[wanted], self.counts[wanted], self.rows, self._first[wanted], planes)
 
     def _checked(self, low: int, high: int) -> tuple[BitPositions, Longs, BitPositions]:
-        """First positions and counts of the sparse ones among some keys, and the steps between.
+        """Return the first positions, counts and gaps of the sparse keys in `[low, high)`, checked.
 
-        The positions of each rise to one within the rows, so that sums of steps may go round beyond 32 bits:
-        their differences stay right.
+        The last position of each key is checked against the rows, so sums of gaps may overflow 32 bits: their
+        differences stay right.
         """
         held, counts = self.held[low:high], self.counts[low:high]
         wanted = np.maximum(counts - 1, 0)
@@ -216,7 +219,10 @@ class Gaps:
         return first.astype(np.uint32), counts, steps
 
     def _check_last(self, last: Longs, inner: Longs, steps: BitPositions) -> None:
-        """`last`: the first position of each key, of which the `inner` steps lead to its last one."""
+        """Check the last position of each key.
+
+        `last` holds its first position, to which `inner` gaps are added.
+        """
         some = inner > 0
         last[some] += np.add.reduceat(steps, (np.cumsum(inner) - inner)[some], dtype=np.int64)
         if len(last) and last.max() >= self.rows:
@@ -224,12 +230,12 @@ class Gaps:
 
 
 def _add(plane: _Plane, low: int, high: int, wanted: Longs, shift: np.uint32, steps: BitPositions) -> None:
-    """Add the higher bytes of some keys to the gaps that they are of.
+    """Add the higher bytes of some keys to their gaps.
 
-    `wanted`: int64, gaps of each key: it has as many bytes in the plane, or none.
+    `wanted`: int64, the number of gaps of each key; a key has as many bytes in the plane, or none.
 
     Raises:
-        ValueError: it has another number.
+        ValueError: a key has another number of bytes.
     """
     offsets = plane.offsets[low : high + 1]
     sizes = np.diff(offsets)
@@ -253,7 +259,7 @@ def _summed(first: BitPositions, counts: Longs, steps: BitPositions) -> BitPosit
     inner = np.ones(len(out), dtype=np.bool_)
     inner[starts] = False
     out[inner] = steps
-    # A key begins as far from the last position of the one before as it must, forward or back.
+    # Each key begins with the signed distance from the last position of the previous key.
     out[starts] = first - np.concatenate([_ZERO, last[:-1]])
     return np.cumsum(out, dtype=np.uint32, out=out)
 

@@ -19,21 +19,21 @@ from tailbit.tables.storage import Storage
 
 
 class Segments:
-    """The live segments; one that stays live stays the same object, with its footer."""
+    """The live segments; a segment that stays live stays the same object and keeps its footer."""
 
     def __init__(self, segments: Sequence[Segment]) -> None:
         self._segments = segments
 
     @once
     def by_space(self) -> Mapping[str, list[Segment]]:
-        """Row space to its segments, by path."""
+        """Return row space to its segments, sorted by path."""
         spaces: dict[str, list[Segment]] = {}
         for segment in sorted(self._segments, key=lambda s: s.path):
             spaces.setdefault(segment.space, []).append(segment)
         return spaces
 
     def replaced(self, view: View) -> Segments:
-        """Those that are live now."""
+        """Return the segments that are live in `view`, reusing known objects."""
         known = {segment.path: segment for segment in self._segments}
         paths = view.paths_of(BITMAP_INDEX)
         return Segments([known.get(path) or Segment(view.storage, path) for path in paths])
@@ -41,30 +41,30 @@ class Segments:
 
 @dataclass(frozen=True)
 class BitmapIndexKind(Kind[Segments]):
-    """One row is one posting. Written by `write_segment`, which keeps columns apart."""
+    """Kind whose rows are postings. `write_segment` writes them, which keeps columns apart."""
 
     name: ClassVar[str] = NAME
     schema: ClassVar[pa.Schema] = SCHEMA
     sorted_by: ClassVar[tuple[str, ...]] = ("column", "key")
 
     def reader(self, view: View) -> Segments:
-        """The live segments; their footers are read when asked."""
+        """Return the live segments; their footers are read on first use."""
         return Segments(()).replaced(view)
 
     def renewed(
         self, reader: Segments, view: View, added: Sequence[IndexFile], removed: Sequence[str]
     ) -> Segments:
-        """The segments that are live now."""
+        """Return the segments that are live now."""
         return reader.replaced(view)
 
     def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
-        """Row spaces of a full size class, and each that holds mostly what nobody can reach."""
+        """Yield the row spaces of a full size class, and each one of mostly unreachable rows."""
         from tailbit.index.kinds.bitmap_index.merging.due import due_spaces
 
         return due_spaces(view.reader(self).by_space, view, view.reader(FILES), earliest)
 
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
-        """One segment over one row space, into which the claims of files that can be reached are moved."""
+        """Merge row spaces into one segment over one row space; claims of reachable files move there."""
         from tailbit.index.kinds.bitmap_index.merging.merge import merge_spaces
 
         spaces = view.reader(self).by_space
@@ -73,7 +73,7 @@ class BitmapIndexKind(Kind[Segments]):
         return merge_spaces(view.storage, sources, claims, earliest)
 
     def may_commit(self, view: View, group: MergeGroup, merged: Merged | None) -> bool:
-        """Not where a row space has got another segment, or where a file whose bits are dropped came back."""
+        """Return False also if a row space has a new segment, or a file with dropped postings came back."""
         spaces = view.reader(self).by_space
         present = {s.path for space in group.spaces for s in spaces.get(space, ())}
         if not super().may_commit(view, group, merged) or not present <= set(group.inputs):
@@ -83,7 +83,7 @@ class BitmapIndexKind(Kind[Segments]):
         return all(record.left is not None for record in dropped)
 
     def read_whole(self, storage: Storage, path: str) -> None:
-        """Every posting of a segment is decoded, its keys as they are stored."""
+        """Decode every posting of a segment, with its keys as stored."""
         super().read_whole(storage, path)
         segment = Segment(storage, path)
         for column in segment.columns:

@@ -1,10 +1,10 @@
-"""Segments are written: postings of some columns of one row space become one immutable file.
+"""Writing of segments: postings of some columns of one row space become one immutable file.
 
-A posting is (column, key) and its positions in the row space: the portable 32-bit Roaring bitmap of them for
-a dense key, the columns of `gaps` for a sparse one. Rows are sorted by (column, key), NULL
-first; a column never shares a row group with another, so that the statistics of a row group name one column
-and a range of keys. Row groups hold at most GROUP_ROWS keys and about GROUP_BYTES of postings, at four bytes
-a position of sparse keys: a look-up decodes one of them.
+A posting is (column, key) and its positions in the row space: a portable 32-bit Roaring bitmap for a dense
+key, the columns of `gaps` for a sparse key. Rows are sorted by (column, key), NULL first. Columns never share
+a row group, so the statistics of a row group name one column and a range of keys. Row groups hold at most
+GROUP_ROWS keys and about GROUP_BYTES of postings, at four bytes per position of sparse keys: a lookup decodes
+one row group.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from tailbit.tables.storage import Storage
 NAME = "bitmap_index"
 
 ROWS = "tailbit.rows"
-"""The key of a segment's metadata: the extent of its row space."""
+"""The key in a segment's metadata that holds the extent of its row space."""
 
 POSITION_BYTES = 4
-"""Bytes that a position of a sparse key counts in the size of a row group."""
+"""Bytes that a position of a sparse key counts towards the size of a row group."""
 
 SCHEMA = pa.schema(
     [
@@ -49,16 +49,16 @@ SCHEMA = pa.schema(
 
 
 _LEAVES = range(SCHEMA.get_field_index("bitmap"), len(SCHEMA))
-"""Parquet's numbers of the columns that hold positions; each column has one leaf."""
+"""Parquet leaf numbers of the columns that hold positions; each column has one leaf."""
 
 _FIRST = SCHEMA.get_field_index(gaps.FIRST) - _LEAVES.start
 
 
 class GroupSize(NamedTuple):
-    """What the footer says of a row group of postings.
+    """Sizes of a row group of postings, from the footer.
 
-    `keys`, and how many of these are `sparse`; the `positions` of the sparse ones, a fifth too many at worst.
-    `unpacked`, `packed`: bytes of all postings before compression, and in the file.
+    `keys`, and how many of them are `sparse`; `positions` of the sparse keys, overestimated by at most a
+    fifth. `unpacked`, `packed`: bytes of all postings before compression, and in the file.
     """
 
     keys: int
@@ -69,11 +69,11 @@ class GroupSize(NamedTuple):
 
     @classmethod
     def of(cls, group: pq.RowGroupMetaData) -> GroupSize:
-        """The size of a row group. Cost: pyarrow makes some objects for each column."""
+        """Return the size of a row group. Cost: pyarrow creates some objects per column."""
         chunks = [group.column(leaf) for leaf in _LEAVES]
         unpacked = [chunk.total_uncompressed_size for chunk in chunks]
         keys, first = int(group.num_rows), chunks[_FIRST].statistics
-        # A sparse key has a first position, and for each gap there is one byte in the next column.
+        # A sparse key has a first position, and each of its gaps has one byte in the next column.
         sparse = keys - (int(first.null_count) if first is not None else 0)
         packed = sum(chunk.total_compressed_size for chunk in chunks)
         return cls(keys, sparse, sparse + unpacked[_FIRST + 1] if sparse else 0, sum(unpacked), packed)
@@ -81,11 +81,11 @@ class GroupSize(NamedTuple):
 
 @dataclass(frozen=True)
 class Postings:
-    """All postings of one column of one row space, or a rising part of them.
+    """All postings of one column of one row space, or a part of them in ascending order.
 
-    `keys`: sorted, the null entry (NULL) first. `cardinality`: int64 set positions. `bitmaps`: portable,
-    serialized; null for a sparse key. `sparse`: the columns `gaps.SCHEMA`, null for a dense key; None where
-    all are dense.
+    `keys`: sorted, the null entry (NULL) first. `cardinality`: int64, the number of set positions. `bitmaps`:
+    portable, serialized; null for a sparse key. `sparse`: the columns `gaps.SCHEMA`, null for a dense key;
+    None if all keys are dense.
     """
 
     column: str
@@ -97,14 +97,14 @@ class Postings:
 
 
 def write_segment(storage: Storage, space: str, rows: int, postings: Iterable[Postings]) -> IndexFile:
-    """Write the postings, which come by rising column and key, as one file.
+    """Write postings, which come in ascending order of column and key, as one file.
 
-    `rows`: the extent of the row space, kept in the file's metadata, against which bitmaps are checked now
-    and when read. Memory: one `Postings` and a row group at a time.
+    `rows`: the extent of the row space. It is stored in the file's metadata, and bitmaps are checked against
+    it when written and when read. Memory: one `Postings` and a row group at a time.
 
     Raises:
-        BrokenBitmapError: a bitmap does not check; no file is left.
-        StorageError: the disk is full or refuses.
+        BrokenBitmapError: a bitmap fails the check; no file is left. StorageError: the disk is full or
+        refuses.
     """
     return write_index_file(storage, NAME, space, lambda to: encode_segment(to, space, rows, postings))
 
@@ -117,7 +117,7 @@ def encode_segment(to: pa.NativeFile, space: str, rows: int, postings: Iterable[
 
 
 def write_row_groups(to: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.Table]) -> None:
-    """Write row groups of a segment, which are what they are to be."""
+    """Write row groups of a segment as they are, without cutting them again."""
     write_parquet(to, schema, groups, encodings=gaps.ENCODINGS)
 
 
@@ -144,7 +144,7 @@ def _one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _row_groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Rows regrouped: as full as the limits allow, and never of two columns."""
+    """Regroup rows into row groups as full as the limits allow, never with two columns."""
     held: pa.Table | None = None
     for part in parts:
         if not len(part):
@@ -160,7 +160,7 @@ def _row_groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _cut(table: pa.Table) -> Iterator[pa.Table]:
-    """Row groups of at most GROUP_ROWS rows and GROUP_BYTES of postings, or of one larger posting."""
+    """Cut rows into row groups of at most GROUP_ROWS rows and GROUP_BYTES, or of one larger posting."""
     sizes = numpy_of(filled(pc.binary_length(table["bitmap"]), 0), dtype=np.int64)
     positions = np.where(numpy_of(table[gaps.FIRST].is_valid()), numpy_of(table["cardinality"]), 0)
     ends = np.cumsum(sizes + POSITION_BYTES * positions)

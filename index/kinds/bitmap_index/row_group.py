@@ -1,6 +1,6 @@
-"""A row group of postings in memory, decoded as far as it was asked.
+"""A row group of postings in memory, decoded lazily.
 
-Bitmaps that come from here are shared: whoever changes one changes the answers of others.
+The returned bitmaps are shared: a caller that changes one changes the results of others.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from tailbit.tables.arrow import numpy_of
 from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 
 _PER_KEY = 200
-"""A decoded bitmap takes this many bytes beside its containers."""
+"""Bytes that a decoded bitmap takes beside its containers."""
 
 _PER_CONTAINER, _PER_POSITION = 22, 2
 """Bytes of a container of a sparse key, and of each position in it."""
 
 _KEPT = 4
-"""Bitmaps of sparse keys are kept in up to this many bytes a stored position."""
+"""Decoded bitmaps of sparse keys are cached in up to this many bytes per stored position."""
 
 _FEW = 256
-"""Up to this many keys come as bitmaps that are kept, not as positions: they are counted without a union."""
+"""Up to this many keys come as cached bitmaps, not as positions, so that they are counted without a union."""
 
 _RUNS = 64
-"""Up to this many runs of neighbouring keys are decoded run by run, which takes some 50 us each."""
+"""Up to this many runs of neighbouring keys are decoded run by run, at some 50 us each."""
 
 _SEARCHES = 4
-"""After this many look-ups the keys are copied to a list, which is searched faster."""
+"""After this many lookups the keys are copied to a list, which is searched faster."""
 
 Cover = tuple[list[BitMap], list[BitPositions]]
-"""Dense postings, and the positions of sparse ones."""
+"""Dense postings, and the positions of sparse postings."""
 
 SINGLE_BYTES = 18
 """Bytes of a portable Roaring bitmap of one position."""
@@ -63,17 +63,20 @@ SINGLE = np.dtype(
 
 
 def single_heads(singles: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
-    """Which entries of dtype SINGLE are bitmaps of one position; the position itself is not checked."""
+    """Return which entries of dtype SINGLE are bitmaps of one position.
+
+    The position itself is not checked.
+    """
     head = (singles["cookie"] == COOKIE) & (singles["containers"] == 1)
     heads: npt.NDArray[np.bool_] = head & (singles["less"] == 0) & (singles["at"] == SINGLE_BYTES - 2)
     return heads
 
 
 def read_bitmap(data: Any, cardinality: int, rows: int, path: str) -> BitMap:
-    """A bitmap of bytes, or a view of them, checked against its recorded cardinality and its row space.
+    """Decode a bitmap from bytes or a view of them; check it against its cardinality and its row space.
 
     Raises:
-        CorruptIndexError: it does not decode, or does not fit.
+        CorruptIndexError: the bitmap does not decode, or contradicts its cardinality or row space.
     """
     try:
         bits = BitMap.deserialize(data)
@@ -91,9 +94,9 @@ def read_bitmap(data: Any, cardinality: int, rows: int, path: str) -> BitMap:
 class RowGroup:
     """The postings of one row group: keys ascending, NULL's posting apart.
 
-    A posting is decoded when first asked, and kept; a sparse one only within some bytes a stored
-    position, and where few are asked for: others stay as they are stored, and any span of them is decoded at
-    once. `size`: bytes to account for; `listed`: positions of sparse keys. Safe to share between threads: at
+    A posting is decoded on first use and cached. A sparse posting is cached only within a limit of bytes per
+    stored position, and only if few are wanted: the others stay as stored, and any span of them is decoded at
+    once. `size`: bytes to account for; `listed`: positions of sparse keys. Threads may share a row group: at
     worst a bitmap is decoded twice.
     """
 
@@ -117,28 +120,28 @@ class RowGroup:
 
     @property
     def keys(self) -> pa.BinaryArray:
-        """The keys; null, for NULL, first."""
+        """Return the keys; null, for NULL, first."""
         return self._keys
 
     @property
     def cardinality(self) -> npt.NDArray[np.int64]:
-        """The positions that each key has."""
+        """Return the number of positions of each key."""
         return self._cardinality
 
     @property
     def null(self) -> BitMap | None:
-        """The posting of NULL; None where there is none."""
+        """Return the posting of NULL, or None if there is none."""
         return self._bitmap(0) if self._first else None
 
     def find(self, key: bytes) -> BitMap | None:
-        """The posting of a key; None where there is none."""
+        """Return the posting of a key, or None if there is none."""
         at = self._place(key, bisect_left)
         if at < len(self._keys) and self._keys[at].as_py() == key:
             return self._bitmap(at)
         return None
 
     def select(self, wanted: KeyRange) -> tuple[list[bytes], list[BitMap]]:
-        """The keys in a range, ascending, and their postings."""
+        """Return the keys in a range, ascending, and their postings."""
         a, b = self._span(wanted)
         if a >= b:
             return [], []
@@ -146,14 +149,14 @@ class RowGroup:
         return keys, self._all(a, b)
 
     def every(self) -> list[BitMap]:
-        """All postings, in the order of `keys`."""
+        """Return all postings, in the order of `keys`."""
         return self._all(0, len(self._keys))
 
     def cover(self, wanted: KeyRange, few: bool = True) -> Cover:
-        """The dense postings of the keys in a range, and all positions of the sparse ones, in any order.
+        """Return the dense postings of the keys in a range, and all positions of the sparse ones, unordered.
 
-        `few`: whether few keys come as bitmaps, which are kept. Cost: a decoded bitmap a dense key, once; a
-        few vector operations a position of sparse keys.
+        `few`: whether few keys come as bitmaps, which are cached. Cost: a decoded bitmap per dense key, once;
+        a few vector operations per position of sparse keys.
         """
         a, b = self._span(wanted)
         if a >= b:
@@ -165,7 +168,10 @@ class RowGroup:
         return self._apart(np.arange(a, b), lambda: self._sparse.apart(a, b))
 
     def cover_some(self, wanted: Mask) -> Cover:
-        """As `cover`, of keys by their places. Cost: where these lie apart, a pass over all bytes of gaps."""
+        """Return what `cover` does, for keys by index.
+
+        Cost: a pass over all bytes of gaps if the keys lie apart.
+        """
         edges = np.flatnonzero(np.diff(wanted, prepend=False, append=False)).reshape(-1, 2).tolist()
         keys = np.flatnonzero(wanted)
         if len(edges) > _RUNS:
@@ -173,7 +179,7 @@ class RowGroup:
         return self._apart(keys, lambda: [part for a, b in edges for part in self._sparse.apart(a, b)])
 
     def _apart(self, keys: Longs, listed: Callable[[], Iterable[BitPositions]]) -> Cover:
-        """The dense postings among some keys, and what is listed for the others."""
+        """Return the dense postings among some keys, and the decoded positions of the others."""
         dense = [self._bitmap(at) for at in keys[~self._sparse.held[keys]].tolist()]
         try:
             return dense, [part for part in listed() if len(part)]
@@ -181,10 +187,10 @@ class RowGroup:
             raise CorruptIndexError(file=self._path, reason=str(damage)) from damage
 
     def place(self, positions: BitPositions, first: int, out: Longs) -> None:
-        """Write the code of the key that has each position: `first` for the first key, and so on.
+        """Write the code of the key of each position: `first` for the first key, and so on.
 
-        `out` holds 0 where no other key has the position. Cost: nothing is decoded where all keys have many
-        rows in each block; else all are.
+        `out` holds 0 at positions without a key so far. Cost: nothing is decoded if all keys have many rows
+        in each block; else all postings are.
 
         Raises:
             CorruptIndexError: two keys have a position, or a posting does not decode.
@@ -210,7 +216,7 @@ class RowGroup:
         return a, self._place(high, bisect_right if high_closed else bisect_left)
 
     def _place(self, key: bytes, bisect: Callable[..., int]) -> int:
-        """Where a key belongs among the keys."""
+        """Return the insertion index of a key among the keys."""
         self._searches += 1
         if self._list is None and self._searches > _SEARCHES:
             self._list = [key or b"" for key in self._keys.to_pylist()]
@@ -220,10 +226,10 @@ class RowGroup:
         return bisect(range(len(keys)), key, self._first, key=lambda i: keys[i].as_py())
 
     def _positions(self, low: int, high: int) -> BitPositions:
-        """The positions of the sparse ones among some keys.
+        """Return the positions of the sparse ones among some keys.
 
         Raises:
-            CorruptIndexError: they do not decode.
+            CorruptIndexError: the positions do not decode.
         """
         try:
             return self._sparse.positions(low, high)
@@ -231,7 +237,7 @@ class RowGroup:
             raise CorruptIndexError(file=self._path, reason=str(damage)) from damage
 
     def _all(self, low: int, high: int) -> list[BitMap]:
-        """The postings of some keys; those of sparse ones are decoded together."""
+        """Return the postings of some keys; those of sparse keys are decoded together."""
         held, counts = self._sparse.held[low:high].tolist(), self._sparse.counts[low:high].tolist()
         numbers = array("I", self._positions(low, high).tobytes())
         out, at = [], 0
@@ -245,16 +251,16 @@ class RowGroup:
         return out
 
     def _serialized(self, at: int) -> Any:
-        """The bytes of a bitmap, in place: to copy them takes longer than to read them.
+        """Return a view of the bytes of a bitmap; copying them would take longer than reading them.
 
-        Arrow has no buffer of bytes where all bitmaps are null or empty.
+        Arrow has no data buffer if all bitmaps are null or empty.
         """
         _, offsets, data = self._data.buffers()
         low, high = np.frombuffer(offsets, dtype=np.int32, count=2, offset=4 * (self._data.offset + at))
         return memoryview(data if data is not None else b"").cast("B")[low:high]
 
     def _keep(self, at: int, sparse: BitMap) -> None:
-        """Keep the bitmap of a sparse key, as long as there is room; what is kept counts once."""
+        """Cache the bitmap of a sparse key if there is room; a cached bitmap counts once."""
         containers = min(len(sparse), 1 + (self._rows >> 16))
         size = _PER_KEY + _PER_CONTAINER * containers + _PER_POSITION * len(sparse)
         if at not in self._bitmaps and size <= self._left:

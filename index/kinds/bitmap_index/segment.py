@@ -1,4 +1,4 @@
-"""Segments are read: a look-up decodes one row group, and what was read is kept up to a limit."""
+"""Reading of segments: a lookup decodes one row group, which is then cached up to a limit."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from tailbit.tables.storage import Storage
 
 _DENSE = ("key", "cardinality", "bitmap")
 STORED = (*_DENSE, *gaps.COLUMNS)
-"""The columns of a posting: all but what a whole row group shares. The last ones are null for dense keys."""
+"""The columns of a posting: all but those constant in a row group. The last ones are null for dense keys."""
 
 
 class _Place(NamedTuple):
-    """A row group and the keys it spans; None where it holds nothing but NULL's posting."""
+    """A row group and the keys it spans; None if it holds nothing but NULL's posting."""
 
     number: int
     low: bytes | None
@@ -46,15 +46,15 @@ class _Place(NamedTuple):
 
 
 _WORTH_A_THREAD = 2 << 20
-"""Bytes of postings in the file whose reading takes some ten times what starting a thread does."""
+"""Bytes of postings in the file whose reading takes some ten times as long as starting a thread."""
 
 CACHE_BYTES = share(5 / 16)
-"""Bytes of postings that one process keeps, serialized and decoded ones taken together."""
+"""Bytes of postings that one process caches, serialized and decoded together."""
 
 ALL_KEYS: KeyRange = (None, False, None, False)
 
 POSTINGS: Cache[tuple[str, str | int], Any] = Cache(CACHE_BYTES)
-"""What this process has read of segments."""
+"""The row groups and keys of segments that this process has read."""
 
 
 def _overlaps(place: _Place, wanted: KeyRange) -> bool:
@@ -64,9 +64,9 @@ def _overlaps(place: _Place, wanted: KeyRange) -> bool:
 
 
 class Segment:
-    """A segment file, opened when first asked. Its bitmaps are shared from a cache and must not be changed.
+    """A segment file, opened on first use. Its bitmaps are shared from a cache and must not be changed.
 
-    No file stays open; the footer does. `bytes_read`: what was read from the file for questions so far.
+    No file stays open; the footer is kept. `bytes_read`: bytes read from the file for queries so far.
     """
 
     def __init__(self, storage: Storage, path: str) -> None:
@@ -79,17 +79,17 @@ class Segment:
 
     @property
     def name(self) -> str:
-        """The file, named apart from those of other indexes: what is derived from it is kept under this."""
+        """Return the name of the file, unique among all indexes: the key for caches of derived values."""
         return self._name
 
     @property
     def space(self) -> str:
-        """The row space."""
+        """Return the row space."""
         return self.path.rpartition("/")[2].partition("-")[0]
 
     @property
     def columns(self) -> dict[str, str]:
-        """Column id to key type.
+        """Return column id to key type.
 
         Raises:
             CorruptIndexError: the file is missing, truncated or altered.
@@ -98,14 +98,19 @@ class Segment:
 
     @once
     def rows(self) -> int:
-        """The extent of the row space that the file was written for."""
+        """Return the extent of the row space that the file was written for."""
         stored_rows = (self._footer.metadata or {}).get(ROWS.encode())
         if stored_rows is None:
             raise CorruptIndexError(file=self.path, reason="it does not say how many rows it is about")
         return int(stored_rows)
 
     def lookup(self, column: str, key: bytes | None) -> BitMap | None:
-        """The posting of one key, None for NULL's; None where there is none. Cost: one row group, once."""
+        """Look up the posting of one key, None for NULL's; return None if there is none.
+
+        Cost: one row group, once.
+
+        None where there is none. Cost: one row group, once.
+        """
         places, highs = self._places(column)
         if key is None:
             return self._group(places[0].number).null if places else None
@@ -115,31 +120,39 @@ class Segment:
         return self._group(places[at].number).find(key)
 
     def select(self, column: str, ranges: Sequence[KeyRange]) -> tuple[list[bytes], list[BitMap]]:
-        """Keys in the ranges, ascending in each, and their postings. Cost: the row groups that overlap."""
+        """Return the keys in the ranges, ascending in each, and their postings.
+
+        Cost: the row groups that overlap.
+        """
         keys: list[bytes] = []
         bitmaps: list[BitMap] = []
         for group, wanted in self._overlapping(column, ranges):
-            found_keys, selected = group.select(wanted)
-            keys += found_keys
+            selected_keys, selected = group.select(wanted)
+            keys += selected_keys
             bitmaps += selected
         return keys, bitmaps
 
     def _overlapping(self, column: str, ranges: Sequence[KeyRange]) -> Iterator[tuple[RowGroup, KeyRange]]:
-        """The row groups that may hold keys of each range, in the order of the ranges; read on all cores."""
+        """Yield the row groups that may hold keys of each range, in the order of the ranges.
+
+        Read on all cores.
+
+        Read on all cores.
+        """
         overlapping = list(self._numbers(column, ranges))
         read = self._read_anew([number for number, _ in overlapping])
         for number, wanted in overlapping:
             yield read.get(number) or self._group(number), wanted
 
     def groups(self, column: str) -> Iterator[RowGroup]:
-        """The row groups of a column, NULL's posting first; read on all cores and kept."""
+        """Yield the row groups of a column, NULL's posting first; they are read on all cores and cached."""
         numbers = [place.number for place in self._places(column)[0]]
         read = self._read_anew(numbers)
         for number in numbers:
             yield read.get(number) or self._group(number)
 
     def _read_anew(self, numbers: Sequence[int]) -> dict[int, RowGroup]:
-        """Those of some row groups that are not kept, where they are several."""
+        """Read those of some row groups that are not cached, if they are several."""
         new = {n for n in numbers if POSTINGS.held((self._name, n)) is None} if len(numbers) > 1 else set()
         parts = shared_out(sorted(new), [self._size(n).packed for n in sorted(new)], _WORTH_A_THREAD)
         return dict(chain.from_iterable(in_order(partial(self._numbered, part) for part in parts)))
@@ -160,21 +173,20 @@ class Segment:
                 yield place.number, wanted
 
     def keys(self, column: str) -> tuple[pa.BinaryArray, npt.NDArray[np.int64]]:
-        """Keys of a column (null, for NULL, first) and their cardinalities; no bitmap is read."""
+        """Return the keys of a column (null, for NULL, first) and their cardinalities; no bitmap is read."""
         keys: tuple[pa.BinaryArray, npt.NDArray[np.int64]] = POSTINGS.get(
             (self._name, column), lambda: self._read_keys(column)
         )
         return keys
 
     def holds_keys(self, column: str) -> bool:
-        """Whether the keys of a column have been read and kept."""
+        """Return whether the keys of a column are cached."""
         return POSTINGS.held((self._name, column)) is not None
 
     def cover(self, column: str, ranges: Sequence[KeyRange]) -> list[BitMap]:
-        """Bitmaps whose union is that of the postings of the keys in the ranges.
+        """Return bitmaps whose union is that of the postings of the keys in the ranges.
 
-        Cost: the row groups that overlap. Dense postings come as they are, sparse ones as one bitmap, however
-        many they are.
+        Cost: the row groups that overlap. Dense postings come unchanged, all sparse ones as one bitmap.
         """
         overlapping = list(self._overlapping(column, ranges))
         few = len(overlapping) == 1
@@ -183,7 +195,7 @@ class Segment:
         )
 
     def cover_keys(self, column: str, wanted: Mask) -> list[BitMap]:
-        """As `cover`, of the keys at some places of `keys`."""
+        """Return what `cover` does, for the keys that `wanted` marks among `keys`."""
         places = self._places(column)[0]
         cuts = np.cumsum([self._size(place.number).keys for place in places])[:-1]
         some = [
@@ -194,20 +206,26 @@ class Segment:
         return covered([(group.listed, partial(group.cover_some, keys)) for group, keys in groups], self.rows)
 
     def postings(self, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap]]]:
-        """Keys of a column (null, for NULL, first) and their postings, a row group at a time, not cached."""
+        """Yield the keys of a column (null, for NULL, first) and their postings, by row group, uncached."""
         for place in self._places(column)[0]:
             group, _ = self._read_group(place.number)
             yield group.keys, group.every()
 
     def parts(self, column: str) -> Iterator[tuple[int, Callable[[Sequence[str]], pa.Table]]]:
-        """Per row group the place of its first key, and what reads some of STORED; nothing is cached."""
+        """Yield per row group the index of its first key, and a reader of some columns of STORED.
+
+        Nothing is cached.
+        """
         first = 0
         for place in self._places(column)[0]:
             yield first, partial(self._read, [place.number])
             first += self._footer.row_group(place.number).num_rows
 
     def weight(self, column: str, ranges: Sequence[KeyRange] | None = None) -> tuple[int, int]:
-        """Keys of a column and bytes of their postings, of the row groups that meet `ranges`. Cost: none."""
+        """Return the keys and posting bytes of a column, in the row groups that overlap `ranges`.
+
+        Cost: none.
+        """
         places = self._places(column)[0]
         if ranges is not None:
             places = [p for p in places if p.low is not None and any(_overlaps(p, r) for r in ranges)]
@@ -215,31 +233,37 @@ class Segment:
         return sum(size.keys for size in sizes), sum(size.unpacked for size in sizes)
 
     def sparse_positions(self, column: str) -> int:
-        """About how many positions of a column are of sparse keys, a fifth too many at worst. Cost: none."""
+        """Estimate the positions of a column's sparse keys, at most a fifth too high. Cost: none."""
         return sum(self._size(place.number).positions for place in self._places(column)[0])
 
     def forms(self, column: str) -> tuple[int, int, int]:
-        """Keys of a column, those that are sparse, and bytes of its row groups in the file. Cost: none."""
+        """Return the keys of a column, the sparse ones among them, and bytes of its row groups in the file.
+
+        Cost: none.
+        """
         groups = [self._footer.row_group(place.number) for place in self._places(column)[0]]
         sizes = (g.column(leaf).total_compressed_size for g in groups for leaf in range(g.num_columns))
         sparse = sum(self._size(place.number).sparse for place in self._places(column)[0])
         return sum(g.num_rows for g in groups), sparse, sum(sizes)
 
     def _size(self, number: int) -> GroupSize:
-        """The size of a row group. pyarrow makes objects for each look at a footer: kept once made."""
+        """Return the size of a row group.
+
+        It is cached, because pyarrow creates objects on each look at a footer.
+        """
         size = self._sizes.get(number)
         if size is None:
             size = self._sizes[number] = GroupSize.of(self._footer.row_group(number))
         return size
 
     def unread(self, column: str, ranges: Sequence[KeyRange] = (ALL_KEYS,)) -> int:
-        """Bytes of the postings, before compression, of row groups that meet ranges and are not kept."""
+        """Return the uncompressed bytes of the row groups that overlap the ranges and are not cached."""
         numbers = {number for number, _ in self._numbers(column, ranges)}
         new = (number for number in numbers if POSTINGS.held((self._name, number)) is None)
         return sum(self._size(number).unpacked for number in new)
 
     def is_held(self, column: str) -> bool:
-        """Whether the postings of a column have been read and kept; one row group speaks for all."""
+        """Return whether the postings of a column are cached; the last row group stands for all."""
         places = self._places(column)[0]
         return bool(places) and POSTINGS.held((self._name, places[-1].number)) is not None
 
@@ -250,7 +274,7 @@ class Segment:
 
     @once
     def _directory(self) -> tuple[dict[str, str], dict[str, tuple[list[_Place], list[bytes]]]]:
-        """Per column its key type; its row groups in order of keys, and the highest key of each."""
+        """Return per column its key type; its row groups in order of keys, and the highest key of each."""
         types: dict[str, str] = {}
         places: dict[str, tuple[list[_Place], list[bytes]]] = {}
         for number in range(self._footer.num_row_groups):

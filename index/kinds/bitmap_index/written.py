@@ -1,11 +1,11 @@
-"""Bitmaps are checked when they are written: before the commit, so that no segment is born damaged.
+"""Check of bitmaps before the commit that makes them visible, so that no segment is written damaged.
 
-Input: postings as they go to a file. The positions of sparse keys are all decoded. A bitmap of one position,
-the most frequent in columns of many keys, is 18 known bytes, and all of them are compared at once. Every
-bitmap with an array or a bitset of `DENSE` positions or more, among which are all that stand at the limit
-between two forms, is read back as a question would read it, and so is an even sample of the others; what is
-read back must be written again as the same bytes, since other readers of the format also go by its offsets
-and its end. Cost: a look at the heads of the large bitmaps, and decoding and encoding the dense ones;
+Input: postings on their way to a file. The positions of all sparse keys are decoded. Bitmaps of one position,
+the most frequent in columns of many keys, have 18 known bytes and are compared all at once. Every bitmap with
+an array or a bitset of `DENSE` positions or more (this includes all at the limit between the two container
+types) is read back as a query would read it, and so is an even sample of the others. Each bitmap that is read
+back must serialize to the same bytes again, since other readers of the format also rely on its offsets and
+its end. Cost: a look at the headers of the large bitmaps, and decoding and encoding the dense ones;
 `benchmarks/build_kernel.py` measures it.
 """
 
@@ -24,16 +24,16 @@ from tailbit.index.roaring.decode import Bytes, bytes_of, headers_of, pairs_at
 from tailbit.tables.arrow import arrow_array, numpy_of
 
 DENSE = 2048
-"""Every bitmap is decoded that has an array or a bitset of this many positions or more."""
+"""Every bitmap that has an array or a bitset of this many positions or more is decoded."""
 
 SAMPLE = 128
-"""Bitmaps that are decoded of the others, evenly spaced."""
+"""Number of the other bitmaps that are decoded, evenly spaced."""
 
 _DENSE_BYTES = 2 * DENSE
 """In fewer bytes such a container can only be of runs."""
 
 _AT_ONCE = 1 << 18
-"""Positions of sparse keys that are decoded at once, or of one key: they stay in the processor's cache."""
+"""Positions of sparse keys decoded together (or those of one key), so that they stay in the CPU cache."""
 
 _TWO_FORMS = "it has both a bitmap and positions, or neither"
 _OTHER_BYTES = "it has offsets or bytes that the format does not give its positions"
@@ -42,12 +42,12 @@ _OTHER_BYTES = "it has offsets or bytes that the format does not give its positi
 def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.BinaryArray, rows: int) -> None:
     """Check serialized bitmaps of a column against their cardinalities and the extent of their row space.
 
-    `cardinality`: int64, positions of each. `bitmaps`: null for a sparse key, which is passed over. `rows`:
-    the extent. Cost: see the head of the file.
+    `cardinality`: int64, positions of each bitmap. `bitmaps`: null for a sparse key, which is skipped.
+    `rows`: the extent. Cost: see the head of the file.
 
     Raises:
-        BrokenBitmapError: one does not decode, has other positions than its cardinality says, does not fit,
-            or has bytes that the format does not give it.
+        BrokenBitmapError: a bitmap does not decode, contradicts its cardinality, exceeds the rows, or has
+            bytes that the format does not give its positions.
     """
     places: Longs = np.arange(len(bitmaps))
     if bitmaps.null_count:
@@ -81,7 +81,7 @@ def check_sparse(space: str, column: str, sparse: Gaps, bitmaps: pa.BinaryArray)
     Cost: decoding them.
 
     Raises:
-        BrokenBitmapError: some do not rise, are beyond the rows, or differ in number from what is recorded.
+        BrokenBitmapError: positions do not ascend, exceed the rows, or differ in number from the record.
     """
     twice = np.flatnonzero(sparse.held == numpy_of(bitmaps.is_valid()))
     if len(twice):
@@ -98,7 +98,7 @@ def check_sparse(space: str, column: str, sparse: Gaps, bitmaps: pa.BinaryArray)
 
 
 def _name_broken(space: str, column: str, sparse: Gaps, low: int, high: int) -> None:
-    """Find the first key that does not check by halving."""
+    """Find the first key that fails the check by bisection, and raise its error."""
     while high - low > 1:
         middle = (low + high) // 2
         try:
@@ -113,7 +113,7 @@ def _name_broken(space: str, column: str, sparse: Gaps, low: int, high: int) -> 
 
 
 def _dense(data: Bytes, starts: Longs, ends: Longs) -> Mask:
-    """Which bitmaps say that they have a container of `DENSE` positions, or say what cannot be."""
+    """Return which bitmaps have a container of `DENSE` positions or more, or an impossible header."""
     known, _, sizes, heads = headers_of(data, starts)
     out = ~known | (heads + 4 * sizes > ends)
     sizes[out] = 0
@@ -123,7 +123,7 @@ def _dense(data: Bytes, starts: Longs, ends: Longs) -> Mask:
 
 
 def _sound_singles(data: Bytes, starts: Longs, rows: int) -> Mask:
-    """Which bitmaps of 18 bytes, one position each, are as they must be."""
+    """Return which bitmaps of 18 bytes, one position each, are valid."""
     if not len(starts):
         return np.zeros(0, dtype=np.bool_)
     singles = data[starts[:, None] + np.arange(SINGLE_BYTES)].view(SINGLE)[:, 0]

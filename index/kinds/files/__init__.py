@@ -1,1 +1,1 @@
-"""The kind `files` keeps what the index has done with each data file of the source."""
+"""The kind `files` keeps the record of each data file of the source."""

@@ -1,4 +1,4 @@
-"""Kind `files`: what is recorded of one data file of the source; per path the row of highest `seq` counts."""
+"""Kind `files`: the record of one data file of the source; per path the row of highest `seq` counts."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tailbit.tables.arrow import no_rows
 
 @dataclass(frozen=True)
 class FilesKind(Kind[RecordedFiles]):
-    """One row is the state of one data file after one change."""
+    """Kind whose rows are each the state of one data file after one change."""
 
     name: ClassVar[str] = "files"
     schema: ClassVar[pa.Schema] = SCHEMA
 
     def reader(self, view: View) -> RecordedFiles:
-        """The newest record of every file. Cost: reads all live files of this kind."""
+        """Return the newest record of every file. Cost: reads all live files of this kind."""
         parts = [self.read(view.storage, file.path) for file in view.files_of(self)]
         return RecordedFiles(pa.concat_tables([no_rows(SCHEMA), *parts]))
 
     def renewed(
         self, reader: RecordedFiles, view: View, added: Sequence[IndexFile], removed: Sequence[str]
     ) -> RecordedFiles:
-        """The same reader, which takes in the rows that came."""
+        """Return the same reader, extended by the added rows."""
         for file in added:
             if file.path.startswith(f"kind={self.name}/"):
                 reader.extend_rows(self.read(view.storage, file.path))
@@ -42,7 +42,7 @@ class FilesKind(Kind[RecordedFiles]):
         """Keep the newest record per path.
 
         A record that says only "nothing is known" is dropped, unless an older file outside this merge may
-        still mention the path.
+        still hold a record of the path.
         """
         inputs = [self.read(view.storage, path) for path in group.inputs]
         rows = newest_per_path(pa.concat_tables(inputs))

@@ -1,8 +1,7 @@
 """The recorded state of every file in memory: columnar for queries, by path for the indexer.
 
-The base is one Arrow table with the newest record per path; what is committed later lies over it, by path,
-until somebody asks for the whole table. So a commit costs what it records, and a query never builds objects
-per file.
+The base is one Arrow table with the newest record per path. Later records lie over it, by path, until a
+caller needs the whole table. So a commit costs what it records, and a query never builds one object per file.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from tailbit.once import once
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 
 _MANY = 256
-"""This many newer rows, or more, are folded into the base at once instead of becoming objects."""
+"""At least this many newer rows are folded into the base at once instead of becoming objects."""
 
 _SHARE = 4
-"""The base is folded anew when newer rows are over a quarter of its own: amortised, a constant a record."""
+"""The base is folded again when newer rows exceed a quarter of its rows: amortised, a constant per record."""
 
 
 class RecordedFiles:
     """The newest `files` record per path.
 
-    Invariant: what `extend` or `extend_rows` was told last about a path is what every method says.
+    Invariant: every method returns what `extend` or `extend_rows` last received about a path.
     """
 
     def __init__(self, rows: pa.Table) -> None:
@@ -41,7 +40,7 @@ class RecordedFiles:
         return len(self._rows) + sum(path not in self._rows for path in self._newer)
 
     def get(self, path: str) -> FileRecord | None:
-        """The record of a path; None where nothing was ever recorded. Cost: one look-up."""
+        """Return the record of a path, or None if nothing was ever recorded. Cost: one lookup."""
         newer = self._newer.get(path)
         if newer is not None:
             return newer
@@ -49,26 +48,29 @@ class RecordedFiles:
         return None if row is None else files_from_arrow(self._base.slice(row, 1))[0]
 
     def records(self) -> Iterator[FileRecord]:
-        """Every record, by row of the table."""
+        """Yield every record, in row order of the table."""
         table = self.table()
         for start in range(0, len(table), 1 << 14):
             yield from files_from_arrow(table.slice(start, 1 << 14))
 
     def live(self) -> Iterator[FileRecord]:
-        """The records of the files that have not left the source."""
+        """Yield the records of the files that are still in the source."""
         return (record for record in self.records() if record.left is None)
 
     def table(self) -> pa.Table:
-        """One row per path, all columns of kind `files`, one chunk.
+        """Return one row per path, all columns of kind `files`, in one chunk.
 
-        Cost: nothing while nothing was recorded since the last call, else one vectorised pass over all files.
+        Cost: nothing if nothing was recorded since the last call, else one vectorised pass over all files.
         """
         if self._newer:
             self._fold(files_to_arrow(list(self._newer.values())))
         return self._base
 
     def extend(self, records: Iterable[FileRecord]) -> None:
-        """Take in newer records. Cost: theirs, and now and then a share of folding them into the base."""
+        """Add newer records.
+
+        Cost: proportional to them, plus an amortised share of folding them into the base.
+        """
         for record in records:
             if self._claims is not None:
                 self._claims.note(record.path, record.space)
@@ -77,7 +79,7 @@ class RecordedFiles:
             self.table()
 
     def extend_rows(self, rows: pa.Table) -> None:
-        """Take in newer rows as read from files of the index; a row that is older than its record is left."""
+        """Add newer rows as read from files of the index; a row older than the known record is ignored."""
         if len(rows) >= _MANY:
             self.table()
             self._fold(rows)
@@ -87,18 +89,21 @@ class RecordedFiles:
             self.extend([record for record, old in known if old is None or old.seq <= record.seq])
 
     def get_all(self, paths: Iterable[str]) -> list[FileRecord]:
-        """The records of some paths, in no order; of paths never recorded there is none. Cost: one take."""
+        """Return the records of some paths, in no order; paths never recorded are left out. Cost: one take.
+
+        Of paths never recorded there is none. Cost: one take.
+        """
         paths = list(paths)
         newer = [self._newer[path] for path in paths if path in self._newer]
         rows = [self._rows[path] for path in paths if path not in self._newer and path in self._rows]
         return newer + files_from_arrow(self._base.take(np.array(rows, dtype=np.int64)))
 
     def claims(self, space: str) -> list[FileRecord]:
-        """The records that claim a range of a row space, by base."""
+        """Return the records that claim a range of a row space, by base."""
         return sorted(self.get_all(self.by_space.get(space, ())), key=lambda record: record.base or 0)
 
     def claimed_rows(self, space: str) -> int:
-        """The rows of all claims of a row space."""
+        """Return the total rows of all claims of a row space."""
         paths = self.by_space.get(space, ())
         at = [self._rows[path] for path in paths if path not in self._newer]
         total = pc.sum(self._base["rows"].take(np.array(at, dtype=np.int64))).as_py() or 0
@@ -106,7 +111,10 @@ class RecordedFiles:
 
     @property
     def by_space(self) -> Mapping[str, Set[str]]:
-        """Row space to the paths that claim a range of it; made at the first use, then kept up to date."""
+        """Map each row space to the paths that claim a range of it.
+
+        Built on first use, then kept up to date.
+        """
         if self._claims is None:
             table = self.table()
             self._claims = _Claims()
@@ -115,11 +123,19 @@ class RecordedFiles:
         return self._claims.by_space
 
     def identities(self) -> set[str]:
-        """The deletion vector identities under which rows are counted now. Cost: one pass over all files."""
+        """Return the deletion vector identities under which rows are counted now.
+
+        Cost: one pass over all files.
+
+        One pass over all files.
+        """
         return set(pc.unique(self.table()["hidden"]).to_pylist()) - {"", None}
 
     def unposted(self, columns: Iterable[str]) -> dict[str, int]:
-        """Column id to the number of live files that do not have it posted. Cost: one pass over all files."""
+        """Return column id to the number of live files without postings of it.
+
+        Cost: one pass over all files.
+        """
         live = self.table().filter(pc.is_null(self._base["left"]))
         claimed = live.filter(pc.is_valid(live["space"]))
         bare = len(live) - len(claimed)
@@ -130,22 +146,26 @@ class RecordedFiles:
         }
 
     def errors(self) -> dict[str, int]:
-        """Why live files are not covered, and how many for each reason. Cost: one pass over all files."""
+        """Count the live files that are not covered, per reason. Cost: one pass over all files."""
         live = self.table().filter(pc.is_null(self._base["left"]))
         counted = live["error"].drop_null().value_counts().to_pylist()
         return {entry["values"]: entry["counts"] for entry in counted}
 
     def unread(self) -> list[str]:
-        """Live files that could not be read when they came. Cost: one pass over all files."""
+        """Return the live files that could not be read when they were added.
+
+        Cost: one pass over all files.
+        """
         rows = self.table()
         left, claimed = (pc.is_valid(self._base[name]) for name in ("left", "space"))
         away = pc.or_(pc.or_(left, claimed), pc.or_(rows["counted"], pc.is_null(rows["error"])))
         return list(rows.filter(pc.invert(away))["path"].to_pylist())
 
     def mostly_unreachable(self, earliest: int) -> set[str]:
-        """Row spaces half of whose claimed rows, or more, are of files that have left by version `earliest`.
+        """Return the row spaces with half or more of their claimed rows in files removed by `earliest`.
 
-        Cost: one pass over all files, once per `earliest`; what has changed since is not looked at again.
+        Cost: one pass over all files, once per `earliest`; later changes are ignored until `earliest`
+        changes.
         """
         if self._spent is None or self._spent[0] != earliest:
             claimed = self.table().filter(pc.is_valid(self._base["space"]))
@@ -168,20 +188,20 @@ class RecordedFiles:
 
 
 class _Claims:
-    """Which paths claim ranges of which row space, both ways."""
+    """The paths that claim ranges of each row space, and the row space of each path."""
 
     def __init__(self) -> None:
         self.by_space: dict[str, set[str]] = {}
         self._space_of: dict[str, str] = {}
 
     def note(self, path: str, space: str | None) -> None:
-        """A path claims a range of a row space by now, or of none."""
+        """Record that a path now claims a range of a row space, or of none."""
         before = self._space_of.pop(path, None)
         if before is not None:
             claiming = self.by_space[before]
             claiming.discard(path)
             if not claiming:
-                # Each small commit makes a row space, and merges leave it behind.
+                # Each small commit creates a row space and merges empty it, so empty entries would pile up.
                 del self.by_space[before]
         if space is not None:
             self._space_of[path] = space

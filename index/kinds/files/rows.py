@@ -1,4 +1,4 @@
-"""Rows of kind `files`: what is recorded of one data file, to and from Arrow.
+"""Rows of kind `files`: the record of one data file, to and from Arrow.
 
 Per path the row of highest `seq` counts.
 """
@@ -52,7 +52,7 @@ QUERY_COLUMNS = (
     "lineage",
     "left",
 )
-"""What a query reads of a `files` record."""
+"""The columns of a `files` record that a query reads."""
 
 _NAMES = tuple(field.name for field in fields(FileRecord))
 _PLACES = {name: place for place, name in enumerate(_NAMES)}
@@ -60,14 +60,14 @@ _values_of = attrgetter(*_NAMES)
 
 
 def files_to_arrow(records: Sequence[FileRecord]) -> pa.Table:
-    """`files` records as rows."""
+    """Convert `files` records to rows."""
     columns = dict(zip(_NAMES, zip(*map(_values_of, records), strict=True), strict=True)) if records else {}
     columns["partition"] = tuple(list(r.partition.items()) for r in records)
     return pa.table([arrow_array(columns.get(f.name, ()), f.type) for f in SCHEMA], schema=SCHEMA)
 
 
 def files_from_arrow(table: pa.Table) -> list[FileRecord]:
-    """Rows as `files` records."""
+    """Convert rows to `files` records."""
     columns = {name: table[name].to_pylist() for name in _NAMES}
     columns["partition"] = [dict(pairs or ()) for pairs in columns["partition"]]
     columns["columns"] = [tuple(names or ()) for names in columns["columns"]]
@@ -75,18 +75,21 @@ def files_from_arrow(table: pa.Table) -> list[FileRecord]:
 
 
 def stamped(records: Iterable[FileRecord], seq: int) -> list[FileRecord]:
-    """The records as the change of that number makes them visible."""
+    """Return the records with the number of the change that makes them visible."""
     return [_changed(record, seq=seq) for record in records]
 
 
 def stamped_rows(rows: pa.Table, seq: int) -> pa.Table:
-    """The rows of kind `files` as the change of that number makes them visible, without an object a row."""
+    """Return rows of kind `files` with the number of the change that makes them visible.
+
+    No object per row is built.
+    """
     at = rows.column_names.index("seq")
     return rows.set_column(at, "seq", pa.repeat(arrow_scalar(seq, pa.int64()), len(rows)))
 
 
 def without_columns(rows: pa.Table, gone: Iterable[str]) -> pa.Table:
-    """The rows of kind `files` that have some columns posted, without these. Cost: vectorised."""
+    """Remove columns from rows of kind `files`; return only the changed rows. Cost: vectorised."""
     codes, posted = column_sets(rows["columns"])
     left = [[column for column in columns if column not in gone] for columns in posted]
     touched = arrow_array([len(a) != len(b) for a, b in zip(posted, left, strict=True)], pa.bool_())
@@ -96,23 +99,28 @@ def without_columns(rows: pa.Table, gone: Iterable[str]) -> pa.Table:
 
 
 def column_sets(lists: pa.ChunkedArray) -> tuple[pa.Array, list[list[str]]]:
-    """Per row the number of its list of column ids, and the distinct lists. Cost: vectorised."""
+    """Return per row the number of its list of column ids, and the distinct lists. Cost: vectorised."""
     codes = pc.binary_join(lists, arrow_scalar(_JOINT)).combine_chunks().dictionary_encode()
     column_lists = [text.split(_JOINT) if text else [] for text in codes.dictionary.to_pylist()]
     return codes.indices, column_lists
 
 
 _JOINT = "\x1f"
-"""Joins the ids of posted columns into one text."""
+"""Separator of the joined ids of posted columns."""
 
 
 def reclaimed(record: FileRecord, space: str | None, base: int | None) -> FileRecord:
-    """The record with another claim; without one nothing of the file is posted."""
+    """Return the record with another claim; without a claim, nothing of the file is posted."""
     return _changed(record, space=space, base=base, columns=record.columns if space is not None else ())
 
 
 def _changed(record: FileRecord, **values: Any) -> FileRecord:
-    """What `dataclasses.replace` does, three times as fast: merges move hundreds of thousands of records."""
+    """Return what `dataclasses.replace` returns, three times as fast.
+
+    Merges move hundreds of thousands of records.
+
+    Merges move hundreds of thousands of records.
+    """
     every = list(_values_of(record))
     for name, value in values.items():
         every[_PLACES[name]] = value
@@ -120,7 +128,7 @@ def _changed(record: FileRecord, **values: Any) -> FileRecord:
 
 
 def newest_per_path(table: pa.Table) -> pa.Table:
-    """The rows of highest `seq` per path; among equals the last one.
+    """Return the row of highest `seq` per path, the last one among equals.
 
     Vectorised: one dictionary encoding of the paths and one take.
     """
@@ -130,7 +138,7 @@ def newest_per_path(table: pa.Table) -> pa.Table:
     order = np.argsort(seq, kind="stable")
     codes = numpy_of(_codes(table["path"]), dtype=np.int64)
     last = np.empty(int(codes.max()) + 1, dtype=np.int64)
-    # Of repeated indices numpy keeps the last assignment.
+    # For repeated indices numpy keeps the last assignment.
     last[codes[order]] = order
     return table if len(last) == len(table) else table.take(arrow_array(np.sort(last)))
 

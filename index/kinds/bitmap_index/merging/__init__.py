@@ -1,1 +1,1 @@
-"""Postings of several row spaces meet in one: which are due, where positions move, what each key becomes."""
+"""Postings of several row spaces are merged into one: which are due, where positions move, how keys unite."""

@@ -1,7 +1,7 @@
-"""Postings of several row spaces become postings of one: what belongs to one key meets.
+"""Postings of several row spaces merged into postings of one: postings of equal keys are united.
 
-Sparse postings are moved all at once, as arrays; each dense one costs a few C calls. A key is encoded anew as
-it has become by the merge: what was sparse may be dense, and the other way round.
+Sparse postings are moved all at once, as arrays; each dense one costs a few C calls. Each key is encoded
+again by its merged size: a sparse key may become dense, and vice versa.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 
 
 def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
-    """One row per key that keeps a position.
+    """Merge the postings per key; return one row per key that keeps a position.
 
-    `rows`: the columns `segment.STORED` and source (number in `inputs`) of one column, sorted by key; equal
-    keys meet here. Returns those columns in the same order.
+    `rows`: the columns `segment.STORED` and source (number in `inputs`) of one column, sorted by key, so that
+    equal keys are neighbours. Returns those columns in the same order.
 
     Raises:
         CorruptIndexError: a posting of an input does not check.
@@ -52,7 +52,10 @@ def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
 
 
 class _Merged:
-    """Keys that keep a position: the row of each, how many it keeps, its bitmap, or all positions in turn."""
+    """Keys that keep a position: the row and the new count of each.
+
+    Bitmaps, and the positions of keys without one.
+    """
 
     def __init__(
         self, at: Longs, counts: Longs, positions: BitPositions, bitmaps: Sequence[bytes | None] | None = None
@@ -75,7 +78,7 @@ def _encoded(part: _Merged) -> pa.Table:
 def _sparse(
     rows: pa.Table, group: Longs, source: Longs, counts: Longs, mine: Longs, inputs: Sequence[Input]
 ) -> _Merged:
-    """Keys that are sparse in every input."""
+    """Merge the keys that are sparse in every input."""
     if not len(mine):
         return _Merged(mine, mine, np.zeros(0, dtype=np.uint32))
     if len(mine) < len(rows):
@@ -93,10 +96,10 @@ def _sparse(
 
 
 def _read(rows: pa.Table, source: Longs, counts: Longs, inputs: Sequence[Input]) -> Longs:
-    """The positions of sparse postings as they are in the inputs.
+    """Return the positions of sparse postings as they are in the inputs.
 
     Raises:
-        CorruptIndexError: they do not check.
+        CorruptIndexError: the positions fail the checks.
     """
     extents = np.array([i.rows for i in inputs], dtype=np.int64)
     sparse = Gaps.of(rows, counts, int(extents.max()))
@@ -115,7 +118,10 @@ def _read(rows: pa.Table, source: Longs, counts: Longs, inputs: Sequence[Input])
 
 
 def _rising(moved: Longs, owner: Longs) -> tuple[Longs, Longs]:
-    """Positions in order, each once; they are, unless segments of one row space share a key."""
+    """Sort the positions per owner, without duplicates.
+
+    Needed only if segments of one row space share a key.
+    """
     falls = (moved[1:] <= moved[:-1]) & (owner[1:] == owner[:-1])
     if not falls.any():
         return moved, owner
@@ -126,7 +132,7 @@ def _rising(moved: Longs, owner: Longs) -> tuple[Longs, Longs]:
 
 
 def _as_they_pay(at: Longs, counts: Longs, positions: BitPositions) -> _Merged:
-    """Keys by their positions; those for which that does not pay any more get bitmaps."""
+    """Encode keys by their positions; keys for which the sparse form does not pay any more get bitmaps."""
     ends = np.cumsum(counts)
     if not len(at):
         return _Merged(at, counts, positions)
@@ -146,7 +152,7 @@ def _as_they_pay(at: Longs, counts: Longs, positions: BitPositions) -> _Merged:
 def _dense(
     rows: pa.Table, group: Longs, source: Longs, counts: Longs, mine: Longs, inputs: Sequence[Input]
 ) -> _Merged:
-    """Keys that are dense in some input."""
+    """Merge the keys that are dense in some input."""
     cuts = np.append(np.flatnonzero(np.diff(group[mine], prepend=-1)), len(mine)).tolist()
     read = _Bitmaps(rows.take(arrow_array(mine)), source[mine], counts[mine], inputs)
     firsts: list[int] = []
@@ -170,7 +176,7 @@ def _dense(
 
 
 class _Bitmaps:
-    """Postings of whatever form as bitmaps, where they are moved to."""
+    """Postings of either form as bitmaps, moved to the merged row space."""
 
     def __init__(self, rows: pa.Table, source: Longs, counts: Longs, inputs: Sequence[Input]) -> None:
         self._data = rows["bitmap"].to_pylist()
@@ -179,10 +185,10 @@ class _Bitmaps:
         self._held = self._sparse.held.tolist()
 
     def moved(self, at: int) -> BitMap:
-        """One posting.
+        """Return one posting, moved.
 
         Raises:
-            CorruptIndexError: it does not check.
+            CorruptIndexError: the posting fails the checks.
         """
         origin = self._origins[at]
         moves: Moves = origin.moves

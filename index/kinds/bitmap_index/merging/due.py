@@ -1,4 +1,4 @@
-"""Which row spaces are due for merging: by size class, by what they hold that nobody can reach."""
+"""Which row spaces are due for merging: by size class, or because most of their rows are unreachable."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Spaces = Mapping[str, Sequence[Segment]]
 def due_spaces(
     spaces: Spaces, view: View, recorded: RecordedFiles, earliest: int | None
 ) -> Iterator[MergeGroup]:
-    """Groups of row spaces of one size class that can be one, then each spent row space on its own."""
+    """Yield groups of row spaces of one size class that fit into one, then each spent row space alone."""
     claimed = recorded.by_space
     classes: dict[int, list[str]] = {}
     spent = {space for space in spaces if not claimed.get(space)} | _with_dropped(spaces, view.settings)
@@ -43,9 +43,9 @@ def _group(spaces: Spaces, members: Sequence[str], number: int) -> MergeGroup:
 
 
 def _with_dropped(spaces: Spaces, settings: Settings) -> set[str]:
-    """Row spaces that hold bits of a column that is not indexed any more: no file has it posted.
+    """Return the row spaces with postings of a dropped column, which no file has posted.
 
-    Cost: what is in the footers of segments, once some column is dropped.
+    Cost: reads the footers of segments, if any column was dropped.
     """
     gone = set(settings.dropped).difference(column.id for column in settings.columns)
     if not gone:
@@ -54,9 +54,9 @@ def _with_dropped(spaces: Spaces, settings: Settings) -> set[str]:
 
 
 def _alike(spaces: Spaces, members: Sequence[str]) -> list[str]:
-    """The most row spaces whose keys of every column can be of one type.
+    """Return the largest set of row spaces whose key types are compatible in every column.
 
-    After REPLACE TABLE a column may have another type, to which that of the old files does not widen.
+    After REPLACE TABLE a column may have a new type, to which the old type does not widen.
     """
     groups: list[tuple[list[str], dict[str, set[str]]]] = []
     for space in members:
@@ -73,7 +73,7 @@ def _alike(spaces: Spaces, members: Sequence[str]) -> list[str]:
 
 
 def _types(segments: Sequence[Segment]) -> dict[str, set[str]]:
-    """Column to the types of its keys in a row space."""
+    """Return column to the types of its keys in a row space."""
     types: dict[str, set[str]] = {}
     for segment in segments:
         for column, key_type in segment.columns.items():
@@ -82,7 +82,7 @@ def _types(segments: Sequence[Segment]) -> dict[str, set[str]]:
 
 
 def _fitting(recorded: RecordedFiles, spaces: Sequence[str]) -> list[str]:
-    """The smallest row spaces whose rows together fit into one."""
+    """Return the smallest row spaces whose rows together fit into one."""
     rows = {space: recorded.claimed_rows(space) for space in spaces}
     chosen, total = [], 0
     for space in sorted(spaces, key=lambda s: (rows[s], s)):

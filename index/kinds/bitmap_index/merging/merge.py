@@ -1,7 +1,7 @@
-"""Segments of several row spaces become one segment of one row space.
+"""Segments of several row spaces merged into one segment of one row space.
 
-Claims are laid end to end, and postings of one key meet: see `moves` and `combine`. Memory: one row group of
-every input.
+Claims are laid end to end, and postings of equal keys are united: see `moves` and `combine`. Memory: one row
+group of every input.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def merge_spaces(
     claims: Sequence[Sequence[FileRecord]],
     earliest: int | None,
 ) -> Merged:
-    """Write the segments and claims of some row spaces as one; files that nobody can reach are dropped."""
+    """Write the segments and claims of some row spaces as one; unreachable files are dropped."""
     space = uuid.uuid4().hex
     moves, moved, rows = lay_out(claims, lambda record: record.is_reachable(earliest), space)
     posted = {column for records in claims for record in records for column in record.columns}
@@ -44,10 +44,12 @@ def merge_spaces(
 def _postings(
     spaces: Sequence[Sequence[Segment]], moves: Sequence[Moves], posted: Set[str]
 ) -> Iterator[Postings]:
-    """The merged postings, column by column, keys in order; none of a column that no file has posted.
+    """Yield the merged postings, column by column, keys in order.
+
+    Columns that no file has posted are left out.
 
     Raises:
-        ColumnTypeError: key types of a column do not widen to one of them; such spaces are not merged.
+        ColumnTypeError: no key type of a column holds all others; such spaces are not merged.
     """
     sources = [(number, segment) for number, segments in enumerate(spaces) for segment in segments]
     for column in sorted(posted & {c for _, s in sources for c in s.columns}):

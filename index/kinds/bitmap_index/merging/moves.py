@@ -1,9 +1,9 @@
-"""Where positions of old row spaces lie in the merged one, and their bitmaps moved there.
+"""Where positions of old row spaces lie in the merged one, and bitmaps moved there.
 
-A claim is `[base, base + rows)` of a row space. Positions outside the kept claims vanish; neighbours that
-stay neighbours move together, so a row space without gaps costs one mask and one shift per bitmap.
+A claim is `[base, base + rows)` of a row space. Positions outside the kept claims vanish. Neighbouring claims
+that stay neighbours move together, so a row space without gaps costs one mask and one shift per bitmap.
 
-Eight rows by hand: a row space of files a, b and c, of which b is dropped, and then a row space of file d.
+Worked example: a row space of files a, b and c, of which b is dropped, and then a row space of file d.
 
     old position     0    1    2    3    4    5    6    7    |    0    1    2
     file, row        a 0  a 1  a 2  b 0  b 1  b 2  c 0  c 1  |  d 0  d 1  d 2
@@ -45,14 +45,19 @@ class Moves:
 
     @once
     def kept(self) -> BitMap:
-        """The old positions that move; all others vanish."""
+        """Return the old positions that move; all others vanish."""
         bits = BitMap()
         for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True):
             bits.add_range(start, end)
         return bits
 
     def move(self, bits: BitMap) -> BitMap:
-        """The new positions of old ones. Cost: a mask and a shift per run; past a few runs, an array pass."""
+        """Move a bitmap to its new positions.
+
+        Cost: a mask and a shift per run; past a few runs, an array pass.
+
+        A mask and a shift per run; past a few runs, an array pass.
+        """
         shifts = (self.targets - self.starts).tolist()
         if len(shifts) == 1 and bits and self.starts[0] <= bits.min() and bits.max() < self.ends[0]:
             return bits.shift(shifts[0])
@@ -66,7 +71,7 @@ class Moves:
         return bitmap_of(moved)
 
     def positions(self, old: Longs) -> Longs:
-        """New positions of old ones; -1 for those that vanish."""
+        """Return the new positions of old ones; -1 for those that vanish."""
         if not len(self.starts):
             return np.full(len(old), -1, dtype=np.int64)
         run = np.searchsorted(self.starts, old, side="right") - 1
@@ -75,7 +80,10 @@ class Moves:
 
 
 class Input(NamedTuple):
-    """A segment that is merged: how its row space moves, its path, and the extent it was written for."""
+    """An input segment of a merge.
+
+    The moves of its row space, its path, and the extent it was written for.
+    """
 
     moves: Moves
     path: str
@@ -83,10 +91,10 @@ class Input(NamedTuple):
 
 
 def move_all(inputs: Sequence[Input], source: Longs, counts: Longs, old: Longs) -> Longs:
-    """New positions of the postings of several row spaces, one after the other; -1 for those that vanish.
+    """Move the postings of several row spaces, one after the other; -1 for positions that vanish.
 
-    `source`, `counts`: per posting the number of its input, and its positions among `old`. Cost: some vector
-    operations a position.
+    `source`, `counts`: per posting the number of its input, and its number of positions among `old`. Cost:
+    some vector operations per position.
     """
     if all(len(i.moves.starts) == 1 for i in inputs):
         low, high, to = (
@@ -112,7 +120,7 @@ def lay_out(
 ) -> tuple[list[Moves], list[NewClaim], int]:
     """Lay the claims of old row spaces, each by base, end to end in a new one.
 
-    Returns: the moves of each old row space, what becomes of every claim, and the rows of the new row space.
+    Returns: the moves of each old row space, the new claims, and the rows of the new row space.
     """
     moves, moved, top = [], [], 0
     for old in claims:
