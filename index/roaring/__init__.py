@@ -1,1 +1,1 @@
-"""The codes of a column become portable Roaring bitmaps: this is the build kernel."""
+"""The build kernel: codes of a column become portable Roaring bitmaps."""

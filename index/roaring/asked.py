@@ -1,14 +1,14 @@
-"""Few positions are looked up in serialized bitmaps in place: nothing is decoded, and nothing copied.
+"""Lookup of few positions in serialized bitmaps, without decoding or copying anything.
 
-A bitmap that has more than 4,096 positions in each block holds a bitset a block, one behind the other: all of
-them are one array of bits over the row space. The last block, which a row space seldom fills, may hold an
-array.
+A bitmap with more than 4,096 positions in each block consists of one bitset per block, one after the other:
+together they are one array of bits over the row space. The last block, which a row space seldom fills, may be
+an array instead.
 
-Two bitmaps of one block by hand, bits of positions 0 to 7; the codes are 1 and 2:
+Worked example: two bitmaps of one block, bits of positions 0 to 7; the codes are 1 and 2:
 
     bitmap 0      0 1 0 0 0 1 1 0
     bitmap 1      1 0 0 1 0 0 0 0
-    asked         0 1 2 3               codes 2 1 0 2
+    positions     0 1 2 3               codes 2 1 0 2
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BITSET = BLOCK // 8
 
 
 class _Bitmap(NamedTuple):
-    """Where the bits of a bitmap begin, and where its last container does and ends."""
+    """Offsets of a bitmap: of its first bits, of its last container, and of its end."""
 
     bits: int
     last: int
@@ -42,9 +42,9 @@ def place_asked(
 ) -> bool:
     """Write the code of the bitmap that holds each position: `first` for bitmap 0, and so on.
 
-    `out` holds 0 where no bitmap had the position before. False, and nothing is written, where bitmaps are
-    others than a bitset for each block up to the last position's, or to the one before. Cost: a byte a
-    position and bitmap.
+    `out` holds 0 at positions without a code so far. Return False and write nothing unless every bitmap has a
+    bitset per block up to the last position's block, or up to the block before it. Cost: a byte per position
+    and bitmap.
 
     Raises:
         ValueError: two bitmaps hold a position, or the bytes are not as their headers say.
@@ -72,7 +72,7 @@ def place_asked(
 
 
 def _laid_out(data: Bytes, offsets: Longs, cardinality: Longs, least: int) -> list[_Bitmap] | None:
-    """Where each bitmap has what; None where they do not have `least` blocks, or other containers."""
+    """Return the layout of each bitmap; None if one has fewer than `least` blocks or other containers."""
     try:
         headers = headers_of(data, offsets[:-1])
         blocks = int(headers.sizes[0])

@@ -1,13 +1,15 @@
-"""Columns of many keys: positions sorted by key, a range of keys at a time, and no containers.
+"""Bitmaps of columns with many keys.
 
-With more keys than a block has positions, a container has one position or so, and making, summing and placing
-containers costs more than the positions. Here the rows of a range of keys are taken out of the codes and
-sorted by their codes, of which many are sorted with their positions as pairs in one number; what is dense
-among them goes through containers still.
+Positions are sorted by key, one range of keys at a time, without containers.
 
-Memory: four bytes a row for the codes, four a key, and some forty a row of `RANGE_ROWS`.
+With more keys than a block has positions, a container has about one position, and creating, summing and
+placing containers costs more than the positions. Here the rows of a range of keys are selected by their codes
+and sorted by code. If the range has many codes, each row's code and position are packed into one number for
+sorting. Dense keys still go through containers.
 
-Eight rows by hand, ranges of four rows:
+Memory: four bytes per row for the codes, four per key, and some forty per row of `RANGE_ROWS`.
+
+Worked example: eight rows, ranges of four rows:
 
     position       0  1  2  3  4  5  6  7
     code           3  0  2  1  0  4  2  1
@@ -32,13 +34,13 @@ from tailbit.index.roaring.sparse import roaring_bytes
 from tailbit.tables.positions import BitPositions
 
 RANGE_ROWS = 1 << 20
-"""About how many rows are sorted at a time."""
+"""Number of rows that are sorted together, about."""
 
 _PIECE = 1 << 20
-"""Codes that are looked through at a time."""
+"""Number of codes that are scanned together."""
 
 _RADIX = 1 << 16
-"""Up to this many keys are sorted in passes over their bytes, which is three times as quick."""
+"""Up to this many keys are sorted in passes over their bytes, which is three times as fast."""
 
 _NO_BYTES = np.zeros(0, dtype=np.uint8)
 
@@ -51,10 +53,10 @@ def bitmaps_by_key(
     range_rows: int = RANGE_ROWS,
     positions: BitPositions | None = None,
 ) -> Iterator[Bitmaps]:
-    """What `serialize.bitmaps` gives for the blocks of these codes, in ranges of about `range_rows` rows.
+    """Yield what `serialize.bitmaps` yields for these codes, in ranges of about `range_rows` rows.
 
-    `codes`: those from `limit` on stand for no row. `positions`: of each code, ascending where codes are
-    equal; None where there is one code a position from `start` on, a multiple of BLOCK.
+    `codes`: codes from `limit` on stand for no row. `positions`: the position of each code, ascending among
+    equal codes; None if there is one code per position from `start` on, a multiple of BLOCK.
     """
     counts = np.zeros(limit, dtype=np.uint32)
     for at in range(0, len(codes), _PIECE):
@@ -73,7 +75,7 @@ def bitmaps_by_key(
 
 
 def _frequent(codes: Codes, start: int, code: int, choose: Choose, positions: BitPositions | None) -> Bitmaps:
-    """One code of more rows than are sorted at a time, by containers."""
+    """Build the bitmap of one code with more rows than are sorted together, by containers."""
     if positions is None:
         blocks = [
             containers((start + at) // BLOCK, (codes[at : at + BLOCK] != code).view(np.uint8), 1)
@@ -89,11 +91,11 @@ def _frequent(codes: Codes, start: int, code: int, choose: Choose, positions: Bi
 def _sorted(
     codes: Codes, start: int, low: int, high: int, rows: int, at_positions: BitPositions | None
 ) -> BitPositions:
-    """The positions of the codes from `low` to `high`, not included, code by code, ascending in each."""
+    """Return the positions of the codes in `[low, high)`, code by code, ascending within a code."""
     local = np.empty(rows, dtype=np.uint16 if high - low <= _RADIX else np.uint32)
     positions, end = np.empty(rows, dtype=np.uint32), 0
     for at in range(0, len(codes), _PIECE):
-        # Unsigned, a code below the range is far above its width.
+        # With unsigned wrap-around, a code below the range becomes far larger than its width.
         piece = codes[at : at + _PIECE] - codes.dtype.type(low)
         places = np.flatnonzero(piece < high - low)
         local[end : end + len(places)] = piece[places]
@@ -112,7 +114,7 @@ def _sorted(
 
 
 def _slabs(whole: Bitmaps) -> Iterator[Bitmaps]:
-    """The same in parts of SLAB_CODES codes, since whoever writes them makes a table of each."""
+    """Yield the bitmaps in parts of SLAB_CODES codes, because the writer builds a table of each part."""
     ahead = np.concatenate([[0], np.cumsum(np.where(whole.sparse, whole.cardinality, 0))])
     for a in range(0, len(whole.cardinality), SLAB_CODES):
         b = min(a + SLAB_CODES, len(whole.cardinality))
@@ -146,7 +148,7 @@ def _range(low: int, counts: Longs, positions: BitPositions, choose: Choose) -> 
 
 
 def _blocks(positions: BitPositions, counts: Longs, sparse: Mask) -> list[Block]:
-    """The containers of dense codes, which are numbered without the sparse ones between them."""
+    """Return the containers of dense codes, which are renumbered without the sparse codes between them."""
     own = counts[~sparse]
     codes = np.repeat(np.arange(len(own), dtype=np.uint32), own)
     numbers = (positions >> np.uint32(16)).astype(np.uint16)

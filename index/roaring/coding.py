@@ -1,20 +1,20 @@
-"""A column as codes by position: the place of each row's key among the column's sorted distinct keys.
+"""A column as codes by position: the index of each row's key among the column's sorted distinct keys.
 
-Values come piece by piece, decoded or dictionary-coded, and are kept as two or four bytes a row; only
-distinct values are encoded to keys and sorted. Integers, dates and times in a narrow range are their
-distance from the least one, without any hashing; all else is dictionary-encoded. Values that share a key
-(NaN, -0.0, long strings of one hash) share a code. NULL is the first code where there is one.
+Values come piece by piece, decoded or dictionary-coded, and are stored as two or four bytes per row; only
+distinct values are encoded to keys and sorted. Integers, dates and times in a narrow range are stored as
+distances from the least value, without any hashing; everything else is dictionary-encoded. Values that share
+a key (NaN, -0.0, long strings of one hash) share a code. If there are NULLs, NULL has code 0.
 
-Eight rows by hand, an integer column in two chunks of four, NULL in row 2:
+Worked example: an integer column of eight rows in two chunks of four, NULL in row 2.
 
     values            30   10  NULL   10 |  20   30   30   10
     collected: base   10                 |  10
                ids    20    0     0    0 |  10   20   20    0
-    finished: shift    1                 |   1                 code 0 is NULL, so all others move up by one
+    finished: shift    1                 |   1                 NULL has code 0, so all others move up by one
               codes   21    1     0    1 |  11   21   21    1
               keys   NULL, 10, 11, ... 30                      a narrow range: some keys have no row
 
-In a wide range the keys are NULL, 10, 20, 30, and a table per chunk gives the codes 3 1 0 1 | 2 3 3 1.
+In a wide range the keys are only NULL, 10, 20, 30, and a table per chunk gives the codes 3 1 0 1 | 2 3 3 1.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ _PIECE = 1 << 20
 """Most rows of a part: its distinct values are hashed together, at some forty bytes each."""
 
 _MANY_KEYS = 1 << 22
-"""Keys of all parts from which on they are sorted and not hashed: that takes half the memory."""
+"""From this many keys in all parts on, keys are sorted instead of hashed: that takes half the memory."""
 _LARGEST = 1 << 31
 """Bytes of keys that one array can hold."""
 
 _AS_IT_IS = 1 << 15
-"""Up to this range the distance itself is the code: to find out which values occur would cost more than some
-keys that no row has.
+"""Up to this range the distance itself is the code: finding out which values occur would cost more than some
+keys without rows.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CodedPart:
-    """Rows from position `start` on, once the column is finished.
+    """Rows of a finished column from position `start` on.
 
-    Row i has the code `table[ids[i]]`, or `shift + ids[i]` where no table is needed; NULL rows have code 0.
+    Row i has the code `table[ids[i]]`, or `shift + ids[i]` if no table is needed; NULL rows have code 0.
     """
 
     start: int
@@ -62,7 +62,7 @@ class CodedPart:
     shift: int = 0
 
     def write(self, out: Codes, start: int, end: int) -> None:
-        """Write the codes of its rows `start` to `end`, not included."""
+        """Write the codes of its rows `[start, end)`."""
         ids = self.ids[start:end]
         if self.table is None:
             np.add(ids, out.dtype.type(self.shift), out=out, dtype=out.dtype)
@@ -74,9 +74,9 @@ class CodedPart:
 
 @dataclass(frozen=True)
 class CodedColumn:
-    """Sorted distinct `keys`, null (NULL) first where there is one, and the codes of rows by position.
+    """Sorted distinct `keys`, null (for NULL) first if there is one, and the codes of rows by position.
 
-    A key that no row has may be among them.
+    Some keys may have no row.
     """
 
     keys: pa.BinaryArray
@@ -84,11 +84,11 @@ class CodedColumn:
 
     @property
     def absent(self) -> int:
-        """The code of a position that holds no row: one more than the last."""
+        """Return the code of a position without a row: one more than the last code."""
         return len(self.keys)
 
     def codes(self, start: int, end: int) -> Codes:
-        """The codes of positions `start` to `end`, not included; `absent` where there is no row."""
+        """Return the codes of the positions `[start, end)`; `absent` for positions without a row."""
         out = np.full(end - start, self.absent, dtype=narrowest(self.absent))
         for part in self.parts:
             a, b = max(start, part.start), min(end, part.start + len(part.ids))
@@ -97,7 +97,7 @@ class CodedColumn:
         return out
 
     def at(self, positions: Longs) -> tuple[Codes, Longs]:
-        """Return the codes of the rows at ascending positions, and the position of each."""
+        """Return the codes of the rows at ascending positions, and the position of each code."""
         if not len(positions):
             return np.zeros(0, dtype=narrowest(self.absent)), positions
         first = int(positions[0])
@@ -113,11 +113,11 @@ class CodedColumn:
         return containers(start // BLOCK, self.codes(start, end), self.absent)
 
     def listed(self, start: int, end: int) -> tuple[Codes, None]:
-        """Return the codes of rows by position; the place of each tells its position."""
+        """Return the codes of rows by position; the index of a code tells its position."""
         return self.codes(start, end), None
 
     def counts(self, start: int, end: int) -> Longs:
-        """Rows per code among positions `start` to `end`, not included. Memory: a block."""
+        """Count the rows per code among the positions `[start, end)`. Memory: a block."""
         out = np.zeros(self.absent + 1, dtype=np.int64)
         for at in range(start, end, 1 << 16):
             out += np.bincount(self.codes(at, min(at + (1 << 16), end)), minlength=len(out))
@@ -129,9 +129,9 @@ _Coded = tuple[pa.BinaryArray, list[CodedPart]]
 
 
 class Coding:
-    """Collects the rows of one column; `finish` gives their codes.
+    """Collector of the rows of one column; `finish` returns their codes.
 
-    Memory: one to four bytes a row and the distinct values of each piece.
+    Memory: one to four bytes per row and the distinct values of each piece.
     """
 
     def __init__(self, type_: pa.DataType, key_type: str) -> None:
@@ -139,16 +139,16 @@ class Coding:
         self._parts: list[Numbers | Keyed] = []
 
     def add(self, start: int, values: pa.ChunkedArray) -> None:
-        """Rows from position `start` on, in the column's Arrow type or dictionary-coded."""
+        """Add rows from position `start` on, in the column's Arrow type or dictionary-coded."""
         for chunk in values.chunks:
-            # A dictionary is of a whole chunk; of other values a piece at a time is hashed.
+            # A dictionary belongs to a whole chunk; other values are hashed a piece at a time.
             step = len(chunk) if pa.types.is_dictionary(chunk.type) else _PIECE
             for at in range(0, len(chunk), max(1, step)):
                 self._parts.append(collected(start + at, chunk.slice(at, step), self._key_type))
             start += len(chunk)
 
     def finish(self) -> CodedColumn:
-        """The codes of all rows added. Cost: encodes and sorts the distinct values."""
+        """Return the codes of all rows added. Cost: encodes and sorts the distinct values."""
         self._parts.sort(key=lambda part: part.start)
         some_null = int(any(part.nulls is not None for part in self._parts))
         numbers = [part for part in self._parts if isinstance(part, Numbers)]
@@ -162,7 +162,10 @@ class Coding:
         return CodedColumn(keys, coded)
 
     def _by_distance(self, parts: list[Numbers], first: int) -> _Coded | None:
-        """Each part with its window of one table over the whole range of integers; None for a wide range."""
+        """Code all parts with one table over the whole range of integers.
+
+        Return None if the range is wide.
+        """
         bases = [part.base for part in parts]
         widths = [int(part.ids.max()) + 1 for part in parts]
         low = min(bases)
@@ -186,9 +189,9 @@ class Coding:
         return keys, coded
 
     def _by_number(self, parts: list[Numbers], first: int) -> _Coded:
-        """Each part with a table from its own distinct integers to their places among all integers.
+        """Code each part with a table from its own distinct integers to their indices among all integers.
 
-        Memory: a part's distances are freed as soon as its places are known.
+        Memory: a part's distances are freed as soon as its indices are known.
         """
         own, placed = [], []
         while parts:
@@ -204,7 +207,7 @@ class Coding:
             every = every[first_of]
         coded = []
         for start, ids, nulls in placed:
-            # Sorted, the numbers are found side by side; and each piece is freed once it is placed.
+            # Sorted lookups touch neighbouring numbers; and each piece is freed once it is coded.
             numbers = own.pop(0)
             order = np.argsort(numbers)
             table = np.empty(len(numbers), dtype=narrowest(len(every) + first))
@@ -213,7 +216,7 @@ class Coding:
         return self._keys(every), coded
 
     def _keys(self, numbers: Longs) -> pa.BinaryArray:
-        """The keys of distinct ordered integers, which are overwritten."""
+        """Return the keys of distinct ordered integers, which are overwritten."""
         if not pa.types.is_decimal128(self._type):
             # A key of eight bytes is that of its ordered integer, whatever the type.
             return integer_keys(numbers)
@@ -222,7 +225,7 @@ class Coding:
         return encode_array(values, self._key_type)
 
     def _by_key(self, first: int) -> _Coded:
-        """Each part with a table from its own keys to their places among all keys."""
+        """Code each part with a table from its own keys to their indices among all keys."""
         keys: list[pa.BinaryArray] = []
         rows: list[tuple[int, Codes, Mask | None]] = []
         while self._parts:
@@ -236,7 +239,7 @@ class Coding:
         table = np.add(places, first, dtype=narrowest(len(every) + first), casting="unsafe")
         out = []
         for (start, ids, nulls), low, high in zip(rows, ends[:-1], ends[1:], strict=True):
-            # Rows of a part without keys are NULL; they too need an entry to point at.
+            # Rows of a part without keys are NULL; they too need a table entry to refer to.
             own = table[low:high] if low < high else np.zeros(1, dtype=table.dtype)
             out.append(CodedPart(start, ids, nulls, own))
         return every, out
@@ -252,8 +255,8 @@ _NONE = np.zeros(0, dtype=np.int32)
 
 
 def _hashed_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]:
-    """The distinct keys of all arrays, ascending, and of each key its place among them."""
-    # All chunks get one and the same dictionary.
+    """Return the distinct keys of all arrays, ascending, and the index of each key among them."""
+    # All chunks share one dictionary.
     coded = pa.chunked_array([NO_KEYS, *keys]).dictionary_encode()
     every = coded.chunk(0).dictionary if coded.num_chunks else NO_KEYS
     indices = np.concatenate([_NONE, *(np.asarray(chunk.indices) for chunk in coded.chunks)])
@@ -264,7 +267,12 @@ def _hashed_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]
 
 
 def _sorted_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]:
-    """What `_hashed_together` gives, in half of the memory; the arrays are freed. Memory: the keys, twice."""
+    """Return what `_hashed_together` returns, in half of the memory. The arrays are freed.
+
+    Memory: the keys, twice.
+
+    The arrays are freed. Memory: the keys, twice.
+    """
     whole = _concatenated(keys)
     order = sorted_order(whole)
     new = np.ones(len(order), dtype=np.bool_)
@@ -277,7 +285,7 @@ def _sorted_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]
 
 
 def _concatenated(keys: list[pa.BinaryArray]) -> pa.BinaryArray:
-    """Keys one behind the other; each array is freed as soon as it is copied."""
+    """Concatenate the keys; each array is freed as soon as it is copied."""
     keys[:] = [part for part in keys if len(part)][::-1]
     spans = [np.frombuffer(part.buffers()[1], np.int32)[part.offset :][: len(part) + 1] for part in keys]
     size = sum(int(span[-1] - span[0]) for span in spans)
@@ -294,7 +302,7 @@ def _concatenated(keys: list[pa.BinaryArray]) -> pa.BinaryArray:
 
 
 def sorted_order(keys: pa.BinaryArray) -> Longs:
-    """The places of distinct keys without null, in ascending order of the keys."""
+    """Return the indices that sort distinct keys without null."""
     if not len(keys):
         return np.zeros(0, dtype=np.int64)
     ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]

@@ -1,6 +1,6 @@
-"""A chunk of a column as it is collected: integers as distances from the least, all else by dictionary.
+"""A chunk of a column as it is collected: integers as distances from the least, other values by dictionary.
 
-No row is hashed that need not be, and a row takes as few bytes as its chunk allows.
+Rows are hashed only if needed, and a row takes as few bytes as its chunk allows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _INTEGERS = (
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Rows from position `start` on, as they were collected; row i is NULL where `nulls[i]`."""
+    """Rows from position `start` on, as they were collected; row i is NULL if `nulls[i]`."""
 
     start: int
     ids: Codes
@@ -40,20 +40,20 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class Numbers(Collected):
-    """Row i has the integer `base + ids[i]`."""
+    """Rows of integers: row i has the integer `base + ids[i]`."""
 
     base: int
 
 
 @dataclass(frozen=True, slots=True)
 class Keyed(Collected):
-    """Row i has the key `keys[ids[i]]`."""
+    """Rows of keys: row i has the key `keys[ids[i]]`."""
 
     keys: pa.BinaryArray
 
 
 def collected(start: int, chunk: pa.Array, key_type: str) -> Numbers | Keyed:
-    """The rows of a chunk from position `start` on; it has one row or more."""
+    """Return the rows of a chunk from position `start` on; the chunk has at least one row."""
     if any(test(chunk.type) for test in _INTEGERS):
         part = _distances(start, chunk)
         if part is not None:
@@ -72,16 +72,19 @@ def _by_dictionary(start: int, chunk: pa.Array, key_type: str) -> Keyed:
 
 
 def distinct(part: Numbers) -> tuple[Longs, Codes]:
-    """The distinct integers of a part, and per row the place of its integer among them."""
+    """Return the distinct integers of a part, and per row the index of its integer among them."""
     coded = pa.array(part.ids).dictionary_encode()
-    # In 64 bits the sum is right even where a summand is not.
+    # The sum wraps to the right value in 64 bits, even if a summand was negative.
     distances: Longs = np.asarray(coded.dictionary).astype(np.int64)
     distances += np.int64(part.base)
     return distances, np.asarray(coded.indices).astype(narrowest(len(coded.dictionary)))
 
 
 def _distances(start: int, chunk: pa.Array) -> Numbers | None:
-    """Integers as distances from the least one; None where they need more than 64 bits, or all are NULL."""
+    """Return integers as distances from the least one.
+
+    None if they need more than 64 bits, or all are NULL.
+    """
     whole = _integers(chunk)
     if whole is None:
         return None
@@ -97,7 +100,7 @@ def _distances(start: int, chunk: pa.Array) -> Numbers | None:
 
 
 def _integers(chunk: pa.Array) -> pa.Array | None:
-    """Integers in the order of the values; None where 64 bits do not hold them."""
+    """Return integers in the order of the values, or None if 64 bits cannot hold them."""
     if pa.types.is_integer(chunk.type):
         return chunk
     nulls = np.asarray(chunk.is_null()) if chunk.null_count else None
@@ -114,6 +117,6 @@ def _integers(chunk: pa.Array) -> pa.Array | None:
 
 
 def narrowest(most: int) -> np.dtype[Any]:
-    """The narrowest unsigned type that holds numbers up to `most`."""
+    """Return the narrowest unsigned type that holds numbers up to `most`."""
     widths = (np.uint8, np.uint16, np.uint32, np.uint64)
     return np.dtype(next(width for width in widths if most <= np.iinfo(width).max))

@@ -1,28 +1,28 @@
 """From codes by position to Roaring containers: the first half of the kernel.
 
-A block is 65,536 positions, the range of one container. Its codes are sorted on their own, by radix and
-inside the CPU's cache; a run of equal codes is then a container, and its sorted positions are that
-container's bytes. Up to `FEW_CODES` codes no sort is needed: comparing and packing bits gives the
-containers. Nothing is done row by row.
+A block is 65,536 positions, the range of one container. Its codes are sorted on their own by radix, inside
+the CPU cache; each run of equal codes is then a container, and its sorted positions are that container's
+contents. Up to `FEW_CODES` codes need no sort: comparing and packing bits gives the containers. Nothing is
+done row by row.
 
-Every container takes the smallest of its three forms (array, bitset, runs), as `run_optimize` would choose;
-but runs are not looked for in a sorted block where at most one position in 64 has a neighbour of its code.
-What is no container of runs is read by its cardinality alone: an array up to 4,096 positions, a bitset above.
-Sizes cannot tell the two apart, since an array of 4,096 has as many words as a bitset.
+Every container takes the smallest of its three forms (array, bitset, runs), as `run_optimize` would choose.
+Runs are not considered in a sorted block if at most one position in 64 has a neighbour of the same code. A
+container without runs is read by its cardinality alone: an array up to 4,096 positions, a bitset above. Sizes
+cannot tell the two apart, since an array of 4,096 positions has as many words as a bitset.
 
-A block of eight positions by hand, three codes:
+Worked example: a block of eight positions, three codes.
 
     position             0   1   2   3   4   5   6   7
     code                 1   0   2   2   2   2   0   1
 
-    by comparing  bits of code 0    0 1 0 0 0 0 1 0      2 positions in 2 runs
+    by_comparing  bits of code 0    0 1 0 0 0 0 1 0      2 positions in 2 runs
                           code 1    1 0 0 0 0 0 0 1      2 positions in 2 runs
                           code 2    0 0 1 1 1 1 0 0      4 positions in 1 run
 
-    by sorting    codes             0  0  1  1  2  2  2  2
+    by_sorting    codes             0  0  1  1  2  2  2  2
                   positions         1  6  0  7  2  3  4  5
-                  apart             x  x  x  x  x               no neighbour of the one before
-                  first             0     2     4               where each container begins
+                  apart             x  x  x  x  x               x: does not follow the position before it
+                  first             0     2     4               index where each container begins
 
     both give     code      0        1        2
                   counts    2        2        4
@@ -53,11 +53,11 @@ Array = npt.NDArray[Any]
 
 
 class Block(NamedTuple):
-    """The containers of one block, by rising code.
+    """The containers of one block, by ascending code.
 
-    `number`: position // BLOCK. Per container: `codes`; `counts`, its positions; `sizes`, its words in
-    `words` (uint16, one container after the other); `runs`, whether it is a run container. One that is not is
-    a bitset where `counts` is above 4,096, else an array.
+    `number`: position // BLOCK. Per container: `codes`; `counts`, its number of positions; `sizes`, its words
+    in `words` (uint16, one container after the other); `runs`, whether it is a run container. A container
+    without runs is a bitset if `counts` is above 4,096, else an array.
     """
 
     number: int
@@ -68,7 +68,10 @@ class Block(NamedTuple):
     words: npt.NDArray[np.uint16]
 
     def within(self, low: int, high: int, wanted: Mask) -> Block:
-        """The containers of the codes from `low` to `high`, not included, that are wanted: a flag a code."""
+        """Return the containers of the codes in `[low, high)` that `wanted` marks, one flag per code.
+
+        A flag a code.
+        """
         a, b = np.searchsorted(self.codes, [low, high]).tolist()
         start = int(self.sizes[:a].sum(dtype=np.int64))
         sizes = self.sizes[a:b].astype(np.int64)
@@ -83,10 +86,10 @@ class Block(NamedTuple):
 
 
 def containers(number: int, codes: Array, limit: int) -> Block:
-    """The containers of one block of at most BLOCK positions.
+    """Return the containers of one block of at most BLOCK positions.
 
-    `codes`: one unsigned code a position, by position; those from `limit` on stand for no row and are passed
-    over.
+    `codes`: one unsigned code per position, by position; codes from `limit` on stand for no row and are
+    skipped.
     """
     if limit <= FEW_CODES:
         return by_comparing(number, codes, limit)
@@ -94,7 +97,7 @@ def containers(number: int, codes: Array, limit: int) -> Block:
 
 
 def by_comparing(number: int, codes: Array, limit: int) -> Block:
-    """The containers of a block of few codes. Cost: a pass over the block for each code."""
+    """Return the containers of a block of few codes. Cost: a pass over the block per code."""
     masks = codes == np.arange(limit, dtype=codes.dtype)[:, None]
     bits = np.zeros((limit, BLOCK // 8), dtype=np.uint8)
     bits[:, : -(-len(codes) // 8)] = np.packbits(masks, axis=1, bitorder="little")
@@ -114,7 +117,7 @@ def by_comparing(number: int, codes: Array, limit: int) -> Block:
 
 
 def by_sorting(number: int, codes: Array, limit: int) -> Block:
-    """The containers of a block of any number of codes. Cost: a radix sort of the block."""
+    """Return the containers of a block of any number of codes. Cost: a radix sort of the block."""
     order = np.argsort(codes.astype(np.uint16), kind="stable")
     if limit >= BLOCK:
         order = order[np.argsort((codes >> 16).astype(np.uint16)[order], kind="stable")]
@@ -122,9 +125,10 @@ def by_sorting(number: int, codes: Array, limit: int) -> Block:
 
 
 def from_sorted(number: int, lows: npt.NDArray[np.uint16], codes: Array, limit: int) -> Block:
-    """The containers of one block, from its positions by code: `lows` within the block, ascending in each.
+    """Return the containers of one block from its positions sorted by code.
 
-    `found`: the code of each position, ascending; those from `limit` on, which stand for no row, last.
+    `lows`: positions within the block, ascending within each code. `codes`: the code of each position,
+    ascending; codes from `limit` on, which stand for no row, come last.
     """
     first = np.flatnonzero(np.r_[len(codes) > 0, codes[1:] != codes[:-1]][: len(codes)])
     present = codes[first].astype(np.int64)
@@ -134,7 +138,7 @@ def from_sorted(number: int, lows: npt.NDArray[np.uint16], codes: Array, limit: 
         end, first, present = int(first[kept]), first[:kept], present[:kept]
     counts = np.diff(first, append=end)
     lows = lows[:end]
-    # A container gains by runs only from neighbours, and 2 bytes a neighbour at most.
+    # Only neighbours make runs pay, and each neighbour saves at most 2 bytes.
     apart = np.empty(end, dtype=np.bool_)
     np.not_equal(lows[1:], lows[:-1] + np.uint16(1), out=apart[1:])
     apart[first] = True
@@ -155,24 +159,24 @@ def _block(
     runs: Mask,
     words: npt.NDArray[np.uint16],
 ) -> Block:
-    """A block with its numbers as 32 bits: a column of many keys has about one container per row."""
+    """Return a block with int32 numbers, since a column of many keys has about one container per row."""
     return Block(number, codes.astype(np.int32), counts.astype(np.int32), sizes.astype(np.int32), runs, words)
 
 
 def _forms(counts: Longs, runs: Longs) -> tuple[Longs, Mask]:
-    """Words of the smallest form of each container, and whether that is the runs."""
+    """Return the words of the smallest form of each container, and whether that form is runs."""
     plain = np.minimum(counts, _BITSET_WORDS)
     as_runs = 1 + 2 * runs < plain
     return np.where(as_runs, 1 + 2 * runs, plain), as_runs
 
 
 def _bitsets(counts: Longs, as_runs: Mask) -> Mask:
-    """Which containers are bitsets: by cardinality, as every reader of the format decides."""
+    """Return which containers are bitsets: by cardinality, as every reader of the format decides."""
     return (counts > ARRAY_LIMIT) & ~as_runs
 
 
 def _listed(positions: Longs, run: bool) -> npt.NDArray[np.uint16]:
-    """An array container, or a run container, of ascending positions."""
+    """Return an array container, or a run container, of ascending positions."""
     if not run:
         return positions.astype(np.uint16)
     first = np.flatnonzero(np.r_[True, np.diff(positions) != 1])
@@ -189,10 +193,10 @@ def _reformed(
     sizes: Longs,
     as_runs: Mask,
 ) -> npt.NDArray[np.uint16]:
-    """The words of all containers, where some are bitsets or runs.
+    """Return the words of all containers, if some are bitsets or runs.
 
-    Words that stay are moved at once, runs are computed at once, and at most 15 bitsets a block are packed
-    one by one.
+    Array containers are moved all at once, runs are computed all at once, and the bitsets of a block, at most
+    15, are packed one by one.
     """
     out = np.empty(int(sizes.sum()), dtype=np.uint16)
     at = np.cumsum(sizes) - sizes
@@ -215,7 +219,10 @@ def _reformed(
 
 
 def ranges(starts: Longs, counts: Longs, step: int = 1) -> Longs:
-    """start, start + step, ... `count` times, one after the other."""
+    """Return the numbers start, start + step, ...
+
+    (`count` of them) of each range, one range after the other.
+    """
     before = np.cumsum(counts) - counts
     if step == 1:
         return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))

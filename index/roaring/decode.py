@@ -1,11 +1,11 @@
-"""From serialized Roaring bitmaps to codes by position: the kernel read backwards.
+"""From serialized Roaring bitmaps to codes by position: the inverse of the kernel.
 
-Each of many bitmaps stands for a code, and its positions get that code in one array over the row space. All
-containers of all bitmaps are found at once by their headers; array and run containers become positions in
-vectors, whatever bitmap they belong to. Only a bitset, which holds more than 4,096 positions, is worked on by
-itself.
+Each bitmap stands for a code, which is written to all its positions in one array over the row space. The
+headers give all containers of all bitmaps at once. Array and run containers of all bitmaps together are
+decoded to positions by vector operations. Only bitsets, which hold more than 4,096 positions, are processed
+one by one.
 
-Two bitmaps of one container each by hand, over eight positions; code 7 stands for no row:
+Worked example: two bitmaps of one container each over eight positions; code 7 stands for no row.
 
     bitmap 0      array      1 6
     bitmap 1      one run    2, and 3 more
@@ -38,8 +38,8 @@ _BITSET_BYTES = BLOCK // 8
 class _Containers:
     """All containers of some bitmaps.
 
-    Per container: `owner`, int32, the number of its bitmap; `block`, uint16, which range of positions it is
-    for; `count`, int32, its positions; `at`, int64, where its bytes begin; `runs`, whether it is a run
+    Per container: `owner`, int32, the number of its bitmap; `block`, uint16, its block of positions; `count`,
+    int32, its number of positions; `at`, int64, the offset of its bytes; `runs`, whether it is a run
     container.
     """
 
@@ -50,7 +50,7 @@ class _Containers:
     runs: Array
 
     def only(self, which: Array) -> _Containers:
-        """Some containers: those of a mask, or the numbered ones."""
+        """Return some containers, by mask or by number."""
         parts = (self.owner, self.block, self.count, self.at, self.runs)
         return _Containers(*(part[which] for part in parts))
 
@@ -58,38 +58,42 @@ class _Containers:
 def place_codes(bitmaps: pa.BinaryArray, cardinality: Longs, codes: Longs, out: Array) -> None:
     """Write the code `codes[i]` to all positions of bitmap i in `out`, which holds 0 there.
 
-    `cardinality`: int64, the positions that each bitmap must have. Cost: some vector operations a container
-    and a position, in blocks that fit a cache. Memory: a few times that of the bitmaps.
+    `cardinality`: int64, the number of positions that each bitmap must have. Cost: some vector operations per
+    container and per position, in blocks that fit a CPU cache. Memory: a few times that of the bitmaps.
 
     Raises:
-        ValueError: a bitmap is no portable Roaring bitmap, or has other positions than are recorded, or one
-            beyond the end of `out`; some codes may be written then. Whether two bitmaps share a position is
-            not looked at: fewer codes are then written than positions are recorded.
+        ValueError: a bitmap is no portable Roaring bitmap, contradicts its cardinality, or has a position
+            beyond the end of `out`; some codes may be written then. Positions shared by two bitmaps are not
+            detected here: they leave fewer codes written than positions recorded.
     """
     if not len(bitmaps):
         return
     data, offsets = bytes_of(bitmaps)
     try:
-        found = _containers(data, offsets[:-1], offsets[1:], cardinality)
+        containers = _containers(data, offsets[:-1], offsets[1:], cardinality)
     except IndexError as beyond:
         raise ValueError("a bitmap ends before its containers do") from beyond
-    for block in _by_block(found):
+    for block in _by_block(containers):
         start = int(block.block[0]) * BLOCK
         _place_block(data, block, codes, out[start : start + BLOCK])
 
 
 def bytes_of(bitmaps: pa.BinaryArray) -> tuple[Bytes, Longs]:
-    """The bytes of serialized bitmaps; int64, one more than bitmaps, where in them each begins and ends."""
+    """Return the bytes of serialized bitmaps and the offsets of the bitmaps (int64, one more than bitmaps).
+
+    Int64, one more than bitmaps, where in them each begins and ends.
+    """
     ends = np.frombuffer(bitmaps.buffers()[1] or bytes(4), dtype=np.int32)
     offsets = ends[bitmaps.offset : bitmaps.offset + len(bitmaps) + 1].astype(np.int64)
     return np.frombuffer(bitmaps.buffers()[2] or b"", dtype=np.uint8), offsets
 
 
 class Headers(NamedTuple):
-    """What bitmaps say of themselves, as it stands: nothing is checked.
+    """Headers of bitmaps as stored, unchecked.
 
     Per bitmap: `known`, whether it has a cookie of the format; `runny`, whether it may have run containers;
-    `sizes`, int64, its containers; `pairs`, int64, where the block and the positions of each begin.
+    `sizes`, int64, its number of containers; `pairs`, int64, the offset of the (block, count - 1) pairs of
+    its containers.
     """
 
     known: Mask
@@ -99,7 +103,7 @@ class Headers(NamedTuple):
 
 
 def headers_of(data: Bytes, starts: Longs) -> Headers:
-    """The headers of bitmaps of eight bytes or more.
+    """Return the headers of bitmaps of eight bytes or more.
 
     Raises:
         IndexError: a header is cut off.
@@ -113,7 +117,7 @@ def headers_of(data: Bytes, starts: Longs) -> Headers:
 
 
 def _by_block(containers: _Containers) -> Iterator[_Containers]:
-    """Containers of the same range of positions: what is written at random then stays in a cache."""
+    """Yield the containers block by block, so that random writes stay within a CPU cache."""
     order = np.argsort(containers.block, kind="stable")
     block = containers.block[order]
     cuts = np.flatnonzero(block[1:] != block[:-1]) + 1
@@ -123,10 +127,10 @@ def _by_block(containers: _Containers) -> Iterator[_Containers]:
 
 
 def _place_block(data: Bytes, containers: _Containers, codes: Longs, out: Array) -> None:
-    """Write the codes of the containers of one block; `out` is what the row space has of it.
+    """Write the codes of the containers of one block; `out` is the part of the row space in this block.
 
     Raises:
-        ValueError: a position is beyond the end of `out`, or a container is not as its header says.
+        ValueError: a position is beyond the end of `out`, or a container contradicts its header.
     """
     arrays = ~containers.runs & (containers.count <= ARRAY_LIMIT)
     if not arrays.all():
@@ -138,14 +142,14 @@ def _place_block(data: Bytes, containers: _Containers, codes: Longs, out: Array)
 
 
 def _words(data: Bytes, at: Longs, width: str) -> Longs:
-    """Little-endian unsigned numbers at any byte."""
+    """Read little-endian unsigned numbers at any byte offsets."""
     size = np.dtype(width).itemsize
     read: Array = data[at[:, None] + np.arange(size)].view(width)[:, 0]
     return read.astype(np.int64)
 
 
 def _containers(data: Bytes, starts: Longs, ends: Longs, cardinality: Longs) -> _Containers:
-    """The containers of bitmaps that begin at `starts` and end at `ends`.
+    """Return the containers of bitmaps that begin at `starts` and end at `ends`.
 
     Raises:
         ValueError: a cookie is not known, the containers do not fill the bytes of their bitmap, or do not
@@ -177,10 +181,10 @@ def _containers(data: Bytes, starts: Longs, ends: Longs, cardinality: Longs) -> 
 
 
 def pairs_at(data: Bytes, heads: Longs, sizes: Longs) -> tuple[Array, Array]:
-    """The block of each container and its positions less one, out of the headers."""
+    """Return from the headers the block of each container and its number of positions less one."""
     if (heads & 1).any():
-        found = _words(data, ranges(heads, sizes, step=4), "<u4")
-        return (found & 0xFFFF).astype(np.uint16), (found >> 16).astype(np.uint16)
+        packed = _words(data, ranges(heads, sizes, step=4), "<u4")
+        return (packed & 0xFFFF).astype(np.uint16), (packed >> 16).astype(np.uint16)
     words = data[: len(data) // 2 * 2].view("<u2")
     pairs = words[ranges(heads >> 1, 2 * sizes)].reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
@@ -194,10 +198,10 @@ def _bodies(
     runs: Mask,
     runny: Mask,
 ) -> tuple[Longs, Longs]:
-    """Where the bytes of each container begin, and where those of each bitmap end.
+    """Return the offset of each container's bytes, and of each bitmap's end.
 
-    A run container tells its length where it begins: bitmaps that may have some are followed container by
-    container, all of them side by side.
+    A run container stores its length at its beginning, so bitmaps that may have run containers are walked
+    container by container, all bitmaps side by side.
     """
     length = np.minimum(2 * count, _BITSET_BYTES)
     last = np.cumsum(sizes)
@@ -222,7 +226,10 @@ def _bodies(
 
 
 def _array_words(data: Bytes, containers: _Containers) -> Array:
-    """The words of array containers, which begin at even or at odd bytes, one container after the other."""
+    """Return the words of array containers, one container after the other.
+
+    Containers may begin at odd bytes.
+    """
     odd = (containers.at & 1).astype(np.bool_)
     if odd.any() and not odd.all():
         at = ranges(containers.at, containers.count, step=2)
@@ -236,7 +243,7 @@ def _array_words(data: Bytes, containers: _Containers) -> Array:
 
 
 def _place_runs(data: Bytes, containers: _Containers, codes: Longs, out: Array) -> None:
-    """Positions of run containers: pairs of a first position and how many more follow."""
+    """Write the codes of run containers: pairs of a first position and the number of following positions."""
     if not len(containers.at):
         return
     many = _words(data, containers.at, "<u2")
@@ -249,16 +256,18 @@ def _place_runs(data: Bytes, containers: _Containers, codes: Longs, out: Array) 
     _write(ranges(pairs & 0xFFFF, lengths), containers, codes, out)
 
 
-def _place_bitsets(data: Bytes, found: _Containers, codes: Longs, out: Array) -> None:
-    """Positions of bitsets; to write where a mask is set would cost fifty times as much as OR."""
-    for owner, count, at in zip(found.owner.tolist(), found.count.tolist(), found.at.tolist(), strict=True):
+def _place_bitsets(data: Bytes, containers: _Containers, codes: Longs, out: Array) -> None:
+    """Write the codes of bitsets by OR; assignment by mask would cost fifty times as much."""
+    for owner, count, at in zip(
+        containers.owner.tolist(), containers.count.tolist(), containers.at.tolist(), strict=True
+    ):
         bits = np.unpackbits(data[at : at + _BITSET_BYTES], bitorder="little")
         if np.count_nonzero(bits) != count or bits[len(out) :].any():
             raise ValueError("a bitset has other positions than its header says")
         out |= bits[: len(out)] * out.dtype.type(codes[owner])
 
 
-def _write(positions: npt.NDArray[Any], found: _Containers, codes: Longs, out: Array) -> None:
+def _write(positions: npt.NDArray[Any], containers: _Containers, codes: Longs, out: Array) -> None:
     if int(positions.max()) >= len(out):
         raise ValueError("a position is beyond the end of the row space")
-    out[positions] = np.repeat(codes[found.owner].astype(out.dtype), found.count)
+    out[positions] = np.repeat(codes[containers.owner].astype(out.dtype), containers.count)

@@ -1,10 +1,10 @@
-"""An array column as codes: a row has the code of each of its distinct keys, and of one at least.
+"""An array column as codes: a row has the code of each of its distinct elements, at least one code.
 
-The elements of a chunk lie one after the other and are coded as a column of their own, by `coding`; per row
-it is kept where its elements begin. NULL and empty arrays have no element, but a key each that says so, and
-NULL elements have one (`tailbit.index.keys`). A row that holds an element twice has its code once.
+The elements of a chunk lie one after the other and are coded as a column of their own, by `coding`; per row,
+the offset of its elements is stored. NULL arrays and empty arrays have no element, so each has a key of its
+own; NULL elements have one too (`tailbit.index.keys`). A row that holds an element twice has its code once.
 
-Four rows by hand, arrays of texts:
+Worked example: four rows, arrays of texts:
 
     array        [b, a, b]     NULL    []     [NULL, a]
     elements     b a b                        NULL a
@@ -31,15 +31,15 @@ from tailbit.tables.positions import BitPositions
 from tailbit.tables.schema import arrow_type
 
 _PIECE = 1 << 20
-"""Rows that are taken apart at a time."""
+"""Rows that are processed together."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """Arrays of the rows from position `start` on.
 
-    The elements of row i are those numbered `first + begins[i]` to `first + begins[i + 1]`, not included;
-    `nulls[i]`: the array is NULL.
+    The elements of row i are `[first + begins[i], first + begins[i + 1])`, by number; `nulls[i]`: the array
+    is NULL.
     """
 
     start: int
@@ -49,16 +49,16 @@ class _Rows:
 
     @property
     def end(self) -> int:
-        """The position behind the last row."""
+        """Return the position behind the last row."""
         return self.start + len(self.begins) - 1
 
 
 @dataclass(frozen=True)
 class CodedElements:
-    """Sorted distinct `keys`, null (a NULL array) first where there is one, and codes of rows by position.
+    """Sorted distinct `keys`, null (a NULL array) first if there is one, and the codes of rows by position.
 
-    A key that no row has may be among them. `elements`: the codes of all elements by number, which are less
-    by `shift` than those of their keys here. `some_null`, `some_empty`: whether there are such arrays.
+    Some keys may have no row. `elements`: the codes of all elements by number, which are lower by `shift`
+    than those of their keys here. `some_null`, `some_empty`: whether there are such arrays.
     """
 
     keys: pa.BinaryArray
@@ -69,11 +69,11 @@ class CodedElements:
 
     @property
     def absent(self) -> int:
-        """One more than the last code."""
+        """Return one more than the last code."""
         return len(self.keys)
 
     def at(self, positions: Longs) -> tuple[Codes, Longs]:
-        """Return the codes of the rows at ascending positions, and the position of each; ordered by position.
+        """Return the codes of the rows at ascending positions, and the position of each code, in order.
 
         Cost and memory: the elements of the blocks that hold the positions.
         """
@@ -83,15 +83,15 @@ class CodedElements:
             first = int(wanted[0]) // BLOCK * BLOCK
             marked = np.zeros(BLOCK, dtype=np.bool_)
             marked[wanted - first] = True
-            its_codes, lows = self._pairs(first, first + BLOCK)
+            block_codes, lows = self._pairs(first, first + BLOCK)
             kept = np.flatnonzero(marked[lows])
             order = kept[np.argsort(lows[kept], kind="stable")]
-            codes.append(its_codes[order])
+            codes.append(block_codes[order])
             places.append(lows[order].astype(np.int64) + first)
         return np.concatenate(codes), np.concatenate(places)
 
     def counts(self, start: int, end: int) -> Longs:
-        """Return the rows per code among positions `start` to `end`, not included. Memory: a block."""
+        """Count the rows per code among the positions `[start, end)`. Memory: a block."""
         out = np.zeros(self.absent, dtype=np.int64)
         for at in range(start, end, BLOCK):
             out += np.bincount(self._pairs(at, min(at + BLOCK, end))[0], minlength=self.absent)
@@ -108,16 +108,19 @@ class CodedElements:
         return from_sorted(start // BLOCK, lows, codes, self.absent)
 
     def listed(self, start: int, end: int) -> tuple[Codes, BitPositions]:
-        """Return all pairs as codes and positions, ascending for each code. Memory: eight bytes a pair."""
+        """Return all pairs as codes and positions, ascending for each code. Memory: eight bytes per pair."""
         codes, positions = [np.zeros(0, np.uint32)], [np.zeros(0, np.uint32)]
         for at in range(start, end, BLOCK):
-            its_codes, lows = self._pairs(at, min(at + BLOCK, end))
-            codes.append(its_codes)
+            block_codes, lows = self._pairs(at, min(at + BLOCK, end))
+            codes.append(block_codes)
             positions.append(lows + np.uint32(at))
         return np.concatenate(codes), np.concatenate(positions)
 
     def _pairs(self, start: int, end: int) -> tuple[Codes, Codes]:
-        """Return the distinct pairs of a block, in order: codes (uint32), rows from `start` on (uint16)."""
+        """Return the distinct pairs of a block, sorted.
+
+        Codes (uint32), and rows relative to `start` (uint16).
+        """
         pairs = [np.zeros(0, np.uint64)]
         for part in self.parts:
             a, b = max(start, part.start), min(end, part.end)
@@ -135,7 +138,7 @@ class CodedElements:
         return (whole >> whole.dtype.type(16)).astype(np.uint32), whole.astype(np.uint16)
 
     def _of_part(self, part: _Rows, low: int, high: int) -> tuple[Codes, Longs]:
-        """Return the codes of the rows `low` to `high`, not included, and these, from 0 on."""
+        """Return the codes of the rows `[low, high)`, and per code its row, counted from `low`."""
         begins = part.begins[low : high + 1].astype(np.int64)
         sizes = np.diff(begins)
         codes = self.elements.codes(part.first + int(begins[0]), part.first + int(begins[-1]))
@@ -148,9 +151,9 @@ class CodedElements:
 
 
 class ElementCoding:
-    """Collects the rows of one array column; `finish` gives their codes.
+    """Collector of the rows of one array column; `finish` returns their codes.
 
-    Memory: that of `Coding` for the elements, and four bytes a row.
+    Memory: that of `Coding` for the elements, and four bytes per row.
     """
 
     def __init__(self, type_: pa.DataType, key_type: str) -> None:
@@ -159,7 +162,7 @@ class ElementCoding:
         self._many = 0
 
     def add(self, start: int, values: pa.ChunkedArray) -> None:
-        """Take rows from position `start` on, in the column's Arrow type."""
+        """Add rows from position `start` on, in the column's Arrow type."""
         for chunk in values.chunks:
             for at in range(0, len(chunk), _PIECE):
                 self._add(start + at, chunk.slice(at, _PIECE))
@@ -191,10 +194,10 @@ def _holds_empty(part: _Rows) -> bool:
 
 
 Coded = CodedColumn | CodedElements
-"""The codes of a column by position: of plain values one a row, of arrays any number."""
+"""The codes of a column by position: one per row of plain values, any number per row of arrays."""
 
 
 def coding_of(column: Column, key_type: str) -> Coding | ElementCoding:
-    """Return what collects the rows of a column whose postings have a key type."""
+    """Return the collector of the rows of a column, by the key type of its postings."""
     type_, of_elements = arrow_type(column.type, column.label), element_type(key_type)
     return Coding(type_, key_type) if of_elements is None else ElementCoding(type_, of_elements)

@@ -1,4 +1,4 @@
-"""Many positions become one bitmap: packed bits are a bitset's bytes already."""
+"""Bitmaps of many positions: packed bits are a bitset's bytes already."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from tailbit.index.roaring.serialize import COOKIE
 from tailbit.tables.positions import BitPositions, bitmap_of
 
 _RARE = 64
-"""Where at most one row in 64 is set, sorting the positions is quicker than marking them among all rows."""
+"""If at most one row in 64 is set, sorting the positions is faster than marking them among all rows."""
 
 _FEW = 16
-"""Where at most one row in 16 is set, listing the positions is quicker than packing all rows."""
+"""If at most one row in 16 is set, listing the positions is faster than packing all rows."""
 
 
 def union_of(parts: Sequence[BitPositions], rows: int) -> BitMap:
-    """The bitmap of positions below `rows`, in any order. Cost: a pass over the rows, or a sort of few."""
+    """Return the bitmap of positions below `rows`, in any order.
+
+    Cost: a pass over the rows, or a sort of few.
+
+    A pass over the rows, or a sort of few.
+    """
     if sum(map(len, parts)) * _RARE > rows:
         there = np.zeros(rows, dtype=np.bool_)
         for part in parts:
@@ -30,7 +35,7 @@ def union_of(parts: Sequence[BitPositions], rows: int) -> BitMap:
 
 
 def bitmap_where(there: Mask) -> BitMap:
-    """The positions of what is true. Cost: a pass over all, whatever is true.
+    """Return the positions of the true entries. Cost: a pass over all entries, however many are true.
 
     >>> bitmap_where(np.array([False, True, True]))
     BitMap([1, 2])
@@ -52,7 +57,7 @@ def bitmap_where(there: Mask) -> BitMap:
 
 
 def _from_containers(blocks: Longs, counts: Longs, bodies: Sequence[bytes]) -> BitMap:
-    """The bitmap of arrays and bitsets, by rising block; see the format's specification."""
+    """Return the bitmap of arrays and bitsets, by ascending block; see the format's specification."""
     heads = np.column_stack([blocks, counts - 1]).astype("<u2").tobytes()
     sizes = np.array([len(body) for body in bodies], dtype=np.int64)
     offsets = (8 + 8 * len(blocks) + np.cumsum(sizes) - sizes).astype("<u4").tobytes()

@@ -3,11 +3,11 @@
 Codes that are chosen as sparse get their positions instead, see `sparse`.
 
 Input: the containers of each block of 65,536 positions. Output: portable 32-bit bitmaps, byte for byte those
-of a run-optimised `BitMap`, laid out by code without a step per row or code: where each container goes is
-arithmetic.
-Memory: the containers (two bytes a row, some twenty a container) and `SLAB_BYTES` of output.
+of a run-optimised `BitMap`, laid out by code without a step per row or code: arithmetic gives the place of
+each container. Memory: the containers (two bytes per row, some twenty per container) and `SLAB_BYTES` of
+output.
 
-The eight positions that `containers` works through by hand, as words (two bytes each):
+Worked example: the eight positions of `containers`, as words (two bytes each):
 
     code   cookie        containers   flags   number, count - 1   offset   container     bytes
     0      12346 0       1 0                  0 1                 16 0     1 6           20
@@ -15,8 +15,8 @@ The eight positions that `containers` works through by hand, as words (two bytes
     2      12347 0                    1       0 3                          1 2 3         15
 
 Code 2 has a run container, so its second word is the number of containers less one, and the flags say which
-containers are of runs. They take one byte: a padding byte is laid out behind it and taken out at the end.
-A bitmap with runs has no offsets below four containers.
+containers are runs. The flags take one byte: a padding byte is laid out behind it and removed at the end. A
+bitmap with runs has no offsets below four containers.
 
 Source: https://github.com/RoaringBitmap/RoaringFormatSpec.
 """
@@ -37,13 +37,13 @@ from tailbit.index.roaring.sparse import placed
 from tailbit.tables.positions import BitPositions
 
 SLAB_BYTES = 32 << 20
-"""About how many bytes of bitmaps are laid out at a time."""
+"""Bytes of bitmaps that are laid out together, about."""
 
 SLAB_CODES = 1 << 18
-"""Most bitmaps that are laid out at a time."""
+"""Most bitmaps that are laid out together."""
 
 COOKIE, COOKIE_WITH_RUNS = 12346, 12347
-"""What a portable bitmap begins with; the second, if one of its containers is of runs."""
+"""First word of a portable bitmap; the second value, if a container is of runs."""
 _NO_OFFSETS_BELOW = 4
 """A bitmap with runs has offsets only if it has this many containers or more."""
 _RUN_FLAGS = 2
@@ -57,8 +57,8 @@ Array = npt.NDArray[Any]
 class Bitmaps:
     """Serialized bitmaps of the codes `first`, `first + 1` and so on, one after the other.
 
-    Shapes: `cardinality` int64 (n); `offsets` int64 (n + 1), where each begins and ends; `data` uint8. Sparse
-    codes, of which `sparse` is true, have no bitmap but `positions` (uint32), those of one after the other.
+    Shapes: `cardinality` int64 (n); `offsets` int64 (n + 1), begins and ends of the bitmaps; `data` uint8.
+    Codes marked in `sparse` have no bitmap but `positions` (uint32), one code after the other.
     """
 
     first: int
@@ -69,7 +69,7 @@ class Bitmaps:
     positions: BitPositions
 
     def arrow(self) -> pa.BinaryArray:
-        """One value a bitmap, null for a sparse code; nothing is copied but the offsets."""
+        """Return one value per bitmap, null for a sparse code; only the offsets are copied."""
         ends = pa.py_buffer(self.offsets.astype(np.int32))
         there = pa.py_buffer(np.packbits(~self.sparse, bitorder="little")) if self.sparse.any() else None
         return pa.Array.from_buffers(
@@ -78,18 +78,18 @@ class Bitmaps:
 
 
 Choose = Callable[[Longs, Longs, Longs, Longs], Mask]
-"""Which codes are sparse, by their numbers of positions, about the first and last of them, and the bytes of
-their bitmaps: see `sparse.pays`.
+"""Choice of sparse codes by their number of positions, their approximate first and last positions, and the
+bytes of their bitmaps: see `sparse.pays`.
 """
 
 
 def bitmaps(
     blocks: Sequence[Block], limit: int, slab_bytes: int = SLAB_BYTES, choose: Choose | None = None
 ) -> Iterator[Bitmaps]:
-    """One bitmap per code from 0 to `limit` - 1, empty ones included, in slabs of about `slab_bytes`.
+    """Yield one bitmap per code from 0 to `limit` - 1, empty ones included, in slabs of about `slab_bytes`.
 
-    `blocks`: by rising number. `choose`: tells sparse codes, which have no bitmap; there are none without it.
-    Slabs come by rising code.
+    `blocks`: by ascending number. `choose`: selects sparse codes, which have no bitmap; without it there are
+    none. Slabs come by ascending code.
     """
     sums = _Sums(blocks, limit)
     if choose is not None:
@@ -99,7 +99,10 @@ def bitmaps(
 
 
 class _Sums:
-    """Per code: how many containers, positions and words of containers it has, and whether any is of runs."""
+    """Per code.
+
+    Its number of containers, of positions and of container words, and whether any container is runs.
+    """
 
     def __init__(self, blocks: Sequence[Block], limit: int) -> None:
         self.many = np.zeros(limit, dtype=np.int32)
@@ -110,7 +113,7 @@ class _Sums:
         self.first = np.zeros(limit, dtype=np.int32)
         self.last = np.zeros(limit, dtype=np.int32)
         for block in blocks:
-            # Codes of a block are distinct, so that indexed addition meets each once.
+            # Codes of a block are distinct, so indexed addition meets each code once.
             self.first[block.codes[self.many[block.codes] == 0]] = block.number
             self.last[block.codes] = block.number
             self.many[block.codes] += 1
@@ -120,7 +123,7 @@ class _Sums:
                 self.runs[block.codes] |= block.runs
 
     def choose(self, choose: Choose) -> None:
-        """Tell sparse codes; the first and the last position are taken to be the ends of their blocks."""
+        """Choose sparse codes; the first and last positions are taken to be the ends of their blocks."""
         for low in range(0, len(self.many), SLAB_CODES):
             layout = _Layout(self, low, min(low + SLAB_CODES, len(self.many)))
             at = slice(low, low + SLAB_CODES)
@@ -130,7 +133,7 @@ class _Sums:
             self.sparse[at] = choose(layout.cardinality, firsts * BLOCK, ends, sizes)
 
     def slabs(self, slab_bytes: int) -> Iterator[tuple[int, int]]:
-        """Ranges of codes, each of about `slab_bytes` of bitmaps and of one code at least."""
+        """Yield ranges of codes, each of about `slab_bytes` of bitmaps and of at least one code."""
         for first in range(0, len(self.many), SLAB_CODES):
             layout = _Layout(self, first, min(first + SLAB_CODES, len(self.many)))
             ends = np.cumsum(2 * layout.words + 4 * np.where(layout.sparse, layout.cardinality, 0))
@@ -143,10 +146,10 @@ class _Sums:
 
 
 class _Layout:
-    """Where everything of the bitmaps of a slab goes, in words (two bytes) from the start of each bitmap.
+    """The layout of the bitmaps of a slab, in words (two bytes) from the start of each bitmap.
 
-    The run flags of a bitmap take bytes, which may be odd in number: such a bitmap is laid out with a byte
-    of padding behind them, which is taken out at the end.
+    The run flags of a bitmap take bytes, possibly an odd number of them: such a bitmap is laid out with a
+    byte of padding behind the flags, which is removed at the end.
     """
 
     def __init__(self, sums: _Sums, low: int, high: int) -> None:
@@ -164,7 +167,7 @@ class _Layout:
         self.words = np.where(self.sparse, 0, self.bodies + sums.body[low:high])
 
     def bitmaps(self, blocks: Sequence[Block]) -> Bitmaps:
-        """The bitmaps of the slab."""
+        """Return the bitmaps of the slab."""
         starts = np.cumsum(self.words) - self.words
         out = np.zeros(int(self.words.sum()), dtype="<u2")
         self._write_starts(out, starts)
@@ -196,14 +199,14 @@ class _Layout:
         padded = np.flatnonzero(self.padded)
         if not len(padded):
             return data
-        # The byte before the heads.
+        # Remove the padding byte before the heads.
         kept = np.ones(len(data), dtype=np.bool_)
         kept[2 * (starts + self.heads)[padded] - 1] = False
         return data[kept]
 
 
 class _Places:
-    """Writes the blocks of one slab in turn: for each code, where its next container goes."""
+    """Writer of the blocks of one slab in turn; it tracks where each code's next container goes."""
 
     def __init__(self, layout: _Layout, starts: Longs) -> None:
         self._low = layout.low
@@ -248,7 +251,7 @@ class _Places:
 
 
 def _move(out: Array, words: Array, targets: Longs, sizes: Longs) -> None:
-    """Copy consecutive pieces of `words` to their targets: a few one by one, many at once."""
+    """Copy consecutive pieces of `words` to their targets: few pieces one by one, many at once."""
     if len(sizes) <= _FEW_MOVES:
         at = 0
         for target, size in zip(targets.tolist(), sizes.tolist(), strict=True):

@@ -1,12 +1,12 @@
-"""Sparse keys: their positions as they are, where Roaring containers would be mostly headers.
+"""Sparse keys: plain positions, for keys whose Roaring containers would be mostly headers.
 
-A container costs eight bytes of header and offset, whatever it holds. A key with few positions in each is
-smaller as its sorted positions: the first one, and how far each lies from the one before.
+A container costs eight bytes of header and offset, whatever it holds. A key with few positions per container
+is smaller as its sorted positions: the first one, and the gap to each next one.
 
-Input: the containers of each block, and which codes are sparse. Output: their positions by rising code,
+Input: the containers of each block, and which codes are sparse. Output: their positions by ascending code,
 without a step per row or code.
 
-Two blocks of the codes 0 and 1 by hand, both sparse (positions of the second block begin at 65,536):
+Worked example: two blocks of the codes 0 and 1, both sparse (positions of the second block begin at 65,536):
 
     block 0       code 0: 3 9       code 1: 4
     block 1       code 0: 0         code 1: 7 8
@@ -30,34 +30,35 @@ LIMIT = 1 << 31
 """Positions of sparse keys are below this: they are stored in 32 bits with a sign."""
 
 _SHARE = 0.75
-"""Positions must take this share of the bytes of a bitmap or less: a bitmap is read and united faster."""
+"""Positions must take at most this share of the bytes of a bitmap, because bitmaps are read and united
+faster."""
 
 _KEY = 6
-"""Bytes of a key's first position, and of how many bytes its gaps have."""
+"""Bytes of a key's first position and of the lengths of its gap columns."""
 
 _HEADER, _CONTAINER, _BITSET = 8, 8, BLOCK // 8
 
 _ALL_BITSETS = BLOCK // ARRAY_LIMIT - 1
-"""Where one position in this many is a key's, or more, nearly all of its containers are bitsets."""
+"""If a key has at least one position in this many, nearly all of its containers are bitsets."""
 
 
 def pays(counts: Longs, firsts: Longs, lasts: Longs, roaring: Longs) -> Mask:
-    """Which keys are sparse, by their positions' number, first and last, and the bytes of their bitmaps."""
+    """Return which keys are sparse, from the count, first and last of their positions and bitmap bytes."""
     span = lasts - firsts + 1
-    # The entropy of a gap is some one and a half bits more than the logarithm of the mean, where gaps vary as
-    # those of rows in any order do, and less where they do not.
+    # The entropy of a gap is some 1.5 bits more than the logarithm of the mean gap if gaps vary as those of
+    # randomly ordered rows do, and less if they vary less.
     bits = np.log2(span / np.maximum(counts, 1) + 1) + 1.6
     size = _KEY + (counts - 1) * bits / 8
-    found: Mask = (counts > 0) & (lasts < LIMIT) & (size <= _SHARE * roaring)
-    # Where bitsets are in place of arrays, compression makes them nearly as small as gaps.
+    sparse: Mask = (counts > 0) & (lasts < LIMIT) & (size <= _SHARE * roaring)
+    # If bitsets replace arrays, compression makes them nearly as small as gaps.
     bitsets = (counts > ARRAY_LIMIT) & (counts * _ALL_BITSETS >= span)
-    return found & ~bitsets
+    return sparse & ~bitsets
 
 
 def roaring_bytes(positions: BitPositions, counts: Longs) -> Longs:
-    """Bytes of the run-optimised bitmap of each key. Cost: some vector operations a position.
+    """Return the bytes of the run-optimised bitmap of each key. Cost: some vector operations per position.
 
-    `positions`: of all keys, ascending in each. `counts`: int64, one or more for each key.
+    `positions`: of all keys, ascending within a key. `counts`: int64, one or more for each key.
     """
     starts = np.cumsum(counts) - counts
     block = positions >> np.uint32(16)
@@ -71,15 +72,15 @@ def roaring_bytes(positions: BitPositions, counts: Longs) -> Longs:
     sizes = np.minimum(2 * np.diff(at, append=len(positions)), _BITSET)
     sizes = np.minimum(sizes, 2 + 4 * np.add.reduceat(jumps, at, dtype=np.int64))
     owner = np.searchsorted(at, starts)
-    found: Longs = _HEADER + np.add.reduceat(sizes + _CONTAINER, owner)
-    return found
+    totals: Longs = _HEADER + np.add.reduceat(sizes + _CONTAINER, owner)
+    return totals
 
 
 def placed(parts: Iterable[Block], low: int, counts: Longs) -> BitPositions:
-    """The positions of sparse codes, from the parts of each block that hold just them.
+    """Return the positions of sparse codes, from the parts of each block that hold only these codes.
 
-    `parts`: by rising number. `counts`: int64, positions of the codes `low`, `low + 1` and so on; 0 for one
-    that is not sparse.
+    `parts`: by ascending number. `counts`: int64, positions of the codes `low`, `low + 1` and so on; 0 for a
+    code that is not sparse.
     """
     out = np.empty(int(counts.sum()), dtype=np.uint32)
     place = np.cumsum(counts) - counts
@@ -87,14 +88,14 @@ def placed(parts: Iterable[Block], low: int, counts: Longs) -> BitPositions:
         if not len(part.codes):
             continue
         codes, many = part.codes.astype(np.int64) - low, part.counts.astype(np.int64)
-        found = _lows(part).astype(np.uint32) + np.uint32(part.number * BLOCK)
-        out[place[codes] if len(found) == len(codes) else ranges(place[codes], many)] = found
+        positions = _lows(part).astype(np.uint32) + np.uint32(part.number * BLOCK)
+        out[place[codes] if len(positions) == len(codes) else ranges(place[codes], many)] = positions
         place[codes] += many
     return out
 
 
 def _lows(part: Block) -> npt.NDArray[Any]:
-    """The positions of all containers within their block, whatever their forms."""
+    """Return the positions of all containers within their block, whatever their forms."""
     bitsets = ~part.runs & (part.counts > ARRAY_LIMIT)
     if not (part.runs.any() or bitsets.any()):
         return part.words
