@@ -1,9 +1,9 @@
-"""Columns of an index change: settings, and what is recorded of columns that go, in one commit.
+"""Changes of the columns of an index: settings, and the records of dropped columns, in one commit.
 
-A column that comes is only named: the indexer finds it missing in every file, opens a new round and posts it,
-and until a file is done its rows are scanned for that column. A column that goes is taken out of the records
-and of the value counts at once, so that no state in between can be told from one that never had it; its bits
-go when their row spaces are merged.
+An added column is only named: the indexer finds it missing in every file, opens a new round and posts it;
+until a file is done, its rows are scanned for that column. A dropped column is removed from the records and
+the value counts at once, so that every state in between looks as if the index had never had the column. Its
+postings are removed when their row spaces are merged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ATTEMPTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """What an alteration has changed: labels of columns. `settings`: as they are now."""
+    """The result of an alteration: labels of the changed columns, and the `settings` after it."""
 
     added: tuple[str, ...]
     dropped: tuple[str, ...]
@@ -34,10 +34,10 @@ class Altered:
 
 
 def alter(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[str]) -> Altered:
-    """Index the columns `add`, and stop indexing those whose ids are in `drop`; the rest stays as it is.
+    """Index the columns `add`, and stop indexing the columns whose ids are in `drop`; keep the others.
 
-    Of two alterations at once one comes after the other, and both hold. Cost: for columns that come, one
-    small commit; for columns that go, a record a file and a count a distinct value.
+    Two concurrent alterations are applied one after the other, and both hold. Cost: for added columns, one
+    small commit; for dropped columns, a record per file and a count per distinct value.
 
     Raises:
         SettingsError: no column would be left.
@@ -82,7 +82,7 @@ def _attempt(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[
 
 
 def _uncounted(index: MetadataTable, gone: Sequence[str]) -> list[IndexFile]:
-    """A file of value counts that takes back all that is counted of some columns."""
+    """Write a file of value counts that takes back all counts of some columns."""
     tally = Tally()
     for column in index.state.settings.columns:
         if column.id in gone:
@@ -93,7 +93,7 @@ def _uncounted(index: MetadataTable, gone: Sequence[str]) -> list[IndexFile]:
 
 
 def _ledger(index: MetadataTable, settings: Settings) -> Ledger | None:
-    """The ledger goes on under the new settings where nothing has to be posted for them."""
+    """Return the ledger under the new settings, if nothing has to be posted for them, else None."""
     ledger, before = index.state.ledger, index.state.settings
     came = {c.id for c in settings.columns} - {c.id for c in before.columns}
     if ledger is None or came or ledger.settings_version != before.version:

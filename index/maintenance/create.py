@@ -1,4 +1,4 @@
-"""An index is made, or opened and found to be what was asked for."""
+"""Creation of an index, or opening of an existing one after checking its columns."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ from tailbit.tables.table import Table
 def prepare_index(
     table: Table, path: str, columns: Sequence[str] | None, *, anew: bool = False
 ) -> MetadataTable:
-    """The index at `path`, made if it is not there, with the columns asked for or those remembered.
+    """Open the index at `path`, or create it; check its columns against `columns`, if given.
 
-    Its store is opened with the options of the table's. One whose records cannot be read is made anew, to be
-    built again; with `anew` also one whose own log cannot be, or that is of an older format.
+    The index's store is opened with the options of the table's store. An index whose records cannot be read
+    is created again, to be rebuilt; with `anew` also an index whose own log cannot be read, or which has an
+    older format.
 
     Raises:
-        CorruptIndexError: its settings cannot be read, and no columns are asked for.
-        IndexLogError: its own log cannot be read.
-        IndexFormatError: another release wrote it.
-        UsageError: no index is there and no columns are given.
+        CorruptIndexError: the index's settings cannot be read, and no columns are given.
+        IndexLogError: the index's own log cannot be read.
+        IndexFormatError: another release wrote the index.
+        UsageError: no index exists and no columns are given.
         SettingsError: the index remembers other columns.
-        UnknownColumnError, ColumnTypeError: a column that is not there or cannot be indexed.
+        UnknownColumnError, ColumnTypeError: a column does not exist or cannot be indexed.
     """
     wanted_columns = None if columns is None else indexed_columns(table, columns)
     options = table.storage.options
@@ -59,9 +60,10 @@ def prepare_index(
 
 
 def _may_start_over(damage: CorruptIndexError | IndexFormatError, anew: bool) -> bool:
-    """Return whether an index that cannot be read may be made anew.
+    """Return whether an unreadable index may be created again.
 
-    Without `anew` a writer may be in the middle of its newest commit, or an indexer of an older release work.
+    Without `anew`, a writer may be in the middle of its newest commit, or an indexer of an older release may
+    be running.
     """
     if isinstance(damage, IndexFormatError):
         return anew and damage.is_older
@@ -69,10 +71,10 @@ def _may_start_over(damage: CorruptIndexError | IndexFormatError, anew: bool) ->
 
 
 def _open(path: str, options: StorageOptions) -> MetadataTable | None:
-    """The index at a path, its records read; None where there is none.
+    """Open the index at a path and read its records; return None if there is none.
 
     Raises:
-        CorruptIndexError: its settings, its ledger or its records cannot be read.
+        CorruptIndexError: the index's settings, ledger or records cannot be read.
     """
     try:
         index = MetadataTable.open(path, options=options)
@@ -83,7 +85,7 @@ def _open(path: str, options: StorageOptions) -> MetadataTable | None:
 
 
 def _create(path: str, columns: tuple[IndexedColumn, ...], options: StorageOptions) -> MetadataTable:
-    """A new index; the one that another process makes at this moment, if that is first."""
+    """Create an index; if another process creates it at this moment and is first, open that one."""
     settings = Settings(version=1, index_id=uuid.uuid4().hex, format=format_of(columns), columns=columns)
     try:
         return MetadataTable.create(path, settings, options=options)
@@ -92,11 +94,11 @@ def _create(path: str, columns: tuple[IndexedColumn, ...], options: StorageOptio
 
 
 def indexed_columns(table: Table, columns: Sequence[str]) -> tuple[IndexedColumn, ...]:
-    """The columns of some names, as an index remembers them.
+    """Return the named columns in the form in which an index records them.
 
     Raises:
         UsageError: no columns are given.
-        UnknownColumnError, ColumnTypeError: a column that is not there or cannot be indexed.
+        UnknownColumnError, ColumnTypeError: a column does not exist or cannot be indexed.
     """
     resolved = table.snapshot().schema.resolve_all(columns)
     if not resolved:

@@ -1,8 +1,8 @@
-"""Index files of one size class become one, all kinds in one commit of removes and adds.
+"""Merging of index files of one size class into one file, all kinds in one commit of removes and adds.
 
 Each kind writes its own merged files; here they are committed. Merging drops what no retained source version
-can reach; whoever drops a file's bits drops its claim in the same commit, so that a RESTORE finds the file
-uncovered and indexes it again.
+can reach. A merge that drops a file's postings drops its claim in the same commit, so that a RESTORE finds
+the file uncovered and indexes it again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ _ATTEMPTS = 5
 
 
 def run_merge(index: MetadataTable, plan: MergePlan) -> bool:
-    """Write and commit a merge; False where another writer has taken away its inputs meanwhile.
+    """Write and commit a merge; return False if another writer has removed its inputs meanwhile.
 
-    Merged files are functions of immutable inputs and of claims. So when another writer commits something
-    else first, only the moved claims are computed anew, on the reloaded state. Memory: one row group of every
-    input.
+    Merged files are functions of immutable inputs and of claims. So if another writer commits first, only the
+    moved claims are computed again, on the reloaded state. Memory: one row group of every input.
 
     Raises:
         CorruptIndexError: an input does not check.
@@ -51,7 +50,7 @@ def run_merge(index: MetadataTable, plan: MergePlan) -> bool:
 
 
 def merge_all(index: MetadataTable, earliest_version: int | None = None) -> int:
-    """Merge until nothing is due; the number of merges committed.
+    """Merge until nothing is due; return the number of merges committed.
 
     Raises:
         CommitConflictError: an indexer committed again and again at the same moments; try again.
@@ -63,7 +62,7 @@ def merge_all(index: MetadataTable, earliest_version: int | None = None) -> int:
 
 
 def _may_commit(index: MetadataTable, plan: MergePlan, merged: Sequence[Merged | None]) -> bool:
-    """Whether every kind agrees, on the state as it is now."""
+    """Return whether every kind allows the merge in the present state."""
     return all(
         index.kinds[group.kind].may_commit(index.state, group, written)
         for group, written in zip(plan.groups, merged, strict=True)
@@ -78,7 +77,10 @@ def _commit(index: MetadataTable, plan: MergePlan, merged: Sequence[Merged]) -> 
 
 
 def _rebased(index: MetadataTable, moved: Sequence[NewClaim]) -> Iterator[FileRecord]:
-    """The newest records with their new claims; a file that claims another range by now is left alone."""
+    """Yield the newest records with their new claims; a file that claims another range by now is skipped.
+
+    A file that claims another range by now is left alone.
+    """
     now = {record.path: record for record in index.state.recorded.get_all(claim.path for claim in moved)}
     for claim in moved:
         record = now.get(claim.path)

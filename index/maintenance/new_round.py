@@ -1,4 +1,4 @@
-"""A new round is asked for: the indexer then looks at every file, and posts those that are not posted."""
+"""Request of a new round, in which the indexer checks every file and posts those that are not posted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tailbit.index.store.table import MetadataTable
 
 
 def ask_for_round(index: MetadataTable) -> None:
-    """Commit settings of the same content under the next version, as for a column that comes.
+    """Commit settings of the same content under the next version, as for an added column.
 
     Raises:
         CommitConflictError: another writer was first; nothing is changed.

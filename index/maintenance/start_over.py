@@ -1,8 +1,8 @@
-"""An index that cannot be read is made anew in place, with its columns, and built again by the indexer.
+"""Replacement of an unreadable index by an empty one with its columns, which the indexer then builds.
 
-Its records are damaged, or its own log is, or an older release wrote it. It becomes another index at the same
-place: a new identity, of which nothing is recorded. Whoever has the old one open sees the identity change and
-forgets what was recorded.
+The records or the index's own log are damaged, or an older release wrote the index. The new index in the same
+place has a new identity and no records. A process that has the old index open sees the identity change and
+drops what it has cached.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ _FOLDER = f"kind={SETTINGS.name}"
 def start_over(
     path: str, columns: Sequence[IndexedColumn] | None, options: StorageOptions, kinds: Kinds = KINDS
 ) -> Settings:
-    """Make the index at `path` anew; it keeps its settings, or gets `columns` where these cannot be read.
+    """Create the index at `path` again with its old settings, or with `columns` if these are unreadable.
 
-    Its files stay on disk until they are swept; what was its log goes. Cost: lists its folders.
+    Its files stay on disk until they are swept; its old log is deleted. Cost: lists its folders.
 
     Raises:
         CorruptIndexError: the settings cannot be read, and no columns are given.
         SettingsError: the settings have other columns than those given.
-        IndexFormatError: a newer release wrote it.
-        ForeignIndexError: nothing there tells that it is an index.
+        IndexFormatError: a newer release wrote the index.
+        ForeignIndexError: nothing at the path shows that it is an index.
         CommitConflictError: another process committed at this moment.
         StorageError: the store refused.
     """
     storage = open_storage(path, options)
     live = _live(path, options)
-    found = _found(path, storage, live)
-    if live is None and found is None:
+    known = _found(path, storage, live)
+    if live is None and known is None:
         _refuse_foreign(path, storage, kinds)
-    if found is not None and columns is not None:
-        check_columns(path, found.columns, columns)
-    elif found is None and columns is None:
+    if known is not None and columns is not None:
+        check_columns(path, known.columns, columns)
+    elif known is None and columns is None:
         raise CorruptIndexError(
             file=f"{path}/{_FOLDER}",
             reason="the settings cannot be read, so the columns to index are not known",
             hint="Name them: tailbit repair TABLE --columns a,b,c. Questions scan the data meanwhile.",
         )
-    settings = _renewed(found, columns or ())
+    settings = _renewed(known, columns or ())
     gone = list({file.path: file for file in [*_files(storage), *(live or ())]}.values())
     written = SETTINGS.write(storage, settings_to_arrow(settings, 1))
     StoredLog(storage, path, kinds.table_schema()).make_anew(settings.index_id, [written], gone)
@@ -72,7 +72,7 @@ def start_over(
 
 
 def remembered_settings(path: str, options: StorageOptions) -> Settings | None:
-    """Return the settings of an index of any format so far; None where they cannot be read."""
+    """Return the settings of an index of any format so far, or None if they cannot be read."""
     storage = open_storage(path, options)
     return _found(path, storage, _live(path, options))
 
@@ -80,7 +80,7 @@ def remembered_settings(path: str, options: StorageOptions) -> Settings | None:
 def start_over_with(
     path: str, known: Sequence[IndexedColumn], options: StorageOptions, kinds: Kinds
 ) -> Settings:
-    """Make the index at `path` anew, with its settings; where these are lost, with the columns `known`.
+    """Create the index at `path` again with its settings, or with columns `known` if these are lost.
 
     Raises:
         TailbitError: as `start_over`.
@@ -92,10 +92,10 @@ def start_over_with(
 
 
 def check_columns(path: str, remembered: Sequence[IndexedColumn], wanted: Sequence[IndexedColumn]) -> None:
-    """Pass if the columns asked for are those that an index remembers.
+    """Raise SettingsError if the wanted columns are not those that the index records.
 
     Raises:
-        SettingsError: they are others.
+        SettingsError: the columns differ.
     """
     if {c.id for c in remembered} != {c.id for c in wanted}:
         raise SettingsError(
@@ -103,16 +103,16 @@ def check_columns(path: str, remembered: Sequence[IndexedColumn], wanted: Sequen
         )
 
 
-def _renewed(found: Settings | None, columns: Sequence[IndexedColumn]) -> Settings:
-    """The settings of a new index, as they were where they are known."""
+def _renewed(known: Settings | None, columns: Sequence[IndexedColumn]) -> Settings:
+    """Return the settings of a new index: the old ones with a new identity, if they are known."""
     identity = uuid.uuid4().hex
-    if found is None:
+    if known is None:
         return Settings(version=1, index_id=identity, format=format_of(columns), columns=tuple(columns))
-    return replace(found, index_id=identity, format=format_of(found.columns), dropped=())
+    return replace(known, index_id=identity, format=format_of(known.columns), dropped=())
 
 
 def _live(path: str, options: StorageOptions) -> list[IndexFile] | None:
-    """The files that the index's log names; None where it cannot be read."""
+    """Return the files that the index's log names, or None if the log cannot be read."""
     try:
         files = open_table(path, options).snapshot().files
         return [IndexFile(slice_.path, slice_.size, slice_.rows or 0) for slice_ in files]
@@ -121,7 +121,7 @@ def _live(path: str, options: StorageOptions) -> list[IndexFile] | None:
 
 
 def _refuse_foreign(path: str, storage: Storage, kinds: Kinds) -> None:
-    """Pass if a place without a log or settings that can be read holds the records of an index alone."""
+    """Refuse a folder without readable log and settings, unless it holds nothing but records of an index."""
     mine = {f"kind={kind.name}" for kind in kinds}
     held = {name for name in storage.contents() or () if not name.startswith(("_", "."))}
     if not held or held - mine:
@@ -130,10 +130,10 @@ def _refuse_foreign(path: str, storage: Storage, kinds: Kinds) -> None:
 
 
 def _found(path: str, storage: Storage, live: Sequence[IndexFile] | None) -> Settings | None:
-    """The settings that the index had: those that its log names, else the newest of its folder.
+    """Return the old settings of the index: those that its log names, else the newest in their folder.
 
     Raises:
-        IndexFormatError: they are of a newer format.
+        IndexFormatError: the settings are of a newer format.
     """
     if live is None:
         newest = sorted(storage.list(_FOLDER), key=lambda entry: entry.mtime_ms, reverse=True)
@@ -149,7 +149,7 @@ def _found(path: str, storage: Storage, live: Sequence[IndexFile] | None) -> Set
 
 
 def _files(storage: Storage) -> Iterator[IndexFile]:
-    """All that lies in the folders of the kinds, whether or not a log names it."""
+    """Yield all files in the folders of the kinds, whether or not a log names them."""
     for folder in storage.contents() or ():
         if folder.startswith("kind="):
             for entry in storage.list(folder):

@@ -1,11 +1,11 @@
-"""An index at work deletes its own leavings, pass by pass, beside the commits that make them.
+"""Deletion of an indexer's own leftover files while it works, pass by pass, beside its commits.
 
-Which files may go is a function of what readers may still ask. A file that a merge or a commit took out of
-the index is kept for `KEPT_S`, since an open answer may still read it; nobody travels in time through the
-index, which holds every version of the source by itself. A file that was never in the index may be of a batch
-in flight, so it is kept for `UNCOMMITTED_HOURS`: longer than any batch lasts. How old it is, the clock of the
-store says; where that has jumped, as clocks do after a sleep of the machine, no such file goes before those
-hours have really passed.
+Which files may be deleted is a function of what readers may still read. A file that a merge or a commit
+removed from the index is kept for `KEPT_S`, because a running query may still read it; nobody time-travels
+through the index, which holds every version of the source by itself. A file that was never in the index may
+belong to a running batch, so it is kept for `UNCOMMITTED_HOURS`, which is longer than any batch. The clock of
+the store gives the age of a file. If that clock has jumped, as clocks do after a sleep of the machine, no
+such file is deleted until those hours have really passed.
 """
 
 from __future__ import annotations
@@ -18,23 +18,25 @@ from tailbit.index.maintenance.vacuum import delete, referenced, unreferenced
 from tailbit.index.store.table import MetadataTable
 
 KEPT_S = 600.0
-"""An answer that is open goes on for this many seconds after its files were merged away."""
+"""Seconds for which removed files are kept for running queries."""
 
 UNCOMMITTED_HOURS = 6.0
-"""Files that no commit ever named, as a killed writer leaves them, go when they are older than this."""
+"""Files that no commit ever named, such as those of a killed writer, are deleted when they are older than
+this."""
 
 LIST_EVERY_S = 3600.0
 """How often folders are listed for such files; the first pass lists them too."""
 
 JUMP_S = 60.0
-"""A clock has jumped if it went on by 60 s more than have passed."""
+"""A clock has jumped if it advanced by 60 s more than have passed."""
 
 
 class Sweeper:
-    """Deletes what has been out of an index for long enough; one an indexer, with an index of its own.
+    """Deleter of files that left an index long enough ago; one per indexer, with an index object of its own.
 
-    What it has seen leave it remembers, so it needs a pass at least every `log_writer.TOMBSTONE_RETENTION`.
-    Cost of a pass: the commits that the log holds, and the files deleted; no folder is listed.
+    The sweeper remembers the files that it has seen leave, so it needs a pass at least every
+    `log_writer.TOMBSTONE_RETENTION`. Cost of a pass: the commits that the log holds, and the files deleted;
+    no folder is listed.
     """
 
     def __init__(
@@ -46,18 +48,19 @@ class Sweeper:
         self._ahead_s = self._ahead()
 
     def sweep(self) -> list[str]:
-        """Delete what may go by now; the paths, sorted.
+        """Delete the files that are due by now; return their paths, sorted.
 
         Raises:
             StorageError: the store refused; what is deleted so far is unreferenced all the same.
             NoIndexError: the index has been deleted.
-            IndexLogError: its log cannot be read.
+            IndexLogError: the index's log cannot be read.
         """
-        # In this order: what another commit adds in between is live, and was not referenced before.
+        # The order matters: a file that another commit adds in between is live, and was not referenced
+        # before.
         was = self._referenced()
         self._index.refresh()
         now, live = self._clock(), self._index.state.files
-        # An index that was put back from a backup may name again what had left it.
+        # An index restored from a backup may name files again that had left it.
         known = {path: since for path, since in self._gone_since.items() if path not in live}
         self._gone_since = dict.fromkeys(was.difference(live), now) | known
         due = {path for path, since in self._gone_since.items() if now - since >= self._kept_s}
@@ -74,7 +77,7 @@ class Sweeper:
         return sorted(due)
 
     def _referenced(self) -> set[str]:
-        """As `referenced`; a log checkpoint that cannot be read is made anew first."""
+        """Return `referenced`; a log checkpoint that cannot be read is replaced first."""
         try:
             return referenced(self._index)
         except IndexLogError:
@@ -83,5 +86,5 @@ class Sweeper:
             return referenced(self._index)
 
     def _ahead(self) -> float:
-        """By how many seconds the clock of the store is ahead of one that never jumps."""
+        """Return by how many seconds the clock of the store is ahead of one that never jumps."""
         return self._index.storage.clock_ms() / 1000 - self._clock()

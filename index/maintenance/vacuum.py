@@ -1,6 +1,6 @@
-"""Deletes the files of an index that no state of it refers to any more.
+"""Deletion of the files of an index to which no state of it refers any more.
 
-Left over are the inputs of merges, and what a killed or losing writer wrote without committing it.
+Such files are the inputs of merges, and files that a killed or losing writer wrote without committing them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ _MILLIS_PER_HOUR = 3_600_000
 def vacuum(
     index: MetadataTable, older_than_hours: float = 1.0, dry_run: bool = False, now_ms: int | None = None
 ) -> list[str]:
-    """Delete unreferenced index files; their paths, sorted.
+    """Delete unreferenced index files; return their paths, sorted.
 
-    Spared are: every file that the index refers to or has referred to in the last ten minutes, so that open
-    answers go on; every file younger than `older_than_hours`, since a batch in flight has written it and not
-    yet committed (give more than its oldest batch lasts); and all that is not in a folder of a record kind,
-    such as the Spark checkpoint and the heartbeat. `dry_run` only says what would go.
+    These files are spared: every file to which the index refers or has referred in the last ten minutes, so
+    that running queries go on; every file younger than `older_than_hours`, since a running batch may have
+    written it without having committed it yet (give more than its oldest batch lasts); and everything outside
+    the folders of the record kinds, such as the Spark checkpoint and the heartbeat. `dry_run` deletes nothing
+    and only returns the paths.
 
     Cost: lists the folders of the kinds and reads the commits that the log holds.
 
@@ -38,7 +39,7 @@ def vacuum(
     try:
         index.checkpoint_log()
     except StorageError:
-        # A full disk has room for it once something has gone.
+        # On a full disk there is room for the log checkpoint once something is deleted.
         gone = unreferenced(index, older_than_hours, now_ms)
         delete(index, gone)
         index.checkpoint_log()
@@ -48,7 +49,7 @@ def vacuum(
 
 
 def unreferenced(index: MetadataTable, older_than_hours: float, now_ms: int | None = None) -> list[str]:
-    """Files older than this that no state of the index names, nor a tombstone of its log; sorted.
+    """Return the files older than this that no state of the index names, nor a tombstone of its log; sorted.
 
     Cost: lists the folders of the kinds and reads the commits that the log holds.
     """
@@ -64,11 +65,11 @@ def delete(index: MetadataTable, paths: Iterable[str]) -> None:
 
 
 def referenced(index: MetadataTable) -> set[str]:
-    """Files that the index refers to, or did at a version or by a tombstone that its log still holds.
+    """Return the files to which the index refers now, or at a version or by a tombstone still in its log.
 
-    A removal is in the newest log checkpoint for as long as tombstones are kept, or in a commit after it: a
-    damaged commit before it tells nothing more. What a log names elsewhere is no file of an index, and nobody
-    deletes it.
+    A removal is in the newest log checkpoint for as long as tombstones are kept, or in a commit after the
+    checkpoint, so damaged commits before the checkpoint do not matter. Paths in the log outside the folders
+    of the index are not its files; they are never deleted.
 
     Raises:
         IndexLogError: the newest log checkpoint, or a commit after it, cannot be read.
@@ -78,7 +79,7 @@ def referenced(index: MetadataTable) -> set[str]:
     first = index.log.earliest()
     for version in range(first, index.log.head() + 1):
         try:
-            # Commit by commit: over a range, a file that came and went would not be named.
+            # Commit by commit: over a range, a file that was added and removed would be missed.
             paths |= _named(index, version, whole=version == first)
         except MalformedLogError as damage:
             if version > since:
@@ -87,14 +88,14 @@ def referenced(index: MetadataTable) -> set[str]:
 
 
 def _named(index: MetadataTable, version: int, *, whole: bool) -> set[str]:
-    """The files that a version has, or those that its commit names."""
+    """Return the files of a version, or those that its commit names."""
     if whole:
         return {slice_.path for slice_ in index.log.snapshot(version).files}
     return {change.path for change in index.log.changes(version, version).slices}
 
 
 def _tombstones(index: MetadataTable) -> tuple[int, set[str]]:
-    """The version of the newest log checkpoint, and the files that it remembers as removed."""
+    """Return the version of the newest log checkpoint, and the files of its tombstones."""
     since = max(log_checkpoints(index.storage), default=-1)
     if since < 0:
         return since, set()
