@@ -1,1 +1,1 @@
-"""An index is compared with the data, at one of three depths, and what differs is reported."""
+"""An index is compared with the data, at one of three depths, and differences are reported."""

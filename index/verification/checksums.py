@@ -1,4 +1,4 @@
-"""Every file of an index is read from end to end, so that each page is checked against its checksum."""
+"""Reading of every file of an index from end to end, so that each page is checked against its checksum."""
 
 from __future__ import annotations
 

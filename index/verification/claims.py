@@ -1,4 +1,4 @@
-"""The files recorded are those of the covered version, and their claims of a row space are disjoint."""
+"""Checks of the recorded files against the covered version, and of claims for being disjoint."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tailbit.index.query.coverage import Coverage
 from tailbit.index.store.state import IndexState
 
 SHOWN = 20
-"""Problems shown of one list of keys or files."""
+"""Problems reported per list of keys or files."""
 
 Claims = Mapping[str, Sequence[FileRecord]]
 """Row space to the records that claim a range of it, by base."""
 
 
 def check_recorded(index: IndexState, coverage: Coverage, standing: Standing) -> Iterator[Problem]:
-    """At the covered version, the files recorded as live are the files of the snapshot.
+    """Check that at the covered version, the files recorded as live are the files of the snapshot.
 
-    Nothing is checked where the index is not `COMPLETE` or the snapshot is of another version.
+    Nothing is checked if the index is not `COMPLETE` or the snapshot is of another version.
     """
     ledger, files = index.ledger, coverage.snapshot.files
     if ledger is None or standing is not Standing.COMPLETE or ledger.covered != coverage.snapshot.version:
@@ -36,7 +36,7 @@ def check_recorded(index: IndexState, coverage: Coverage, standing: Standing) ->
 
 
 def claims_of(index: IndexState) -> Claims:
-    """Every claim that is recorded. Cost: an object per file."""
+    """Return every recorded claim. Cost: an object per file."""
     out: dict[str, list[FileRecord]] = {}
     for record in index.recorded.records():
         if record.space is not None:
@@ -47,7 +47,7 @@ def claims_of(index: IndexState) -> Claims:
 
 
 def check_claims(claims: Claims) -> Iterator[Problem]:
-    """Claims of one row space do not overlap."""
+    """Check that the claims of one row space do not overlap."""
     for space, records in claims.items():
         for first, other in pairwise(records):
             if (first.base or 0) + first.rows > (other.base or 0):

@@ -1,4 +1,4 @@
-"""Recorded value counts are the bits of counted files less their hidden rows."""
+"""Check that recorded value counts are the visible rows of the postings of counted files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tailbit.index.verification.report import Report
 
 
 def check_counts(index: IndexState, column: str, expected: Expected, report: Report) -> Iterator[Problem]:
-    """The counts of a column that are recorded are those `expected` by its postings."""
+    """Yield the recorded counts of a column that differ from those `expected` by its postings."""
     where = f"value counts of {column}"
     if not expected.known:
         return

@@ -1,4 +1,4 @@
-"""The postings of whole files are derived again from their data, column by column, and compared."""
+"""Comparison of postings with whole files: they are derived again from the data, column by column."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def check_derived(
 ) -> Iterator[Problem]:
     """Derive the postings of (file, column) pairs again.
 
-    All those whose path and column id are `wanted`, where it is given; else `derive` chosen by `rng`.
-    Cost: each pair reads one column of a file and its postings. Memory: one column of one file.
+    These are all pairs whose path and column id are `wanted`, if it is given; else `derive` pairs chosen by
+    `rng`. Cost: each pair reads one column of a file and its postings. Memory: one column of one file.
     """
     pairs = [
         (space, order, column)
@@ -89,7 +89,7 @@ class _Pairs:
     rows: int
 
     def differing(self, other: _Pairs) -> Longs:
-        """Return the rows that have other keys there, or a key twice."""
+        """Return the rows whose keys differ from those in `other`, or which have a key twice there."""
         coded = pa.concat_arrays([self.keys, other.keys]).dictionary_encode(null_encoding="encode")
         place = np.asarray(coded.indices, dtype=np.int64)
         mine, theirs = self._packed(place[: len(self.keys)]), other._packed(place[len(self.keys) :])
@@ -106,7 +106,7 @@ _ROW = (1 << _ROW_BITS) - 1
 
 
 def _keys_of_rows(source: CheckedSource, slice_: FileSlice, column: Column) -> _Pairs:
-    """Return the keys of every physical row of a file, by its data."""
+    """Return the keys of every physical row of a file, from its data."""
     coding, start = coding_of(column, posting_type_of(column.type)), 0
     for table in fetch(source.storage, slice_, [column], None):
         coding.add(start, table[column.id])
@@ -117,16 +117,16 @@ def _keys_of_rows(source: CheckedSource, slice_: FileSlice, column: Column) -> _
 
 
 def _posted(space: SpaceView, column: Column, base: int, rows: int) -> _Pairs:
-    """Return the keys that each row of a claim is posted under."""
+    """Return the keys under which each row of a claim is posted."""
     current, claim = posting_type_of(column.type), BitMap(range(base, base + rows))
     keys, codes, at, count = [NO_KEYS], [_NONE], [_NONE], 0
     for segment in space.serving(column):
         for stored_keys, bitmaps in segment.postings(column.id):
             keys.append(widen_keys(stored_keys, segment.columns[column.id], current).cast(pa.binary()))
             for bits in bitmaps:
-                its_rows = positions_in(bits & claim).astype(np.int64) - base
-                codes.append(np.full(len(its_rows), count, dtype=np.int64))
-                at.append(its_rows)
+                posted_rows = positions_in(bits & claim).astype(np.int64) - base
+                codes.append(np.full(len(posted_rows), count, dtype=np.int64))
+                at.append(posted_rows)
                 count += 1
     return _Pairs(pa.concat_arrays(keys), np.concatenate(codes), np.concatenate(at), rows)
 

@@ -1,8 +1,8 @@
-"""Per column and row space, postings are disjoint and with NULL add up to the rows of each file.
+"""Check per column and row space: postings are disjoint and with NULL add up to the rows of each file.
 
-Those of the elements of arrays may share rows; those of NULL and of empty arrays share none with others.
+Postings of the elements of arrays may share rows; those of NULL and of empty arrays share none with others.
 
-What of them is visible is summed per key (`Expected`), for the value counts to be compared with.
+Their visible rows are summed per key (`Expected`), to be compared with the value counts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tailbit.index.verification.report import Report
 class Expected:
     """Visible rows per key of a column, by its postings, in one key type.
 
-    `known` is False once they cannot be told: damage, or keys of types that cannot be compared.
+    `known` is False if damage, or keys of types that cannot be compared, make the rows unknown.
     """
 
     key_type: str
@@ -38,7 +38,7 @@ class Expected:
     known: bool = True
 
     def add(self, segment: Segment, column: str, keys: pa.BinaryArray, visible: Sequence[int]) -> None:
-        """Add visible rows, one number a key of a segment."""
+        """Add visible rows, one number per key of a segment."""
         if not self.known or not any(visible):
             return
         try:
@@ -53,7 +53,10 @@ class Expected:
 
 @dataclass
 class _PostedRows:
-    """Rows of postings. `lone`: those of keys that a row has alone; `shared`: those that may have several."""
+    """Rows of postings.
+
+    `lone`: of keys that exclude other keys in a row; `shared`: of keys that allow others.
+    """
 
     positions: int = 0
     lone: int = 0
@@ -62,11 +65,11 @@ class _PostedRows:
 
     @property
     def apart(self) -> int:
-        """The rows, if no two postings share one that may not."""
+        """Return the number of rows, if no two exclusive postings share one."""
         return self.lone + len(self.shared)
 
     def add(self, bitmaps: Sequence[BitMap], lone: int) -> None:
-        """Add some postings, of which the first `lone` ones are of keys that a row has alone."""
+        """Add some postings, of which the first `lone` ones are of keys that exclude others in a row."""
         sizes = list(map(len, bitmaps))
         self.positions += sum(sizes)
         self.lone += sum(sizes[:lone])
@@ -84,8 +87,8 @@ def check_postings(
 ) -> Iterator[Problem]:
     """Check the postings of a column in a row space, and add its visible rows to `expected`.
 
-    `records`: those that claim a range of the row space. Counts what it reads in `report`. Cost: reads every
-    posting of the column there.
+    `records`: the records that claim a range of the row space. `report` counts what is read. Cost: reads
+    every posting of the column there.
     """
     where = f"row space {space}, column {column}"
     posted = [record for record in records if column in record.columns]
@@ -115,14 +118,17 @@ def check_postings(
 
 
 def _lone_keys(keys: pa.BinaryArray, key_type: str) -> int:
-    """Return how many of the first keys a row has alone: all of plain values, of arrays NULL and empty."""
+    """Return how many of the first keys exclude others in a row.
+
+    All of plain values, of arrays NULL and empty.
+    """
     if element_type(key_type) is None:
         return len(keys)
     return sum(key is None or key == NO_ELEMENT for key in keys[:2].to_pylist())
 
 
 def _groups(segment: Segment, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap], bool]]:
-    """The postings of a segment by row group, and whether their keys rise: look-ups bisect them.
+    """Yield the postings of a segment by row group, and whether their keys ascend: lookups bisect them.
 
     Raises:
         CorruptIndexError: a bitmap that does not check.
@@ -138,7 +144,7 @@ def _behind(last: bytes, keys: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def _unposted(where: str, space: str, posted: Sequence[FileRecord], union: BitMap) -> Iterator[Problem]:
-    """Files that have not every row posted."""
+    """Yield the files of which not every row is posted."""
     for record in posted:
         base = record.base or 0
         posted_rows = union.range_cardinality(base, base + record.rows)
@@ -148,10 +154,10 @@ def _unposted(where: str, space: str, posted: Sequence[FileRecord], union: BitMa
 
 
 def _hidden(index: IndexState, records: Sequence[FileRecord]) -> BitMap:
-    """The hidden rows that counted records are counted under, in row space positions.
+    """Return the hidden rows with which counted records are counted, in row space positions.
 
     Raises:
-        CorruptIndexError: the index has lost them.
+        CorruptIndexError: the index has lost the hidden rows.
     """
     out = BitMap()
     for record in records:
@@ -171,7 +177,7 @@ def _claimed(records: Sequence[FileRecord]) -> BitMap:
 
 
 def _rising(keys: pa.BinaryArray) -> bool:
-    """Whether keys strictly rise, null first."""
+    """Return whether keys strictly ascend, null first."""
     plain = keys.drop_null()
     ordered = pc.all(pc.less(plain[:-1], plain[1:])).as_py() if len(plain) > 1 else True
     return bool(ordered) and keys.null_count <= 1 and (not keys.null_count or not keys[0].is_valid)

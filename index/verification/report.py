@@ -1,4 +1,4 @@
-"""What a verification has looked at, and every problem found."""
+"""The result of a verification: what it checked, and every problem."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tailbit.index.kinds.kind import Problem
 
 @dataclass
 class Report:
-    """What was checked and every problem found; sound when there is none.
+    """The result of a verification: what was checked, and every problem; sound if there is none.
 
-    `version`: the source version that the index was compared with. `state`: of the index, as `status` says.
+    `version`: the source version with which the index was compared. `state`: of the index, as in `status`.
     `sampled`: values read again from the data. `derived`: columns of files derived again as a whole.
     `files_read`: index files read again with all their checksums.
     """
@@ -30,10 +30,10 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong."""
+        """Return whether nothing is wrong."""
         return not self.problems
 
     def note(self, problem: Problem) -> None:
-        """Note a problem, once."""
+        """Record a problem, once."""
         if problem not in self.problems:
             self.problems.append(problem)

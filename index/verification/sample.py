@@ -1,4 +1,4 @@
-"""Values read again from the data files are posted where they stand."""
+"""Check that sampled values of the data files are posted at their positions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check_sample(
 def _check_values(
     space: SpaceView, order: int, column: Column, positions: list[int], source: CheckedSource, report: Report
 ) -> Iterator[Problem]:
-    """Check values of one column of a file; a file that is gone from an older version is passed over."""
+    """Check values of one column of a file; a file that is gone from an older version is skipped."""
     slice_ = source.slices[int(space.files[order])]
     if not source.at_head and source.storage.locate(slice_.path)[1] is None:
         return
@@ -80,7 +80,7 @@ def _check_values(
 def _read(
     slice_: FileSlice, column: Column, positions: Sequence[int], source: CheckedSource
 ) -> list[pa.Array]:
-    """The values at ascending positions, each as an array of one; fewer where the file ends before."""
+    """Return the values at ascending positions, each as an array of one; fewer if the file ends before."""
     at, place = np.unique(np.array(positions, dtype=np.uint64), return_inverse=True)
     tables = fetch(source.storage, slice_, [column], at)
     values = [
@@ -90,7 +90,7 @@ def _read(
 
 
 def _postings(segments: Sequence[Segment], column: Column, value: pa.Array) -> list[BitMap]:
-    """Return the posting of each key of a value of the column's current type; empty where there is none."""
+    """Return the posting of each key of a value of the column's current type; empty if there is none."""
     current = posting_type_of(column.type)
     coding = coding_of(column, current)
     coding.add(0, pa.chunked_array([value]))

@@ -1,10 +1,10 @@
-"""Whether the index is what the data says: records, postings, value counts, a sample of values.
+"""Comparison of an index with the data: records, postings, value counts, a sample of values.
 
-Input: an index and a snapshot divided by it. Output: a `Report` with every problem by name. Each kind checks
-its own rows against the source; then come the checks that compare kinds with each other: `check_claims`,
-`check_postings`, `check_counts`, and `check_sample` and `check_derived`, which read data files again. First
-`check_checksums` reads every file of the index. Memory: the records, the
-distinct keys of one column, and a row group of postings.
+Input: an index and a snapshot with its coverage. Output: a `Report` with every problem by name. First
+`check_checksums` reads every file of the index. Each kind checks its own rows against the source. Then follow
+the checks that compare kinds with each other: `check_claims`, `check_postings`, `check_counts`, and
+`check_sample` and `check_derived`, which read data files again. Memory: the records, the distinct keys of one
+column, and a row group of postings.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def verify(
     wanted: Callable[[str, str], bool] | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Check the index against itself and against the snapshot that `coverage` divides.
+    """Check the index against itself and against the snapshot in `coverage`.
 
-    `standing`: of the index; files recorded are compared with the snapshot where it is `COMPLETE` and the
-    snapshot is of the covered version. `at_head`: the snapshot is the newest, so its files must be there.
+    `standing`: of the index; recorded files are compared with the snapshot if it is `COMPLETE` and the
+    snapshot is of the covered version. `at_head`: the snapshot is the newest, so its files must exist.
     `samples`: number of (file, column, row) values read again; `derive`: number of (file, column) pairs whose
     postings are derived again as a whole, or all that are `wanted` by path and column id. `seed` makes both
     repeatable. Cost: reads every index file twice, once for its checksums and once for its postings, and at
@@ -85,7 +85,12 @@ def _ids(index: IndexState) -> list[str]:
 
 
 def _source(coverage: Coverage, storage: Storage, at_head: bool) -> CheckedSource:
-    """The source as the kinds are checked against it; hidden rows are read from it, not from the index."""
+    """Return the source as the kinds are checked against it.
+
+    Hidden rows are read from the source, not the index.
+
+    Hidden rows are read from it, not from the index.
+    """
     snapshot = coverage.snapshot
     hidden_of = HiddenRowsOf(snapshot, storage, None, Damages())
     hidden = {}
@@ -106,7 +111,7 @@ def _check(
     rng: random.Random,
     progress: Progress | None,
 ) -> Iterator[Problem]:
-    """Every check; the records first, since the others rest on them."""
+    """Run every check; the records come first, because the other checks rest on them."""
     columns = {column.id: column for column in coverage.snapshot.schema.leaves()}
     ids = _ids(index)
     for kind in index.kinds:
@@ -123,7 +128,7 @@ def _check(
             if progress is not None:
                 progress(number * len(claims) + step, steps)
             yield from check_postings(index, space, column, claims[space], expected, report)
-        # Files that wait to be posted again are still counted, and in no posting.
+        # Files that wait to be posted again are still counted, but in no posting.
         if not waiting:
             yield from check_counts(index, column, expected, report)
     yield from check_sample(coverage.spaces, ids, columns, source, samples, rng, report)
@@ -132,6 +137,6 @@ def _check(
 
 
 def _key_type(index: IndexState, column: str, now: Column | None) -> str:
-    """The key type that counts are compared in: that of the column today, else of the settings."""
+    """Return the key type in which counts are compared: that of the present column, else of the settings."""
     stored = next(c.key_type for c in index.settings.columns if c.id == column)
     return posting_type_of(now.type) if now is not None and widens(stored, now.type) else stored
