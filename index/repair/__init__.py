@@ -1,1 +1,1 @@
-"""What is found wrong in an index is dropped in one commit, and nothing else; then it is built again."""
+"""Damaged parts of an index, and nothing else, are removed in one commit; then they are built again."""

@@ -1,4 +1,4 @@
-"""What of an index is wrong, by what must be built again; and whether one file of it is damaged."""
+"""Damage of an index, by the parts that must be rebuilt; and the check whether one file of it is damaged."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ PASSING = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.ESTALE, errno.ENOTCONN}
     | {errno.ETIMEDOUT, errno.EINTR, errno.EAGAIN, errno.EBUSY, errno.EHOSTDOWN, errno.ENETDOWN}
 )
-"""Refusals of the operating system that say nothing of the bytes of a file."""
+"""Errors of the operating system that say nothing about the bytes of a file."""
 
 
 @dataclass(frozen=True)
 class Damage:
-    """What of an index is wrong.
+    """The damaged parts of an index.
 
-    `files`: index files that cannot be read. `spaces`: row spaces whose postings are not what the data says.
-    `counts`: the value counts are not. `hidden`: the hidden rows are not. `records`: the records are not of
-    the files of the source.
+    `files`: index files that cannot be read. `spaces`: row spaces whose postings contradict the data.
+    `counts`: the value counts are wrong. `hidden`: the hidden rows are wrong. `records`: the records are not
+    those of the source's files.
     """
 
     files: frozenset[str] = frozenset()
@@ -42,7 +42,7 @@ class Damage:
         return bool(self.files or self.spaces or self.counts or self.hidden or self.records)
 
     def with_all(self, others: Iterable[Damage]) -> Damage:
-        """This damage and others, taken together."""
+        """Return the union of this damage and others."""
         damage = self
         for other in others:
             damage = Damage(
@@ -56,22 +56,24 @@ class Damage:
 
 
 def damage_named(error: CorruptIndexError) -> Damage:
-    """The damage that an error is about: of a file of the index, or of the counts of a data file.
+    """Return the damage that an error is about: of a file of the index, or of the counts of a data file.
 
-    What is counted of a data file is lost where the file is gone and the postings or the hidden rows that it
-    was counted by are gone too: then all that is counted is counted anew.
+    The counts of a data file are lost if the file is gone and the postings or hidden rows by which it was
+    counted are gone too: then everything is counted again.
     """
     file = str(error.fields.get("file", ""))
     return Damage(files=frozenset({file})) if file.startswith("kind=") else Damage(counts=True)
 
 
 def why_damaged(storage: Storage, path: str, kinds: Kinds = KINDS) -> str | None:
-    """Why a file of an index cannot be read as it was written; None where it can. Cost: reads all of it.
+    """Return why a file of an index cannot be read as written, or None if it can. Cost: reads all of it.
 
-    A file of a kind that this release does not know is left alone: whoever writes it can tell.
+    A file of a kind that this release does not know is skipped, because only the release that writes it can
+    check it.
 
     Raises:
-        StorageError: the store refuses for a reason that says nothing of the file: no handles, no rights.
+        StorageError: the store fails for a reason that says nothing about the file, such as no handles or no
+        rights.
     """
     kind = kinds.of(path)
     if kind is None:
@@ -95,7 +97,7 @@ def _pass_on(cause: BaseException | None, path: str) -> None:
 
 
 def spaces_of(state: IndexState, damage: Damage) -> set[str]:
-    """The row spaces that a damage is in; of a segment its name tells its row space."""
+    """Return the row spaces that a damage is in; the name of a segment tells its row space."""
     of_files = {
         Segment(state.storage, path).space for path in damage.files if kind_of(path) == BITMAP_INDEX.name
     }

@@ -1,4 +1,4 @@
-"""What a verification found wrong, as the damage that is to be mended."""
+"""Conversion of the problems of a verification into the damage to repair."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tailbit.index.repair.damage import Damage
 
 
 def damage_of(problems: Sequence[Problem]) -> Damage:
-    """All that some problems blame; nothing where the source is at fault."""
+    """Return all that the problems blame; nothing if the source is at fault."""
     return Damage().with_all(map(_damage, problems))
 
 
 def _damage(problem: Problem) -> Damage:
     if problem.blame is Blame.FILE and not problem.name.startswith("kind="):
-        # What is counted of a data file rests on index files that are lost.
+        # The counts of a data file rest on index files that are lost.
         return Damage(counts=True)
     if problem.blame is Blame.FILE:
         return Damage(files=frozenset({problem.name}))

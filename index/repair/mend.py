@@ -1,9 +1,9 @@
-"""What of an index is damaged goes in one commit, and the indexer builds it again. The rest stays.
+"""Removal of the damaged parts of an index in one commit, after which the indexer builds them again.
 
-A damaged segment goes with all segments of its row space, and the claims of that row space with it: its files
-become uncovered, so that questions scan them. What is counted of them stays counted. New settings of the same
-content then open a round, as for a column that comes: the indexer finds those files not posted, and posts
-them. Nothing is read of the data here, but deletion vectors.
+A damaged segment is removed with all segments of its row space and all claims of that row space: its files
+become uncovered, so that queries scan them. Their counts stay counted. New settings of the same content then
+open a round, as for an added column: the indexer finds those files not posted, and posts them. Of the data,
+nothing but deletion vectors is read here.
 
 | damaged | what goes | what the indexer does |
 |---|---|---|
@@ -45,7 +45,7 @@ ATTEMPTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """What a mending took out of an index: index files, and the data files to be posted or counted again."""
+    """The result of a repair: removed index files, and numbers of data files to post or count again."""
 
     removed: tuple[str, ...]
     to_post: int
@@ -53,10 +53,10 @@ class Mended:
 
 
 def mend(index: MetadataTable, table: Table, damage: Damage, reason: str) -> Mended:
-    """Take out of the index what is damaged, in one commit; `reason` is noted with each file uncovered by it.
+    """Remove what is damaged from the index, in one commit; `reason` is recorded with each uncovered file.
 
-    Of two mendings at once one comes after the other. Cost: a record for each file that has to be posted, for
-    each live file where all must be counted again; and the deletion vectors of lost hidden rows.
+    Two concurrent repairs are applied one after the other. Cost: a record for each file to post, or for each
+    live file if all must be counted again; and the deletion vectors of lost hidden rows.
 
     Raises:
         CorruptIndexError: the records of files cannot be read: all of the index must be built again.
@@ -102,14 +102,14 @@ def _holds(paths: Iterable[str], kind: Kind[Any]) -> bool:
 
 
 def _written_again(state: IndexState, changed: dict[str, FileRecord]) -> pa.Table:
-    """All records as rows, some of them changed."""
+    """Return all records as rows, some of them changed."""
     return files_to_arrow([changed.get(record.path, record) for record in state.recorded.records()])
 
 
 def _uncovered(state: IndexState, spaces: Iterable[str], reason: str) -> dict[str, FileRecord]:
-    """The records that claim a range of some row spaces, without their claims, by path.
+    """Return the records that claim a range of some row spaces, without their claims, by path.
 
-    A counted one keeps the columns that it is counted for, so that its counts can be taken back.
+    A counted record keeps the columns for which it is counted, so that its counts can be taken back.
     """
     out = {}
     for record in (record for space in spaces for record in state.recorded.claims(space)):
@@ -121,7 +121,7 @@ def _uncovered(state: IndexState, spaces: Iterable[str], reason: str) -> dict[st
 
 
 def _uncounted(state: IndexState, changed: dict[str, FileRecord]) -> dict[str, FileRecord]:
-    """The records of all live files as counted nowhere, by path."""
+    """Return the records of all live files as counted nowhere, by path."""
     live = (changed.get(record.path, record) for record in state.recorded.live())
     return {
         record.path: replace(
@@ -132,7 +132,10 @@ def _uncounted(state: IndexState, changed: dict[str, FileRecord]) -> dict[str, F
 
 
 def _hidden_again(state: IndexState, table: Table, damage: Damage) -> tuple[list[IndexFile], bool]:
-    """Hidden rows read again from the source as a file to commit, and whether some that count are lost."""
+    """Read hidden rows again from the source into a file to commit.
+
+    Return also whether some in use are lost.
+    """
     if not damage.hidden and not _holds(damage.files, HIDDEN_ROWS):
         return [], False
     sound = [f.path for f in state.files_of(HIDDEN_ROWS) if f.path not in damage.files and not damage.hidden]
@@ -144,7 +147,7 @@ def _hidden_again(state: IndexState, table: Table, damage: Damage) -> tuple[list
 
 
 def _vectors(state: IndexState, table: Table, wanted: set[str]) -> dict[str, BitMap]:
-    """The rows hidden under some identities, as the source has them at the version that is recorded."""
+    """Return the rows hidden under some identities, read from the source at the recorded version."""
     out: dict[str, BitMap] = {}
     if state.ledger is None or not wanted:
         return out
@@ -160,7 +163,10 @@ def _vectors(state: IndexState, table: Table, wanted: set[str]) -> dict[str, Bit
 
 
 def _removed(state: IndexState, damage: Damage, spaces: set[str], recount: bool) -> list[str]:
-    """The index files that go. Ledger and settings are replaced by every commit that is given settings."""
+    """Return the index files to remove, except ledger and settings.
+
+    A commit with new settings replaces both.
+    """
     gone = {segment.path for space in spaces for segment in state.segments_of(space)}
     gone |= {path for path in damage.files if kind_of(path) not in (LEDGER.name, SETTINGS.name)}
     if recount:
@@ -173,10 +179,10 @@ def _removed(state: IndexState, damage: Damage, spaces: set[str], recount: bool)
 
 
 def _ledger(state: IndexState, records: dict[str, FileRecord]) -> Ledger | None:
-    """The ledger as it is, but for the number of live files that are not counted any more.
+    """Return the ledger with the number of uncounted live files raised.
 
     Raises:
-        CorruptIndexError: it is not there, so nothing is recorded that could be damaged.
+        CorruptIndexError: the ledger is missing, so nothing is recorded that could be damaged.
     """
     ledger = state.ledger
     if ledger is None:

@@ -1,7 +1,7 @@
-"""The files of an index are read again in turn, so that damage is found before anyone meets it.
+"""Background reading of the files of an index in turn, so that damage is found before a query meets it.
 
-A file that is missing or of another size is found at once; one that was altered within a round through the
-whole index, of which a pass reads a part.
+A file that is missing or of another size is found at once; an altered file is found within a round through
+the whole index, of which each pass reads a part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BYTES_A_PASS = 64 << 20
 
 
 class Scrubber:
-    """Looks at the files of one index, pass by pass; `index` is its own.
+    """Reader of the files of one index, pass by pass; it needs an `index` object of its own.
 
     Cost of a pass: a listing of each kind's folder, and the files that it reads.
     """
@@ -27,7 +27,7 @@ class Scrubber:
         self._last = ""
 
     def look(self) -> list[CorruptIndexError]:
-        """What one pass finds damaged of the newest version, a file each.
+        """Return the damage that one pass finds in the newest version, one error per file.
 
         Raises:
             StorageError: the store refused.
@@ -42,14 +42,14 @@ class Scrubber:
         return [CorruptIndexError(file=path, reason=reason) for path, reason in sorted(damaged.items())]
 
     def _live_now(self) -> dict[str, object]:
-        """The live files, looked at once more: what has left the index since may be gone from disk."""
+        """Return the live files after a refresh: files that left the index since may be gone from disk."""
         self._index.refresh()
         return dict(self._index.state.files)
 
     def _of_sizes(self) -> dict[str, str]:
-        """Live files that are missing or of another size than their commit says, and which of both.
+        """Return the live files that are missing or of another size than their commit says, and the reason.
 
-        Those of a kind that this release does not know are not looked at.
+        Files of a kind that this release does not know are skipped.
         """
         kinds = self._index.kinds
         live = {path: file for path, file in self._index.state.files.items() if kinds.of(path) is not None}
@@ -67,7 +67,7 @@ class Scrubber:
         return out
 
     def _next(self) -> list[str]:
-        """The files whose turn it is, by path."""
+        """Return the files to read in this pass, by path."""
         files = self._index.state.files
         paths = sorted(files)
         at = bisect_right(paths, self._last)
