@@ -1,1 +1,1 @@
-"""The Parquet files of the index are sorted, read side by side, and opened only if their footer checks."""
+"""The Parquet files of the index are sorted, read in parallel, and opened only if their footer checks."""

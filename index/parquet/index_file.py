@@ -1,4 +1,4 @@
-"""Writing and opening the Parquet files of the index.
+"""Writing and opening of the Parquet files of the index.
 
 A file's name carries the length and the hash of its footer, `<stem>.<footer length>.<sha256, 16
 digits>.parquet`: the name is in the Delta commit, so a footer is checked before it is parsed. Pages carry
@@ -22,10 +22,10 @@ from tailbit.tables.parquet.file import ENDS, ParquetFile, arrow_buffer, read_fo
 from tailbit.tables.storage import Storage
 
 _LITTLE = 1 << 15
-"""Bytes of rows that are written as they are."""
+"""Files with fewer bytes of rows are not compressed."""
 
 _SHORT = 1 << 16
-"""Bytes of a file that is read as a whole."""
+"""Files of fewer bytes are read as a whole."""
 
 
 def write_index_file(
@@ -33,7 +33,7 @@ def write_index_file(
 ) -> IndexFile:
     """Write one file of a kind; it is in the store under its final name, or not there at all.
 
-    `write` puts the bytes of the Parquet file into the sink it is given. The stem gets eight random digits.
+    `write` writes the bytes of the Parquet file into the given sink. The stem gets eight random digits.
 
     Raises:
         StorageError: the disk is full or refuses; the unfinished file is removed.
@@ -59,11 +59,11 @@ def write_parquet(
     uncompressed: Collection[str] = (),
     encodings: Mapping[str, str] | None = None,
 ) -> None:
-    """A row group a table, with page checksums; of bytes, only keys have statistics.
+    """Write one row group per table, with page checksums; of binary columns, only keys have statistics.
 
-    A file of little is not compressed: to begin with a compressed page takes longer than to read such a one.
-    Text is dictionary-coded, binary is not; a column `key` is sorted, and written as what each key does not
-    share with the one before. `encodings` names Parquet's encoding of some leaves by path.
+    A small file is not compressed: starting to read a compressed page takes longer than reading such a file.
+    Text is dictionary-coded, binary is not. A column `key` is sorted and delta-encoded: only the bytes not
+    shared with the previous key are stored. `encodings` names Parquet's encoding of some leaves by path.
     """
     encodings = {name: "DELTA_BYTE_ARRAY" for name in schema.names if name == "key"} | dict(encodings or {})
     named = {path.partition(".")[0] for path in encodings}
@@ -82,7 +82,7 @@ def write_parquet(
 
 
 def _is_little(groups: Iterator[pa.Table]) -> tuple[bool, Iterator[pa.Table]]:
-    """Whether row groups hold little all together; and all of them, the first of which were looked at."""
+    """Return whether row groups are small all together, and an iterator over all of them."""
     seen, size = list[pa.Table](), 0
     while size <= _LITTLE and (group := next(groups, None)) is not None:
         seen.append(group)
@@ -91,17 +91,22 @@ def _is_little(groups: Iterator[pa.Table]) -> tuple[bool, Iterator[pa.Table]]:
 
 
 def _with_statistics(schema: pa.Schema) -> bool | list[str]:
-    """The columns that have statistics, as pyarrow asks: those of bytes would fill the footer with them."""
+    """Return the columns that get statistics, as pyarrow expects them; binary values would fill the footer.
+
+    Those of bytes would fill the footer with them.
+    """
     if not any(pa.types.is_binary(field.type) and field.name != "key" for field in schema):
         return True
     return [field.name for field in schema if field.name == "key" or not pa.types.is_binary(field.type)]
 
 
 def open_index_file(storage: Storage, path: str) -> ParquetFile:
-    """A file of the index, its footer checked against its name; pages are verified as they are read.
+    """Open a file of the index after checking its footer against its name.
+
+    Pages are verified as they are read.
 
     Raises:
-        CorruptIndexError: it is missing, truncated or altered.
+        CorruptIndexError: the file is missing, truncated or altered.
     """
     if ".." in path.split("/"):
         raise CorruptIndexError(file=path, reason="its path leaves the index")
@@ -117,7 +122,7 @@ def open_index_file(storage: Storage, path: str) -> ParquetFile:
 
 
 def _at_hand(source: pa.NativeFile) -> pa.NativeFile:
-    """A short file in memory, where it is read a column at a time without a call of the system for each."""
+    """Load a short file into memory, to save a system call per column."""
     size = source.size()
     if size > _SHORT:
         return source
@@ -126,10 +131,10 @@ def _at_hand(source: pa.NativeFile) -> pa.NativeFile:
 
 
 def reopen_index_file(storage: Storage, path: str, footer: pq.FileMetaData | None) -> ParquetFile:
-    """A file of the index whose footer is known and was checked: it is not read again.
+    """Open a file of the index whose footer was checked before; the footer is not read again.
 
     Raises:
-        CorruptIndexError: it is missing or cannot be parsed.
+        CorruptIndexError: the file is missing or cannot be parsed.
     """
     try:
         source = storage.open(path)

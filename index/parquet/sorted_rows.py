@@ -1,6 +1,6 @@
-"""Sorted index files read side by side, so that what belongs to one key meets in one small table.
+"""Parallel reading of sorted index files, so that all rows of one key come in one small table.
 
-Eight rows by hand, two files of two batches each:
+Worked example: eight rows in two files of two batches each.
 
     file 1        A B D | E
     file 2        A C | D F
@@ -24,13 +24,13 @@ import pyarrow.compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 
 GROUP_ROWS, GROUP_BYTES = 1 << 15, 1 << 20
-"""Where a row group of a merged file ends: what a look-up decodes."""
+"""Limits of a row group of a merged file, which is what a lookup decodes."""
 
 Key = tuple[tuple[bool, bytes | str], ...]
 
 
 def aligned(inputs: Sequence[Iterator[pa.Table]], by: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows of inputs that are each sorted by `by` (nulls first), in tables of rising key ranges.
+    """Yield the rows of inputs that are each sorted by `by` (nulls first), in tables of ascending key ranges.
 
     Invariant: rows of equal key are in one table, as long as an input has them in one batch. Memory: one
     batch of every input.
@@ -50,7 +50,7 @@ def aligned(inputs: Sequence[Iterator[pa.Table]], by: Sequence[str]) -> Iterator
 
 
 def regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of the size of a row group, however small the pieces they come in."""
+    """Yield the same rows in tables of the size of a row group, however small the pieces they come in."""
     waiting: list[pa.Table] = []
     for table in tables:
         if len(table):
@@ -63,23 +63,26 @@ def regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def sort(table: pa.Table, by: Sequence[str]) -> pa.Table:
-    """A table by some columns, nulls before all else; equal rows stay in their order.
+    """Sort a table by some columns, nulls first; equal rows stay in their order.
 
-    Columns that are the same in all rows are passed over; what is sorted already is given back. Cost: numbers
-    of eight bytes as numbers, all else by Arrow.
+    Columns with the same value in all rows are ignored; a table that is already sorted is returned unchanged.
+    Cost: keys of eight bytes are sorted as numbers, all else by Arrow.
     """
     table = table.combine_chunks()
     varying = [name for name in by if _changes(table, name).any()]
     if len(varying) == 1 and (words := words_of(table[varying[0]].combine_chunks())) is not None:
         if (words[1:] >= words[:-1]).all():
             return table
-        # Sorted pieces, one behind the other, are merged by a stable sort.
+        # A stable sort merges concatenated sorted pieces.
         return table.take(arrow_array(np.argsort(words, kind="stable")))
     return _sorted_by_arrow(table, varying) if varying else table
 
 
 def _sorted_by_arrow(table: pa.Table, by: Sequence[str]) -> pa.Table:
-    """A column that says "not null" sorts before each: how pyarrow is told of nulls differs by release."""
+    """Return the table sorted by Arrow; before each column, a column "is set" puts nulls first.
+
+    The option of pyarrow for the order of nulls differs by release.
+    """
     keys: dict[str, pa.ChunkedArray | pa.Array] = {}
     for name in by:
         keys[f"{name} is set"] = pc.cast(pc.is_valid(table[name]), pa.int8())
@@ -88,7 +91,7 @@ def _sorted_by_arrow(table: pa.Table, by: Sequence[str]) -> pa.Table:
 
 
 def words_of(keys: pa.Array) -> npt.NDArray[np.uint64] | None:
-    """Keys as numbers of their order; None unless each is of eight bytes and none is null."""
+    """Return keys as numbers of the same order; None unless all keys have eight bytes and none is null."""
     if not pa.types.is_binary(keys.type) or keys.null_count or not len(keys):
         return None
     ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]
@@ -103,7 +106,7 @@ _WORD = 8
 
 
 def starts(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
-    """The rows of a sorted table at which another key begins."""
+    """Return the rows of a sorted table at which a new key begins."""
     changed = np.zeros(len(table), dtype=bool)
     changed[:1] = True
     for name in by:
@@ -112,7 +115,7 @@ def starts(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
 
 
 def _changes(table: pa.Table, name: str) -> npt.NDArray[np.bool_]:
-    """Which rows but the first have another value than the one before; null is a value of its own."""
+    """Return which rows but the first differ from the previous row; null is a value of its own."""
     values = table[name].combine_chunks()
     words = words_of(values)
     if words is not None:
@@ -124,7 +127,7 @@ def _changes(table: pa.Table, name: str) -> npt.NDArray[np.bool_]:
 
 
 def key_at(table: pa.Table, by: Sequence[str], row: int) -> Key:
-    """The key of one row as a value that orders as the files are sorted: null before all else."""
+    """Return the key of one row as a value that orders as the files are sorted: nulls first."""
     values = (table[name][row].as_py() for name in by)
     return tuple((value is not None, value if value is not None else b"") for value in values)
 
