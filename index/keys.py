@@ -31,10 +31,11 @@ from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
 
 MAX_KEY = 256
-"""Bytes of a string or binary value that its key holds as they are."""
+"""Bytes of a string or binary value that its key holds unchanged."""
 
 TRUNCATED_KEY = MAX_KEY + 16
-"""Length of the key of a longer value: its first `MAX_KEY` bytes and a 16-byte BLAKE2b hash of all of it."""
+"""Length of the key of a longer value: its first `MAX_KEY` bytes and a 16-byte BLAKE2b hash of the whole
+value."""
 
 KeyRange = tuple[bytes | None, bool, bytes | None, bool]
 """(low, low is included, high, high is included) of stored keys; None is unbounded. NULL is in no range."""
@@ -55,11 +56,11 @@ KEY_TYPES = {
     "timestamp": "timestamp",
     "timestamp_ntz": "timestamp_ntz",
 }
-"""The key type of each logical type that has one whatever its precision, scale and length are."""
+"""The key type of each logical type whose key type does not depend on precision, scale or length."""
 
 NO_ELEMENT, NULL_ELEMENT, ELEMENT = b"\x00", b"\x01", b"\x02"
-"""Keys of an array column: that the array is empty, that it holds NULL, and what the key of an element begins
-with. A NULL array has the key null. So every row has a key, and has each of its keys once.
+"""Keys of an array column: for an empty array, for a NULL element, and the first byte of the key of an
+element. A NULL array has the key null. So every row has a key, and has each of its keys once.
 """
 
 _TEXTUAL = ("string", "binary")
@@ -68,10 +69,12 @@ _OF_ELEMENTS = re.compile(r"elements\((.+)\)")
 
 
 def key_type_of(type_: DataType) -> str:
-    """The key type of a logical type; a decimal's is by scale alone, so that precision can widen.
+    """Return the key type of a logical type.
 
-    CHAR(n) has one for each n: once the column is a plain string, its values are read without the spaces that
-    their keys have.
+    A decimal's depends on the scale alone, so that precision can widen.
+
+    CHAR(n) has a key type for each n: once the column is a plain string, its values are read without the
+    padding that their keys have.
 
     Raises:
         ColumnTypeError: values of the type have no order-preserving key.
@@ -80,15 +83,15 @@ def key_type_of(type_: DataType) -> str:
         return f"decimal({type_.scale})"
     if type_.char_length:
         return f"char({type_.char_length})"
-    found = KEY_TYPES.get(type_.name)
-    if found is None:
+    key_type = KEY_TYPES.get(type_.name)
+    if key_type is None:
         reason = "only plain values in byte order can be compared and indexed"
         raise ColumnTypeError(column="", type=str(type_), reason=reason)
-    return found
+    return key_type
 
 
 def posting_type_of(type_: DataType) -> str:
-    """Return the key type of a column's postings: that of its values, of an array `elements(...)` of theirs.
+    """Return the key type of a column's postings: that of its values, or `elements(...)` for an array.
 
     Raises:
         ColumnTypeError: values, or elements, of the type have no order-preserving key.
@@ -99,18 +102,18 @@ def posting_type_of(type_: DataType) -> str:
 
 
 def element_type(key_type: str) -> str | None:
-    """Return the key type of elements, where a row has a key for each of them; None for other key types."""
-    found = _OF_ELEMENTS.fullmatch(key_type)
-    return None if found is None else found.group(1)
+    """Return the key type of the elements of an array key type; None for other key types."""
+    match = _OF_ELEMENTS.fullmatch(key_type)
+    return None if match is None else match.group(1)
 
 
 def mark_elements(keys: pa.BinaryArray) -> pa.BinaryArray:
-    """Return the keys under which elements stand, from the keys of their values; null is a NULL element."""
+    """Convert the keys of values to keys of elements; null becomes the key of a NULL element."""
     return filled(pc.binary_join_element_wise(ELEMENT, keys, b""), NULL_ELEMENT)
 
 
 def element_keys(keys: pa.BinaryArray) -> pa.BinaryArray:
-    """Return the keys of the values of elements, from the keys under which these stand: each has the mark."""
+    """Convert keys of elements, all with the mark, to the keys of their values."""
     if not len(keys):
         return keys
     ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset :][: len(keys) + 1]
@@ -123,23 +126,23 @@ def element_keys(keys: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def scale_of(key_type: str) -> int | None:
-    """The scale of a decimal key type; None for other key types."""
-    found = _DECIMAL.fullmatch(key_type)
-    return None if found is None else int(found.group(1))
+    """Return the scale of a decimal key type; None for other key types."""
+    match = _DECIMAL.fullmatch(key_type)
+    return None if match is None else int(match.group(1))
 
 
 def is_textual(key_type: str) -> bool:
-    """Whether keys are the bytes of texts or binary values, shortened where they are long."""
+    """Return whether keys are the bytes of texts or binary values, truncated if they are long."""
     return key_type in _TEXTUAL or key_type.startswith("char(")
 
 
 def is_truncated(key: bytes | None) -> bool:
-    """Whether a string or binary key stands for every value with the same prefix and hash."""
+    """Return whether a string or binary key stands for every value with the same prefix and hash."""
     return key is not None and len(key) > MAX_KEY
 
 
 def encode_array(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
-    """The keys of an array; NULL stays null.
+    """Encode an array as keys; NULL stays null.
 
     Cost: a few vector operations; Python code runs once per distinct value longer than `MAX_KEY`.
     """
@@ -160,7 +163,7 @@ def encode_array(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.Binary
 
 
 def integer_keys(numbers: Longs) -> pa.BinaryArray:
-    """The keys of ordered integers, for key types of eight bytes. The numbers are overwritten, not copied."""
+    """Encode ordered integers as keys of eight bytes. The numbers are overwritten, not copied."""
     words = np.ascontiguousarray(numbers).view(np.uint64)
     words ^= np.uint64(SIGN)
     if sys.byteorder == "little":
@@ -170,7 +173,7 @@ def integer_keys(numbers: Longs) -> pa.BinaryArray:
 
 
 def encode_value(value: Value, key_type: str) -> bytes:
-    """The key of one canonical value."""
+    """Encode one canonical value as a key."""
     if isinstance(value, bytes):
         return _short(value)
     if key_type == "boolean":
@@ -181,16 +184,16 @@ def encode_value(value: Value, key_type: str) -> bytes:
 
 
 def decode_keys(keys: pa.BinaryArray, key_type: str, type_: DataType) -> pa.Array:
-    """The values of keys, in the Arrow type of a logical type of that key type.
+    """Decode keys to values, in the Arrow type of a logical type of that key type.
 
     Raises:
-        ValueError: a truncated key, whose value it does not hold.
+        ValueError: a key is truncated and does not hold its value.
     """
     target = arrow_type(type_, str(type_))
     if is_textual(key_type):
         if (pc.max(pc.binary_length(keys)).as_py() or 0) > MAX_KEY:
             raise ValueError("a truncated key does not hold its value")
-        return keys.view(target)  # whether they are UTF-8 is not asked
+        return keys.view(target)  # UTF-8 is not checked
     if key_type == "boolean":
         return pc.equal(keys, arrow_scalar(b"\x01"))
     if scale_of(key_type) is not None:
@@ -204,7 +207,7 @@ def decode_keys(keys: pa.BinaryArray, key_type: str, type_: DataType) -> pa.Arra
 
 
 def widen_keys(keys: pa.BinaryArray, from_type: str, to_type: str) -> pa.BinaryArray:
-    """Keys of the values after a type widening that Delta allows; order and equality stay.
+    """Convert keys to those of the values after a type widening that Delta allows; order and equality stay.
 
     Raises:
         ColumnTypeError: the types are not such a widening.
@@ -229,7 +232,7 @@ def widen_keys(keys: pa.BinaryArray, from_type: str, to_type: str) -> pa.BinaryA
 
 
 def widening_factor(from_type: str, to_type: str) -> int:
-    """By what a canonical value of a narrower key type is multiplied to be the same value of the wider one.
+    """Return the factor that turns a canonical value of a narrower key type into that of the wider type.
 
     Raises:
         ColumnTypeError: the types are not a widening.
@@ -250,7 +253,7 @@ def widening_factor(from_type: str, to_type: str) -> int:
 
 
 def widens(from_type: str, to: str | DataType) -> bool:
-    """Whether keys of one type can be told as keys of another, or asked for values of a logical type."""
+    """Return whether keys of one type convert to keys of another, or to those of a logical type."""
     try:
         return widening_factor(from_type, to if isinstance(to, str) else posting_type_of(to)) > 0
     except ColumnTypeError:
@@ -258,7 +261,7 @@ def widens(from_type: str, to: str | DataType) -> bool:
 
 
 def widest(key_types: Iterable[str]) -> str | None:
-    """The one of some key types that all others widen to; None where there is none."""
+    """Return the key type to which all others widen; None if there is none."""
     held = sorted(set(key_types))
     return next((wide for wide in held if all(widens(other, wide) for other in held)), None)
 
@@ -283,7 +286,7 @@ def _nulls(values: pa.Array) -> Mask:
 
 
 def _fixed(values: pa.Array, data: npt.NDArray[Any], width: int) -> pa.BinaryArray:
-    """A binary array of fixed-width keys with the validity of `values`."""
+    """Return a binary array of fixed-width keys with the validity of `values`."""
     valid = None
     if values.null_count:
         valid = pa.py_buffer(np.packbits(~_nulls(values), bitorder="little").tobytes())
@@ -314,7 +317,7 @@ def _integers(keys: pa.BinaryArray) -> Longs:
 
 
 def _words(keys: pa.BinaryArray, width: int) -> npt.NDArray[np.uint64]:
-    """The keys as native 64-bit words; null keys are zero bytes."""
+    """Return the keys as native 64-bit words; null keys are zero bytes."""
     dense = filled(keys, bytes(width))
     dense = pa.concat_arrays([dense]) if dense.offset else dense
     body = dense.buffers()[2]

@@ -1,7 +1,7 @@
-"""What the index records, as frozen values: files, the ledger, settings, and its own files.
+"""The records of the index as frozen values: files, the ledger, settings, and the index's own files.
 
-Nothing here reads or writes. `seq` of a record is given by the commit that makes it visible; of two records
-of one path the one with the higher `seq` counts.
+Nothing here reads or writes. The commit that makes a record visible sets its `seq`; of two records of one
+path, the one with the higher `seq` counts.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tailbit.index.keys import key_type_of, posting_type_of
 from tailbit.tables.model import Column, FileSlice, Fingerprint, Version
 
 ROWS_PER_SPACE = 1 << 26
-"""Most rows that a task or a merge lays into one row space; a larger file is alone."""
+"""Most rows that a task or a merge puts into one row space; a larger file has a row space alone."""
 
 
 def key_type_of_column(column: Column, reason: str | None = None) -> str:
-    """The key type of a column's values; `reason`: what the error says instead of why there is none.
+    """Return the key type of a column's values; a given `reason` replaces the reason of the error.
 
     Raises:
-        ColumnTypeError: values of its type have no keys; it names the column.
+        ColumnTypeError: values of the column's type have no keys; the error names the column.
     """
     try:
         return key_type_of(column.type)
@@ -36,7 +36,8 @@ def posting_type_of_column(column: Column) -> str:
     """Return the key type of the postings that a column would have.
 
     Raises:
-        ColumnTypeError: neither its values nor, of an array, its elements have keys; it names the column.
+        ColumnTypeError: neither the values nor, of an array, the elements have keys; the error names the
+        column.
     """
     try:
         return posting_type_of(column.type)
@@ -73,24 +74,27 @@ class IndexedColumn:
 
     @classmethod
     def of(cls, column: Column) -> IndexedColumn:
-        """Return a column of the source as an index remembers it; of an array its elements are indexed.
+        """Return a column of the source in the form that an index records.
+
+        Of an array the elements are indexed.
 
         Raises:
-            ColumnTypeError: values of its type have no keys.
+            ColumnTypeError: values of the column's type have no keys.
         """
         return cls(column.label, column.id, posting_type_of_column(column), str(column.type))
 
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """What the index has done with one data file.
+    """The index's record of one data file.
 
-    `path`, `size`, `mtime`, `rows` (physical), `partition`: as of the source; `footer`: hash of its footer,
-    empty where it was never read. `space`, `base`: the claim `[base, base + rows)` of a row space, None where
-    nothing is posted. `columns`: ids of the columns posted there. `counted`: whether its visible rows are in
-    the value counts, for exactly these columns; `hidden`: identity of the deletion vector they are counted
-    under, empty for none. `lineage`: the lineage of the source it was seen in last. `entered`, `left`:
-    versions of the source; `left` is None while it is live. `error`: why it could not be read.
+    `path`, `size`, `mtime`, `rows` (physical), `partition`: as in the source; `footer`: hash of its footer,
+    empty if the footer was never read. `space`, `base`: the claim `[base, base + rows)` of a row space, None
+    if nothing is posted. `columns`: ids of the columns posted there. `counted`: whether its visible rows are
+    in the value counts, for exactly these columns; `hidden`: identity of the deletion vector with which they
+    are counted, empty for none. `lineage`: the lineage of the source in which the file was last seen.
+    `entered`, `left`: versions of the source; `left` is None while the file is live. `error`: why the file
+    could not be read.
     """
 
     path: str
@@ -111,16 +115,19 @@ class FileRecord:
     seq: int = 0
 
     def is_of(self, slice_: FileSlice) -> bool:
-        """Whether the record is of this file, as far as the log tells: size, time and partition values."""
+        """Return whether the record is of this file, as far as the log tells.
+
+        Size, time and partition values.
+        """
         same_values = _without_null(self.partition) == _without_null(slice_.partition)
         return same_values and self.is_as_written(slice_)
 
     def is_as_written(self, slice_: FileSlice) -> bool:
-        """Whether no other file has been written at this path since, by size and time."""
+        """Return whether no other file has been written at this path since, by size and time."""
         return (self.size, self.mtime) == (slice_.size, slice_.mtime)
 
     def is_reachable(self, earliest: Version | None) -> bool:
-        """Whether a source version from `earliest` on (None: any) holds the file."""
+        """Return whether a source version from `earliest` on (None: any) holds the file."""
         return earliest is None or self.left is None or self.left > earliest
 
 
@@ -129,7 +136,7 @@ def _without_null(partition: Mapping[str, str | None]) -> dict[str, str]:
 
 
 class NewClaim(NamedTuple):
-    """A file's claim of a row space, and the one that takes its place; None where its bits are dropped."""
+    """A file's claim of a row space, and the claim that replaces it; None if its postings are dropped."""
 
     path: str
     space: str
@@ -139,18 +146,18 @@ class NewClaim(NamedTuple):
 
 
 class LedgerState(str, Enum):
-    """How far the snapshot that a round began with is indexed; the words stand in the index."""
+    """How far the snapshot of a round's beginning is indexed; the words are stored in the index."""
 
     BUILDING = "building"
     COMPLETE = "complete"
 
 
 class Standing(str, Enum):
-    """What an index is to its table; the words are those of `status`.
+    """The standing of an index towards its table; the words are those of `status`.
 
-    `ABSENT`: there is none. `DAMAGED`: it cannot be read. `OLDER_FORMAT`: an older
-    release wrote it, `run` makes it anew. `EMPTY`: nothing is recorded yet. `BUILDING`,
-    `COMPLETE`: as its ledger says. `OTHER_HISTORY`: the source log is not the one that was indexed.
+    `ABSENT`: there is no index. `DAMAGED`: it cannot be read. `OLDER_FORMAT`: an older release wrote it, and
+    `run` rebuilds it. `EMPTY`: nothing is recorded yet. `BUILDING`, `COMPLETE`: as in its ledger.
+    `OTHER_HISTORY`: the source log is not the one that was indexed.
     """
 
     ABSENT = "absent"
@@ -164,13 +171,13 @@ class Standing(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """How far the index is, written in the same commit as the effect it speaks of.
+    """The progress of the index, written in the same commit as the effect that it records.
 
-    `round` counts fresh starts, `lineage` those where the source is another table than before. `version`:
-    target of the last batch. `state`: `BUILDING` while a round's first snapshot is indexed, then `COMPLETE`.
-    `covered`: the version of which everything is recorded, None before the first. `fingerprint`: of
-    the commit `version`. `uncounted`: live files whose rows are in no value count. `held`: what tells the
-    files of the index then, empty where an older release wrote it (`store.own_files`).
+    `round` counts fresh starts, `lineage` those after which the source is another table. `version`: target of
+    the last batch. `state`: `BUILDING` while a round's first snapshot is indexed, then `COMPLETE`. `covered`:
+    the version of which everything is recorded, None before the first. `fingerprint`: of the commit
+    `version`. `uncounted`: live files whose rows are in no value count. `held`: hash of the set of index
+    files at that time, empty if an older release wrote it (`store.own_files`).
     """
 
     round: int
@@ -190,10 +197,10 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the index was told to be: its identity, format, columns and options. Versioned.
+    """The configuration of the index: its identity, format, columns and options. Versioned.
 
-    `dropped`: ids of columns that once were indexed and then were not. Their old bits may still lie in row
-    spaces, so one that comes back is posted into new ones.
+    `dropped`: ids of columns that were indexed once and then dropped. Their old postings may still lie in row
+    spaces, so a column that comes back is posted into new row spaces.
     """
 
     version: int

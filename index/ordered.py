@@ -1,6 +1,6 @@
-"""A canonical value becomes a 64-bit integer whose order is that of the values, as Spark orders them.
+"""Canonical values as 64-bit integers in the order of the values, as Spark orders them.
 
-NaN equals NaN and is the greatest; -0.0 equals 0.0. The keys of types of eight bytes are made of these.
+NaN equals NaN and is the greatest; -0.0 equals 0.0. Keys of eight bytes are built from these integers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,12 @@ WORD_DIGITS = 18
 
 
 def ordered_ints(values: pa.Array, key_type: str) -> Longs:
-    """An int64 per value in the order of the values, for key types of 8 bytes and boolean; 0 where NULL."""
+    """Return an int64 per value in the order of the values, 0 for NULL.
+
+    Key types of 8 bytes and boolean have these integers.
+
+    0 where NULL.
+    """
     if key_type == "double":
         floats = numpy_of(filled(values.cast(pa.float64()), 0.0)) + 0.0
         floats[np.isnan(floats)] = np.nan
@@ -42,7 +47,10 @@ def ordered_ints(values: pa.Array, key_type: str) -> Longs:
 
 
 def ordered_int(value: Value, key_type: str) -> int:
-    """The element of `ordered_ints` for one canonical value; any int for integers beyond 64 bits, clamped."""
+    """Return the element of `ordered_ints` for one canonical value; integers beyond 64 bits are clamped.
+
+    Any int for integers beyond 64 bits, clamped.
+    """
     if key_type == "double":
         number = math.nan if value != value else float(value) + 0.0
         (bits,) = struct.unpack(">q", struct.pack(">d", number))
