@@ -1,4 +1,4 @@
-"""Offset, ledger and decision table say what has been indexed and where the stream goes on, without Spark."""
+"""Offset, ledger and decision table: what has been indexed and where the stream goes on, without Spark."""
 
 if __name__ != "tailbit.checkpoints":
     raise ImportError(

@@ -1,10 +1,10 @@
-"""A sign of life beside the index, so that a second indexer steps back before it does any work.
+"""A heartbeat file beside the index, so that a second indexer steps back before it does any work.
 
-Advice only: what keeps two indexers from harming each other is the index commit. The heartbeat is of the
-query's progress: an indexer that hangs gives none, although its process lives. A heartbeat is taken over when
-it is old by the clock of the store, on which hosts agree whose clocks differ. One from the future (that clock
-was put back) is watched before, and so is an old one of a process that lives on this machine (which may just
-have woken up): it is alive if it changes.
+The heartbeat is advice only: the commit to the index is what keeps two indexers from harming each other. It
+shows progress of the query: an indexer that hangs gives no heartbeat, although its process lives. A heartbeat
+is taken over when it is old by the clock of the store, which all hosts share even if their own clocks differ.
+Two kinds of heartbeats are watched first, and count as alive if they change: one from the future (the store's
+clock was put back), and an old one of a process that lives on this machine (it may just have woken up).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tailbit.tables.storage.conditional_puts import nothing_written
 NAME = "_heartbeat"
 INTERVAL_S = 5.0
 LIMIT_S = 30.0
-"""A heartbeat of another machine that is older than this is dead: six beats missed."""
+"""A heartbeat of another machine that is older than this is dead: six beats are missing."""
 
 _LOOK_EVERY_S = 0.5
 
@@ -43,10 +43,10 @@ _PIDS = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """One sign of life. `started` tells a process from a later one with the same pid; 0 where unknown.
+    """One sign of life. `started` tells a process from a later one with the same pid; 0 if unknown.
 
-    `machine`: within it a pid means one process; hosts may share a name, containers of a host number their
-    processes apart. Empty where unknown. `doing`: what the indexer was at, in words.
+    `machine`: scope in which a pid means one process, since hosts may share a name and containers of a host
+    number their processes separately; empty if unknown. `doing`: the work of the indexer, in words.
     """
 
     run: str = ""
@@ -59,24 +59,24 @@ class Beat:
 
     @property
     def owner(self) -> str:
-        """Host and process, for people."""
+        """Return host and process, for people."""
         return f"{self.host}, process {self.pid}"
 
 
 class State(Enum):
-    """What the last sign of life of an indexer means."""
+    """The meaning of the last sign of life of an indexer."""
 
     ALIVE = "alive"
-    """It is fresh."""
+    """The heartbeat is fresh."""
     STALE = "stale"
-    """It is old: the indexer hangs, or was killed on another machine."""
+    """The heartbeat is old: the indexer hangs, or was killed on another machine."""
     DEAD = "dead"
-    """Its process, of this machine, has ended."""
+    """The process, of this machine, has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastSign:
-    """The last sign of life of an indexer; `seconds` old, below 0 where it is from the future."""
+    """The last sign of life of an indexer; `seconds` old, negative if it is from the future."""
 
     beat: Beat
     seconds: float
@@ -84,7 +84,7 @@ class LastSign:
 
     @property
     def meaning(self) -> str:
-        """Age and meaning of the sign, for people."""
+        """Return age and meaning of the sign, for people."""
         if self.state is State.ALIVE:
             return f"{length(max(0.0, self.seconds))} ago: {self.beat.doing or 'at work'}"
         if self.state is State.DEAD:
@@ -100,8 +100,8 @@ class Heartbeat:
     """The heartbeat of one indexer run: claimed, kept by a thread while there are signs of life, released.
 
     At most one claim is held at a time, as far as a store without locks can tell. `life`: the signs of life
-    of the run. Without it the process is its own sign, as of a command that ends soon. `lost`: the error to
-    end with once another indexer has taken over, which it does only after this one has given no sign for
+    of the run; without it the living process is enough, as for a command that ends soon. `lost`: the error to
+    raise once another indexer has taken over, which it does only after this one has given no sign for
     `LIMIT_S`.
     """
 
@@ -114,10 +114,10 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
 
     def claim(self, stop: threading.Event | None = None, tell: Callable[[str], None] | None = None) -> None:
-        """Make the heartbeat ours, and keep it so until `release`.
+        """Claim the heartbeat, and keep it until `release`.
 
-        One that may be alive against appearances is watched before, for as long as `LIMIT_S`, or until `stop`
-        is set; `tell` is told so.
+        A heartbeat that may be alive against appearances is watched first, for as long as `LIMIT_S`, or until
+        `stop` is set; `tell` receives a line about it.
 
         Raises:
             IndexerRunningError: another indexer has a fresh heartbeat here.
@@ -151,13 +151,16 @@ class Heartbeat:
                 raise self._running(winner, 0.0) from None
 
     def note(self, batch: int) -> None:
-        """Remember the batch at work; shown with the next beat."""
+        """Record the current batch; the next beat shows it."""
         self._beat = replace(self._beat, batch=batch)
         if self._life is not None:
             self._life.batch = batch
 
     def release(self) -> None:
-        """Stop beating, and remove the heartbeat if it is still ours; one that cannot go grows old."""
+        """Stop beating, and remove the heartbeat if it is still ours.
+
+        One that cannot be removed grows old.
+        """
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -167,10 +170,10 @@ class Heartbeat:
                 self._storage.delete(NAME)
 
     def _judged(self, other: Beat, stop: threading.Event, tell: Callable[[str], None]) -> Stat | None:
-        """The state of the heartbeat in which it is dead; None where it has gone.
+        """Return the stat of the heartbeat if it is dead, or None if it has gone.
 
         Raises:
-            IndexerRunningError: it is alive.
+            IndexerRunningError: the heartbeat is alive.
         """
         seen, lives = self._storage.stat(NAME), _lives(other)
         if seen is None or lives is False:
@@ -187,7 +190,7 @@ class Heartbeat:
         return now
 
     def _changed(self, seen: Stat, stop: threading.Event) -> Stat | None:
-        """The state of the heartbeat once it is another, or once it was watched long enough."""
+        """Return the stat of the heartbeat once it has changed, or once it was watched long enough."""
         until = time.monotonic() + self._watch_s
         while (now := self._storage.stat(NAME)) == seen and time.monotonic() < until and not stop.is_set():
             if self._life is not None:
@@ -200,7 +203,7 @@ class Heartbeat:
         return IndexerRunningError(owner=other.owner, path=root, age=max(0.0, age), limit=LIMIT_S)
 
     def _keep(self) -> None:
-        """Beat until released; a beat that cannot be written is tried again, for it is advice only."""
+        """Beat until released; a beat that cannot be written is retried, because beats are advice only."""
         lives = -1 if self._life is None else self._life.lives
         beaten = time.monotonic()
         while not self._stop.wait(INTERVAL_S):
@@ -214,7 +217,10 @@ class Heartbeat:
                 beaten = time.monotonic()
 
     def _is_anothers(self) -> bool:
-        """Whether another indexer has taken over while this one gave no sign of life; `lost` says so then."""
+        """Return whether another indexer has taken over while this one gave no sign of life.
+
+        If so, set `lost`.
+        """
         current = read_heartbeat(self._storage)
         if current is None or current.run == self._beat.run:
             return False
@@ -227,11 +233,11 @@ class Heartbeat:
 
 
 def _tell_nobody(line: str) -> None:
-    """Nobody listens."""
+    """Ignore the line."""
 
 
 def _why_watched(other: Beat, age: float, watch_s: float) -> str:
-    """What a person is told of a heartbeat that is watched."""
+    """Return the message to a person about a heartbeat that is watched."""
     if age > 0:
         said = f"is {length(age)} old although its process lives: it hangs, or has just woken up"
     else:
@@ -240,7 +246,7 @@ def _why_watched(other: Beat, age: float, watch_s: float) -> str:
 
 
 def length(seconds: float) -> str:
-    """A length of time for people, in its largest unit.
+    """Format a length of time for people, in its largest unit.
 
     >>> length(12.3), length(250), length(7300)
     ('12 s', '4 min', '2 h')
@@ -251,21 +257,21 @@ def length(seconds: float) -> str:
 
 
 def read_heartbeat(storage: Storage) -> Beat | None:
-    """The last sign of life, None where there is none or it cannot be read."""
+    """Return the last sign of life, or None if there is none or it cannot be read."""
     try:
-        found = orjson.loads(storage.read(NAME, SMALL))
-        # Another release may tell more, or less.
-        beat = Beat(**{name: found[name] for name in Beat.__slots__ if name in found})
+        stored = orjson.loads(storage.read(NAME, SMALL))
+        # Another release may write more fields, or fewer.
+        beat = Beat(**{name: stored[name] for name in Beat.__slots__ if name in stored})
         return beat if isinstance(beat.pid, int) and 0 <= beat.pid < _PIDS else None
     except (FileNotFoundError, MalformedLogError, ValueError, TypeError):
         return None
 
 
 def last_sign(storage: Storage) -> LastSign | None:
-    """The last sign of life of an indexer and what it means; None where there is none.
+    """Return the last sign of life of an indexer and its meaning; None if there is none.
 
-    Its age is by the clock here, since whoever only looks may not be allowed to write, by which the clock of
-    a store is learned.
+    Its age is by the clock of this machine: learning the clock of a store needs a write, which a mere reader
+    may not be allowed.
     """
     beat, seen = read_heartbeat(storage), storage.stat(NAME)
     if beat is None or seen is None:
@@ -277,15 +283,15 @@ def last_sign(storage: Storage) -> LastSign | None:
 
 
 def running(storage: Storage) -> Beat | None:
-    """The sign of life of an indexer that is at work, as far as is known."""
+    """Return the sign of life of an indexer that is running, as far as is known."""
     last = last_sign(storage)
     return last.beat if last is not None and last.state is State.ALIVE else None
 
 
 def _lives(beat: Beat) -> bool | None:
-    """Whether the process of a beat lives; None where that is not known, as of one of another machine.
+    """Return whether the process of a beat lives; None if unknown, for example on another machine.
 
-    Nor is it known of this process, which may have left a heartbeat behind.
+    It is unknown also for this process itself, which may have left an old heartbeat behind.
     """
     if not beat.machine or beat.machine != this_machine():
         return None
@@ -302,7 +308,7 @@ def _lives(beat: Beat) -> bool | None:
 
 
 def this_machine() -> str:
-    """This start of this machine, and the space of its pids; empty where nothing tells them."""
+    """Return an id of this boot of this machine and of its pid namespace; empty if unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -311,7 +317,10 @@ def this_machine() -> str:
 
 
 def start_of(pid: int) -> int:
-    """The start time of a process in clock ticks since boot; 0 where nothing tells it, -1 for a corpse."""
+    """Return the start time of a process in clock ticks since boot; 0 if unknown, -1 for a dead process.
+
+    0 where nothing tells it, -1 for a corpse.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,7 +1,7 @@
 """How far the index is behind the source: versions, files, bytes and seconds, always together.
 
-Counted from what the index covers, not from Spark's checkpoint: it is what queries see, and it holds while
-the indexer is down.
+The lag is counted from what the index covers, not from Spark's checkpoint: this is what queries see, and it
+holds while the indexer is down.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tailbit.tables.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What is in the log and not yet covered.
+    """The part of the log that is not yet covered.
 
-    `seconds`: since the oldest uncovered commit, 0 when nothing is uncovered, so a quiet table does not lag.
+    `seconds`: since the oldest uncovered commit, 0 if nothing is uncovered, so a quiet table does not lag.
     `files` counts files added or removed, `bytes` those added; both are of the `counted` oldest versions.
     """
 
@@ -34,7 +34,7 @@ class Lag:
 
     @property
     def text(self) -> str:
-        """As the job description shows it."""
+        """Return the lag as the job description shows it."""
         if not self.versions:
             return "up to date"
         return (
@@ -61,7 +61,7 @@ def lag_of_nothing(table: Table, head: Version, clock: Callable[[], float] = tim
 class Backlog:
     """The uncovered commits of a table, each read once.
 
-    Cost: reads at most `budget` commits a call, so that a far-off head never holds up a batch.
+    Cost: reads at most `budget` commits per call, so that a distant head never delays a batch.
     """
 
     def __init__(self, table: Table, clock: Callable[[], float] = time.time, budget: int = 200) -> None:
@@ -70,7 +70,7 @@ class Backlog:
         self._files = self._bytes = 0
 
     def lag(self, covered: Version, head: Version) -> Lag:
-        """The lag of an index that covers `covered` behind `head`."""
+        """Return the lag of an index that covers `covered` behind `head`."""
         self._forget(covered, head)
         self._extend(covered, head)
         versions = max(0, head - covered)
@@ -81,7 +81,7 @@ class Backlog:
         return Lag(covered, head, versions, self._files, self._bytes, seconds, len(self._commits))
 
     def _forget(self, covered: Version, head: Version) -> None:
-        """Drop what is covered by now, and everything where the log went back or jumped."""
+        """Drop the commits that are covered by now, or all commits if the log went back or jumped."""
         if self._commits and not (
             self._commits[0].version <= covered + 1 and self._commits[-1].version <= head
         ):

@@ -12,7 +12,7 @@ from tailbit.tables.model import Fingerprint, Version
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which Spark query and batch a commit comes from; for people, no decision rests on it."""
+    """The Spark query and batch of a commit; for people, no decision rests on it."""
 
     query_id: str = ""
     batch_id: int = -1
@@ -28,10 +28,10 @@ def next_ledger(
     origin: Origin,
     committed_at: int,
 ) -> Ledger:
-    """The ledger once everything before `end` is recorded; its `seq` is given by the commit.
+    """Return the ledger once everything before `end` is recorded; the commit sets its `seq`.
 
-    Invariant: `covered` moves only when the round's snapshot is complete; while it is being built, `version`
-    is the pinned one, and `covered` stays what it was in the same lineage, else None.
+    Invariant: `covered` moves only when the round's snapshot is complete; while the snapshot is being
+    indexed, `version` is the pinned one, and `covered` keeps its value in the same lineage, else it is None.
     """
     covered: Version | None = end.stands_at
     if end.in_snapshot:
@@ -54,9 +54,9 @@ def next_ledger(
 def uncounted_after(
     before: int, records: Iterable[FileRecord], record_of: Callable[[str], FileRecord | None]
 ) -> int:
-    """How many live files are recorded without being counted, once `records` are the newest.
+    """Return how many live files are recorded without being counted, once `records` are the newest.
 
-    Counts are served only while this is 0. Cost: one look-up a changed file.
+    Counts are served only while this number is 0. Cost: one lookup per changed file.
     """
     for record in records:
         before += _uncounted(record) - _uncounted(record_of(record.path))

@@ -1,8 +1,8 @@
-"""The position of the stream in the source log: what Spark's checkpoint remembers.
+"""The position of the stream in the source log: what Spark's checkpoint stores.
 
-A round starts with a snapshot, pinned at one version and read file by file in path order; when all its
-files are read, the round goes on along the log, version by version. Another round is opened where the log
-can no longer be followed from where the index stands.
+A round starts with a snapshot, pinned at one version and read file by file in path order. When all its files
+are read, the round continues along the log, version by version. A new round is opened if the log can no
+longer be followed from the position of the index.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tailbit.tables.model import Fingerprint, Version
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """A position in one round; all before it is read, nothing from it on.
+    """A position in one round; everything before it is read, nothing from it on.
 
     `version`: the pinned version while `file` is a number (`file` files of its snapshot, in path order, are
     read), else the next version to read. `fp`: the short hash of the last commit that was read or pinned,
-    empty where the log no longer has it. Offsets are ordered by round first, so a stream never goes back.
+    empty if the log no longer has it. Offsets are ordered by round first, so a stream never goes back.
     """
 
     round: int
@@ -30,30 +30,30 @@ class Offset:
 
     @property
     def key(self) -> tuple[int, Version, int]:
-        """What offsets are ordered by: round, version, files read."""
+        """Return the sort key of offsets: round, version, files read."""
         return self.round, self.version, self.file or 0
 
     @property
     def in_snapshot(self) -> bool:
-        """Whether the round still reads its starting snapshot."""
+        """Return whether the round still reads its starting snapshot."""
         return self.file is not None
 
     @property
     def stands_at(self) -> Version:
-        """The version that the stream stands at: the pinned one, or the last one read."""
+        """Return the version at which the stream stands: the pinned one, or the last one read."""
         return self.version if self.in_snapshot else self.version - 1
 
     def after_snapshot(self) -> Offset:
-        """The offset once every file of the pinned snapshot is read."""
+        """Return the offset once every file of the pinned snapshot is read."""
         return replace(self, version=self.version + 1, file=None)
 
     def to_json(self) -> dict[str, Any]:
-        """As Spark keeps it: integers and strings in fixed key order, since Spark compares the text."""
+        """Return the offset as Spark keeps it: fixed key order, since Spark compares the text."""
         return {"round": self.round, "version": self.version, "file": self.file, "fp": self.fp}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Offset:
-        """The offset that `to_json` wrote; other keys are passed over."""
+        """Parse the offset that `to_json` wrote; other keys are ignored."""
         file = value.get("file")
         return cls(
             int(value["round"]),
@@ -64,15 +64,15 @@ class Offset:
 
 
 def short_fingerprint(fingerprint: Fingerprint | None) -> str:
-    """The part of a commit's hash that an offset carries; empty where the commit is gone."""
+    """Return the part of a commit's hash that an offset carries; empty if the commit is gone."""
     return "" if fingerprint is None else fingerprint.sha256[:16]
 
 
 def snapshot_start(round_: int, fingerprint: Fingerprint | None, version: Version) -> Offset:
-    """The first offset of a round that begins with the snapshot of `version`."""
+    """Return the first offset of a round that begins with the snapshot of `version`."""
     return Offset(round_, version, 0, short_fingerprint(fingerprint))
 
 
 def log_start(round_: int, fingerprint: Fingerprint | None, version: Version) -> Offset:
-    """The first offset of a round that goes on along the log behind `version`, already covered."""
+    """Return the first offset of a round that continues along the log behind `version`, already covered."""
     return Offset(round_, version + 1, None, short_fingerprint(fingerprint))

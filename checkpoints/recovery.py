@@ -1,6 +1,6 @@
-"""From what is recorded, what Spark remembers and what the log holds: where the stream goes on.
+"""Where the stream goes on, decided from the ledger, Spark's checkpoint and the source log.
 
-One decision table for every start and every batch. The ledger in the index decides; the Spark checkpoint
+One decision table serves every start and every batch. The ledger in the index decides; the Spark checkpoint
 is only a cache of progress, and the source log the only fact.
 
 The index is derived. The source log is the only fact: deleting the index or the Spark checkpoint costs time,
@@ -20,8 +20,8 @@ never data, and the source table is never written to.
 | other lineage | the covered commit is not as it was | a new round, snapshot of the head |
 | settings changed | the ledger was written under other settings | a new round, snapshot of the head |
 
-Where the log cannot prove that it still is the one that was covered, the new round has a new lineage: every
-file that is kept is proven again by its footer.
+If the log cannot prove that it still is the one that was covered, the new round has a new lineage: the footer
+of every file that is kept is checked again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tailbit.tables.model import Fingerprint, Version
 
 
 class Situation(enum.Enum):
-    """Why the stream goes on where it does."""
+    """The reason why the stream goes on where it does."""
 
     FRESH = "fresh"
     MID_BUILD = "mid-build"
@@ -53,10 +53,10 @@ class Situation(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """What the source log holds now.
+    """The present contents of the source log.
 
-    `fingerprint` answers None for a commit that is gone; `earliest` is the first version that can be
-    reconstructed. Both are asked only where they decide something.
+    `fingerprint` returns None for a commit that is gone; `earliest` returns the first version that can be
+    reconstructed. Both are called only if they decide something.
     """
 
     head: Version
@@ -73,7 +73,7 @@ class Resume:
 
 
 def lineage_holds(ledger: Ledger, log: LogState) -> bool:
-    """Whether the log still has the commit the ledger vouches for, byte for byte.
+    """Return whether the log still has the commit of the ledger's fingerprint, byte for byte.
 
     A commit that cannot be compared (cleaned up) does not hold: nothing proves that the files are the same.
     """
@@ -84,9 +84,9 @@ def lineage_holds(ledger: Ledger, log: LogState) -> bool:
 
 
 def decide(ledger: Ledger | None, remembered: Offset | None, log: LogState, settings_version: int) -> Resume:
-    """The row of the decision table that applies.
+    """Return the row of the decision table that applies.
 
-    Invariant: the answer's offset is the remembered one or belongs to a later round.
+    Invariant: the returned offset is the remembered one or belongs to a later round.
     """
     known_round = max(0 if ledger is None else ledger.round, 0 if remembered is None else remembered.round)
     if ledger is None:
@@ -148,15 +148,15 @@ def _at_head(log: LogState, round_: int) -> Offset:
 
 
 def _as_pinned(offset: Offset, log: LogState) -> bool:
-    """Whether the version an offset pins is still readable and the commit it was."""
+    """Return whether the version that an offset pins is still readable and has the same commit."""
     if not log.earliest() <= offset.version <= log.head:
         return False
-    found = log.fingerprint(offset.version)
-    return short_fingerprint(found) == offset.fp
+    pinned = log.fingerprint(offset.version)
+    return short_fingerprint(pinned) == offset.fp
 
 
 class Verdict(enum.Enum):
-    """What a batch has to do, given its target and what is recorded."""
+    """What a batch has to do, given its target and the recorded state."""
 
     APPLY = "apply"
     REPLAY = "replay"
@@ -165,7 +165,7 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """What a batch really has to do.
+    """The work that a batch really has to do.
 
     APPLY with `first` = None reads the snapshot of the target version; else the log from `first` to the
     target. REPLAY: all of it is recorded. SUPERSEDED: the ledger has moved elsewhere (index deleted or put
@@ -178,7 +178,7 @@ class BatchPlan:
 
 
 def decide_batch(ledger: Ledger | None, start: Offset, end: Offset, log: LogState) -> BatchPlan:
-    """What is really missing between the recorded state and the end of a batch.
+    """Return what is really missing between the recorded state and the end of a batch.
 
     The same answer for a first run, a replay and an overlap, since only the recorded state and the end count.
     """
@@ -204,12 +204,17 @@ def decide_batch(ledger: Ledger | None, start: Offset, end: Offset, log: LogStat
 
 
 def _reads_snapshot(start: Offset, end: Offset) -> bool:
-    """Whether a batch reads files of a pinned snapshot, the last ones included."""
+    """Return whether a batch reads files of a pinned snapshot, the last ones included."""
     return end.in_snapshot or (start.in_snapshot and start.version == end.stands_at)
 
 
 def _opening(ledger: Ledger, end: Offset, held: bool) -> BatchPlan:
-    """A round that the ledger does not know yet: a snapshot in any lineage, the log only in the same."""
+    """Return the plan of a round that is new to the ledger.
+
+    A snapshot in any lineage, the log only in the same.
+
+    A snapshot in any lineage, the log only in the same.
+    """
     if end.in_snapshot:
         return BatchPlan(Verdict.APPLY, ledger.lineage if held else ledger.lineage + 1)
     if held and ledger.state is LedgerState.COMPLETE:
@@ -218,8 +223,8 @@ def _opening(ledger: Ledger, end: Offset, held: bool) -> BatchPlan:
 
 
 def _as_read(end: Offset, log: LogState) -> bool:
-    """Whether the last commit before an offset still is the commit that the planner read."""
+    """Return whether the last commit before an offset still is the commit that the planner read."""
     if end.stands_at > log.head:
         return False
-    found = log.fingerprint(end.stands_at)
-    return short_fingerprint(found) == end.fp
+    read = log.fingerprint(end.stands_at)
+    return short_fingerprint(read) == end.fp
