@@ -108,7 +108,7 @@ def arrow_array(
 ) -> pa.Array:
     """Return an Arrow array of values, None for NULL, as `pa.array` does.
 
-    `mask`: where a numpy array is NULL.
+    `mask`: where the array is NULL, whatever the values are there.
 
     The array shares the memory of a numpy array: whoever changes that one changes both.
 
@@ -126,6 +126,8 @@ def arrow_array(
             return made if type_ is None or type_ == made.type else made.cast(type_)
         return pa.array(values, type_, mask)
     values = values if isinstance(values, (list, tuple)) else list(values)
+    if mask is not None:
+        values = [None if null else value for value, null in zip(values, mask.tolist(), strict=True)]
     type_ = type_ or _inferred(values)
     if type_ is not None and len(values) <= _MOST and "pandas" not in sys.modules:
         try:

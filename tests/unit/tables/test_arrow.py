@@ -99,3 +99,9 @@ def test_scalars_filled_values_and_empty_tables_are_pyarrows() -> None:
     assert filled(pa.array([1, None]), 3).to_pylist() == [1, 3]
     schema = pa.schema([("a", pa.int64()), ("b", pa.list_(pa.string()))])
     assert no_rows(schema) == schema.empty_table()
+
+
+def test_values_are_null_where_a_mask_says_so() -> None:
+    mask = np.array([False, True])
+    assert arrow_array(["a", "b"], pa.string(), mask=mask).to_pylist() == ["a", None]
+    assert arrow_array(np.array([1, 2]), mask=mask).to_pylist() == [1, None]
