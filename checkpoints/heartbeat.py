@@ -157,10 +157,7 @@ class Heartbeat:
             self._life.batch = batch
 
     def release(self) -> None:
-        """Stop beating, and remove the heartbeat if it is still ours.
-
-        One that cannot be removed grows old.
-        """
+        """Stop beating, and remove the heartbeat if it is still ours; if that fails, it grows old."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -217,10 +214,7 @@ class Heartbeat:
                 beaten = time.monotonic()
 
     def _is_anothers(self) -> bool:
-        """Return whether another indexer has taken over while this one gave no sign of life.
-
-        If so, set `lost`.
-        """
+        """Return whether another indexer has taken over while this one gave no sign; if so, set `lost`."""
         current = read_heartbeat(self._storage)
         if current is None or current.run == self._beat.run:
             return False
@@ -317,10 +311,7 @@ def this_machine() -> str:
 
 
 def start_of(pid: int) -> int:
-    """Return the start time of a process in clock ticks since boot; 0 if unknown, -1 for a dead process.
-
-    0 where nothing tells it, -1 for a corpse.
-    """
+    """Return the start time of a process in clock ticks since boot; 0 if unknown, -1 for a dead process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

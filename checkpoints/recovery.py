@@ -211,9 +211,7 @@ def _reads_snapshot(start: Offset, end: Offset) -> bool:
 def _opening(ledger: Ledger, end: Offset, held: bool) -> BatchPlan:
     """Return the plan of a round that is new to the ledger.
 
-    A snapshot in any lineage, the log only in the same.
-
-    A snapshot in any lineage, the log only in the same.
+    Such a round may read a snapshot in any lineage, but the log only in the same lineage.
     """
     if end.in_snapshot:
         return BatchPlan(Verdict.APPLY, ledger.lineage if held else ledger.lineage + 1)

@@ -115,10 +115,7 @@ class FileRecord:
     seq: int = 0
 
     def is_of(self, slice_: FileSlice) -> bool:
-        """Return whether the record is of this file, as far as the log tells.
-
-        Size, time and partition values.
-        """
+        """Return whether the record is of this file, judged by size, time and partition values in the log."""
         same_values = _without_null(self.partition) == _without_null(slice_.partition)
         return same_values and self.is_as_written(slice_)
 

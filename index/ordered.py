@@ -25,12 +25,7 @@ WORD_DIGITS = 18
 
 
 def ordered_ints(values: pa.Array, key_type: str) -> Longs:
-    """Return an int64 per value in the order of the values, 0 for NULL.
-
-    Key types of 8 bytes and boolean have these integers.
-
-    0 where NULL.
-    """
+    """Convert values to int64 in the same order, 0 for NULL; for key types of 8 bytes and boolean."""
     if key_type == "double":
         floats = numpy_of(filled(values.cast(pa.float64()), 0.0)) + 0.0
         floats[np.isnan(floats)] = np.nan
@@ -47,10 +42,7 @@ def ordered_ints(values: pa.Array, key_type: str) -> Longs:
 
 
 def ordered_int(value: Value, key_type: str) -> int:
-    """Return the element of `ordered_ints` for one canonical value; integers beyond 64 bits are clamped.
-
-    Any int for integers beyond 64 bits, clamped.
-    """
+    """Return the element of `ordered_ints` for one canonical value; integers beyond 64 bits are clamped."""
     if key_type == "double":
         number = math.nan if value != value else float(value) + 0.0
         (bits,) = struct.unpack(">q", struct.pack(">d", number))

@@ -57,7 +57,7 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """Write one row per identity.
 
-        Larger merges keep only identities in use, since the source has the others.
+        Merges above the lowest size class keep only identities in use, since the source has the others.
         """
         in_use = None if group.size_class == 0 else view.reader(FILES).identities()
         current = None if in_use is None else arrow_array(list(in_use), pa.string())

@@ -36,10 +36,7 @@ _MANY_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Entering:
-    """A data file that a batch indexes for the first time.
-
-    Its slice, its physical rows, and a function to open it.
-    """
+    """A data file that a batch indexes for the first time: slice, physical rows, a function to open it."""
 
     slice: FileSlice
     rows: int
@@ -50,7 +47,7 @@ class Blame(str, Enum):
     """The part of an index that must be rebuilt to solve a problem."""
 
     NOTHING = ""
-    """The source is at fault, or another kind reports the problem more precisely."""
+    """The source is at fault, or a record kind that the other values do not name."""
     FILE = "file"
     SPACE = "row space"
     COUNTS = "value counts"
@@ -124,18 +121,10 @@ class Kind(ABC, Generic[R]):
 
     @abstractmethod
     def reader(self, view: View) -> R:
-        """Return a reader of the live files of this kind.
-
-        Cost: reading is deferred until something is needed.
-
-        Nothing is read here that nobody has asked for.
-        """
+        """Return a reader of the live files of this kind. Cost: nothing is read before it is needed."""
 
     def renewed(self, reader: R, view: View, added: Sequence[IndexFile], removed: Sequence[str]) -> R | None:
-        """Return the reader after files of any kind were added and removed; None if it must be created again.
-
-        None: it is made anew when next asked.
-        """
+        """Return the reader after files of any kind were added and removed; None: create it again."""
         return None
 
     def build(self, entering: Sequence[Entering]) -> Iterator[pa.Table]:

@@ -18,7 +18,7 @@ _SMALLEST = 4096
 class MergeGroup:
     """Index files of one kind that are merged into one or dropped.
 
-    Segments come as all those of some row spaces.
+    Segments come as all segments of some row spaces.
     """
 
     kind: str

@@ -46,7 +46,7 @@ def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
 def row_groups(metadata: pq.FileMetaData, column: str, value: str) -> list[int]:
     """Prune the row groups of a sorted file by statistics.
 
-    Keep those that may hold `value` or lack statistics.
+    Row groups that may hold `value` are kept, and those without statistics.
     """
     at = metadata.schema.names.index(column)
     groups = []

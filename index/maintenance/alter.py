@@ -42,7 +42,7 @@ def alter(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[str
     Raises:
         SettingsError: no column would be left.
         CommitConflictError: other writers were first again and again.
-        CorruptIndexError: value counts of a column that goes cannot be read.
+        CorruptIndexError: the value counts of a dropped column cannot be read.
     """
     for _ in range(ATTEMPTS - 1):
         try:

@@ -77,10 +77,7 @@ def _commit(index: MetadataTable, plan: MergePlan, merged: Sequence[Merged]) -> 
 
 
 def _rebased(index: MetadataTable, moved: Sequence[NewClaim]) -> Iterator[FileRecord]:
-    """Yield the newest records with their new claims; a file that claims another range by now is skipped.
-
-    A file that claims another range by now is left alone.
-    """
+    """Yield the newest records with their new claims; a file that claims another range by now is skipped."""
     now = {record.path: record for record in index.state.recorded.get_all(claim.path for claim in moved)}
     for claim in moved:
         record = now.get(claim.path)

@@ -91,10 +91,7 @@ def _is_little(groups: Iterator[pa.Table]) -> tuple[bool, Iterator[pa.Table]]:
 
 
 def _with_statistics(schema: pa.Schema) -> bool | list[str]:
-    """Return the columns that get statistics, as pyarrow expects them; binary values would fill the footer.
-
-    Those of bytes would fill the footer with them.
-    """
+    """Return the columns that get statistics, as pyarrow expects; binary values would fill the footer."""
     if not any(pa.types.is_binary(field.type) and field.name != "key" for field in schema):
         return True
     return [field.name for field in schema if field.name == "key" or not pa.types.is_binary(field.type)]

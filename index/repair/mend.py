@@ -5,14 +5,14 @@ become uncovered, so that queries scan them. Their counts stay counted. New sett
 open a round, as for an added column: the indexer finds those files not posted, and posts them. Of the data,
 nothing but deletion vectors is read here.
 
-| damaged | what goes | what the indexer does |
+| damaged | removed | the indexer then |
 |---|---|---|
 | a segment | its row space, and the claims of it | posts the files of those claims again |
 | value counts | all value counts | counts all files again |
-| hidden rows | those rows, read again from the source | nothing; counts all files again where they are lost |
+| hidden rows | those rows, read again from the source | nothing; counts all files again if they are lost |
 | file records | their files, written again from memory | nothing |
 | ledger or settings | that file, written again from memory | nothing |
-| a kind that comes | that file: questions do without its rows, as of files older than the kind | nothing |
+| another kind | that file: queries do without its rows, as for files older than the kind | nothing |
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _uncounted(state: IndexState, changed: dict[str, FileRecord]) -> dict[str, F
 def _hidden_again(state: IndexState, table: Table, damage: Damage) -> tuple[list[IndexFile], bool]:
     """Read hidden rows again from the source into a file to commit.
 
-    Return also whether some in use are lost.
+    Return the file, and whether some hidden rows in use are lost.
     """
     if not damage.hidden and not _holds(damage.files, HIDDEN_ROWS):
         return [], False

@@ -162,10 +162,7 @@ class Coding:
         return CodedColumn(keys, coded)
 
     def _by_distance(self, parts: list[Numbers], first: int) -> _Coded | None:
-        """Code all parts with one table over the whole range of integers.
-
-        Return None if the range is wide.
-        """
+        """Code all parts by one table over the whole range of integers; return None for a wide range."""
         bases = [part.base for part in parts]
         widths = [int(part.ids.max()) + 1 for part in parts]
         low = min(bases)
@@ -267,11 +264,9 @@ def _hashed_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]
 
 
 def _sorted_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]:
-    """Return what `_hashed_together` returns, in half of the memory. The arrays are freed.
+    """Return what `_hashed_together` returns, in half of the memory; the arrays are freed.
 
     Memory: the keys, twice.
-
-    The arrays are freed. Memory: the keys, twice.
     """
     whole = _concatenated(keys)
     order = sorted_order(whole)

@@ -74,17 +74,14 @@ def _by_dictionary(start: int, chunk: pa.Array, key_type: str) -> Keyed:
 def distinct(part: Numbers) -> tuple[Longs, Codes]:
     """Return the distinct integers of a part, and per row the index of its integer among them."""
     coded = pa.array(part.ids).dictionary_encode()
-    # The sum wraps to the right value in 64 bits, even if a summand was negative.
+    # The sum wraps to the right value in 64 bits, even if a distance overflows int64.
     distances: Longs = np.asarray(coded.dictionary).astype(np.int64)
     distances += np.int64(part.base)
     return distances, np.asarray(coded.indices).astype(narrowest(len(coded.dictionary)))
 
 
 def _distances(start: int, chunk: pa.Array) -> Numbers | None:
-    """Return integers as distances from the least one.
-
-    None if they need more than 64 bits, or all are NULL.
-    """
+    """Return distances from the least integer; None if they exceed 64 bits or all rows are NULL."""
     whole = _integers(chunk)
     if whole is None:
         return None

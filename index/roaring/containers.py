@@ -68,10 +68,7 @@ class Block(NamedTuple):
     words: npt.NDArray[np.uint16]
 
     def within(self, low: int, high: int, wanted: Mask) -> Block:
-        """Return the containers of the codes in `[low, high)` that `wanted` marks, one flag per code.
-
-        A flag a code.
-        """
+        """Return the containers of the codes in `[low, high)` that `wanted` marks, one flag per code."""
         a, b = np.searchsorted(self.codes, [low, high]).tolist()
         start = int(self.sizes[:a].sum(dtype=np.int64))
         sizes = self.sizes[a:b].astype(np.int64)
@@ -219,10 +216,7 @@ def _reformed(
 
 
 def ranges(starts: Longs, counts: Longs, step: int = 1) -> Longs:
-    """Return the numbers start, start + step, ...
-
-    (`count` of them) of each range, one range after the other.
-    """
+    """Concatenate the ranges `start, start + step, ...` of `count` numbers each."""
     before = np.cumsum(counts) - counts
     if step == 1:
         return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))

@@ -79,10 +79,7 @@ def place_codes(bitmaps: pa.BinaryArray, cardinality: Longs, codes: Longs, out: 
 
 
 def bytes_of(bitmaps: pa.BinaryArray) -> tuple[Bytes, Longs]:
-    """Return the bytes of serialized bitmaps and the offsets of the bitmaps (int64, one more than bitmaps).
-
-    Int64, one more than bitmaps, where in them each begins and ends.
-    """
+    """Return the bytes of serialized bitmaps, and their offsets (int64, one more than bitmaps)."""
     ends = np.frombuffer(bitmaps.buffers()[1] or bytes(4), dtype=np.int32)
     offsets = ends[bitmaps.offset : bitmaps.offset + len(bitmaps) + 1].astype(np.int64)
     return np.frombuffer(bitmaps.buffers()[2] or b"", dtype=np.uint8), offsets

@@ -117,10 +117,7 @@ class CodedElements:
         return np.concatenate(codes), np.concatenate(positions)
 
     def _pairs(self, start: int, end: int) -> tuple[Codes, Codes]:
-        """Return the distinct pairs of a block, sorted.
-
-        Codes (uint32), and rows relative to `start` (uint16).
-        """
+        """Return the distinct pairs of a block, sorted: codes (uint32), and rows from `start` on (uint16)."""
         pairs = [np.zeros(0, np.uint64)]
         for part in self.parts:
             a, b = max(start, part.start), min(end, part.end)

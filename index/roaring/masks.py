@@ -23,8 +23,6 @@ def union_of(parts: Sequence[BitPositions], rows: int) -> BitMap:
     """Return the bitmap of positions below `rows`, in any order.
 
     Cost: a pass over the rows, or a sort of few.
-
-    A pass over the rows, or a sort of few.
     """
     if sum(map(len, parts)) * _RARE > rows:
         there = np.zeros(rows, dtype=np.bool_)

@@ -99,10 +99,7 @@ def bitmaps(
 
 
 class _Sums:
-    """Per code.
-
-    Its number of containers, of positions and of container words, and whether any container is runs.
-    """
+    """Sums per code: its containers, positions and container words, and whether any container is runs."""
 
     def __init__(self, blocks: Sequence[Block], limit: int) -> None:
         self.many = np.zeros(limit, dtype=np.int32)

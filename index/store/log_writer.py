@@ -60,10 +60,7 @@ CONFIGURATION = {
 
 
 def app_transaction(index_id: str) -> str:
-    """Return the id of the one app transaction of an index.
-
-    Its version is the ledger's seq and only grows.
-    """
+    """Return the id of an index's one app transaction; its version is the ledger's seq and only grows."""
     return f"tailbit:{index_id}"
 
 

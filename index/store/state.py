@@ -68,8 +68,6 @@ class IndexState:
         """Return the live files of one kind.
 
         Cost: proportional to these files, since each commit lists several kinds.
-
-        Theirs alone, as each commit asks for those of several kinds.
         """
         return list(self._of_kind[kind.name].values())
 

@@ -102,11 +102,9 @@ class StoredCheckpoints:
         return max((int(row["version"]) for row in transactions if row is not None), default=-1)
 
     def _reconciled(self, since: int, version: int) -> dict[tuple[str, str], Action]:
-        """Return the reconciled log at a version.
+        """Return the log at a version, reconciled by action keys.
 
-        The newest action per protocol, metadata, transaction and file.
-
-        Per protocol, metadata, transaction and file the newest action.
+        The newest action per protocol, metadata, transaction and file counts.
         """
         rows = self._rows(since) if since >= 0 else []
         state = {_subject(action): action for action in rows}

@@ -206,7 +206,7 @@ class MetadataTable:
         self._stand_at_next()
 
     def _moving(self) -> MovingState:
-        """Return the state for a change of it.
+        """Return the state for changing it.
 
         If the change fails half-way, the next refresh reads the whole state again.
         """
@@ -259,8 +259,6 @@ class MetadataTable:
         """Return the newest snapshot.
 
         The log is listed once more if a writer cleaned it up between list and read.
-
-        Listed once more where a writer cleaned the log up between list and read.
         """
         try:
             try:

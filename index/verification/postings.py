@@ -55,7 +55,7 @@ class Expected:
 class _PostedRows:
     """Rows of postings.
 
-    `lone`: of keys that exclude other keys in a row; `shared`: of keys that allow others.
+    `lone`: rows of keys that exclude other keys in a row; `shared`: rows of keys that allow others.
     """
 
     positions: int = 0
@@ -120,7 +120,7 @@ def check_postings(
 def _lone_keys(keys: pa.BinaryArray, key_type: str) -> int:
     """Return how many of the first keys exclude others in a row.
 
-    All of plain values, of arrays NULL and empty.
+    Keys of plain values all do; of array keys, only those of NULL and of empty arrays.
     """
     if element_type(key_type) is None:
         return len(keys)

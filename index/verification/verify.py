@@ -88,8 +88,6 @@ def _source(coverage: Coverage, storage: Storage, at_head: bool) -> CheckedSourc
     """Return the source as the kinds are checked against it.
 
     Hidden rows are read from the source, not the index.
-
-    Hidden rows are read from it, not from the index.
     """
     snapshot = coverage.snapshot
     hidden_of = HiddenRowsOf(snapshot, storage, None, Damages())

@@ -77,9 +77,9 @@ def _above(batch: pa.ChunkedArray, end: Any) -> bool:
 
 
 def _of_each(batch: pa.ChunkedArray, which: Callable[[pa.Array], pa.Scalar]) -> Any:
-    """Return the least or greatest value as in statistics.
+    """Return the least or greatest value, comparable with statistics.
 
-    Of dictionary codes, only values that occur count.
+    Of dictionary-coded values, only those that occur count.
     """
     if pa.types.is_dictionary(batch.type):
         parts = [chunk.dictionary.take(pc.unique(chunk.indices.drop_null())) for chunk in batch.chunks]

@@ -125,10 +125,7 @@ def _place(bins: list[_Bin], work: FileWork, limit: int) -> None:
 
 
 def _rows(work: FileWork) -> int:
-    """Return the rows that work adds to the row space.
-
-    The log's number, else a high estimate from the bytes.
-    """
+    """Return the rows that work adds to the row space, by the log or by a high estimate from bytes."""
     if isinstance(work, (Leave, Rehide)):
         return 0
     if work.target.rows is not None:

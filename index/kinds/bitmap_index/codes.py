@@ -48,12 +48,10 @@ _CHUNK = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class SegmentCodes:
-    """Codes of one column of one segment.
+    """One code per position of a column of a segment.
 
-    `codes[p]` is 1 + the index in `keys` of the key at position p, else 0.
-
-    `keys`: as stored, ascending, null (NULL) first. `codes`: unsigned, as narrow as the number of keys
-    allows.
+    `codes[p]` is 1 + the index in `keys` of the key at position p, else 0. `keys`: as stored, ascending, null
+    (NULL) first. `codes`: unsigned, as narrow as the number of keys allows.
     """
 
     keys: pa.BinaryArray

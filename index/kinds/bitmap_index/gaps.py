@@ -171,12 +171,12 @@ class Gaps:
         return first if not len(steps) else _summed(first, counts, steps)
 
     def apart(self, low: int, high: int) -> tuple[BitPositions, BitPositions]:
-        """Decode the same positions in less time.
+        """Decode the same positions as two arrays, in less time.
 
-        First the first position of each key, then all others, key by key.
+        The first array holds the first position of each key, the second all others, key by key.
 
         Raises:
-            ValueError: as `positions`.
+            ValueError: for the reasons of `positions`.
         """
         first, counts, steps = self._checked(low, high)
         inner = counts - 1
@@ -219,9 +219,9 @@ class Gaps:
         return first.astype(np.uint32), counts, steps
 
     def _check_last(self, last: Longs, inner: Longs, steps: BitPositions) -> None:
-        """Check the last position of each key.
+        """Raise if the last position of a key is beyond the rows.
 
-        `last` holds its first position, to which `inner` gaps are added.
+        `last`: the first position of each key, to which the sum of its `inner` gaps is added.
         """
         some = inner > 0
         last[some] += np.add.reduceat(steps, (np.cumsum(inner) - inner)[some], dtype=np.int64)

@@ -63,10 +63,7 @@ SINGLE = np.dtype(
 
 
 def single_heads(singles: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
-    """Return which entries of dtype SINGLE are bitmaps of one position.
-
-    The position itself is not checked.
-    """
+    """Return which SINGLE entries are bitmaps of one position; that position itself is not checked."""
     head = (singles["cookie"] == COOKIE) & (singles["containers"] == 1)
     heads: npt.NDArray[np.bool_] = head & (singles["less"] == 0) & (singles["at"] == SINGLE_BYTES - 2)
     return heads

@@ -108,8 +108,6 @@ class Segment:
         """Look up the posting of one key, None for NULL's; return None if there is none.
 
         Cost: one row group, once.
-
-        None where there is none. Cost: one row group, once.
         """
         places, highs = self._places(column)
         if key is None:
@@ -133,12 +131,7 @@ class Segment:
         return keys, bitmaps
 
     def _overlapping(self, column: str, ranges: Sequence[KeyRange]) -> Iterator[tuple[RowGroup, KeyRange]]:
-        """Yield the row groups that may hold keys of each range, in the order of the ranges.
-
-        Read on all cores.
-
-        Read on all cores.
-        """
+        """Yield the row groups that may hold keys of each range, in range order; read on all cores."""
         overlapping = list(self._numbers(column, ranges))
         read = self._read_anew([number for number, _ in overlapping])
         for number, wanted in overlapping:
@@ -212,19 +205,16 @@ class Segment:
             yield group.keys, group.every()
 
     def parts(self, column: str) -> Iterator[tuple[int, Callable[[Sequence[str]], pa.Table]]]:
-        """Yield per row group the index of its first key, and a reader of some columns of STORED.
-
-        Nothing is cached.
-        """
+        """Yield per row group the index of its first key and a reader of columns of STORED; uncached."""
         first = 0
         for place in self._places(column)[0]:
             yield first, partial(self._read, [place.number])
             first += self._footer.row_group(place.number).num_rows
 
     def weight(self, column: str, ranges: Sequence[KeyRange] | None = None) -> tuple[int, int]:
-        """Return the keys and posting bytes of a column, in the row groups that overlap `ranges`.
+        """Return the number of keys of a column and the bytes of their postings. Cost: none.
 
-        Cost: none.
+        With `ranges`, only row groups that overlap the ranges count.
         """
         places = self._places(column)[0]
         if ranges is not None:
@@ -237,20 +227,14 @@ class Segment:
         return sum(self._size(place.number).positions for place in self._places(column)[0])
 
     def forms(self, column: str) -> tuple[int, int, int]:
-        """Return the keys of a column, the sparse ones among them, and bytes of its row groups in the file.
-
-        Cost: none.
-        """
+        """Return a column's keys, sparse keys, and row group bytes in the file. Cost: none."""
         groups = [self._footer.row_group(place.number) for place in self._places(column)[0]]
         sizes = (g.column(leaf).total_compressed_size for g in groups for leaf in range(g.num_columns))
         sparse = sum(self._size(place.number).sparse for place in self._places(column)[0])
         return sum(g.num_rows for g in groups), sparse, sum(sizes)
 
     def _size(self, number: int) -> GroupSize:
-        """Return the size of a row group.
-
-        It is cached, because pyarrow creates objects on each look at a footer.
-        """
+        """Return the size of a row group, cached: pyarrow creates objects on each look at a footer."""
         size = self._sizes.get(number)
         if size is None:
             size = self._sizes[number] = GroupSize.of(self._footer.row_group(number))

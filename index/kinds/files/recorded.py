@@ -67,10 +67,7 @@ class RecordedFiles:
         return self._base
 
     def extend(self, records: Iterable[FileRecord]) -> None:
-        """Add newer records.
-
-        Cost: proportional to them, plus an amortised share of folding them into the base.
-        """
+        """Add newer records. Cost: proportional to them, plus an amortised share of folding."""
         for record in records:
             if self._claims is not None:
                 self._claims.note(record.path, record.space)
@@ -89,10 +86,7 @@ class RecordedFiles:
             self.extend([record for record, old in known if old is None or old.seq <= record.seq])
 
     def get_all(self, paths: Iterable[str]) -> list[FileRecord]:
-        """Return the records of some paths, in no order; paths never recorded are left out. Cost: one take.
-
-        Of paths never recorded there is none. Cost: one take.
-        """
+        """Return the records of some paths, in no order, without paths never recorded. Cost: one take."""
         paths = list(paths)
         newer = [self._newer[path] for path in paths if path in self._newer]
         rows = [self._rows[path] for path in paths if path not in self._newer and path in self._rows]
@@ -111,10 +105,7 @@ class RecordedFiles:
 
     @property
     def by_space(self) -> Mapping[str, Set[str]]:
-        """Map each row space to the paths that claim a range of it.
-
-        Built on first use, then kept up to date.
-        """
+        """Map row space to the paths that claim a range of it; built on first use, then kept up to date."""
         if self._claims is None:
             table = self.table()
             self._claims = _Claims()
@@ -126,8 +117,6 @@ class RecordedFiles:
         """Return the deletion vector identities under which rows are counted now.
 
         Cost: one pass over all files.
-
-        One pass over all files.
         """
         return set(pc.unique(self.table()["hidden"]).to_pylist()) - {"", None}
 

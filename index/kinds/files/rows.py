@@ -118,8 +118,6 @@ def _changed(record: FileRecord, **values: Any) -> FileRecord:
     """Return what `dataclasses.replace` returns, three times as fast.
 
     Merges move hundreds of thousands of records.
-
-    Merges move hundreds of thousands of records.
     """
     every = list(_values_of(record))
     for name, value in values.items():

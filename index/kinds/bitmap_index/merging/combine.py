@@ -52,10 +52,7 @@ def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
 
 
 class _Merged:
-    """Keys that keep a position: the row and the new count of each.
-
-    Bitmaps, and the positions of keys without one.
-    """
+    """Keys that keep a position: row, new count, bitmap (or None) and positions of keys without bitmap."""
 
     def __init__(
         self, at: Longs, counts: Longs, positions: BitPositions, bitmaps: Sequence[bytes | None] | None = None
@@ -120,7 +117,7 @@ def _read(rows: pa.Table, source: Longs, counts: Longs, inputs: Sequence[Input])
 def _rising(moved: Longs, owner: Longs) -> tuple[Longs, Longs]:
     """Sort the positions per owner, without duplicates.
 
-    Needed only if segments of one row space share a key.
+    This is needed only if segments of one row space share a key.
     """
     falls = (moved[1:] <= moved[:-1]) & (owner[1:] == owner[:-1])
     if not falls.any():

@@ -52,12 +52,7 @@ class Moves:
         return bits
 
     def move(self, bits: BitMap) -> BitMap:
-        """Move a bitmap to its new positions.
-
-        Cost: a mask and a shift per run; past a few runs, an array pass.
-
-        A mask and a shift per run; past a few runs, an array pass.
-        """
+        """Move a bitmap to its new positions. Cost: a mask and a shift per run, or one array pass."""
         shifts = (self.targets - self.starts).tolist()
         if len(shifts) == 1 and bits and self.starts[0] <= bits.min() and bits.max() < self.ends[0]:
             return bits.shift(shifts[0])
@@ -80,10 +75,7 @@ class Moves:
 
 
 class Input(NamedTuple):
-    """An input segment of a merge.
-
-    The moves of its row space, its path, and the extent it was written for.
-    """
+    """An input segment of a merge: its row space's moves, its path, and the extent it was written for."""
 
     moves: Moves
     path: str
