@@ -68,7 +68,7 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
         return Merged(tuple(written), forgotten=frozenset(forgotten))
 
     def may_commit(self, view: View, group: MergeGroup, merged: Merged | None) -> bool:
-        """Return False also if a dropped identity is in use again, as after a RESTORE of the source."""
+        """Return whether a merge may be committed; not if a dropped identity is in use again (RESTORE)."""
         live = super().may_commit(view, group, merged)
         lost = merged.forgotten if merged is not None else frozenset()
         return live and (not lost or lost.isdisjoint(view.reader(FILES).identities()))

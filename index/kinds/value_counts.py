@@ -1,6 +1,4 @@
-"""Kind `value_counts`: signed changes of the number of visible rows per column and key.
-
-Their sum is the count.
+"""Kind `value_counts`: changes of the number of visible rows per column and key, to be summed.
 
 The task that posts and counts writes them (`Tally`); readers and merges sum them.
 """

@@ -27,7 +27,7 @@ def run_merge(index: MetadataTable, plan: MergePlan) -> bool:
     moved claims are computed again, on the reloaded state. Memory: one row group of every input.
 
     Raises:
-        CorruptIndexError: an input does not check.
+        CorruptIndexError: an input fails the checks.
         StorageError: the storage refused; nothing is visible.
         CommitConflictError: other writers were first again and again.
     """

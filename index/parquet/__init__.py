@@ -1,1 +1,1 @@
-"""The Parquet files of the index are sorted, read in parallel, and opened only if their footer checks."""
+"""The Parquet files of the index are sorted, merged by key, and opened only if their footer is valid."""

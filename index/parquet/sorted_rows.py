@@ -1,4 +1,4 @@
-"""Parallel reading of sorted index files, so that all rows of one key come in one small table.
+"""K-way merge of sorted index files, so that all rows of one key come in one small table.
 
 Worked example: eight rows in two files of two batches each.
 

@@ -72,8 +72,7 @@ def why_damaged(storage: Storage, path: str, kinds: Kinds = KINDS) -> str | None
     check it.
 
     Raises:
-        StorageError: the store fails for a reason that says nothing about the file, such as no handles or no
-        rights.
+        StorageError: the store fails for a reason that says nothing about the file: no handles, no rights.
     """
     kind = kinds.of(path)
     if kind is None:

@@ -1,6 +1,4 @@
-"""Bitmaps of columns with many keys.
-
-Positions are sorted by key, one range of keys at a time, without containers.
+"""Bitmaps of columns with many keys: positions sorted by key, a range of keys at a time, no containers.
 
 With more keys than a block has positions, a container has about one position, and creating, summing and
 placing containers costs more than the positions. Here the rows of a range of keys are selected by their codes

@@ -1,7 +1,4 @@
-"""Choice between the writers of the index's log.
-
-Delta-rs where it reaches the store, else conditional puts.
-"""
+"""Choice of the writer of the index's log: delta-rs, or conditional puts in stores that it cannot reach."""
 
 from __future__ import annotations
 

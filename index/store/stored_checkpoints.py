@@ -164,7 +164,7 @@ def now_ms() -> int:
 
 
 def _times(entries: Sequence[Entry], named: re.Pattern[str]) -> dict[int, int]:
-    """Return version to modification time of the log files whose names match the pattern."""
+    """Map version to modification time of the log files whose names match the pattern."""
     matches = ((named.fullmatch(entry.name), entry.mtime_ms) for entry in entries)
     return {int(name[1]): mtime_ms for name, mtime_ms in matches if name}
 

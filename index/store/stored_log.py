@@ -1,6 +1,7 @@
 """Commits to the index's Delta log through the store alone: in object stores, and where delta-rs cannot go.
 
-A commit is a `put_if_absent` of its JSON: one winner per version. Source: Delta protocol, Delta Log Entries.
+A commit is a `put_if_absent` of its JSON: one winner per version.
+Source: Delta protocol, Delta Log Entries.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def _groups(segment: Segment, column: str) -> Iterator[tuple[pa.BinaryArray, lis
     """Yield the postings of a segment by row group, and whether their keys ascend: lookups bisect them.
 
     Raises:
-        CorruptIndexError: a bitmap that does not check.
+        CorruptIndexError: a bitmap fails the checks.
     """
     last: bytes | None = None
     for keys, bitmaps in segment.postings(column) if column in segment.columns else ():

@@ -58,8 +58,7 @@ class Counting:
         file was `overwritten` (even if old and new footer are equal).
 
         Raises:
-            CorruptIndexError, CommitConflictError: the values are only in postings, and the postings are
-            missing.
+            CorruptIndexError, CommitConflictError: the values are only in lost postings.
         """
         bits = (BitMap(range(record.rows)) if among is None else among) - hidden
         if not bits or not wanted:
@@ -146,7 +145,7 @@ class Counting:
                 self._not_found(record, column)
 
     def _not_found(self, record: FileRecord, column: str) -> None:
-        """Raise the reason why postings are missing.
+        """Raise the error that explains why postings are missing.
 
         Raises:
             CommitConflictError: the postings have been merged into another row space meanwhile.

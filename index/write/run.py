@@ -147,7 +147,7 @@ class _Run:
         return write_segment(self._index, space, extent, postings)
 
     def _hidden_among(self, claims: list[Claim]) -> dict[str, BitMap]:
-        """Return path to hidden rows of the files that have any."""
+        """Map path to hidden rows of the files that have any."""
         hidden = ((c.slice.path, self._hidden.of_slice(self._source, c.slice)) for c in claims)
         return {path: bits for path, bits in hidden if bits}
 
@@ -173,7 +173,7 @@ class _Run:
             self._counting.add(record, stay, columns, then - now, BitMap(), +1)
 
     def _newly_hidden(self) -> dict[str, BitMap]:
-        """Return identity to rows of the deletion vectors that files are counted under from now on."""
+        """Map identity to rows of the deletion vectors that files are counted under from now on."""
         targets = [
             work.target
             for work in self._works

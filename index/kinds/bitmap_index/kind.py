@@ -26,7 +26,7 @@ class Segments:
 
     @once
     def by_space(self) -> Mapping[str, list[Segment]]:
-        """Return row space to its segments, sorted by path."""
+        """Map row space to its segments, sorted by path."""
         spaces: dict[str, list[Segment]] = {}
         for segment in sorted(self._segments, key=lambda s: s.path):
             spaces.setdefault(segment.space, []).append(segment)
@@ -73,7 +73,7 @@ class BitmapIndexKind(Kind[Segments]):
         return merge_spaces(view.storage, sources, claims, earliest)
 
     def may_commit(self, view: View, group: MergeGroup, merged: Merged | None) -> bool:
-        """Return False also if a row space has a new segment, or a file with dropped postings came back."""
+        """Return whether a merge may be committed; not if a segment is new or a dropped file came back."""
         spaces = view.reader(self).by_space
         present = {s.path for space in group.spaces for s in spaces.get(space, ())}
         if not super().may_commit(view, group, merged) or not present <= set(group.inputs):

@@ -103,8 +103,8 @@ def write_segment(storage: Storage, space: str, rows: int, postings: Iterable[Po
     it when written and when read. Memory: one `Postings` and a row group at a time.
 
     Raises:
-        BrokenBitmapError: a bitmap fails the check; no file is left. StorageError: the disk is full or
-        refuses.
+        BrokenBitmapError: a bitmap fails the checks; no file is left.
+        StorageError: the disk is full or refuses.
     """
     return write_index_file(storage, NAME, space, lambda to: encode_segment(to, space, rows, postings))
 

@@ -89,7 +89,7 @@ class Segment:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Return column id to key type.
+        """Map column id to key type.
 
         Raises:
             CorruptIndexError: the file is missing, truncated or altered.

@@ -121,7 +121,7 @@ class RecordedFiles:
         return set(pc.unique(self.table()["hidden"]).to_pylist()) - {"", None}
 
     def unposted(self, columns: Iterable[str]) -> dict[str, int]:
-        """Return column id to the number of live files without postings of it.
+        """Map column id to the number of live files without postings of it.
 
         Cost: one pass over all files.
         """

@@ -32,7 +32,7 @@ def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
     equal keys are neighbours. Returns those columns in the same order.
 
     Raises:
-        CorruptIndexError: a posting of an input does not check.
+        CorruptIndexError: a posting of an input fails the checks.
     """
     group = np.cumsum(np.bincount(starts(rows, ["key"]), minlength=len(rows))) - 1
     source = numpy_of(rows["source"], dtype=np.int64)

@@ -73,7 +73,7 @@ def _alike(spaces: Spaces, members: Sequence[str]) -> list[str]:
 
 
 def _types(segments: Sequence[Segment]) -> dict[str, set[str]]:
-    """Return column to the types of its keys in a row space."""
+    """Map column to the types of its keys in a row space."""
     types: dict[str, set[str]] = {}
     for segment in segments:
         for column, key_type in segment.columns.items():
