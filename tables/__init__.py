@@ -1,4 +1,4 @@
-"""A lakehouse table says which versions it has, which file slices each holds, and what changed between."""
+"""A lakehouse table reports its versions, the file slices of each, and the changes between versions."""
 
 if __name__ != "tailbit.tables":
     raise ImportError("import tailbit.tables, not tables: the folder is the package tailbit.tables")

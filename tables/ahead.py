@@ -1,6 +1,6 @@
-"""Work is done on all cores, and its results come in the order in which it was given.
+"""Run work on all cores and yield the results in the order of the work.
 
-Threads are imported where they are started: most first questions of a process need none.
+Threads are imported only when they are started: most first questions of a process need none.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST = 8
-"""Threads that decode; more would wait for each other more than they decode."""
+"""Most threads that decode; with more, they wait for each other longer than they decode."""
 _AHEAD = 2
-"""Threads beside those: while their pieces are read and put together, the cores decode others."""
+"""Extra threads: while the caller reads and assembles the results of some pieces, the cores decode others."""
 
 
 def shared_out(work: Sequence[T], sizes: Sequence[int], least: int) -> Iterator[Sequence[T]]:
-    """Work in parts of neighbours: one for each core, but none of a size under `least`, if not all of it.
+    """Yield the work in parts of neighbours: one part per core, but none smaller than `least` in total size.
+
+    Work smaller than `least` is one part.
 
     >>> list(shared_out("abcd", [5, 5, 5, 5], least=40))
     ['abcd']
@@ -38,10 +40,10 @@ def shared_out(work: Sequence[T], sizes: Sequence[int], least: int) -> Iterator[
 
 
 def in_order(work: Iterable[Callable[[bool], T]]) -> Iterator[T]:
-    """The results, in order; a piece a core and two more are begun before they are asked for, and one waits.
+    """Yield the results of pieces of work in their order; as many pieces run ahead as there are threads.
 
-    Each piece is told whether it is the only one, and so may use all cores itself: it is then done in the
-    caller's thread. Whoever stops asking stops the work that has not begun.
+    A piece is called with whether it is the only one: the only piece runs in the caller's thread and may use
+    all cores itself. If the caller stops iterating, the pieces that have not begun are cancelled.
     """
     pieces = iter(work)
     begun = list(islice(pieces, 2))

@@ -1,7 +1,7 @@
-"""The least recently used goes first: what was read or opened, kept up to a limit; threads share it.
+"""Bounded caches with least-recently-used eviction, shared by threads.
 
-All that a process keeps for its questions has one limit, 1 GiB unless the environment variable TAILBIT_MEMORY
-says another (`512MB`, `4GiB`, or bytes); each cache has a share of it, the same whatever was asked before.
+All caches of a process share one limit, 1 GiB unless the environment variable TAILBIT_MEMORY sets another
+(`512MB`, `4GiB`, or bytes); each cache has a fixed share of the limit, whatever questions came before.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE)
 
 
 def memory() -> int:
-    """Bytes that the caches of this process may hold together.
+    """Return the bytes that the caches of this process may hold together.
 
     Raises:
-        UsageError: TAILBIT_MEMORY is no size.
+        UsageError: TAILBIT_MEMORY is not a size.
     """
     given = os.environ.get(VARIABLE, "").strip()
     if not given:
@@ -43,14 +43,14 @@ def memory() -> int:
 
 
 def share(of: float) -> int:
-    """Bytes that one cache may hold: this share of `memory`."""
+    """Return the bytes that one cache may hold: the fraction `of` of `memory`."""
     return int(memory() * of)
 
 
 class Cache(Generic[K, V]):
-    """Values by key, bounded by the sum of the sizes that are given with them; by default each counts one.
+    """A cache of values by key, bounded by the sum of their sizes; a value without a size counts 1.
 
-    The last value stays, however large. `dropped` is told each value that makes room for others.
+    The newest value stays, however large. `dropped` is called with each evicted value.
     """
 
     def __init__(self, limit: int, dropped: Callable[[V], object] | None = None) -> None:
@@ -60,7 +60,10 @@ class Cache(Generic[K, V]):
         self._lock = threading.Lock()
 
     def get(self, key: K, load: Callable[[], tuple[V, int]]) -> V:
-        """What is held under a key, else what `load` returns with its size; two threads may load one key."""
+        """Return the cached value of a key, else the value that `load` returns with its size.
+
+        Two threads may both load the same key.
+        """
         held = self.held(key)
         if held is not None:
             return held
@@ -68,7 +71,7 @@ class Cache(Generic[K, V]):
         return self.hold(key, value, size)
 
     def held(self, key: K) -> V | None:
-        """What is held under a key, which then counts as just used; else None."""
+        """Return the cached value of a key and mark it as just used; None if the key is not cached."""
         with self._lock:
             held = self._held.get(key)
             if held is None:
@@ -77,15 +80,15 @@ class Cache(Generic[K, V]):
             return held[0]
 
     def hold(self, key: K, value: V, size: int = 1) -> V:
-        """Hold a value, unless another thread was first with this key; return `value`."""
+        """Cache a value, unless another thread has cached the key first; return `value`."""
         gone: list[V] = []
         with self._lock:
             if key not in self._held:
                 self._held[key] = (value, size)
                 self._size += size
             while self._size > self._limit and len(self._held) > 1:
-                _, (oldest, its) = self._held.popitem(last=False)
-                self._size -= its
+                _, (oldest, size_of_oldest) = self._held.popitem(last=False)
+                self._size -= size_of_oldest
                 gone.append(oldest)
         if self._dropped is not None:
             for oldest in gone:
@@ -93,23 +96,23 @@ class Cache(Generic[K, V]):
         return value
 
     def items(self) -> list[tuple[K, V]]:
-        """All that is held, the least recently used first; none of it counts as used by this."""
+        """Return all entries, least recently used first, without marking any as used."""
         with self._lock:
             return [(key, value) for key, (value, _) in self._held.items()]
 
     def size(self, keys: Callable[[K], bool]) -> int:
-        """The sizes together of what is held under the keys for which `keys` is true. Cost: as `forget`."""
+        """Return the total size of the entries whose key `keys` accepts. Cost: a pass over all keys."""
         with self._lock:
             return sum(size for key, (_, size) in self._held.items() if keys(key))
 
     def clear(self) -> None:
-        """Hold nothing: the next question reads again."""
+        """Drop all entries: the next question reads again."""
         with self._lock:
             self._held.clear()
             self._size = 0
 
     def forget(self, keys: Callable[[K], bool]) -> None:
-        """Free what is held under the keys for which `keys` is true. Cost: a pass over all keys."""
+        """Drop the entries whose key `keys` accepts. Cost: a pass over all keys."""
         with self._lock:
             for key in [key for key in self._held if keys(key)]:
                 self._size -= self._held.pop(key)[1]

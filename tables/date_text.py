@@ -1,7 +1,7 @@
 """Dates and times as text, for years of any size.
 
-Arrow's own spelling ends at the years -32767 and 32767: beyond them it gives another year, or none.
-Spark's dates and timestamps go on to the year 294247 and further.
+Arrow formats only the years -32767 to 32767 correctly: beyond them it gives another year, or none. Spark's
+dates and timestamps reach the year 294247 and further.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import pyarrow.compute as pc
 from tailbit.tables.arrow import filled, numpy_of
 
 _ARROW_DAYS = 11_000_000
-"""Days from 1970, either way, up to which Arrow spells a date right, and some more."""
+"""Days before and after 1970 within which Arrow formats dates correctly, rounded down."""
 DAY_US = 86_400_000_000
-"""Microseconds of a day of 24 hours."""
+"""Microseconds in a day of 24 hours."""
 
 _LEAST = -(1 << 63)
-"""What numpy takes for no time at all."""
+"""The number that numpy reads as NaT (not a time)."""
 
 
 def is_date_or_time(type_: pa.DataType) -> bool:
-    """Whether values are dates or times, as `date_texts` spells them."""
+    """Return whether a type is a date or a timestamp, as `date_texts` formats them."""
     return bool(pa.types.is_date32(type_) or pa.types.is_timestamp(type_))
 
 
 def within_arrow(values: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether Arrow itself spells each of some dates or times right."""
+    """Return whether Arrow itself formats all of these dates or times correctly."""
     days = pa.types.is_date32(values.type)
     bounds = pc.min_max(values.cast(pa.int32() if days else pa.int64()))
     low, high = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
@@ -36,7 +36,7 @@ def within_arrow(values: pa.Array | pa.ChunkedArray) -> bool:
 
 
 def date_texts(values: pa.Array) -> list[str | None]:
-    """Dates as `2026-01-31`, times as `2026-01-31 12:00:00.000000`, with `Z` where they are instants.
+    """Format dates as `2026-01-31` and times as `2026-01-31 12:00:00.000000`, instants with a final `Z`.
 
     >>> date_texts(pa.array([0, None, 2**62], pa.timestamp("us", "UTC")))
     ['1970-01-01 00:00:00.000000Z', None, '148108-07-06 14:00:27.387904Z']
@@ -54,7 +54,10 @@ def date_texts(values: pa.Array) -> list[str | None]:
 
 
 def _padded(text: str) -> str:
-    """A date or time of numpy, the year in four digits at least; numpy counts the sign as one of them."""
+    """Return a date or time from numpy with at least four digits of the year.
+
+    Numpy counts a minus sign as one of these digits.
+    """
     if text[0] != "-":
         return text.replace("T", " ")
     year, rest = text[1:].split("-", 1)

@@ -1,9 +1,9 @@
-"""The live files of a snapshot as columns: sorted by path, nothing per file in Python until one is asked for.
+"""The live files of a snapshot as columns, sorted by path; a Python object is made only for a file asked for.
 
-Statistics are most of a log's bytes and most questions need none: they are read when first asked for. A list
-is extended by the changes of a few commits in slices that share memory with the one before. What only a table
-format understands, its descriptors of hidden rows and its statistics, are columns that its subclass of
-`FileList` turns into values.
+Statistics are most of a log's bytes and most questions need none: they are read on first use. A list is
+extended by the changes of a few commits in slices that share memory with the earlier list. What only a table
+format can read, descriptors of hidden rows and statistics, is stored in columns that the format's subclass of
+`FileList` decodes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
 from tailbit.tables.model import FileSlice, HiddenRows, Statistics
 
 LateStats = Callable[[], pa.ChunkedArray]
-"""Reads statistics that were left for later: large_string, in the order of `origin`."""
+"""A reader of deferred statistics: returns large_string, indexed by `origin`."""
 
 Files = TypeVar("Files", bound="FileList")
 
@@ -32,10 +32,10 @@ _MAX_SPLICES = 2000
 
 
 def stored_schema(hidden: pa.DataType) -> pa.Schema:
-    """The columns of a list as kept; `hidden` is the format's type of descriptors of hidden rows.
+    """Return the schema of a stored list; `hidden` is the format's type for descriptors of hidden rows.
 
-    `counted`: a row count known without the statistics, else null. `stats`: statistics as the format's text;
-    for those that are read late it is null, and `origin` is their place in what `LateStats` reads.
+    `counted`: the row count if it is known without statistics, else null. `stats`: the statistics as the
+    format's text; null for statistics read late, which `origin` locates in the result of `LateStats`.
     """
     return pa.schema(
         [
@@ -55,17 +55,17 @@ class FileList(Sequence[FileSlice], ABC):
     """File slices in path order, each path once. A table format implements the four abstract methods."""
 
     def __init__(self, stored: pa.Table, file: str, late: LateStats | None = None) -> None:
-        """Take columns of `stored_schema`, already sorted by path; `file` names the log in errors."""
+        """Wrap columns of `stored_schema`, already sorted by path; `file` names the log in errors."""
         self._stored = stored
         self._file = file
         self._late = late
 
     @classmethod
     def sorted(cls: type[Files], stored: pa.Table, file: str, late: LateStats | None = None) -> Files:
-        """A list of files in any order.
+        """Return a list of files that are stored in any order.
 
         Raises:
-            MalformedLogError: one path twice.
+            MalformedLogError: a path occurs twice.
         """
         paths = stored["path"].combine_chunks()
         if not _ascending(paths):
@@ -78,32 +78,32 @@ class FileList(Sequence[FileSlice], ABC):
 
     @classmethod
     def of(cls: type[Files], slices: Sequence[FileSlice], file: str) -> Files:
-        """A list of slices in any order."""
+        """Return a list of slices in any order."""
         return cls.sorted(cls.stored(slices), file)
 
     @classmethod
     @abstractmethod
     def stored(cls, slices: Sequence[FileSlice]) -> pa.Table:
-        """Slices as a table of the format's stored schema, in the order given. See `stored_columns`."""
+        """Return slices in their order as a table of the format's stored schema. See `stored_columns`."""
 
     @abstractmethod
     def _hidden_ids(self, stored: pa.ChunkedArray) -> pa.ChunkedArray:
-        """String per file: the identity of its hidden rows; null or empty where none are hidden."""
+        """Return the identity of the hidden rows per file, as strings; null or empty if no row is hidden."""
 
     @abstractmethod
     def _hidden(self, stored: Any) -> HiddenRows | None:
-        """The descriptor of hidden rows from its stored form; None where that is null."""
+        """Return the descriptor of hidden rows from its stored form; None for null."""
 
     @abstractmethod
     def _statistics(self, text: str | None) -> Statistics | None:
-        """The statistics of a file from their text; None where there are none."""
+        """Return the statistics of a file from their text; None if there is no text."""
 
     def _rows(self, counted: int | None, stats: str | None) -> int | None:
-        """The physical rows of a file, from the count known without statistics and their text."""
+        """Return the physical rows of a file, from the stored count and the text of the statistics."""
         return counted
 
     def unreadable_statistics(self, numbers: Sequence[int] | None = None) -> int:
-        """Return how many files have statistics that cannot be read, of some files or of all."""
+        """Count the files whose statistics cannot be read, among the files of `numbers` or all files."""
         return 0
 
     @property
@@ -113,10 +113,10 @@ class FileList(Sequence[FileSlice], ABC):
 
     @once
     def stats(self) -> pa.ChunkedArray:
-        """large_string per file: its statistics as the format's text, null where it has none.
+        """Return the statistics per file as the format's text, large_string; null if a file has none.
 
         Raises:
-            MalformedLogError: what holds them is damaged.
+            MalformedLogError: the file that holds the statistics is damaged.
         """
         own, origin = self._stored["stats"], self._stored["origin"]
         if self._late is None or origin.null_count == len(self):
@@ -125,37 +125,40 @@ class FileList(Sequence[FileSlice], ABC):
 
     @once
     def paths(self) -> pa.StringArray:
-        """Paths in order, as one array."""
+        """Return the paths in order, as one array."""
         return pa.concat_arrays([pa.nulls(0, pa.string()), *self._stored["path"].chunks])
 
     @once
     def with_hidden(self) -> npt.NDArray[np.int64]:
-        """Row numbers of the files that have hidden rows."""
+        """Return the row numbers of the files that have hidden rows."""
         return np.flatnonzero(numpy_of(pc.is_valid(self._stored["hidden"]), dtype=bool)).astype(np.int64)
 
     @property
     def any_hidden(self) -> bool:
-        """Whether some file has hidden rows. Cost: a look at each chunk."""
+        """Whether any file has hidden rows. Cost: one null count per chunk."""
         return bool(self._stored["hidden"].null_count < len(self))
 
     @once
     def hidden_ids(self) -> pa.ChunkedArray:
-        """String per file: the identity of its hidden rows, empty where none are hidden."""
+        """Return the identity of the hidden rows per file, as strings; empty if no row is hidden."""
         return pc.coalesce(self._hidden_ids(self._stored["hidden"]), arrow_scalar(""))
 
     def hidden(self, number: int) -> HiddenRows | None:
-        """The hidden rows of a file by its row number; None where none are hidden. Cost: no statistics."""
+        """Return the descriptor of the hidden rows of a file by row number, or None. Reads no statistics."""
         return self._hidden(self._stored["hidden"][number].as_py())
 
     def partition_texts(self, physical: str) -> pa.ChunkedArray:
-        """A string per file: the log's text of a partition column (physical name); null where it has none."""
+        """Return the log's text of a partition column per file, as strings; null if missing.
+
+        `physical` is the column's physical name.
+        """
         return pc.map_lookup(self._stored["partition"], arrow_scalar(physical), "first")
 
     def __len__(self) -> int:
         return int(self._stored.num_rows)
 
     def __getitem__(self, number: Any) -> Any:
-        """The slice at a row number; a range of numbers gives a list. Cost: that row only."""
+        """Return the slice at a row number; a range of numbers gives a list. Cost: those rows only."""
         if isinstance(number, slice):
             return [self[i] for i in range(*number.indices(len(self)))]
         if number < 0:
@@ -187,13 +190,16 @@ class FileList(Sequence[FileSlice], ABC):
         )
 
     def get(self, path: str) -> FileSlice | None:
-        """The slice of a path; None where it is not live. Cost: one bisection."""
+        """Return the slice of a path, or None if the path is not live. Cost: one bisection."""
         at, is_there = self._find(path)
         slice_: FileSlice | None = self[at] if is_there else None
         return slice_
 
     def _find(self, path: str) -> tuple[int, bool]:
-        """Where a path is or would be inserted, and whether it is there. UTF-8 sorts like code points."""
+        """Return the index of a path, or where to insert it, and whether it is live.
+
+        UTF-8 bytes sort like code points.
+        """
         paths, low, high = self.paths, 0, len(self)
         while low < high:
             middle = (low + high) // 2
@@ -204,9 +210,12 @@ class FileList(Sequence[FileSlice], ABC):
         return low, low < len(self) and paths[low].as_py() == path
 
     def overlaid(self: Files, changes: Mapping[str, FileSlice | None]) -> Files:
-        """The list after changes by path: a slice replaces or adds, None removes.
+        """Return the list after changes by path: a slice replaces or adds a file, None removes it.
 
-        Cost: of the changes, plus one copy of the paths; a full sort where the changes are many.
+        Cost: that of the changes, plus one copy of the paths; many changes cost a full sort.
+
+        For example, a list of files a, b, d, overlaid with {b: None, c: slice}, is spliced from the pieces a,
+        c, d.
         """
         if not changes:
             return self
@@ -236,7 +245,7 @@ class FileList(Sequence[FileSlice], ABC):
 def stored_columns(
     slices: Sequence[FileSlice], schema: pa.Schema, hidden: Sequence[Any], stats: Sequence[str | None]
 ) -> pa.Table:
-    """Slices as a table of a stored schema; hidden rows and statistics in the form that the format stores."""
+    """Return slices as a table of a stored schema; `hidden` and `stats` are in the format's stored form."""
     columns: list[Sequence[Any]] = [
         [p.path for p in slices],
         [p.size for p in slices],
@@ -252,7 +261,7 @@ def stored_columns(
 
 
 def _ascending(paths: pa.StringArray) -> bool:
-    """Whether paths strictly ascend."""
+    """Return whether paths strictly ascend."""
     ascending = pc.all(pc.less(paths.slice(0, max(len(paths) - 1, 0)), paths.slice(1))).as_py()
     return len(paths) < 2 or bool(ascending)
 

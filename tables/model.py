@@ -1,7 +1,7 @@
 """The nouns of a lakehouse table: version, data type, column, file slice, slice change, commit.
 
-Everything above `tables` speaks of these, whatever the table's format. All values are frozen. What only the
-format can read stands behind two small protocols: `HiddenRows` and `Statistics`.
+All code above `tables` uses these types, whatever the table's format. All values are frozen. What only the
+format can read is behind two small protocols: `HiddenRows` and `Statistics`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tailbit.tables.storage import Storage
 
 UNKNOWN_SIZE = 0
-"""The size of a file of which the log says none; of no data file can it be the true one."""
+"""The size of a file whose size the log does not give; no real data file has this size."""
 
 Version = int
 """A commit number of the source log, from 0, contiguous."""
@@ -27,12 +27,12 @@ Version = int
 class DataType:
     """A logical type by its Delta name, whatever the format; `precision` and `scale` for decimal.
 
-    `fields`: of a struct; the element of an array; key and value of a map.
+    `fields`: the fields of a struct, the element of an array, or the key and value of a map.
 
     Names: boolean byte short integer long float double decimal string binary date timestamp timestamp_ntz
-    struct array map, and whatever else a log says (void, variant, interval ...), kept by name.
-    `raw` is the type as the log gives it (a string or a JSON object). `char_length`: n where the column is
-    CHAR(n), whose values Spark fills up with spaces to n characters when it reads them; so do we.
+    struct array map, and any other name that a log gives (void, variant, interval ...), which is kept. `raw`
+    is the type as the log gives it (a string or a JSON object). `char_length`: n if the column is CHAR(n),
+    whose values are padded with spaces to n characters on read, as Spark does.
     """
 
     name: str
@@ -51,9 +51,8 @@ class Column:
     """A leaf or top-level column.
 
     `name`: logical path, one part per nesting level. `physical`: the path in data files, statistics and
-    partition values; it is what the index knows the column by, so a rename costs nothing. `field_ids`: one id
-    per level where the table maps columns by id, else empty. `zone`: the zone of times that partition values
-    give without one.
+    partition values; the index stores this path, so a rename costs nothing. `field_ids`: one id per level if
+    the table maps columns by id, else empty. `zone`: the time zone of partition values without an offset.
     """
 
     name: tuple[str, ...]
@@ -68,7 +67,7 @@ class Column:
 
     @property
     def id(self) -> str:
-        """The physical path as one string, parts quoted with backticks where they need it."""
+        """The physical path as one string, with backticks around the parts that need quoting."""
         return _dotted(self.physical)
 
     @property
@@ -87,14 +86,15 @@ def _quoted(part: str) -> str:
 
 
 class HiddenRows(Protocol):
-    """The description of the rows hidden from a data file; a table format knows how to read them.
+    """A descriptor of the rows hidden from a data file, which a table format can read.
 
-    A Delta deletion vector is one. It travels with its slice to other processes, so it must pickle.
+    A Delta deletion vector is one. The descriptor travels with its slice to other processes, so it must
+    pickle.
     """
 
     @property
     def id(self) -> str:
-        """The identity of the rows, not empty: two descriptions with one id hide the same rows."""
+        """The identity of the rows, not empty: two descriptors with the same id hide the same rows."""
 
     @property
     def cardinality(self) -> int:
@@ -102,22 +102,22 @@ class HiddenRows(Protocol):
 
     @property
     def place(self) -> tuple[str, int]:
-        """The file and the offset in it, as a `DeletionVectorError` names them."""
+        """The file and the offset in the file, as a `DeletionVectorError` names them."""
 
     def read(self, storage: Storage) -> BitMap:
-        """The 0-based physical row numbers that are hidden.
+        """Return the 0-based physical row numbers that are hidden.
 
         Raises:
-            DeletionVectorError: they cannot be read, or are not those that were described.
+            DeletionVectorError: the rows cannot be read, or do not match the descriptor.
         """
 
 
 class FileBounds(NamedTuple):
-    """What statistics say of one column in one file.
+    """The bounds of one column in one file.
 
     `min`, `max`: canonical values (int for integers, days and us; float; Decimal; str) or None; they bound
     every row that is not NULL, hidden or not. `null_count` is exact; `num_records` counts physical rows and
-    is compared with `null_count` alone. What is unknown is None.
+    is compared only with `null_count`. Unknown values are None.
     """
 
     min: Any
@@ -127,21 +127,21 @@ class FileBounds(NamedTuple):
 
 
 class Statistics(Protocol):
-    """The statistics of one data file, as its table format keeps them; they pickle, as their slice does."""
+    """The statistics of one data file in its table format's form; they pickle, as their slice does."""
 
     def bounds(self, column: Column) -> FileBounds | None:
-        """Return the bounds of a column; None where nothing is known of it. In doubt, bounds are wider."""
+        """Return the bounds of a column, or None if there are none. Doubtful bounds are widened."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
     """A data file and the rows hidden from it.
 
-    `path`: percent-decoded once, relative to the table's root where the log says so, else absolute (scheme
-    `file:` removed). `size`: bytes, `UNKNOWN_SIZE` where the log does not say. `mtime`: ms since 1970, 0
-    likewise. `rows`: physical rows as the log has them, None where it does not say: a hint for work to be
-    shared out and shown, on which no answer rests. `partition`: physical column name to the log's text.
-    `hidden`: None where no row is hidden.
+    `path`: percent-decoded once; relative to the table's root, or absolute if the log says so (scheme `file:`
+    removed). `size`: bytes, `UNKNOWN_SIZE` if the log does not say. `mtime`: ms since 1970, 0 if the log does
+    not say. `rows`: physical rows according to the log, or None: a hint for splitting work and for display;
+    no answer depends on it. `partition`: physical column name to the log's text. `hidden`: None if no row is
+    hidden.
     """
 
     path: str
@@ -154,24 +154,24 @@ class FileSlice:
 
     @property
     def hidden_id(self) -> str:
-        """The identity of the hidden rows; empty where none are hidden."""
+        """The identity of the hidden rows; empty if no row is hidden."""
         return "" if self.hidden is None else self.hidden.id
 
     def of_any_size(self) -> FileSlice:
-        """Return the slice as it is read where no position in it is known yet: whatever size the file has.
+        """Return the slice without a recorded size, for a first read, when no position is known yet.
 
-        Positions that an index has recorded hold for a file of the recorded size alone.
+        Positions that an index has recorded are valid only for a file of the recorded size.
         """
         return replace(self, size=UNKNOWN_SIZE)
 
     def bounds(self, column: Column) -> FileBounds | None:
-        """Return the bounds of a column by the file's statistics; None where they say nothing about it."""
+        """Return the bounds of a column from the file's statistics, or None if they do not give any."""
         return None if self.stats is None else self.stats.bounds(column)
 
 
 @dataclass(frozen=True, slots=True)
 class SliceChange:
-    """The net effect of commits on one path: old is None where it was not live, new where it is gone."""
+    """The net effect of commits on one path: `old` is None if the path was not live, `new` if it is gone."""
 
     path: str
     old: FileSlice | None
@@ -180,9 +180,9 @@ class SliceChange:
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """What one commit did, in numbers. `bytes_added` counts the files that it added.
+    """The numbers of one commit. `bytes_added` sums the files that the commit added.
 
-    `blank`: its file holds no action, as that of a writer that died, or that has not written it yet.
+    `blank`: the commit's file holds no action, because its writer died or has not written it yet.
     """
 
     version: Version
@@ -199,8 +199,8 @@ class Changes:
     """The net effect of the commits `first` to `last`, both included.
 
     `slices`: one change per path that any of the commits names, sorted by path. Of `old` only path and hidden
-    rows are sure; it is None where the range adds the path first. A file added and removed within the range
-    has neither old nor new. `schema_changed`: one of the commits may have changed the schema.
+    rows are reliable; it is None if the range adds the path first. A file added and removed within the range
+    has neither `old` nor `new`. `schema_changed`: one of the commits may have changed the schema.
     """
 
     first: Version
@@ -212,7 +212,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What proves that a commit is the one that was covered: version, sha256 of its bytes, table id."""
+    """The identity of a commit that an index has covered: version, sha256 of its bytes, table id."""
 
     version: Version
     sha256: str

@@ -1,4 +1,4 @@
-"""Which format a table has, told by the folder of its log.
+"""Open a table in the format that the folder of its log indicates.
 
 A new format is a folder beside `delta` and a line here.
 """
@@ -14,15 +14,15 @@ from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions, open_sto
 from tailbit.tables.table import Table
 
 FORMATS: Mapping[str, Callable[[Storage], Table]] = {LOG: DeltaTable.open}
-"""The folder that tells a format, and what opens a table of it."""
+"""Openers by the name of the log folder that marks the format."""
 
 
 def open_table(path: str, options: StorageOptions = NO_OPTIONS) -> Table:
-    """The table at a path or URI, whatever its format; `options` are those of its store.
+    """Open the table at a path or URI, whatever its format; `options` configure its store.
 
     Raises:
         NotATableError: the folder is missing or holds no table of a known format.
-        StorageError: a scheme that means no store, or the store refuses.
+        StorageError: the scheme has no store, or the store refuses.
     """
     storage = open_storage(path, options)
     for folder, opened in FORMATS.items():

@@ -1,9 +1,9 @@
-"""Partition values: the log's text, turned into typed values.
+"""Partition values: the log's text parsed into typed values.
 
 NULL is JSON null or a missing key. An empty text is the empty string for string and binary columns and NULL
-for all others, as Spark reads it. Timestamps without a zone are in the writer's zone, which the log does not
-say: `Column.zone`. Nothing is ever taken from folder names.
-Source: Delta protocol, Partition Value Serialization.
+for all others, as Spark reads it. Timestamps without an offset are in the writer's time zone, which the log
+does not record: `Column.zone`. Folder names are never parsed. Source: Delta protocol, Partition Value
+Serialization.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _WORDS = {"true": True, "false": False}
 
 
 def partition_array(column: Column, text: str | None, n: int) -> pa.Array:
-    """The value of a partition column, `n` times, in the column's logical Arrow type.
+    """Return the value of a partition column, `n` times, in the column's logical Arrow type.
 
-    A time without a zone is in that of the column.
+    A time without an offset is in the column's zone.
 
     Raises:
-        MalformedLogError: a text that is no value of the column's type.
+        MalformedLogError: the text is not a value of the column's type.
     """
     return pa.repeat(_scalar(column.type, column.id, column.label, text, column.zone), n)
 
@@ -58,10 +58,10 @@ def _scalar(type_: DataType, id_: str, label: str, text: str | None, zone: str) 
 
 
 def parse_partition_text(type_: DataType, text: str, zone: str = "UTC") -> Any:
-    """The value of a text: days for dates, us for timestamps, else the Python value; None for an empty text.
+    """Parse a partition text: days for dates, us for timestamps, else a Python value; None for an empty text.
 
     Raises:
-        ValueError: the text is no value of the type.
+        ValueError: the text is not a value of the type.
     """
     name = type_.name
     if name.startswith("string"):
@@ -94,7 +94,7 @@ def _no(text: str) -> Any:
 
 
 def _decimal(text: str, scale: int) -> Decimal:
-    """The exact decimal; a text with more digits than the scale holds is refused, not rounded."""
+    """Return the exact decimal; refuse a text with more digits than the scale holds, rather than round it."""
     value = Decimal(text.strip())
     if not value.is_finite():
         raise ValueError(text)
@@ -108,13 +108,13 @@ def _decimal(text: str, scale: int) -> Decimal:
 
 
 def parse_micros(text: str, zone: str | None) -> int:
-    """Microseconds since 1970 of a date or time text, years of any length; finer digits are cut.
+    """Return the microseconds since 1970 of a date or time text; years of any length, finer digits truncated.
 
-    `zone`: what a text without an offset is in; None reads every text as a zone-less time and refuses an
-    offset.
+    `zone` is the time zone of a text without an offset; None reads every text as a zone-less time and refuses
+    an offset.
 
     Raises:
-        ValueError: the text is no time.
+        ValueError: the text is not a time.
     """
     match = _TIME.fullmatch(text.strip())
     if match is None:
@@ -141,10 +141,10 @@ def _offset_us(offset: str) -> int:
 
 
 def days_of(year: int, month: int, day: int) -> int:
-    """Days since 1970 in the proleptic Gregorian calendar, for years of any size.
+    """Return the days since 1970 in the proleptic Gregorian calendar, for years of any size.
 
     Raises:
-        ValueError: no such day.
+        ValueError: there is no such day.
     """
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     lengths = (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)

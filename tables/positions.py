@@ -1,4 +1,4 @@
-"""Positions in a bitmap as an array, and the other way round, at the speed of copying them."""
+"""Conversions between bitmaps and arrays of positions, at the speed of copying them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 BitPositions = npt.NDArray[np.uint32]
-"""Places in a bitmap: rows of a row space, or hidden rows of a data file."""
+"""Positions in a bitmap: rows of a row space, or hidden rows of a data file."""
 
 
 def positions_in(bits: BitMap) -> BitPositions:
-    """The positions of a bitmap, ascending, uint32.
+    """Return the positions of a bitmap, ascending, uint32.
 
     >>> positions_in(BitMap([5, 2])).tolist()
     [2, 5]
@@ -22,9 +22,9 @@ def positions_in(bits: BitMap) -> BitPositions:
 
 
 def bitmap_of(positions: npt.NDArray[np.unsignedinteger] | npt.NDArray[np.signedinteger]) -> BitMap:
-    """The bitmap of some positions, each below 2^32.
+    """Return the bitmap of positions, each below 2^32.
 
-    pyroaring takes an array of the standard library ten times as fast as one of numpy.
+    pyroaring reads an array of the standard library ten times as fast as a numpy array.
 
     >>> bitmap_of(np.array([5, 2]))
     BitMap([2, 5])

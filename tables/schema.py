@@ -1,7 +1,7 @@
-"""The columns of a table at one version: found by name, in schema order, as Arrow types.
+"""The columns of a table at one version: resolved by name, in schema order, as Arrow types.
 
-Columns are resolved as Spark does, ignoring case. A type that is not known keeps its name and is refused
-where its values are asked for. Each table format builds its `Schema` from what its metadata says.
+Names are resolved as Spark does, ignoring case. An unknown type keeps its name and is refused when its values
+are read. Each table format builds its `Schema` from its metadata.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _PLAIN = {
 
 @dataclass(frozen=True)
 class Schema:
-    """The top-level columns of a table at one version; nested ones are the fields of their types."""
+    """The top-level columns of a table at one version; nested columns are the fields of their types."""
 
     columns: tuple[Column, ...]
 
     def in_zone(self, zone: str) -> Schema:
-        """The schema where partition values that are times without a zone are in `zone`."""
+        """Return the schema with `zone` as the time zone of timestamp partition values without an offset."""
         timed = [c.partition and c.type.name == "timestamp" and c.zone != zone for c in self.columns]
         if not any(timed):
             return self
@@ -51,30 +51,30 @@ class Schema:
         return Schema(tuple(replace(c, zone=zone) if change else c for c, change in columns))
 
     def resolve(self, name: str | Sequence[str]) -> Column:
-        """The column of a name: SQL text such as "address.city" or "`a.b`", or its parts; case is ignored.
+        """Return the column of a name: SQL text such as "address.city" or "`a.b`", or a sequence of parts.
 
         Raises:
-            UnknownColumnError: no such column; names the nearest.
+            UnknownColumnError: there is no such column; the error names the nearest.
         """
         parts = name_parts(name) if isinstance(name, str) else tuple(name)
-        found: Column | None = None
+        column: Column | None = None
         among: Sequence[Column] = self.columns
         for part in parts or ("",):
-            found = next((c for c in among if c.name[-1].lower() == part.lower()), None)
-            if found is None:
+            column = next((c for c in among if c.name[-1].lower() == part.lower()), None)
+            if column is None:
                 behind = self._known(parts[1:]) if among is self.columns else None
                 raise self._unknown(name if isinstance(name, str) else ".".join(parts), behind)
-            among = found.type.fields if found.type.name == "struct" else ()
-        assert found is not None
-        return found
+            among = column.type.fields if column.type.name == "struct" else ()
+        assert column is not None
+        return column
 
     def reach(self, parts: Sequence[str]) -> tuple[Column, tuple[str, ...]]:
-        """The column that the first parts of a name mean, and the parts that name something inside of it.
+        """Return the column that the first parts of a name mean, and the parts that name something inside it.
 
         Only an array or a map has parts left: fields of structs are columns.
 
         Raises:
-            UnknownColumnError: no such column; names the nearest.
+            UnknownColumnError: there is no such column; the error names the nearest.
         """
         try:
             return self.resolve(parts), ()
@@ -86,17 +86,17 @@ class Schema:
             raise
 
     def _known(self, parts: Sequence[str]) -> Column | None:
-        """The column of a name; None where there is none."""
+        """Return the column of a name, or None."""
         try:
             return self.resolve(parts) if parts else None
         except UnknownColumnError:
             return None
 
     def resolve_all(self, names: Iterable[str]) -> list[Column]:
-        """The columns of some names, each once, in the order of first mention.
+        """Return the columns of some names, each once, in the order of first mention.
 
         Raises:
-            UnknownColumnError: no such column; names the nearest.
+            UnknownColumnError: there is no such column; the error names the nearest.
         """
         return list({column.id: column for column in map(self.resolve, names)}.values())
 
@@ -113,7 +113,7 @@ class Schema:
         return UnknownColumnError(column=name, nearest=hint, columns=", ".join(labels))
 
     def leaves(self) -> tuple[Column, ...]:
-        """Every column that is not a struct, nested struct fields included, in schema order."""
+        """Return every column that is not a struct, nested struct fields included, in schema order."""
         return self._leaves
 
     @once
@@ -121,13 +121,13 @@ class Schema:
         return tuple(leaf for column in self.columns for leaf in _leaves_of(column))
 
     def arrow(self, columns: Sequence[Column] | None = None) -> pa.Schema:
-        """The logical Arrow schema of `columns`, else of the table; a nested column is named by its label.
+        """Return the logical Arrow schema of `columns`, or of the table; nested columns are named by label.
 
-        No two fields have one name, whatever the case: of a field s.a and a column named "s.a", the column is
-        named by its label too, "`s.a`".
+        Field names are unique, ignoring case: beside a nested field s.a, a column named "s.a" is also named
+        by its label, "`s.a`".
 
         Raises:
-            ColumnTypeError: a column of a type that cannot be decoded.
+            ColumnTypeError: a column has a type that cannot be decoded.
         """
         wanted = self.columns if columns is None else columns
         return pa.schema(
@@ -139,10 +139,10 @@ class Schema:
 
 
 def arrow_type(type_: DataType, label: str) -> pa.DataType:
-    """The Arrow type that values of a logical type are decoded to.
+    """Return the Arrow type to which values of a logical type are decoded.
 
     Raises:
-        ColumnTypeError: a type that cannot be decoded (interval, geometry ...).
+        ColumnTypeError: the type cannot be decoded (interval, geometry ...).
     """
     if type_.name in _PLAIN:
         return _PLAIN[type_.name]
@@ -163,7 +163,7 @@ def arrow_type(type_: DataType, label: str) -> pa.DataType:
 
 
 def _names_apart(columns: Sequence[Column]) -> list[str]:
-    """A name for each of distinct columns: its own, or its label where another's would be the same."""
+    """Return a unique name per column: the column's name, or its label if another column has that name."""
     names = [column.name[0] if len(column.name) == 1 else column.label for column in columns]
     while len(lowered := Counter(name.lower() for name in names)) < len(names):
         pairs = zip(columns, names, strict=True)
@@ -183,12 +183,12 @@ def _leaves_of(column: Column) -> Iterator[Column]:
 
 
 def name_parts(text: str) -> tuple[str, ...]:
-    """The parts of a column name in SQL text; empty where it is none."""
+    """Split a column name in SQL text into its parts; return an empty tuple if the text is not a name."""
     out, at, dot = [], 0, "."
     while dot == ".":
-        found = _PART.match(text, at)
-        if found is None:
+        match = _PART.match(text, at)
+        if match is None:
             return ()
-        out.append(found.group(1).replace("``", "`") if found.group(1) is not None else found.group(2))
-        at, dot = found.end(), found.group(3)
+        out.append(match.group(1).replace("``", "`") if match.group(1) is not None else match.group(2))
+        at, dot = match.end(), match.group(3)
     return tuple(out)

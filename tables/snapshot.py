@@ -1,4 +1,4 @@
-"""The state of a table at one version: its columns and its live files, whatever the format."""
+"""The snapshot of a table at one version: its columns and its live files, whatever the format."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Version
 from tailbit.tables.schema import Schema
 
-_TOLD = 5
-"""Most commits without an action that are told of, the newest ones."""
+_MOST_LISTED = 5
+"""Most commits without an action that `set_aside` lists, newest ones."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A table at one version. `timestamp_ms`: of its commit, 0 where the log no longer tells.
+    """A table at one version. `timestamp_ms`: the time of its commit, 0 if the log no longer holds it.
 
-    `files`: sorted by path. `read_schema`: given by the format, called when the schema is first asked.
-    `blank_commits`: versions whose commits hold no action, of those that the snapshot was rebuilt from.
+    `files`: sorted by path. `read_schema`: reads the schema in the table's format, on first use.
+    `blank_commits`: versions of the replayed commits that hold no action.
     """
 
     root: str
@@ -31,24 +31,24 @@ class Snapshot:
 
     @once
     def schema(self) -> Schema:
-        """Columns with logical names and physical paths.
+        """Return the columns with logical names and physical paths.
 
         Raises:
-            MalformedLogError: the schema that the log holds is damaged.
+            MalformedLogError: the schema in the log is damaged.
         """
         return self.read_schema()
 
     def set_aside(self, numbers: Sequence[int] | None = None) -> list[str]:
-        """Return what of the log was not used, because it cannot be, a line each.
+        """Describe the parts of the log that were ignored because they cannot be used, one line each.
 
-        `numbers`: the files (row numbers in `files`) whose statistics are looked at; all of them by default.
-        Cost: a parse of the statistics of each of these files.
+        `numbers`: the files (row numbers in `files`) whose statistics are checked; by default all. Cost:
+        parses the statistics of each of these files.
         """
         out = []
         if self.blank_commits:
-            told = ", ".join(map(str, self.blank_commits[-_TOLD:]))
+            listed = ", ".join(map(str, self.blank_commits[-_MOST_LISTED:]))
             many = len(self.blank_commits) > 1
-            out.append(f"commit{'s' * many} {told} of the log hold{'s' * (not many)} no action")
+            out.append(f"commit{'s' * many} {listed} of the log hold{'s' * (not many)} no action")
         unread = self.files.unreadable_statistics(numbers)
         if unread:
             files = f"{unread} file{'s' * (unread > 1)}"
@@ -56,5 +56,5 @@ class Snapshot:
         return out
 
     def schema_in(self, zone: str) -> Schema:
-        """The schema where partition values that are times without a zone are in `zone`."""
+        """Return the schema with `zone` as the time zone of timestamp partition values without an offset."""
         return self.schema.in_zone(zone)

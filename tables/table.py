@@ -1,4 +1,4 @@
-"""A source table as everything above sees it: what each table format implements."""
+"""The interface of a source table: everything that the layers above may ask, and each format implements."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tailbit.tables.storage import Storage
 
 
 class Table(ABC):
-    """A table of any format. Reads only; nothing here ever writes below its root.
+    """A table of any format, read-only: nothing is ever written below its root.
 
-    Versions are the commits of the source log, contiguous from 0. One object serves one process, whose
-    threads may share it.
+    Versions are the commits of the source log, contiguous from 0. A process has one object per table, which
+    its threads may share.
     """
 
     storage: Storage
-    """Where the table's files are; data files are read through it by the paths of their slices."""
+    """The store of the table's files; data files are read from it by the paths of their slices."""
 
     @property
     def root(self) -> str:
@@ -26,22 +26,22 @@ class Table(ABC):
 
     @abstractmethod
     def head(self) -> Version:
-        """The newest version. Asked at every look for news: it must cost no more than a few stats.
+        """Return the newest version. Every poll for changes calls this: it must cost only a few stats.
 
         Raises:
-            NotATableError: there is no log any more.
+            NotATableError: the log has been removed.
         """
 
     def moved_on(self) -> bool:
-        """Whether there may be a commit after the newest one that this object has seen.
+        """Return whether there may be a commit after the newest one that this object has seen.
 
-        Cost: one probe by name. Whether the past is still the same is not looked at.
+        Cost: one probe by name. Commits already seen are not checked again.
         """
         return True
 
     @abstractmethod
     def earliest(self) -> Version:
-        """The oldest version that can be rebuilt, and from which every later one can.
+        """Return the oldest version from which every version up to the head can be rebuilt.
 
         Raises:
             CommitGapError: not even the head can be rebuilt.
@@ -49,28 +49,29 @@ class Table(ABC):
 
     @abstractmethod
     def snapshot(self, version: Version | None = None) -> Snapshot:
-        """The state at a version, else at the head. Asked again for one version, it gives one object.
+        """Return the snapshot of a version, or of the head. Repeated calls return the same object.
 
         Raises:
-            VersionNotFoundError: the version is gone or not yet there.
-            CommitGapError: a commit that it needs is missing.
+            VersionNotFoundError: the version has been cleaned up, or is not there yet.
+            CommitGapError: a commit that the snapshot needs is missing.
             MalformedLogError: the log is damaged.
-            UnsupportedFeatureError: the table demands a feature that is not understood.
+            UnsupportedFeatureError: the table demands a feature that this reader does not support.
         """
 
     @abstractmethod
     def changes(self, first: Version, last: Version) -> Changes:
-        """The net effect of the commits `first` to `last` per path. Its cost follows what they changed.
+        """Return the net effect of the commits `first` to `last` per path. Cost: follows their changes.
 
         Raises:
-            CommitGapError: one of them is missing.
-            MalformedLogError: one of them is damaged.
-            UnsupportedFeatureError: one of them demands a feature that is not understood.
+            CommitGapError: a commit of the range is missing.
+            MalformedLogError: a commit of the range is damaged.
+            UnsupportedFeatureError: a commit of the range demands a feature that this reader does not
+                support.
         """
 
     @abstractmethod
     def commit_timestamp(self, version: Version) -> int:
-        """The time of a commit in ms since 1970; times rise with versions.
+        """Return the time of a commit in ms since 1970; times strictly increase with versions.
 
         Raises:
             CommitGapError: the commit is not in the log.
@@ -78,7 +79,7 @@ class Table(ABC):
 
     @abstractmethod
     def version_at(self, timestamp_ms: int) -> Version:
-        """The newest version committed at or before a time.
+        """Return the newest version committed at or before a time.
 
         Raises:
             VersionNotFoundError: the time is before the first readable commit or after the last.
@@ -86,14 +87,15 @@ class Table(ABC):
 
     @abstractmethod
     def fingerprint(self, version: Version) -> Fingerprint | None:
-        """Proof of what a commit is; None where the commit is gone.
+        """Return the fingerprint of a commit; None if the commit is gone.
 
-        Two histories that share a version number must differ in it: an index trusts nothing else.
+        Two histories that share a version number must differ in the fingerprint: an index trusts nothing
+        else.
         """
 
     @abstractmethod
     def fingerprint_stat(self, version: Version) -> object:
-        """What changes at once when a commit becomes another; None where it is gone. It is only compared.
+        """Return a value that changes as soon as a commit is replaced, or None if the commit is gone.
 
-        Cost: a stat.
+        The value is only compared with earlier ones. Cost: one stat.
         """

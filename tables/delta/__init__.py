@@ -1,1 +1,1 @@
-"""The log of a Delta table is read as snapshots, changes and times, a deletion vector as hidden rows."""
+"""Read a Delta log as snapshots, changes and commit times; read deletion vectors as hidden rows."""

@@ -1,6 +1,6 @@
-"""What changed between two versions of a Delta table, and when: commits folded into one change per path.
+"""Changes between two versions of a Delta table: commits folded into one change per path, with their times.
 
-Reading a range costs the bytes of its commits, however big the table: no snapshot is built for it.
+A range is read at the cost of its commits' bytes, whatever the size of the table: no snapshot is built.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from tailbit.tables.model import Changes, CommitInfo, FileSlice, SliceChange, Ve
 
 
 def read_changes(clock: Clock, first: Version, last: Version) -> Changes:
-    """The net effect of the commits `first` to `last` per path, by a log and the clock on it.
+    """Return the net effect of the commits `first` to `last` per path; the clock carries the log to read.
 
-    `old` of a change comes from the first remove action: its hidden rows are sure, its statistics absent.
+    The `old` slice of a change comes from the first remove action of its path: its hidden rows are certain,
+    its statistics are absent.
 
     Raises:
-        CommitGapError: one of them is missing.
-        MalformedLogError: one of them cannot be parsed.
-        UnsupportedFeatureError: one of them demands a feature that is not understood.
+        CommitGapError: a commit of the range is missing.
+        MalformedLogError: a commit of the range cannot be parsed.
+        UnsupportedFeatureError: a commit of the range demands a feature that this reader does not support.
     """
     net: dict[str, SliceChange] = {}
     infos = []
@@ -33,7 +34,7 @@ def read_changes(clock: Clock, first: Version, last: Version) -> Changes:
 
 
 def _fold(net: dict[str, SliceChange], actions: Actions) -> None:
-    """Extend net changes by one commit."""
+    """Fold one more commit into the net changes."""
     for path, new in actions.outcome().items():
         old: FileSlice | None = net[path].old if path in net else actions.removes.get(path)
         net[path] = SliceChange(path, old, new)

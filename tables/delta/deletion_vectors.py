@@ -1,9 +1,9 @@
 """Deletion vectors: the rows hidden from a data file, read and checked.
 
-Three places: inline in the log (`i`), a file below the table named by a uuid (`u`), a file at an absolute
-path (`p`). Length, CRC and cardinality are verified. Payload: little-endian magic, then either the portable
-64-bit Roaring form or the older native one. Row numbers are 32-bit: no data file has more rows. Source: Delta
-protocol, Deletion Vectors and Deletion Vector Format.
+A vector is stored in one of three places: inline in the log (`i`), in a file below the table named by a uuid
+(`u`), or in a file at an absolute path (`p`). Length, CRC and cardinality are verified. Payload:
+little-endian magic, then either the portable 64-bit Roaring form or the older native form. Row numbers are
+32-bit: no data file has more rows. Source: Delta protocol, Deletion Vectors and Deletion Vector Format.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DIGIT = {c: i for i, c in enumerate(Z85)}
 _FORMAT_VERSION = 1
 _UUID_DIGITS = 20
 LARGEST = 1 << 30
-"""The most bytes of a stored vector that is read: twice what hides any choice of 2^32 rows as bits."""
+"""Size limit in bytes of a stored vector: twice the bitset that can hide any subset of 2^32 rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +45,29 @@ class DeletionVector:
 
     @property
     def id(self) -> str:
-        """The identity of the vector: two descriptors with one id hide the same rows."""
+        """The identity of the vector: two descriptors with the same id hide the same rows."""
         at = "" if self.offset is None else f"@{self.offset}"
         return f"{self.storage_type}{self.path_or_inline}{at}"
 
     @property
     def place(self) -> tuple[str, int]:
-        """The file and the offset in it, as errors name them."""
+        """The file and the offset in the file, as errors name them."""
         return ("inline" if self.storage_type == "i" else self.path_or_inline), self.offset or 0
 
     def read(self, storage: Storage) -> BitMap:
-        """The 0-based physical row numbers that it hides. See `read_deletion_vector`."""
+        """Return the 0-based physical row numbers that this vector hides. See `read_deletion_vector`."""
         return read_deletion_vector(storage, self)
 
 
 def read_deletion_vector(storage: Storage, vector: DeletionVector) -> BitMap:
-    """The 0-based physical row numbers that a deletion vector hides.
+    """Return the 0-based physical row numbers that a deletion vector hides.
 
-    Cost: one range read of its bytes; nothing where it is inline.
+    Cost: one range read of the vector's bytes; no read if the vector is inline.
 
     Raises:
-        DeletionVectorError: missing, cut, altered, of another cardinality than stated, or beyond 32 bits.
-        UnsafePathError: its path leaves the table.
+        DeletionVectorError: the vector is missing, truncated or altered, has another cardinality than the log
+            states, or hides rows beyond 32 bits.
+        UnsafePathError: the vector's path leaves the table.
     """
     try:
         payload = _inline(vector) if vector.storage_type == "i" else _stored(storage, vector)
@@ -83,10 +84,10 @@ def read_deletion_vector(storage: Storage, vector: DeletionVector) -> BitMap:
 
 
 def vector_path(vector: DeletionVector) -> str:
-    """Where a stored deletion vector is: relative to the table's root, or absolute.
+    """Return the path of a stored deletion vector: relative to the table's root, or absolute.
 
     Raises:
-        ValueError: a name that is no encoded uuid.
+        ValueError: the name is not an encoded uuid.
     """
     if vector.storage_type == "p":
         return decode_path(vector.path_or_inline, "a deletion vector")
@@ -98,10 +99,10 @@ def vector_path(vector: DeletionVector) -> str:
 
 
 def decode_z85(text: str) -> bytes:
-    """The bytes of Z85 text: four for every five digits.
+    """Decode Z85 text: five digits become four bytes.
 
     Raises:
-        ValueError: a length that is no multiple of five, or a character outside the alphabet.
+        ValueError: the length is not a multiple of five, or a character is outside the alphabet.
     """
     if len(text) % 5:
         raise ValueError(f"Z85 text of {len(text)} characters")
@@ -126,15 +127,15 @@ def _inline(vector: DeletionVector) -> bytes:
 
 
 def _stored(storage: Storage, vector: DeletionVector) -> bytes:
-    """The payload of a stored vector, its frame checked: length before it, CRC behind it."""
+    """Read the payload of a stored vector and check its frame: the length before and the CRC behind it."""
     if vector.size > LARGEST:
         raise ValueError(f"it has {vector.size} bytes, and at most {LARGEST} are read")
-    path, found = storage.locate(vector_path(vector))
+    path, stat = storage.locate(vector_path(vector))
     offset = vector.offset or 0
-    if found is None:
+    if stat is None:
         raise ValueError("the file is missing")
-    if offset + vector.size + 8 > found.size:
-        raise ValueError(f"the file has {found.size} bytes, the vector ends at {offset + vector.size + 8}")
+    if offset + vector.size + 8 > stat.size:
+        raise ValueError(f"the file has {stat.size} bytes, the vector ends at {offset + vector.size + 8}")
     if offset and storage.read_range(path, 0, 1) != bytes([_FORMAT_VERSION]):
         raise ValueError("the file is not of format version 1")
     frame = storage.read_range(path, offset, vector.size + 8)
@@ -147,7 +148,7 @@ def _stored(storage: Storage, vector: DeletionVector) -> bytes:
 
 
 def _decode(payload: bytes) -> BitMap:
-    """The rows that a payload of either form hides."""
+    """Decode a payload of either form into the hidden rows."""
     (magic,) = struct.unpack_from("<i", payload)
     if magic == PORTABLE_MAGIC:
         return _portable(payload)
@@ -157,7 +158,7 @@ def _decode(payload: bytes) -> BitMap:
 
 
 def _portable(payload: bytes) -> BitMap:
-    """int64 count, then per bitmap its high 32 bits and a 32-bit bitmap."""
+    """Decode the portable form: int64 count, then per bitmap the high 32 bits and a 32-bit bitmap."""
     (count,) = struct.unpack_from("<q", payload, 4)
     if count == 0:
         return BitMap()
@@ -167,7 +168,10 @@ def _portable(payload: bytes) -> BitMap:
 
 
 def _native(payload: bytes) -> BitMap:
-    """int32 count, then per bitmap its length and itself; the position is the high 32 bits."""
+    """Decode the native form: int32 count, then per bitmap its length and its bytes.
+
+    The index of a bitmap in the payload is the high 32 bits of its rows.
+    """
     (count,) = struct.unpack_from("<i", payload, 4)
     rows, at = BitMap(), 8
     for high in range(count):

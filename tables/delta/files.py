@@ -1,6 +1,6 @@
-"""The live files of a Delta table: deletion vectors and statistics as a checkpoint stores them.
+"""The live files of a Delta table, with deletion vectors and statistics as a checkpoint stores them.
 
-Statistics stay text; the row count in it is taken out by one vectorised pass when it is first wanted.
+Statistics stay JSON text; the row counts are extracted by one vectorised pass when they are first needed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DeltaFiles(FileList):
 
     @classmethod
     def stored(cls, slices: Sequence[FileSlice]) -> pa.Table:
-        """Slices as a table of schema STORED, in the order given."""
+        """Return slices as a table of schema STORED, in the order given."""
         stats = [p.stats.text if isinstance(p.stats, DeltaStatistics) else None for p in slices]
         return stored_columns(slices, STORED, [_row(p) for p in slices], stats)
 
@@ -63,23 +63,23 @@ class DeltaFiles(FileList):
         return counted if counted is not None else num_records(stats)
 
     def unreadable_statistics(self, numbers: Sequence[int] | None = None) -> int:
-        """Return how many files have statistics that cannot be read, of some files or of all.
+        """Count the files whose statistics cannot be parsed, among the files of `numbers` or all files.
 
-        Cost: a parse of the statistics of each file that is looked at.
+        Cost: parses the statistics of each of these files.
         """
         texts = self.stats if numbers is None else self.stats.take(arrow_array(numbers, pa.int64()))
         return sum(not is_readable(text) for text in texts.drop_null().to_pylist() if text)
 
     @once
     def table(self) -> pa.Table:
-        """Columns path, size, mtime (ms), rows (null where unknown), partition, hidden, stats."""
+        """Return columns path, size, mtime (ms), rows (null if unknown), partition, hidden, stats."""
         out = self._stored.drop_columns(["origin"])
         out = out.set_column(out.schema.get_field_index("counted"), "rows", self.rows)
         return out.set_column(out.schema.get_field_index("stats"), "stats", self.stats)
 
     @once
     def rows(self) -> pa.ChunkedArray:
-        """int64 per file: the physical rows that the log gives it, null where it gives none."""
+        """Return the physical rows per file according to the log, int64; null if the log has no row count."""
         known, stats = self._stored["counted"], self.stats
         quick = pc.struct_field(pc.extract_regex(stats, pattern=_COUNT), "n").cast(pa.int64())
         out = pc.coalesce(known, quick)
@@ -94,7 +94,7 @@ class DeltaFiles(FileList):
 
 
 def _row(slice_: FileSlice) -> dict[str, Any] | None:
-    """The deletion vector of a slice as a value of DV_TYPE."""
+    """Return the deletion vector of a slice as a value of DV_TYPE, or None if the slice has none."""
     vector = slice_.hidden
     if not isinstance(vector, DeletionVector):
         return None

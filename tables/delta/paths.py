@@ -1,4 +1,4 @@
-"""Paths in a Delta log: percent-decoded exactly once. Source: Delta protocol, Add File and Remove File."""
+"""Paths in a Delta log, percent-decoded exactly once. Source: Delta protocol, Add File and Remove File."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def decode_path(path: str, file: str) -> str:
-    """A path of the log, percent-decoded exactly once; `file:` is removed, other schemes stay.
+    """Percent-decode a path of the log exactly once; strip the scheme `file:`, keep other schemes.
 
     Raises:
-        MalformedLogError: an escape that is none, or that is not UTF-8.
+        MalformedLogError: an escape is invalid or does not decode to UTF-8, or the path is empty.
     """
     if not path:
         raise MalformedLogError(file=file, reason="a file has an empty path")
@@ -42,7 +42,7 @@ def _checked(path: str, file: str) -> str:
 
 
 def decode_paths(paths: pa.ChunkedArray, name: str) -> pa.Array:
-    """Paths of the log, each decoded once. Cost: per path only where one holds an escape or a scheme."""
+    """Decode each path of the log once. Cost: per path only if a path holds an escape or a scheme."""
     flat = paths.combine_chunks()
     if not _any_odd(flat):
         return flat
@@ -54,7 +54,7 @@ def decode_paths(paths: pa.ChunkedArray, name: str) -> pa.Array:
 
 
 def _any_odd(paths: pa.StringArray) -> bool:
-    """Whether a path may hold an escape or a scheme, or is empty: one pass over the bytes of all of them."""
+    """Return whether a path may hold an escape or a scheme, or is empty: one pass over all bytes."""
     data = paths.buffers()[2]
     if data is not None and (np.frombuffer(data, np.uint8) == ord("%")).any():
         return True
@@ -63,7 +63,7 @@ def _any_odd(paths: pa.StringArray) -> bool:
 
 
 def _decoded(folder: Callable[[str, str], str], path: str, name: str) -> str:
-    """Decode a path by its folder, which many files share, and its own name."""
+    """Decode the folder, which many files share and a cache holds, and join it with the file's own name."""
     above, slash, own = path.rpartition("/")
     if not slash or not above or "%" in own or path.startswith("file:"):
         return decode_path(path, name)

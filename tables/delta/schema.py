@@ -1,4 +1,4 @@
-"""The schema of a Delta table: logical names, physical paths, types; column mapping by name and by id.
+"""The schema of a Delta table: logical names, physical paths and types, with column mapping by name or by id.
 
 Input: the schemaString, partition columns and properties of a metaData action. Source: Delta protocol, Schema
 Serialization Format and Column Mapping.
@@ -26,11 +26,11 @@ _NEVER_PARTITIONS = ("struct", "array", "map", "variant", "void", "udt")
 def parse_schema(
     text: str, partition_columns: Sequence[str], configuration: Mapping[str, str | None], file: str
 ) -> Schema:
-    """The schema of a metaData action.
+    """Parse the schema of a metaData action.
 
     Raises:
         MalformedLogError: the text is not a schema, a mapped column lacks its physical name or id or shares
-        them with another, or the partition columns are not top-level columns of it, each once.
+            one with another column, or the partition columns are not distinct top-level columns.
     """
     mode = (configuration.get("delta.columnMapping.mode", "none") or "").lower()
     if mode not in ("none", "name", "id"):
@@ -46,7 +46,7 @@ def parse_schema(
 
 
 def _check_partitions(names: Sequence[str], columns: Sequence[Column], file: str) -> None:
-    """Refuse partition columns that the schema does not have, in the same spelling, as plain columns."""
+    """Refuse partition columns that repeat, are not in the schema, or are of a type that cannot partition."""
     by_name = {column.name[0]: column for column in columns}
     for at, name in enumerate(names):
         if name in names[:at]:
@@ -64,10 +64,11 @@ def _check_partitions(names: Sequence[str], columns: Sequence[Column], file: str
 
 @dataclass(frozen=True)
 class _Place:
-    """Where in the schema a field stands: logical path, physical path, field ids, nesting level.
+    """The place of a field in the schema: logical path, physical path, field ids, nesting depth.
 
-    `nested_char`: somewhere below a top-level column there are CHAR fields; which ones only its text says.
-    `collations`: those that the nearest field lists, by the path from its name on, which is `inside`.
+    `nested_char`: the top-level column above has CHAR fields somewhere below; its text does not say which.
+    `collations`: the collations that the nearest field lists, keyed by the path from that field's name on;
+    `inside` is that path for this place.
     """
 
     name: tuple[str, ...]
@@ -79,7 +80,7 @@ class _Place:
     inside: tuple[str, ...] = ()
 
     def below(self, name: str, physical: str, ids: tuple[int, ...]) -> _Place:
-        """The place of a field of this one."""
+        """Return the place of a field below this place."""
         names, stored = (*self.name, name), (*self.physical, physical)
         return replace(
             self,
@@ -96,19 +97,19 @@ _TOP = _Place((), (), (), 0)
 
 @dataclass(frozen=True)
 class _SchemaReader:
-    """Turns schema JSON into columns; carries what every level needs."""
+    """A reader of schema JSON into columns; holds what every nesting level needs."""
 
     file: str
     mode: str
     partitions: set[str]
-    taken: set[int]
-    """Field ids seen so far, where the table maps columns by them."""
+    ids_seen: set[int]
+    """Field ids seen so far, if the table maps columns by id."""
 
     def fields(self, struct: Any, above: _Place) -> tuple[Column, ...]:
-        found = struct.get("fields") if isinstance(struct, dict) else None
-        if not isinstance(found, list) or above.depth > _MAX_DEPTH:
+        listed = struct.get("fields") if isinstance(struct, dict) else None
+        if not isinstance(listed, list) or above.depth > _MAX_DEPTH:
             raise MalformedLogError(file=self.file, reason="a struct of the schema has no list of fields")
-        columns = tuple(self._field(f, above) for f in found)
+        columns = tuple(self._field(f, above) for f in listed)
         names = [c.name[-1].lower() for c in columns]
         if len(set(names)) != len(names):
             twice = next(n for n in names if names.count(n) > 1)
@@ -152,15 +153,15 @@ class _SchemaReader:
         )
 
     def _mapping(self, name: str, metadata: Mapping[str, Any]) -> tuple[str, int | None]:
-        """Physical name and field id under the table's mapping mode."""
+        """Return the physical name and the field id of a column under the table's mapping mode."""
         if self.mode == "none":
             return name, None
         own, number = metadata.get("delta.columnMapping.physicalName"), metadata.get("delta.columnMapping.id")
         if not isinstance(own, str) or not isinstance(number, int) or isinstance(number, bool):
             raise MalformedLogError(file=self.file, reason=f"column {name!r} lacks its physical name or id")
-        if self.mode == "id" and number in self.taken:
+        if self.mode == "id" and number in self.ids_seen:
             raise MalformedLogError(file=self.file, reason=f"two columns have the field id {number}")
-        self.taken.add(number)
+        self.ids_seen.add(number)
         return own, number
 
     def _type(self, raw: Any, at: _Place, collation: str = "", declared: str = "") -> DataType:
@@ -174,8 +175,8 @@ class _SchemaReader:
             if raw == "string" and at.nested_char:
                 return DataType("string or char in a nested column", raw=raw)
             length = _CHAR.fullmatch(declared) if raw == "string" else None
-            found = self._named_type(raw, collation)
-            return found if length is None else replace(found, char_length=int(length.group(1)))
+            named = self._named_type(raw, collation)
+            return named if length is None else replace(named, char_length=int(length.group(1)))
         kind = raw.get("type") if isinstance(raw, dict) else None
         if kind == "struct":
             return DataType("struct", fields=self.fields(raw, at), raw=raw)
@@ -193,7 +194,7 @@ class _SchemaReader:
         return DataType(kind, fields=tuple(self._inner(n, at, *i) for n, i in inner.items()), raw=raw)
 
     def _inner(self, name: str, at: _Place, type_: Any, nullable: Any) -> Column:
-        """An element, key or value: named so in every mapping mode, and without an id of its own."""
+        """Return an element, key or value column: same name in every mapping mode, no field id."""
         place = at.below(name, name, ())
         type_ = self._type(type_, place, _collation(place))
         return Column(place.name, place.physical, type_, nullable is not False)
@@ -203,17 +204,17 @@ class _SchemaReader:
             return DataType(f"string collate {collation}", raw=raw)
         if raw == "decimal":
             return DataType("decimal", 10, 0, raw=raw)
-        found = _DECIMAL.fullmatch(raw)
-        if found is None:
+        decimal = _DECIMAL.fullmatch(raw)
+        if decimal is None:
             return DataType(raw, raw=raw)
-        precision, scale = int(found.group(1)), int(found.group(2))
+        precision, scale = int(decimal.group(1)), int(decimal.group(2))
         if not 1 <= precision <= 38 or not 0 <= scale <= precision:
             raise MalformedLogError(file=self.file, reason=f"the schema has the impossible type {raw}")
         return DataType("decimal", precision, scale, raw=raw)
 
 
 def _collation(at: _Place) -> str:
-    """Return the collation of strings at a place where it is not byte order."""
+    """Return the collation of the strings at a place; empty if the strings compare by bytes."""
     if not isinstance(at.collations, dict):
         return ""
     path = ".".join(at.inside).lower()

@@ -1,8 +1,8 @@
-"""The state of a Delta table at one version: protocol, metadata, schema, live files.
+"""The snapshot of a Delta table at one version: protocol, metadata, schema, live files.
 
-Rebuilt from the newest usable log checkpoint and the commits after it, or from an earlier snapshot and the
-commits since. Every commit that is read passes the protocol gate; commits older than the base are never read.
-A checkpoint that cannot be read is passed over where an older base and all commits since are there.
+A snapshot is built from the newest usable log checkpoint and the commits after it, or extended from an
+earlier snapshot by the commits since. Every commit read passes the protocol gate; commits older than the base
+are not read. An unreadable checkpoint is skipped if an older base and all commits since are there.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class DeltaSnapshot(Snapshot):
 
     @property
     def table_id(self) -> str:
-        """The metaData id: not an identity of the table (a REPLACE changes it, a RESTORE brings it back)."""
+        """The metaData id; no identity of the table (a REPLACE changes the id, a RESTORE brings it back)."""
         return self.metadata.id
 
     @property
@@ -67,7 +67,7 @@ def _schema(text: str, partition_columns: tuple[str, ...], mode: str, file: str)
 
 @dataclass(frozen=True)
 class _State:
-    """A replay under way: what the base and the commits so far say; `blank`: commits without an action."""
+    """The state of a log replay after some commits; `blank` lists the commits that hold no action."""
 
     version: Version
     protocol: Protocol | None
@@ -77,30 +77,30 @@ class _State:
 
 
 def build_snapshot(log: DeltaLog, version: Version) -> DeltaSnapshot:
-    """The snapshot of a version from the log alone; its time is left 0.
+    """Build the snapshot of a version from the log alone; the snapshot's timestamp is left 0.
 
     Cost: the newest checkpoint at or before the version, and the commits after it.
 
     Raises:
         VersionNotFoundError: the version has been cleaned up, or is not there yet.
-        CommitGapError: a commit that it needs is missing.
+        CommitGapError: a commit that the replay needs is missing.
         MalformedLogError: a commit or every usable checkpoint is damaged.
-        UnsupportedFeatureError: the table demands a feature that is not understood.
+        UnsupportedFeatureError: the table demands a feature that this reader does not support.
     """
     return _snapshot(log, _build(log, version, files=True))
 
 
 def build_metadata(log: DeltaLog, version: Version) -> Metadata:
-    """The metadata of a version. Cost and errors are those of `build_snapshot`, but no file is looked at."""
+    """Return the metadata of a version. Cost and errors: as `build_snapshot`, but no file action is read."""
     return _in_force(log, _build(log, version, files=False))[0]
 
 
 def _build(log: DeltaLog, version: Version, files: bool) -> _State:
-    """The state of a version; without `files` its list is empty."""
+    """Replay the log up to a version; without `files` the state's file list is empty."""
     try:
         return _from_base(log, version, files)
     except (FileNotFoundError, CommitGapError):
-        # What is known of the log may be older than its last clean-up, and its newest log checkpoint.
+        # The cached listing may be older than the last log cleanup and the newest log checkpoint.
         log.relist()
     try:
         return _from_base(log, version, files)
@@ -125,7 +125,7 @@ def _from_base(log: DeltaLog, version: Version, files: bool) -> _State:
 
 
 def _unreachable(log: DeltaLog, version: Version) -> Exception:
-    """Why no base leads to a version: not there, cleaned up, or a hole in the log."""
+    """Return the error that explains why no base leads to a version: not there yet, cleaned up, or a gap."""
     listing = log.listing
     if version > listing.latest:
         return not_found(log, version, "it is not there yet")
@@ -136,7 +136,7 @@ def _unreachable(log: DeltaLog, version: Version) -> Exception:
 
 
 def not_found(log: DeltaLog, version: Version, reason: str) -> VersionNotFoundError:
-    """The error for a version outside what can be read."""
+    """Return the error for a version outside the readable range."""
     earliest = log.listing.earliest
     return VersionNotFoundError(
         version=version,
@@ -150,18 +150,18 @@ def not_found(log: DeltaLog, version: Version, reason: str) -> VersionNotFoundEr
 def _base_state(log: DeltaLog, base: LogCheckpoint | None, files: bool) -> _State:
     if base is None:
         return _State(-1, None, None, DeltaFiles(_no_files(), LOG))
-    found = read_checkpoint(log.storage, base, files)
-    if found.protocol is None or found.metadata is None:
+    checkpoint = read_checkpoint(log.storage, base, files)
+    if checkpoint.protocol is None or checkpoint.metadata is None:
         raise MalformedLogError(file=base.files[0], reason="the log checkpoint lacks protocol or metaData")
-    check_protocol(found.protocol, log.storage.root, base.version)
-    check_configuration(found.metadata.configuration, log.storage.root, base.version)
-    live = found.files if files else _no_files()
-    listed = DeltaFiles.sorted(live, base.files[0], found.late_stats)
-    return _State(base.version, found.protocol, found.metadata, listed)
+    check_protocol(checkpoint.protocol, log.storage.root, base.version)
+    check_configuration(checkpoint.metadata.configuration, log.storage.root, base.version)
+    live = checkpoint.files if files else _no_files()
+    listed = DeltaFiles.sorted(live, base.files[0], checkpoint.late_stats)
+    return _State(base.version, checkpoint.protocol, checkpoint.metadata, listed)
 
 
 def _replay(log: DeltaLog, state: _State, version: Version, files: bool) -> _State:
-    """Apply the commits after a state up to a version. Per path the newest commit decides."""
+    """Replay the commits after a state up to a version; the newest commit decides per path."""
     changes: dict[str, FileSlice | None] = {}
     protocol, metadata, blank = state.protocol, state.metadata, list(state.blank)
     for at in range(state.version + 1, version + 1):
@@ -178,10 +178,10 @@ def _replay(log: DeltaLog, state: _State, version: Version, files: bool) -> _Sta
 
 
 def _check_protocol_serves(log: DeltaLog, state: _State) -> None:
-    """Refuse what the log uses and its protocol does not have: readers would disagree about the rows.
+    """Refuse a log that uses a feature its protocol lacks: readers would disagree about the rows.
 
     Raises:
-        MalformedLogError: deletion vectors, or column mapping, without the table feature.
+        MalformedLogError: the log uses deletion vectors or column mapping without the table feature.
     """
     metadata, protocol = _in_force(log, state)
     mode = metadata.configuration.get("delta.columnMapping.mode", "none").lower()
@@ -223,27 +223,27 @@ def _in_force(log: DeltaLog, state: _State) -> tuple[Metadata, Protocol]:
 
 
 def extend_snapshot(log: DeltaLog, before: DeltaSnapshot, version: Version) -> DeltaSnapshot:
-    """The snapshot of a later version from an earlier one; with the same metadata, it shares the schema.
+    """Extend an earlier snapshot to a later version; the schema is shared if the metadata is the same.
 
     Cost: the commits in between, and one copy of the paths.
 
     Raises:
         CommitGapError: a commit in between is missing.
         MalformedLogError: a commit in between is damaged.
-        UnsupportedFeatureError: a commit in between demands a feature that is not understood.
+        UnsupportedFeatureError: a commit in between demands a feature that this reader does not support.
     """
     assert isinstance(before.files, DeltaFiles)
     state = _State(before.version, before.protocol, before.metadata, before.files, before.blank_commits)
-    found = _replay(log, state, version, True)
-    metadata, protocol = _in_force(log, found)
+    replayed = _replay(log, state, version, True)
+    metadata, protocol = _in_force(log, replayed)
     if metadata != before.metadata:
-        return _snapshot(log, found)
-    _check_protocol_serves(log, found)
+        return _snapshot(log, replayed)
+    _check_protocol_serves(log, replayed)
     return replace(
         before,
         version=version,
         timestamp_ms=0,
-        files=found.files,
+        files=replayed.files,
         protocol=protocol,
-        blank_commits=found.blank,
+        blank_commits=replayed.blank,
     )

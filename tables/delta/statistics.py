@@ -1,9 +1,9 @@
-"""The statistics of one file in the log: bounds of a column, number of rows.
+"""The statistics of one file in the log: column bounds and row count.
 
-Statistics only prune, and no answer needs them: those that cannot be read, or that contradict themselves, say
-nothing and are no error. The bounds returned hold for every non-null row of the file, hidden or not: text
-that may have been rounded is moved outwards, and where no safe bound can be had there is None. Wrong bounds
-would prune rows away, so doubt always widens. Source: Delta protocol, Per-file Statistics.
+Statistics only prune and no answer depends on them: unreadable or contradictory statistics are ignored
+without an error. The bounds returned hold for every non-null row of the file, hidden or not: text that may
+have been truncated is widened, and a bound that cannot be made safe is None. Wrong bounds would prune
+matching rows, so any doubt widens the bounds. Source: Delta protocol, Per-file Statistics.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ from tailbit.tables.partition_values import parse_micros
 _NUM_RECORDS = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d{1,18})\s*[,}]')
 
 _DOUBLE_DIGITS = 15
-"""A decimal of this many digits, or fewer, survives being written as a double."""
+"""Decimals with at most this many digits survive being written as a double."""
 
 _DOUBLE_LOSS = Decimal("1e-14")
-"""A longer decimal loses less than this part of its value: deltalake computes such statistics in doubles."""
+"""Relative error of longer decimals in statistics: deltalake computes such statistics in doubles."""
 
 _FINEST = 400
-"""Most digits behind the point of a decimal statistic; the finest double has some 340."""
+"""Most digits after the point of a decimal statistic; the smallest double has some 340."""
 
 _LONG_END = (1 << 63) - 1
 
 _MILLI = 999
-"""Writers cut timestamps to milliseconds: the maximum may be this many us later."""
+"""Microseconds added to a maximum, because writers truncate timestamps to milliseconds."""
 
 _REPLACED = "\ufffd"
-"""What stands in JSON for bytes that are no UTF-8."""
+"""The replacement character, which writers put into JSON for bytes that are not UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaStatistics:
-    """The statistics of an add action: their JSON text, parsed when a bound is asked for."""
+    """The statistics of an add action: JSON text, parsed when a bound is first needed."""
 
     text: str
 
     def bounds(self, column: Column) -> FileBounds | None:
-        """The bounds of a column. See `min_max`."""
+        """Return the bounds of a column. See `min_max`."""
         return min_max(self.text, column)
 
 
 def min_max(stats_json: str | None, column: Column) -> FileBounds | None:
-    """Return the bounds of a column; None where the statistics say nothing about it.
+    """Return the bounds of a column, or None if the statistics say nothing about the column.
 
-    Statistics of one column that contradict each other say nothing: a minimum above the maximum, a number
-    that the type cannot hold, more NULLs than rows, bounds where every row is said to be NULL.
+    Contradictory statistics of a column are ignored: a minimum above the maximum, a number outside the type's
+    range, more NULLs than rows, bounds although every row is NULL.
     """
     stats = parsed(stats_json) if stats_json else None
     if stats is None:
@@ -84,7 +84,7 @@ _NO_ENDS = (None, None)
 
 
 def _ends(type_: DataType, least: Any, greatest: Any) -> tuple[Any, Any]:
-    """Return both bounds, rounded outwards; neither where they are in the wrong order or beyond the type."""
+    """Return both bounds, widened; neither if they are in the wrong order or outside the type's range."""
     values = _value(type_, least), _value(type_, greatest)
     if values[0] is not None and values[1] is not None and values[0] > values[1]:
         return _NO_ENDS
@@ -98,9 +98,10 @@ _INTEGER_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 
 
 def num_records(stats: str | None) -> int | None:
-    """Return the number of physical rows that statistics give; None where they give none.
+    """Return the number of physical rows according to the statistics, or None if they have no row count.
 
-    It is only a hint: the footer of the data file decides. Cost: parses only what it must.
+    The number is only a hint: the footer of the data file decides. Cost: parses JSON only if a regular
+    expression does not match.
     """
     if not stats:
         return None
@@ -108,23 +109,23 @@ def num_records(stats: str | None) -> int | None:
     if quick is not None:
         return int(quick.group(1))
     try:
-        found = orjson.loads(stats)
+        parsed_stats = orjson.loads(stats)
     except ValueError:
         return None
-    return as_count(found.get("numRecords")) if isinstance(found, dict) else None
+    return as_count(parsed_stats.get("numRecords")) if isinstance(parsed_stats, dict) else None
 
 
 def is_readable(stats_json: str) -> bool:
-    """Return whether statistics are what they should be: an object whose row count, if any, is a count."""
+    """Return whether statistics are a well-formed object; a row count, if present, must be a valid count."""
     try:
-        found = orjson.loads(stats_json)
+        statistics = orjson.loads(stats_json)
     except ValueError:
-        # What Java writes of floating point numbers, NaN and Infinity, is no JSON to this parser.
-        found = parsed(stats_json)
-    if not isinstance(found, dict):
+        # Java writes floating point NaN and Infinity, which orjson rejects.
+        statistics = parsed(stats_json)
+    if not isinstance(statistics, dict):
         return False
-    parts = [found.get(key) for key in ("minValues", "maxValues", "nullCount")]
-    rows = found.get("numRecords")
+    parts = [statistics.get(key) for key in ("minValues", "maxValues", "nullCount")]
+    rows = statistics.get("numRecords")
     return (rows is None or as_count(rows) is not None) and all(
         part is None or isinstance(part, dict) for part in parts
     )
@@ -132,23 +133,23 @@ def is_readable(stats_json: str) -> bool:
 
 @lru_cache(maxsize=256)
 def parsed(stats_json: str) -> Mapping[str, Any] | None:
-    """Return statistics as an object; None where their text is none."""
+    """Parse statistics into a JSON object; None if the text is not one."""
     try:
-        found = json.loads(stats_json, parse_float=Decimal)
+        statistics = json.loads(stats_json, parse_float=Decimal)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return statistics if isinstance(statistics, dict) else None
 
 
-def _at(found: Any, path: tuple[str, ...]) -> Any:
+def _at(node: Any, path: tuple[str, ...]) -> Any:
     for step in path:
-        found = found.get(step) if isinstance(found, dict) else None
-    return found
+        node = node.get(step) if isinstance(node, dict) else None
+    return node
 
 
-def as_count(found: Any) -> int | None:
-    """Return a number of rows; None for whatever is none, or takes more than 63 bits."""
-    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 1 << 63 else None
+def as_count(value: Any) -> int | None:
+    """Return a value as a row count; None if the value is not an integer from 0 to 2^63 - 1."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63 else None
 
 
 def _low(type_: DataType, value: Any) -> Any:
@@ -164,10 +165,10 @@ def _low(type_: DataType, value: Any) -> Any:
 
 
 def _high(type_: DataType, value: Any) -> Any:
-    """The upper bound; none for floating point, since some writers leave NaN, the greatest value, out.
+    """Return the upper bound, or None if no safe upper bound exists.
 
-    None for CHAR either: statistics are of values without the spaces that reading adds. Nor for a text with
-    bytes that are no UTF-8.
+    There is none for floating point (some writers ignore NaN, the greatest value), for CHAR (statistics are
+    of values without the padding that readers add) and for text with bytes that are not UTF-8.
     """
     if type_.name in ("float", "double") or type_.char_length:
         return None
@@ -179,55 +180,56 @@ def _high(type_: DataType, value: Any) -> Any:
 
 
 def _loss(type_: DataType, value: Decimal) -> Decimal:
-    """How far a decimal bound may be off."""
+    """Return how far a decimal bound may be off."""
     return abs(value) * _DOUBLE_LOSS if type_.precision > _DOUBLE_DIGITS else Decimal(0)
 
 
-def _is_text(found: str) -> bool:
-    """Whether a JSON text is one at all: half a surrogate pair is none."""
+def _is_text(text: str) -> bool:
+    """Return whether a JSON string is valid text: a lone surrogate is not."""
     try:
-        return bool(found.encode()) or not found
+        return bool(text.encode()) or not text
     except UnicodeEncodeError:
         return False
 
 
-def _decimal(type_: DataType, found: Any) -> Decimal | None:
-    """Return a decimal bound; None far beyond the type.
+def _decimal(type_: DataType, value: Any) -> Decimal | None:
+    """Return a decimal bound, or None if the number is far outside the type's range.
 
-    None beyond longs without a scale either: there deltalake writes the largest long instead.
+    Without a scale, numbers at or beyond the long range give None too: deltalake writes the largest long
+    instead of them.
     """
-    if not isinstance(found, (int, Decimal)) or isinstance(found, bool):
+    if not isinstance(value, (int, Decimal)) or isinstance(value, bool):
         return None
-    number = Decimal(found)
+    number = Decimal(value)
     if number.adjusted() > type_.precision or number.adjusted() < -_FINEST:
         return None
     return number if type_.scale or abs(number) < _LONG_END else None
 
 
-def _value(type_: DataType, found: Any) -> Any:
-    """A statistic as a canonical value; None where it is not one of the type."""
+def _value(type_: DataType, raw: Any) -> Any:
+    """Return a statistic as a canonical value; None if it is not a value of the type."""
     name = type_.name
     try:
         if name == "string":
-            return found if isinstance(found, str) and _is_text(found) else None
+            return raw if isinstance(raw, str) and _is_text(raw) else None
         if name in ("byte", "short", "integer", "long"):
-            return found if isinstance(found, int) and not isinstance(found, bool) else None
+            return raw if isinstance(raw, int) and not isinstance(raw, bool) else None
         if name in ("float", "double"):
-            return _float(found)
+            return _float(raw)
         if name == "decimal":
-            return _decimal(type_, found)
-        if name == "date" and isinstance(found, str):
-            return parse_micros(found, "UTC") // DAY_US
-        if name in ("timestamp", "timestamp_ntz") and isinstance(found, str):
-            return parse_micros(found, "UTC")
+            return _decimal(type_, raw)
+        if name == "date" and isinstance(raw, str):
+            return parse_micros(raw, "UTC") // DAY_US
+        if name in ("timestamp", "timestamp_ntz") and isinstance(raw, str):
+            return parse_micros(raw, "UTC")
     except ValueError:
         return None
     return None
 
 
-def _float(found: Any) -> float | None:
-    """A floating point minimum; text such as "-Infinity" included, NaN is no bound."""
-    if isinstance(found, bool) or not isinstance(found, (int, Decimal, str, float)):
+def _float(raw: Any) -> float | None:
+    """Return a floating point minimum; text such as "-Infinity" is parsed, NaN is no bound."""
+    if isinstance(raw, bool) or not isinstance(raw, (int, Decimal, str, float)):
         return None
-    value = float(found)
+    value = float(raw)
     return None if value != value else value

@@ -1,7 +1,7 @@
-"""A Delta table: head, snapshots, changes, time travel, proof of commits.
+"""A Delta table: head, snapshots, changes, time travel, fingerprints of commits.
 
-One object a process and table; it keeps the last few snapshots and what it has listed of the log. Threads may
-share it: whoever asks holds its lock for as long as it looks at the log.
+A process has one object per table, which caches the last few snapshots and the listing of the log. Threads
+may share the object: each call holds the object's lock while it reads the log.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tailbit.tables.table import Table
 _KEPT_SNAPSHOTS = 4
 _KEPT_IDS = 128
 _NEAR = 100
-"""A snapshot at most this many commits newer than a kept one is extended from it."""
+"""A snapshot at most this many commits newer than a cached one is extended from the cached one."""
 
 
 P = ParamSpec("P")
@@ -41,7 +41,7 @@ R = TypeVar("R")
 
 
 def _alone(method: Callable[Concatenate[DeltaTable, P], R]) -> Callable[Concatenate[DeltaTable, P], R]:
-    """One thread at a time, of all that share the table."""
+    """Serialise a method: of all threads that share the table, one runs at a time."""
 
     @functools.wraps(method)
     def locked(table: DeltaTable, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -53,7 +53,7 @@ def _alone(method: Callable[Concatenate[DeltaTable, P], R]) -> Callable[Concaten
 
 @dataclass
 class DeltaTable(Table):
-    """A Delta table. Reads only; nothing here ever writes below its root. Safe to share between threads."""
+    """A Delta table, read-only: nothing is ever written below the table's root. Threads may share it."""
 
     storage: Storage
     log: DeltaLog = field(init=False, repr=False)
@@ -70,10 +70,10 @@ class DeltaTable(Table):
 
     @classmethod
     def open(cls, storage: Storage) -> DeltaTable:
-        """The Delta table below a root.
+        """Open the Delta table below a root.
 
         Raises:
-            NotATableError: its log holds no commit and no checkpoint.
+            NotATableError: the log holds no commit and no checkpoint.
         """
         table = cls(storage)
         table.head()
@@ -85,39 +85,41 @@ class DeltaTable(Table):
 
     @_alone
     def head(self) -> Version:
-        """The newest version. Cost: two stats by name after the first call.
+        """Return the newest version. Cost: two stats by name after the first call.
 
         Raises:
-            NotATableError: there is no log any more.
+            NotATableError: the log has been removed.
         """
         return self.log.head()
 
     @_alone
     def moved_on(self) -> bool:
-        """Whether there is a commit after the newest one that this object has seen. Cost: one stat."""
+        """Return whether there is a commit after the newest one that this object has seen. Cost: one stat."""
         return self.log.moved_on()
 
     @_alone
     def earliest(self) -> Version:
-        """The oldest version that can be rebuilt, and from which every later one can.
+        """Return the oldest version from which every version up to the head can be rebuilt.
 
         Raises:
             CommitGapError: not even the head can be rebuilt.
         """
-        head, found = self.log.head(), self.log.relist().earliest
-        if found is None:
+        head, oldest = self.log.head(), self.log.relist().earliest
+        if oldest is None:
             raise self.log.gap(head)
-        return found
+        return oldest
 
     @_alone
     def snapshot(self, version: Version | None = None) -> DeltaSnapshot:
-        """The state at a version, else at the head. Cost: see `build_snapshot`; the newest few are kept.
+        """Return the snapshot of a version, or of the head.
+
+        Cost: see `build_snapshot`; the last few snapshots are cached.
 
         Raises:
-            VersionNotFoundError: the version is gone or not yet there.
-            CommitGapError: a commit that it needs is missing.
+            VersionNotFoundError: the version has been cleaned up, or is not there yet.
+            CommitGapError: a commit that the snapshot needs is missing.
             MalformedLogError: the log is damaged.
-            UnsupportedFeatureError: the table demands a feature that is not understood.
+            UnsupportedFeatureError: the table demands a feature that this reader does not support.
         """
         head = self.log.head()
         wanted = head if version is None else version
@@ -128,9 +130,9 @@ class DeltaTable(Table):
         kept = self._kept(wanted)
         if kept is not None:
             return kept
-        found = self._nearest(wanted) or build_snapshot(self.log, wanted)
+        snapshot = self._nearest(wanted) or build_snapshot(self.log, wanted)
         time = commit_time_or(self._clock, wanted, default=0)
-        return self._keep(replace(found, timestamp_ms=time))
+        return self._keep(replace(snapshot, timestamp_ms=time))
 
     def _kept(self, version: Version) -> DeltaSnapshot | None:
         kept = self._snapshots.held(version)
@@ -147,7 +149,7 @@ class DeltaTable(Table):
         return snapshot
 
     def _nearest(self, version: Version) -> DeltaSnapshot | None:
-        """The snapshot of a version from a kept one shortly before it; None where that cannot be."""
+        """Extend the nearest cached snapshot to a version; None if there is none, or a gap behind it."""
         near = [v for v, _ in self._snapshots.items() if version - _NEAR <= v < version]
         before = self._kept(max(near)) if near else None
         if before is None:
@@ -162,18 +164,24 @@ class DeltaTable(Table):
 
     @_alone
     def changes(self, first: Version, last: Version) -> Changes:
-        """The net effect of the commits `first` to `last` per path. Cost: their bytes, however big the table.
+        """Return the net effect of the commits `first` to `last` per path.
+
+        Cost: the bytes of the commits, whatever the size of the table.
 
         Raises:
-            CommitGapError: one of them is missing.
-            MalformedLogError: one of them is damaged.
-            UnsupportedFeatureError: one of them demands a feature that is not understood.
+            CommitGapError: a commit of the range is missing.
+            MalformedLogError: a commit of the range is damaged.
+            UnsupportedFeatureError: a commit of the range demands a feature that this reader does not
+                support.
         """
         return read_changes(self._clock, first, last)
 
     @_alone
     def commit_timestamp(self, version: Version) -> int:
-        """The time of a commit in ms since 1970: its own stamp, else its file's time made increasing.
+        """Return the time of a commit in ms since 1970.
+
+        The time is the in-commit timestamp, else the modification time of the commit's file, raised so that
+        times strictly increase with versions.
 
         Raises:
             CommitGapError: the commit is not in the log.
@@ -182,7 +190,7 @@ class DeltaTable(Table):
 
     @_alone
     def version_at(self, timestamp_ms: int) -> Version:
-        """The newest version committed at or before a time.
+        """Return the newest version committed at or before a time.
 
         Raises:
             VersionNotFoundError: the time is before the first readable commit or after the last.
@@ -190,14 +198,17 @@ class DeltaTable(Table):
         return self._clock.version_at(timestamp_ms, self._metadata(self.head()).configuration)
 
     def fingerprint_stat(self, version: Version) -> Stat | None:
-        """What changes at once when a commit's file is another; None where it is gone. Cost: one stat."""
+        """Return a file stat that changes as soon as a commit's file is replaced; None if the file is gone.
+
+        Cost: one stat.
+        """
         return self._stat(version)
 
     @_alone
     def fingerprint(self, version: Version) -> Fingerprint | None:
-        """Proof of what a commit is; None where its file is gone.
+        """Return the fingerprint of a commit; None if the commit's file is gone.
 
-        Cost: reads that commit; the table's id comes from what is known already, else from the metadata
+        Cost: reads the commit; the table's id comes from a snapshot or commit near by, else from the metadata
         columns of the newest checkpoint.
         """
         digest = self.log.sha256(version)
@@ -207,19 +218,19 @@ class DeltaTable(Table):
         return Fingerprint(version, digest, table_id)
 
     def _table_id(self, version: Version) -> str:
-        """The metaData id at a version: from a near version whose id is known, else from the log."""
+        """Return the metaData id at a version: from a near version whose id is cached, else from the log."""
         known = {v: snapshot.table_id for v, (_, snapshot) in self._snapshots.items()} | {
             v: i for (v, _), i in self._ids.items()
         }
         near = min(known, key=lambda v: abs(v - version), default=None)
         if near is not None and abs(near - version) <= _NEAR:
-            found = self._carried(near, known[near], version)
-            if found is not None:
-                return found
+            derived = self._carried(near, known[near], version)
+            if derived is not None:
+                return derived
         return self._metadata(version).id
 
     def _carried(self, near: Version, table_id: str, version: Version) -> str | None:
-        """The id of `version` from that of `near`; None where a commit in between decides otherwise."""
+        """Derive the id at `version` from the id at `near`; None if the commits between leave it open."""
         try:
             between = range(version, near, -1) if near < version else range(near, version, -1)
             for at in between:
@@ -231,6 +242,6 @@ class DeltaTable(Table):
         return table_id
 
     def _metadata(self, version: Version) -> Metadata:
-        """The metadata of a version, its files left unread where no snapshot is kept."""
+        """Return the metadata of a version; file actions are not read if no snapshot is cached."""
         kept = self._kept(version)
         return build_metadata(self.log, version) if kept is None else kept.metadata

@@ -1,8 +1,8 @@
-"""When versions were committed, and which version a point in time means. Delta's own rules.
+"""Commit times, and the version that a point in time means, by Delta's own rules.
 
-A commit's time is the in-commit timestamp where the table keeps them, else the modification time of its file,
-raised so that times strictly increase with versions. Source: Delta protocol, In-Commit Timestamps; and how
-Delta's history manager searches.
+A commit's time is the in-commit timestamp if the table records them, else the modification time of the
+commit's file, raised so that times strictly increase with versions. Source: Delta protocol, In-Commit
+Timestamps; and Delta's history manager, for the search.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from tailbit.tables.model import Version
 
 @dataclass
 class Clock:
-    """Times of the commits of one log. File times are raised incrementally: one step a new commit."""
+    """The commit times of one log. File times are raised incrementally: one step per new commit."""
 
     log: DeltaLog
     _of: Listing | None = field(default=None, repr=False)
     _last: Version = -1
     _times: array[int] = field(default_factory=longs, repr=False)
-    """Raised times of the commits listed up to `_last`, in their order, in ms since 1970, int64."""
+    """Raised times of the commits up to `_last`, in version order, in ms since 1970, int64."""
 
     def timestamp(self, version: Version) -> int:
-        """The time of a commit in ms since 1970.
+        """Return the time of a commit in ms since 1970.
 
         Raises:
             CommitGapError: the commit is not in the log.
@@ -48,19 +48,20 @@ class Clock:
         return self._times[at]
 
     def _extend(self) -> None:
-        """Take the commits listed since the last call, each at least 1 ms after the one before."""
+        """Add the commits listed since the last call; each time is at least 1 ms after the one before."""
         listing = self.log.listing
         commits, known = listing.commits, len(self._times)
         if self._of is not listing or (known and commits.versions[known - 1] != self._last):
             self._of, self._times, known = listing, longs(), 0
-        for found in commits.times[known:]:
-            self._times.append(max(found, self._times[-1] + 1) if self._times else found)
+        for written in commits.times[known:]:
+            self._times.append(max(written, self._times[-1] + 1) if self._times else written)
         self._last = commits.latest
 
     def version_at(self, timestamp_ms: int, configuration: Mapping[str, str | None]) -> Version:
-        """The newest version committed at or before a time. `configuration`: the head's table properties.
+        """Return the newest version committed at or before a time.
 
-        Cost: bisection; by in-commit timestamps it reads one commit a step.
+        `configuration` holds the table properties of the head. Cost: a bisection; with in-commit timestamps,
+        each step reads one commit.
 
         Raises:
             VersionNotFoundError: the time is before the first readable commit or after the last.
@@ -86,9 +87,10 @@ class Clock:
     def _window(
         self, timestamp_ms: int, configuration: Mapping[str, str | None], first: Version, last: Version
     ) -> tuple[Version, Version, bool]:
-        """The versions to search, and whether by in-commit timestamps, never compared with file times.
+        """Return the versions to search, and whether to search by in-commit timestamps.
 
-        Stamps count only while the head keeps them: those of an earlier time, since switched off, do not.
+        In-commit timestamps are never compared with file times, and count only while the head's properties
+        enable them: the timestamps of an earlier period, since disabled, do not.
         """
         if (configuration.get("delta.enableInCommitTimestamps") or "").lower() != "true":
             return first, last, False
@@ -111,7 +113,7 @@ class Clock:
 
 
 def show_time(timestamp_ms: int) -> str:
-    """A time in ms since 1970 as ISO 8601 in UTC; the number itself where the calendar ends."""
+    """Format a time in ms since 1970 as ISO 8601 in UTC; beyond the calendar as a number of ms."""
     try:
         moment = datetime.datetime.fromtimestamp(timestamp_ms / 1000, datetime.timezone.utc)
     except (OverflowError, ValueError, OSError):
@@ -120,7 +122,7 @@ def show_time(timestamp_ms: int) -> str:
 
 
 def commit_time_or(clock: Clock, version: Version, default: int) -> int:
-    """The time of a commit; `default` where only a checkpoint of that version is left."""
+    """Return the time of a commit, or `default` if only a checkpoint of that version is left."""
     try:
         return clock.timestamp(version)
     except CommitGapError:

@@ -1,9 +1,9 @@
-"""A Delta table over chosen rows of another: its log names the other's files, and vectors hide the rest.
+"""A Delta view of a table: a log that names the source's data files, and vectors that hide the other rows.
 
-Nothing is copied but the metadata: an add action names a data file of the source by its absolute path, and a
-deletion vector hides every row that was not chosen. Input: a snapshot, and per file the chosen positions.
-Output: the actions of commit 0 and the bytes of one file of deletion vectors; nothing is written here.
-Source: Delta protocol, Add File and Remove File, Deletion Vectors, Per-file Statistics.
+No data is copied: an add action names a data file of the source by absolute path, and a deletion vector hides
+every row that was not selected. Input: a snapshot, and the selected positions per file. Output: the actions
+of commit 0 and the bytes of one file of deletion vectors; nothing is written here. Source: Delta protocol,
+Add File and Remove File, Deletion Vectors, Per-file Statistics.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ Action = dict[str, Any]
 
 _KEPT_SETTINGS = ("delta.columnMapping.mode", "delta.columnMapping.maxColumnId")
 _KEPT_METADATA = ("delta.columnMapping.", "delta.typeChanges", "__")
-"""What the metadata of a field says to readers; the rest is for writers, and needs features of theirs."""
+"""Prefixes of field metadata that readers need; the rest is for writers and would need writer features."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownFile:
-    """A data file of `rows` physical rows, and the ascending 0-based positions of those that are shown."""
+    """A data file of `rows` physical rows, and the ascending 0-based positions of the rows to show."""
 
     slice_: FileSlice
     rows: int
@@ -50,18 +50,18 @@ class ShownFile:
 
 @dataclass
 class Vectors:
-    """One file of deletion vectors, in memory until all of them are known."""
+    """One file of deletion vectors, kept in memory until all vectors are known."""
 
     id: uuid.UUID = field(default_factory=uuid.uuid4)
     data: bytearray = field(default_factory=lambda: bytearray(b"\x01"))
 
     @property
     def name(self) -> str:
-        """The file's name below the table's root."""
+        """The name of the file, below the table's root."""
         return f"deletion_vector_{self.id}.bin"
 
     def add(self, hidden: BitMap) -> Action:
-        """Append a vector; its descriptor."""
+        """Append a vector to the file and return its descriptor."""
         payload = _payload(hidden)
         offset = len(self.data)
         self.data += struct.pack(">i", len(payload)) + payload + struct.pack(">I", zlib.crc32(payload))
@@ -77,10 +77,10 @@ class Vectors:
 def view_log(
     snapshot: DeltaSnapshot, schema: Schema, storage: Storage, shown: Iterable[ShownFile]
 ) -> tuple[bytes, Vectors]:
-    """The text of commit 0 of a view, and the deletion vectors that it names.
+    """Return commit 0 of a view as text, and the deletion vectors that the commit names.
 
-    `schema`: of the snapshot, in the time zone of its partition values. `storage`: where the source's data
-    files are. Schema and nullability, column mapping and partition columns are those of the source.
+    `schema` is the snapshot's, in the time zone of its partition values; `storage` is where the source's data
+    files lie. Schema, nullability, column mapping and partition columns are those of the source.
     """
     vectors = Vectors()
     adds = [{"add": _add(file, schema, storage, vectors)} for file in shown]
@@ -96,7 +96,7 @@ def view_log(
 
 
 def plain_add(slice_: FileSlice, storage: Storage) -> Action:
-    """An add action of a file as the source's log has it, its statistics left out."""
+    """Return an add action of a file as in the source's log, without statistics."""
     hidden = slice_.hidden
     return {
         "path": _uri(storage, slice_),
@@ -109,7 +109,7 @@ def plain_add(slice_: FileSlice, storage: Storage) -> Action:
 
 
 def inline_add(file: ShownFile, schema: Schema, storage: Storage) -> Action:
-    """An add action of a file that shows chosen rows alone: its deletion vector stands in it."""
+    """Return an add action that shows only the selected rows of a file; its deletion vector is inline."""
     payload = _payload(_hidden(file))
     vector = {
         "storageType": "i",
@@ -126,13 +126,13 @@ def inline_add(file: ShownFile, schema: Schema, storage: Storage) -> Action:
 
 
 def _descriptor(vector: DeletionVector) -> Action:
-    found: Action = {
+    descriptor: Action = {
         "storageType": vector.storage_type,
         "pathOrInlineDv": vector.path_or_inline,
         "sizeInBytes": vector.size,
         "cardinality": vector.cardinality,
     }
-    return found if vector.offset is None else {**found, "offset": vector.offset}
+    return descriptor if vector.offset is None else {**descriptor, "offset": vector.offset}
 
 
 def _uri(storage: Storage, slice_: FileSlice) -> str:
@@ -140,7 +140,7 @@ def _uri(storage: Storage, slice_: FileSlice) -> str:
 
 
 def encode_z85(data: bytes) -> str:
-    """Z85 text of bytes, whose number is a multiple of four: five digits for every four."""
+    """Encode bytes as Z85 text: four bytes become five digits. The length must be a multiple of four."""
     out = bytearray()
     for (number,) in struct.iter_unpack(">I", data):
         out += bytes(Z85[number // 85**power % 85] for power in (4, 3, 2, 1, 0))
@@ -148,7 +148,7 @@ def encode_z85(data: bytes) -> str:
 
 
 def _payload(hidden: BitMap) -> bytes:
-    """The portable form: magic, number of 32-bit bitmaps, their high 32 bits, the bitmap."""
+    """Encode a bitmap in the portable form: magic, number of 32-bit bitmaps, high 32 bits, the bitmap."""
     hidden.run_optimize()
     return struct.pack("<iqI", PORTABLE_MAGIC, 1, 0) + hidden.serialize()
 
@@ -174,7 +174,10 @@ def _add(file: ShownFile, schema: Schema, storage: Storage, vectors: Vectors) ->
 
 
 def _partition_values(slice_: FileSlice, schema: Schema) -> dict[str, str | None]:
-    """The log's texts; a time without a zone becomes an instant, so that every reader finds the same one."""
+    """Return the partition values as the log's text.
+
+    A timestamp without a zone becomes an instant, so that every reader reads the same time.
+    """
     values = dict(slice_.partition)
     for column in schema.columns:
         if column.partition and column.type.name == "timestamp":
@@ -183,19 +186,19 @@ def _partition_values(slice_: FileSlice, schema: Schema) -> dict[str, str | None
 
 
 def _instant(column: Column, text: str | None) -> str | None:
-    found = date_texts(partition_array(column, text, 1))[0]
-    return None if found is None else found.replace(" ", "T")
+    local = date_texts(partition_array(column, text, 1))[0]
+    return None if local is None else local.replace(" ", "T")
 
 
 def _statistics(file: ShownFile) -> Action:
-    """The source's bounds hold for fewer rows too, but are no longer the least and the greatest value."""
+    """Return the source's statistics, marked as wide: the shown rows may not reach min or max."""
     stats = file.slice_.stats
     known = json.loads(stats.text) if isinstance(stats, DeltaStatistics) and is_readable(stats.text) else {}
     return {**known, "numRecords": file.rows, "tightBounds": False}
 
 
 def _protocol(source: Protocol, schema: Schema, configuration: Mapping[str, str]) -> Action:
-    """What the source demands of readers, and deletion vectors; not what it demands of its writers."""
+    """Return a protocol with the source's reader features and deletion vectors, but no writer features."""
     readers = set(source.reader_features) | {"deletionVectors"}
     if configuration.get("delta.columnMapping.mode", "none") != "none":
         readers.add("columnMapping")
@@ -206,7 +209,7 @@ def _protocol(source: Protocol, schema: Schema, configuration: Mapping[str, str]
         "minReaderVersion": 3,
         "minWriterVersion": 7,
         "readerFeatures": sorted(readers),
-        # A column that is not nullable is one of their features.
+        # Non-nullable columns need the writer feature `invariants`.
         "writerFeatures": sorted(readers | {"invariants"}),
     }
 
@@ -224,7 +227,10 @@ def _metadata(snapshot: DeltaSnapshot, now: int) -> Action:
 
 
 def _readable(schema: Any) -> Any:
-    """A schema, or a part of it, whose fields carry what readers need: no defaults, no generated values."""
+    """Return a schema, or a part of it, with only the field metadata that readers need.
+
+    Defaults and generation expressions are dropped.
+    """
     if isinstance(schema, list):
         return [_readable(part) for part in schema]
     if not isinstance(schema, dict):

@@ -1,1 +1,1 @@
-"""The files of a Delta log are listed, read and checked; what it demands of readers is met or refused."""
+"""List, read and check the files of a Delta log; the protocol gate accepts or refuses its reader features."""

@@ -1,11 +1,11 @@
 """The actions of one commit: parsed, checked, grouped by path.
 
-A commit may hold no action: some writers die after they have made its file. A byte order mark before a line
-is no part of it. What no answer needs (statistics, the size and the time of a file) may be missing.
+A commit may be empty: some writers die after creating its file. A byte order mark before a line is skipped.
+Fields that no answer needs (statistics, size and time of a file) may be missing.
 
 The lines of a commit have no order. Per path at most one add and one remove count; both together change the
-hidden rows, an add of a live file replaces its statistics. Unknown actions and fields are ignored.
-Paths come out percent-decoded once. Source: Delta protocol, Actions.
+hidden rows, an add of a live file replaces its statistics. Unknown actions and fields are ignored. Paths are
+percent-decoded once. Source: Delta protocol, Actions.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from tailbit.tables.delta.statistics import DeltaStatistics, num_records
 from tailbit.tables.model import UNKNOWN_SIZE, FileSlice
 
 _INTEGERS = 2**31
-"""Offset and size of a deletion vector are below this: Delta's type of both is integer."""
+"""Exclusive limit of the offset and size of a deletion vector, which Delta types as integer."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 NO_COLUMNS = '{"type":"struct","fields":[]}'
-"""The schema of a table whose metadata sets none."""
+"""The schema of a table whose metadata sets no schema."""
 
 
 @dataclass(frozen=True)
 class Metadata:
     """A metaData action: table id, schema text, partition columns, properties.
 
-    The first commits of some writers (Delta Live Tables) set no schema yet: that is a table of no columns.
+    The first commits of some writers (Delta Live Tables) set no schema yet: such a table has no columns.
     """
 
     id: str
@@ -47,11 +47,11 @@ class Metadata:
 
     @classmethod
     def parse(cls, action: Mapping[str, Any], file: str) -> Metadata:
-        """The metadata of a log action.
+        """Parse a metaData action.
 
         Raises:
-            MalformedLogError: the id is missing, or the schema, partition columns or properties are
-            of another type.
+            MalformedLogError: the id is missing, or the schema, partition columns or properties have the
+                wrong type.
         """
         id_, text = action.get("id"), action.get("schemaString")
         partitions, settings = action.get("partitionColumns"), action.get("configuration")
@@ -70,7 +70,7 @@ class Metadata:
 
 @dataclass
 class Actions:
-    """What one commit (or JSON manifest) says. `adds` and `removes` are by decoded path."""
+    """The actions of one commit (or JSON manifest). `adds` and `removes` are keyed by decoded path."""
 
     adds: dict[str, FileSlice] = field(default_factory=dict)
     removes: dict[str, FileSlice] = field(default_factory=dict)
@@ -79,12 +79,12 @@ class Actions:
     info: Mapping[str, Any] = field(default_factory=dict)
     sidecars: list[str] = field(default_factory=list)
     blank: bool = False
-    """Whether there is no action at all, not even an unknown one."""
+    """Whether the commit holds no action at all, not even an unknown one."""
     unvalued: str = ""
-    """The path of an add without partition values, which only a table without partitions may have."""
+    """The path of an add without partitionValues, which is valid only in an unpartitioned table."""
 
     def outcome(self) -> dict[str, FileSlice | None]:
-        """Per path that the commit names, its slice afterwards, None where it is gone.
+        """Return the slice after the commit for each path that the commit names; None for a removed path.
 
         An add wins over a remove of the same path.
         """
@@ -92,22 +92,22 @@ class Actions:
 
     @property
     def operation(self) -> str:
-        """What the writer says it did, e.g. WRITE; empty where it says nothing."""
-        found = self.info.get("operation")
-        return found if isinstance(found, str) else ""
+        """The operation that the writer recorded, e.g. WRITE; empty if the writer recorded none."""
+        name = self.info.get("operation")
+        return name if isinstance(name, str) else ""
 
     @property
     def in_commit_timestamp(self) -> int | None:
-        """The commit's own time in ms, where it carries one."""
-        found = self.info.get("inCommitTimestamp")
-        return found if isinstance(found, int) and not isinstance(found, bool) else None
+        """The in-commit timestamp in ms, or None if the commit carries none."""
+        stamp = self.info.get("inCommitTimestamp")
+        return stamp if isinstance(stamp, int) and not isinstance(stamp, bool) else None
 
 
 def parse_actions(data: bytes, file: str) -> Actions:
-    """The actions of a commit's bytes. Cost: one JSON parse a line; statistics stay text.
+    """Parse the actions of a commit. Cost: one JSON parse per line; statistics stay text.
 
     Raises:
-        MalformedLogError: a line that is no JSON object, or a known action with impossible fields.
+        MalformedLogError: a line is not a JSON object, or a known action has impossible fields.
     """
     out = Actions(blank=True)
     for name, action in _lines(data, file):
@@ -136,15 +136,15 @@ def parse_actions(data: bytes, file: str) -> Actions:
 
 
 def _check_objects(action: Mapping[str, Any], file: str) -> None:
-    """Refuse a metaData without properties or format, as Spark and delta-kernel do.
+    """Refuse a metaData action without properties or format, as Spark and delta-kernel do.
 
-    Neither reads the format's provider: data files are Parquet.
+    The format's provider is not checked, as in both of them: data files are Parquet.
     """
-    found = action.get("format")
+    format_ = action.get("format")
     if not isinstance(action.get("configuration"), dict):
         raise MalformedLogError(file=file, reason="configuration is not an object")
-    if not isinstance(found, dict) or not isinstance(found.get("options"), dict):
-        raise MalformedLogError(file=file, reason=f"format {found!r} is not an object with options")
+    if not isinstance(format_, dict) or not isinstance(format_.get("options"), dict):
+        raise MalformedLogError(file=file, reason=f"format {format_!r} is not an object with options")
 
 
 def _lines(data: bytes, file: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -175,7 +175,7 @@ def _put(into: dict[str, FileSlice], slice_: FileSlice, file: str) -> None:
 
 
 def parse_add(action: Mapping[str, Any], file: str) -> FileSlice:
-    """Return the file slice of an add action. Statistics that are no text are set aside, under some text."""
+    """Return the file slice of an add action. Statistics of another type than text become unreadable text."""
     stats = action.get("stats")
     if stats is not None and not isinstance(stats, str):
         stats = f"no text: {stats!r}"
@@ -191,7 +191,7 @@ def parse_add(action: Mapping[str, Any], file: str) -> FileSlice:
 
 
 def parse_remove(action: Mapping[str, Any], file: str) -> FileSlice:
-    """The file slice of a remove action: size 0 and no partition where an old writer left them out."""
+    """Return the file slice of a remove action: size 0 and no partition values if the writer omitted them."""
     size = action.get("size")
     return FileSlice(
         path=decode_path(_text(action, "path", file), file),
@@ -203,69 +203,69 @@ def parse_remove(action: Mapping[str, Any], file: str) -> FileSlice:
     )
 
 
-def parse_deletion_vector(found: Any, file: str) -> DeletionVector | None:
-    """The descriptor of an add or remove; None where there is none (some writers leave empty ones).
+def parse_deletion_vector(descriptor: Any, file: str) -> DeletionVector | None:
+    """Return the descriptor in an add or remove, or None if there is none or an empty one (as some write).
 
     Raises:
-        MalformedLogError: fields are missing, or a storage type other than u, p and i.
+        MalformedLogError: a field is missing, or the storage type is not u, p or i.
     """
-    if not found:
+    if not descriptor:
         return None
-    if not isinstance(found, dict):
+    if not isinstance(descriptor, dict):
         raise MalformedLogError(file=file, reason="a deletion vector is not an object")
-    kind = found.get("storageType")
+    kind = descriptor.get("storageType")
     if not kind:
         return None
-    offset = found.get("offset")
+    offset = descriptor.get("offset")
     if kind not in ("u", "p", "i"):
         raise MalformedLogError(file=file, reason=f"deletion vector storage type {kind!r} is unknown")
     if offset is not None and not (type(offset) is int and 0 <= offset < _INTEGERS):
         raise MalformedLogError(file=file, reason=f"deletion vector offset {offset!r} is not a position")
-    size = _number(found, "sizeInBytes", file)
+    size = _number(descriptor, "sizeInBytes", file)
     if size >= _INTEGERS:
         raise MalformedLogError(file=file, reason=f"a deletion vector of {size} bytes is none")
     return DeletionVector(
         storage_type=kind,
-        path_or_inline=_text(found, "pathOrInlineDv", file),
+        path_or_inline=_text(descriptor, "pathOrInlineDv", file),
         offset=offset,
         size=size,
-        cardinality=_number(found, "cardinality", file),
+        cardinality=_number(descriptor, "cardinality", file),
     )
 
 
-def _partition(found: Any, file: str) -> Mapping[str, str | None]:
-    """Return partition values as texts. A whole number or a truth value is taken for its JSON text."""
-    if found is None:
+def _partition(values: Any, file: str) -> Mapping[str, str | None]:
+    """Return partition values as text. Whole numbers and booleans become their JSON text."""
+    if values is None:
         return {}
-    if not isinstance(found, dict) or not all(isinstance(v, _PARTITION_TEXTS) for v in found.values()):
+    if not isinstance(values, dict) or not all(isinstance(v, _PARTITION_TEXTS) for v in values.values()):
         raise MalformedLogError(file=file, reason="partitionValues is not an object of texts")
-    if all(v is None or isinstance(v, str) for v in found.values()):
-        return found
-    return {k: v if v is None or isinstance(v, str) else json.dumps(v) for k, v in found.items()}
+    if all(v is None or isinstance(v, str) for v in values.values()):
+        return values
+    return {k: v if v is None or isinstance(v, str) else json.dumps(v) for k, v in values.items()}
 
 
 _PARTITION_TEXTS = (str, int, type(None))
 
 
 def _text(action: Mapping[str, Any], key: str, file: str) -> str:
-    found = action.get(key)
-    if not isinstance(found, str):
-        raise MalformedLogError(file=file, reason=f"{key} is {found!r}, not text")
-    return found
+    value = action.get(key)
+    if not isinstance(value, str):
+        raise MalformedLogError(file=file, reason=f"{key} is {value!r}, not text")
+    return value
 
 
 def _whole(action: Mapping[str, Any], key: str, file: str) -> int:
-    """Return a number that no answer needs: 0 where it is missing, of any sign where it is there."""
-    found = action.get(key)
-    if found is None:
+    """Return a number that no answer needs: 0 if missing, else any signed 64-bit number."""
+    value = action.get(key)
+    if value is None:
         return 0
-    if not isinstance(found, int) or isinstance(found, bool) or not -(2**63) <= found < 2**63:
-        raise MalformedLogError(file=file, reason=f"{key} is {found!r}, not a whole number of 64 bits")
-    return found
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
+        raise MalformedLogError(file=file, reason=f"{key} is {value!r}, not a whole number of 64 bits")
+    return value
 
 
 def _number(action: Mapping[str, Any], key: str, file: str) -> int:
-    found = action.get(key)
-    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 2**63:
-        raise MalformedLogError(file=file, reason=f"{key} is {found!r}, not a count")
-    return found
+    value = action.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+        raise MalformedLogError(file=file, reason=f"{key} is {value!r}, not a count")
+    return value

@@ -1,8 +1,8 @@
 """Log checkpoints in all forms, read as columns: classic, multi-part, V2 with manifest and sidecars.
 
-Input: the files of one complete checkpoint. Output: live files, protocol, metadata. Only the leaf columns
-that are needed are decoded, statistics when they are asked for, and no Python object is made per file, except
-for paths that hold an escape. Tombstones and transactions are skipped. Source: Delta protocol, Checkpoints.
+Input: the files of one complete checkpoint. Output: live files, protocol, metadata. Only the needed leaf
+columns are decoded, the statistics on first use, and no Python object is made per file, except for paths that
+hold an escape. Tombstones and transactions are skipped. Source: Delta protocol, Checkpoints.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ Arrow = TypeVar("Arrow", pa.Table, pa.ChunkedArray)
 
 @dataclass(frozen=True)
 class CheckpointState:
-    """What a checkpoint says: live files of schema STORED in any order, protocol and metadata.
+    """The state in a checkpoint: live files of schema STORED in any order, protocol and metadata.
 
-    `late_stats` reads the statistics of the files whose `origin` is set. It holds the checkpoint's files
-    open, so that a cleanup of the log takes nothing away.
+    `late_stats` reads the statistics of the files whose `origin` is set. It keeps the checkpoint's files
+    open, so that a log cleanup cannot take the statistics away.
     """
 
     files: pa.Table
@@ -58,12 +58,12 @@ class CheckpointState:
 
 
 def read_checkpoint(storage: Storage, checkpoint: LogCheckpoint, files: bool = True) -> CheckpointState:
-    """The state that a checkpoint holds; without `files`, its protocol and metadata alone.
+    """Read the state in a checkpoint; without `files`, only the protocol and metadata.
 
-    Cost: decoding the needed columns, all but the statistics.
+    Cost: decodes the needed columns except the statistics.
 
     Raises:
-        MalformedLogError: a file of it cannot be read, lacks a column, or a sidecar is missing.
+        MalformedLogError: a file of the checkpoint cannot be read or lacks a column, or a sidecar is missing.
         FileNotFoundError: the checkpoint itself is gone.
     """
     parts = [_read(storage, name, files) for name in checkpoint.files]
@@ -81,7 +81,7 @@ def read_checkpoint(storage: Storage, checkpoint: LogCheckpoint, files: bool = T
 
 @dataclass(frozen=True)
 class _Part:
-    """One file of a checkpoint. `stats` reads the statistics of `files`; None where they are in it."""
+    """One file of a checkpoint. `stats` reads the statistics of `files`, or is None if `files` holds them."""
 
     name: str
     files: pa.Table
@@ -92,7 +92,7 @@ class _Part:
 
 
 def _numbered(parts: Sequence[_Part]) -> list[pa.Table]:
-    """The files of all parts; `origin` counts through those whose statistics are read late."""
+    """Return the files of all parts; `origin` numbers the files whose statistics are read late."""
     out, start = [], 0
     for part in parts:
         table = part.files
@@ -108,8 +108,8 @@ def _numbered(parts: Sequence[_Part]) -> list[pa.Table]:
 def _late(parts: Sequence[_Part]) -> LateStats:
     @cache
     def load() -> pa.ChunkedArray:
-        found = [part.stats() for part in parts if part.stats is not None]
-        return pa.chunked_array([chunk for column in found for chunk in column.chunks], pa.large_string())
+        columns = [part.stats() for part in parts if part.stats is not None]
+        return pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.large_string())
 
     return load
 
@@ -117,23 +117,23 @@ def _late(parts: Sequence[_Part]) -> LateStats:
 def _read(storage: Storage, name: str, files: bool) -> _Part:
     if not name.endswith(".json"):
         return _read_parquet(storage, name, files)
-    found = parse_actions(storage.read(name), name)
-    table = DeltaFiles.stored(list(found.adds.values()))
-    return _Part(name, table, found.protocol, found.metadata, found.sidecars, None)
+    manifest = parse_actions(storage.read(name), name)
+    table = DeltaFiles.stored(list(manifest.adds.values()))
+    return _Part(name, table, manifest.protocol, manifest.metadata, manifest.sidecars, None)
 
 
 def _read_sidecar(storage: Storage, path: str, manifest: str) -> _Part:
     name = decode_path(path, manifest)
     try:
-        found = storage.resolve(name if "/" in name else f"{LOG}/_sidecars/{name}")
-        return _read_parquet(storage, found, True)
+        file = storage.resolve(name if "/" in name else f"{LOG}/_sidecars/{name}")
+        return _read_parquet(storage, file, True)
     except FileNotFoundError as gone:
         raise MalformedLogError(file=manifest, reason=f"its sidecar {path!r} is missing") from gone
 
 
 @contextmanager
 def _readable(name: str) -> Iterator[None]:
-    """Turn what the Parquet reader says about damaged bytes into a named error."""
+    """Turn errors of the Parquet reader on damaged bytes into a MalformedLogError."""
     try:
         yield
     except FileNotFoundError:
@@ -153,23 +153,23 @@ def _read_parquet(storage: Storage, name: str, files: bool) -> _Part:
 
 
 def _stats_reader(file: ParquetFile, tree: ParquetNode, table: pa.Table, name: str) -> LateStats | None:
-    """What reads the statistics of the add actions of a file; None where it has none."""
+    """Return a function that reads the statistics of the add actions, or None if the file has none."""
     leaves, paths = _leaves(tree, ("add", "stats")), _column(table, "add", "path")
     if not leaves or paths is None:
         return None
 
     def load() -> pa.ChunkedArray:
         with _readable(name):
-            found = pc.struct_field(read_leaves(file, leaves, None, use_threads=True)["add"], "stats")
-            found = found.cast(pa.large_string())
-            found.validate(full=True)
-            return _valid(found, paths) if paths.null_count else found
+            texts = pc.struct_field(read_leaves(file, leaves, None, use_threads=True)["add"], "stats")
+            texts = texts.cast(pa.large_string())
+            texts.validate(full=True)
+            return _valid(texts, paths) if paths.null_count else texts
 
     return load
 
 
 def _leaves(tree: ParquetNode, path: Iterable[str]) -> range:
-    """The leaves of a path; none where the file lacks it."""
+    """Return the leaves below a path; an empty range if the file lacks the path."""
     at: ParquetNode | None = tree
     for step in path:
         at = at.child(step) if at is not None else None
@@ -194,7 +194,7 @@ def _part(table: pa.Table, name: str, stats: LateStats | None) -> _Part:
 
 
 def _column(table: pa.Table, action: str, field: str) -> pa.ChunkedArray | None:
-    """One field of an action as a column; None where the file lacks it."""
+    """Return one field of an action as a column, or None if the file lacks the field."""
     if action not in table.column_names:
         return None
     type_ = table.schema.field(action).type
@@ -202,7 +202,7 @@ def _column(table: pa.Table, action: str, field: str) -> pa.ChunkedArray | None:
 
 
 def _only(table: pa.Table, action: str, key: str) -> dict[str, object] | None:
-    """The one row of an action as a Python object."""
+    """Return the single non-null row of an action as a Python object, or None if there is none."""
     keys = _column(table, action, key)
     if keys is None:
         return None
@@ -234,7 +234,10 @@ def _files(table: pa.Table, name: str) -> pa.Table:
 
 
 def _valid(table: Arrow, keys: pa.ChunkedArray) -> Arrow:
-    """The rows whose key is not null: a slice where they are neighbours, as writers put them, else a copy."""
+    """Return the rows whose key is not null: a slice if these rows are contiguous, as writers put them.
+
+    Otherwise the rows are copied.
+    """
     there = np.flatnonzero(numpy_of(pc.is_valid(keys), dtype=bool))
     if len(there) and there[-1] - there[0] + 1 == len(there):
         return table.slice(int(there[0]), len(there))
@@ -242,50 +245,50 @@ def _valid(table: Arrow, keys: pa.ChunkedArray) -> Arrow:
 
 
 def _needed(table: pa.Table, field: str, type_: pa.DataType, name: str) -> pa.ChunkedArray:
-    found = _column(table, "add", field)
-    if found is None or found.null_count:
+    column = _column(table, "add", field)
+    if column is None or column.null_count:
         raise MalformedLogError(file=name, reason=f"add.{field} is missing")
-    return _as(found, type_, field)
+    return _as(column, type_, field)
 
 
 def _whole(table: pa.Table, field: str) -> pa.ChunkedArray | pa.Array:
-    """Return whole numbers that no answer needs: 0 where one is missing."""
-    found = _column(table, "add", field)
+    """Return whole numbers that no answer needs, with 0 for missing numbers."""
+    column = _column(table, "add", field)
     zeros = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows)
-    return zeros if found is None else pc.coalesce(_as(found, pa.int64(), field), zeros)
+    return zeros if column is None else pc.coalesce(_as(column, pa.int64(), field), zeros)
 
 
 def _counted(parsed: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the row counts of parsed statistics; null where one is below zero."""
+    """Return the row counts of parsed statistics; null for negative counts."""
     rows = _as(pc.struct_field(parsed, "numRecords"), pa.int64(), "numRecords")
     return pc.if_else(pc.greater_equal(rows, 0), rows, pa.scalar(None, pa.int64()))
 
 
-def _as(found: pa.ChunkedArray, type_: pa.DataType, field: str) -> pa.ChunkedArray:
-    """A column in the type it must have; a number is never made of another type by a cast.
+def _as(column: pa.ChunkedArray, type_: pa.DataType, field: str) -> pa.ChunkedArray:
+    """Cast a column to the expected type; only integers become integers.
 
     Raises:
-        ValueError: a column that is no whole number where one is expected.
+        ValueError: the column does not hold whole numbers although the expected type does.
     """
-    if pa.types.is_integer(type_) and not pa.types.is_signed_integer(found.type):
-        raise ValueError(f"{field} is of type {found.type}")
-    return found.cast(type_)
+    if pa.types.is_integer(type_) and not pa.types.is_signed_integer(column.type):
+        raise ValueError(f"{field} is of type {column.type}")
+    return column.cast(type_)
 
 
 def _optional(table: pa.Table, field: str, type_: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    found = _column(table, "add", field)
-    return pa.nulls(table.num_rows, type_) if found is None else found.cast(type_)
+    column = _column(table, "add", field)
+    return pa.nulls(table.num_rows, type_) if column is None else column.cast(type_)
 
 
-def _vectors(found: pa.ChunkedArray | None, count: int, name: str) -> pa.Array:
-    """Deletion vectors as DV_TYPE; null where there is none or an empty one.
+def _vectors(column: pa.ChunkedArray | None, count: int, name: str) -> pa.Array:
+    """Return deletion vectors as DV_TYPE; null for a missing or empty vector.
 
     Raises:
-        MalformedLogError: a descriptor that lacks a field, or of an unknown storage type.
+        MalformedLogError: a descriptor lacks a field or has an unknown storage type.
     """
-    if found is None:
+    if column is None:
         return pa.nulls(count, DV_TYPE)
-    flat = {f.name: _as(pc.struct_field(found, f.name), f.type, f.name).combine_chunks() for f in DV_TYPE}
+    flat = {f.name: _as(pc.struct_field(column, f.name), f.type, f.name).combine_chunks() for f in DV_TYPE}
     kinds = flat["storageType"]
     there = filled(pc.not_equal(kinds, arrow_scalar("")), False)
     if not pc.any(there).as_py():

@@ -1,7 +1,7 @@
-"""Which commits a log holds and when their files were written, sixteen bytes a commit.
+"""The versions of the commits in a log and the modification times of their files, sixteen bytes per commit.
 
-A log that is followed for months has millions of commits; as a dictionary of listed files they would take
-some four hundred bytes each.
+A log that is followed for months has millions of commits; a dictionary of listed files would take some four
+hundred bytes per commit.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 from tailbit.tables.model import Version
 
 NEWEST = (1 << 63) - 1
-"""The largest version: Delta's are signed 64-bit numbers."""
+"""The largest version: Delta versions are signed 64-bit numbers."""
 
 
 def longs() -> array[int]:
-    """No numbers yet, of 64 bits each."""
+    """Return an empty array of 64-bit integers."""
     return array("q")
 
 
 @dataclass
 class CommitTimes:
-    """Versions, rising, and the modification times of their files in ms since 1970; both int64.
+    """Ascending versions, and the modification times of their files in ms since 1970; both int64.
 
-    >>> found = CommitTimes.of({1: 10, 4: 40, 5: 45})
-    >>> found.since, found.missing(4, 5), found.missing(1, 5), 4 in found, found.time(4), found.time(3)
+    >>> times = CommitTimes.of({1: 10, 4: 40, 5: 45})
+    >>> times.since, times.missing(4, 5), times.missing(1, 5), 4 in times, times.time(4), times.time(3)
     (4, None, 2, True, 40, None)
     """
 
@@ -35,13 +35,13 @@ class CommitTimes:
     times: array[int] = field(default_factory=longs)
 
     @classmethod
-    def of(cls, found: Mapping[Version, int]) -> CommitTimes:
-        """From times by version, in any order."""
-        versions = sorted(found)
-        return cls(array("q", versions), array("q", (found[version] for version in versions)))
+    def of(cls, times: Mapping[Version, int]) -> CommitTimes:
+        """Return the commit times of a mapping from versions to times, in any order."""
+        versions = sorted(times)
+        return cls(array("q", versions), array("q", (times[version] for version in versions)))
 
     def add(self, version: Version, time: int) -> None:
-        """Take in a commit. Cost: nothing, where it is newer than all others."""
+        """Add a commit. Cost: constant if the commit is newer than all others."""
         at = len(self.versions) if version > self.latest else bisect_left(self.versions, version)
         if at < len(self.versions) and self.versions[at] == version:
             self.times[at] = time
@@ -56,23 +56,23 @@ class CommitTimes:
         return self.place(version) is not None
 
     def time(self, version: Version) -> int | None:
-        """When the file of a commit was written; None where it is not there."""
+        """Return the modification time of a commit's file; None if the commit is not there."""
         at = self.place(version)
         return None if at is None else self.times[at]
 
     def place(self, version: Version) -> int | None:
-        """Where a commit stands in `versions` and `times`; None where it is not there."""
+        """Return the index of a commit in `versions` and `times`; None if the commit is not there."""
         at = bisect_left(self.versions, version)
         return at if at < len(self.versions) and self.versions[at] == version else None
 
     @property
     def latest(self) -> Version:
-        """The newest version; -1 where there is none."""
+        """The newest version; -1 if there is no commit."""
         return self.versions[-1] if self.versions else -1
 
     @property
     def since(self) -> Version:
-        """The oldest version after which none is missing up to the newest. Cost: a binary search."""
+        """The oldest version from which no commit is missing up to the newest. Cost: a binary search."""
         low, high = 0, max(len(self.versions) - 1, 0)
         while low < high:
             middle = (low + high) // 2
@@ -83,7 +83,7 @@ class CommitTimes:
         return self.versions[low] if self.versions else 0
 
     def missing(self, first: Version, last: Version) -> Version | None:
-        """The first version from `first` to `last` that is not there; None where all are."""
+        """Return the first missing version from `first` to `last`; None if all are there."""
         at, end = bisect_left(self.versions, first), bisect_left(self.versions, last + 1)
         if end - at == last + 1 - first:
             return None

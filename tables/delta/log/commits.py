@@ -1,8 +1,8 @@
-"""The commits of a Delta log: what each says, and proof that it is as it was.
+"""The commits of a Delta log: the actions of each, and a hash that proves a commit unchanged.
 
-Reading commits costs what they say: no snapshot is built for it. The folder is listed once; after that the
-head is found by probing names, as long as the last known commit is the same file. Where it is not (the table
-was dropped and re-created, or restored from a backup) everything known is forgotten.
+Commits are read at the cost of their own bytes: no snapshot is built. The folder is listed once; after that
+the head is found by probing names, as long as the last known commit is still the same file. If that file has
+changed (the table was dropped and re-created, or restored from a backup), all cached state is dropped.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tailbit.tables.storage import Stat, Storage
 
 _FIRST_LINE = 1 << 16
 _LISTED_AFTER = 4
-"""New commits found by name, after which the rest of them are listed: there may be a thousand."""
+"""Number of commits probed by name before the rest is listed: there may be a thousand new ones."""
 _KEPT_COMMITS = 16
 _KEPT_COMMIT_BYTES = 1 << 20
-"""Parsed commits up to this size are kept: planner, batch and snapshot ask for the same few."""
+"""Parsed commits up to this size are cached: planner, batch and snapshot need the same few."""
 
 
 @dataclass
 class DeltaLog:
-    """The log of one table. Its `Table` holds a lock while it asks: threads share that, not this."""
+    """The log of one table, not thread-safe: the `Table` that threads share holds a lock around each call."""
 
     storage: Storage
     on_reset: Callable[[], None] = field(default=lambda: None, repr=False)
@@ -42,7 +42,7 @@ class DeltaLog:
     )
 
     def head(self) -> Version:
-        """The newest version. Cost: two stats by name once the log has been listed.
+        """Return the newest version. Cost: two stats by name once the log has been listed.
 
         Raises:
             NotATableError: there is no commit and no checkpoint.
@@ -53,7 +53,7 @@ class DeltaLog:
         return self._head
 
     def moved_on(self) -> bool:
-        """Whether there is a commit after the head as it was last seen. Cost: one stat."""
+        """Return whether there is a commit after the head as last seen. Cost: one stat."""
         return self._listing is None or self._stat(self._head + 1) is not None
 
     def _list(self) -> None:
@@ -67,25 +67,25 @@ class DeltaLog:
         self._head_stat = self._stat(self._head)
 
     def _probe(self) -> None:
-        """Walk on from the last known commit, one stat a new commit and one that finds nothing.
+        """Advance the head from the last known commit: one stat per new commit, and a last one that misses.
 
-        In an object store many new commits are listed at once.
+        In an object store, many new commits are listed at once.
         """
         for steps in itertools.count(1):
-            found = self._stat(self._head + 1)
-            if found is None:
+            stat = self._stat(self._head + 1)
+            if stat is None:
                 return
             if steps == _LISTED_AFTER and self.storage.remote:
                 self._list_on()
                 continue
-            self._head, self._head_stat = self._head + 1, found
-            self.listing.commits.add(self._head, found.mtime_ns // 1_000_000)
+            self._head, self._head_stat = self._head + 1, stat
+            self.listing.commits.add(self._head, stat.mtime_ns // 1_000_000)
 
     def _list_on(self) -> None:
-        """Take in the commits that follow the last known one without a gap."""
+        """Add the commits that follow the last known one without a gap."""
         last = commit_name(self._head).rpartition("/")[2]
-        found = Listing.of(self.storage.list_after(LOG, last)).commits
-        while (time := found.time(self._head + 1)) is not None:
+        listed = Listing.of(self.storage.list_after(LOG, last)).commits
+        while (time := listed.time(self._head + 1)) is not None:
             self._head += 1
             self.listing.commits.add(self._head, time)
         self._head_stat = self._stat(self._head)
@@ -95,24 +95,24 @@ class DeltaLog:
 
     @property
     def listing(self) -> Listing:
-        """Commits and checkpoints as last listed; the head's commits are added as they are found."""
+        """Commits and checkpoints as last listed; commits that `head` discovers are added."""
         if self._listing is None:
             self.head()
         assert self._listing is not None
         return self._listing
 
     def relist(self) -> Listing:
-        """List the folder anew: checkpoints have appeared, or what was listed has been cleaned up."""
+        """List the folder again: checkpoints may have appeared, or listed files may have been cleaned up."""
         self._listing = Listing.of(self.storage.list(LOG))
         return self._listing
 
     def commit(self, version: Version) -> Actions:
-        """The actions of one commit, its protocol and properties checked. Cost: reads that commit only.
+        """Return the actions of one commit; its protocol and properties are checked. Cost: reads the commit.
 
         Raises:
-            CommitGapError: it is not in the log.
-            MalformedLogError: it cannot be parsed.
-            UnsupportedFeatureError: it demands a feature that is not understood.
+            CommitGapError: the commit is not in the log.
+            MalformedLogError: the commit cannot be parsed.
+            UnsupportedFeatureError: the commit demands a feature that this reader does not support.
         """
         key = (version, self._stat(version))
         known = self._commits.held(key)
@@ -129,20 +129,23 @@ class DeltaLog:
         return actions
 
     def in_commit_timestamp(self, version: Version) -> int | None:
-        """The time that a commit carries, in ms. Cost: its first line, which is where it must stand.
+        """Return the in-commit timestamp of a commit in ms, or None if the commit carries none.
+
+        Cost: reads the first line, where the protocol puts the timestamp; the whole commit if it is not
+        there.
 
         Raises:
             CommitGapError: the commit is not in the log.
-            MalformedLogError: it cannot be parsed.
+            MalformedLogError: the commit cannot be parsed.
         """
         if self._commits.held((version, self._stat(version))) is None:
-            found = self._first_line(version)
-            if found is not None and found.info:
-                return found.in_commit_timestamp
+            first_line = self._first_line(version)
+            if first_line is not None and first_line.info:
+                return first_line.in_commit_timestamp
         return self.commit(version).in_commit_timestamp
 
     def _first_line(self, version: Version) -> Actions | None:
-        """The actions of a commit's first line; None where it is longer than usual or damaged."""
+        """Return the actions of a commit's first line; None if the line is unusually long or damaged."""
         name = commit_name(version)
         try:
             line, end, _ = self.storage.read_range(name, 0, _FIRST_LINE).partition(b"\n")
@@ -151,10 +154,10 @@ class DeltaLog:
             return None
 
     def commit_bytes(self, version: Version) -> bytes:
-        """The bytes of one commit.
+        """Read the bytes of one commit.
 
         Raises:
-            CommitGapError: it is not in the log.
+            CommitGapError: the commit is not in the log.
         """
         try:
             return self.storage.read(commit_name(version))
@@ -162,13 +165,13 @@ class DeltaLog:
             raise self.gap(version) from gone
 
     def gap(self, version: Version) -> CommitGapError:
-        """The error for a commit that should be there; lists the log to say what is."""
+        """Return the error for a missing commit; the log is listed to say which commits there are."""
         commits = Listing.of(self.storage.list(LOG)).commits.versions
-        found = f"{commits[0]} to {commits[-1]}" if commits else "none"
-        return CommitGapError(version=version, path=self.storage.root, found=found)
+        present = f"{commits[0]} to {commits[-1]}" if commits else "none"
+        return CommitGapError(version=version, path=self.storage.root, found=present)
 
     def sha256(self, version: Version) -> str | None:
-        """The hash of a commit's bytes; None where the commit is gone."""
+        """Return the SHA-256 of a commit's bytes; None if the commit is gone."""
         try:
             return hashlib.sha256(self.storage.read(commit_name(version))).hexdigest()
         except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""The protocol gate: what a table demands of its readers, accepted or refused by name.
+"""The protocol gate: the reader features that a table demands are accepted, or refused by name.
 
-Unknown actions and unknown writer features are none of our business; an unknown reader feature always is. A
-protocol that contradicts itself is refused too, as Spark and delta-kernel refuse it.
-Checked at every commit that is read, since features can be dropped: protocols are not monotonic.
-Source: Delta protocol, Table Features and Reader Requirements.
+Unknown actions and unknown writer features do not concern readers; an unknown reader feature is always
+refused. A protocol that contradicts itself is refused too, as by Spark and delta-kernel. The gate checks
+every commit that is read, since features can be dropped: protocols are not monotonic. Source: Delta protocol,
+Table Features and Reader Requirements.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ READABLE = frozenset(
         "variantType-preview",
     }
 )
-"""Reader features that change nothing for us or that are read exactly. Columns of types that we cannot
-decode are refused where they are asked for, not with the table."""
+"""Reader features that need no support here or are read exactly. Columns of types that cannot be decoded are
+refused when a question names them, not with the table."""
 
 READ_ELSEWHERE = {
     "catalogManaged": "Its newest commits are known to its catalog only: read it through the catalog.",
@@ -46,19 +46,19 @@ READ_ELSEWHERE = {
     "redirectWriterOnly-preview": "The table has moved: give the path that the redirect names.",
     "coordinatedCommits-preview": "Its newest commits are known to its coordinator only: drop that feature.",
 }
-"""Reader features of tables that only somebody else can read, and who."""
+"""Reader features of tables that only another system can read, with the advice to the user."""
 
 _REFUSED_SETTINGS = {
     "delta.coordinatedCommits.commitCoordinator-preview": "coordinatedCommits-preview",
     "delta.redirectReaderWriter-preview": "redirectReaderWriter-preview",
     "delta.redirectWriterOnly-preview": "redirectWriterOnly-preview",
 }
-"""Table properties of writer-only features that still mean: the log here is not the whole truth."""
+"""Table properties of writer-only features under which this log is not the whole truth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """What a table demands: versions, and features by name where the versions are 3 and 7."""
+    """A protocol action: versions, and named features if the versions are 3 and 7."""
 
     reader_version: int
     writer_version: int
@@ -67,11 +67,12 @@ class Protocol:
 
     @classmethod
     def parse(cls, action: Mapping[str, Any], file: str) -> Protocol:
-        """The protocol of a log action.
+        """Parse a protocol action.
 
         Raises:
-            MalformedLogError: versions that are no numbers, features that are no list of names, or features
-            where the versions have none, or the other way round.
+            MalformedLogError: a version is not a number, features are not a list of names, or features are
+                present
+                or absent against what the versions demand.
         """
         reader, writer = (_number(action.get(key), file) for key in ("minReaderVersion", "minWriterVersion"))
         features = action.get("readerFeatures"), action.get("writerFeatures")
@@ -83,7 +84,7 @@ class Protocol:
 
 
 def _contradiction(reader: int, writer: int, reader_features: bool, writer_features: bool) -> str | None:
-    """Return what versions and lists of features say against each other; None for versions not known here."""
+    """Describe how versions and feature lists contradict each other; None if they agree or are unknown."""
     if reader > MAX_READER_VERSION or writer > MAX_WRITER_VERSION:
         return None
     if min(reader, writer) < 1:
@@ -100,23 +101,23 @@ def _contradiction(reader: int, writer: int, reader_features: bool, writer_featu
     return None
 
 
-def _number(found: Any, file: str) -> int:
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise MalformedLogError(file=file, reason=f"protocol version {found!r} is not a number")
-    return found
+def _number(value: Any, file: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise MalformedLogError(file=file, reason=f"protocol version {value!r} is not a number")
+    return value
 
 
-def _names(found: Any, file: str) -> frozenset[str]:
-    if not isinstance(found, list) or not all(isinstance(n, str) for n in found):
+def _names(names: Any, file: str) -> frozenset[str]:
+    if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
         raise MalformedLogError(file=file, reason="protocol features are not a list of names")
-    return frozenset(found)
+    return frozenset(names)
 
 
 def check_protocol(protocol: Protocol, path: str, version: int) -> None:
-    """Pass a protocol whose every reader feature is understood.
+    """Check that every reader feature of a protocol is supported.
 
     Raises:
-        UnsupportedFeatureError: names the first feature, or the version, that is not.
+        UnsupportedFeatureError: names the first unsupported feature or version.
     """
     if protocol.writer_version > MAX_WRITER_VERSION:
         _refuse(f"writer version {protocol.writer_version}", path, version)
@@ -127,7 +128,7 @@ def check_protocol(protocol: Protocol, path: str, version: int) -> None:
 
 
 def check_configuration(configuration: Mapping[str, str | None], path: str, version: int) -> None:
-    """Pass table properties that leave this log the whole truth.
+    """Check that the table properties leave this log the whole truth.
 
     Raises:
         UnsupportedFeatureError: commits are coordinated elsewhere, or the table has moved.
