@@ -1,1 +1,1 @@
-"""A data file is opened if its footer agrees with itself; its columns are decoded as the table means them."""
+"""Open data files whose footer is consistent, and decode columns to the table's current types."""

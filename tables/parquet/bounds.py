@@ -1,7 +1,7 @@
-"""What a footer says of the values of a column in each row group of a data file; doubt says nothing.
+"""Bounds of a column in each row group of a data file, from the footer's statistics; None if in doubt.
 
-Only types whose order all writers agree on: integers, dates, times, decimals and texts. Spark leaves out row
-groups by the same words.
+Only types whose order all writers agree on have bounds: integers, dates, times, decimals and text. Spark
+prunes row groups by the same statistics.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PHYSICAL = ("INT32", "INT64", "BYTE_ARRAY")
 
 
 def row_group_bounds(layout: Layout, path: str, column: Column) -> list[FileBounds | None]:
-    """Per row group the bounds of a column; None where nothing is known of it. Kept with the layout.
+    """Return the bounds of a column per row group, None if unknown; the layout caches them.
 
     Raises:
         DataFileError: the name of the column is ambiguous in the file.
@@ -66,7 +66,10 @@ def _bounds(layout: Layout, path: str, column: Column) -> list[FileBounds | None
 
 
 def _stated(layout: Layout, group: int, leaf: int) -> pq.Statistics | None:
-    """What the footer says of a chunk; None for one of another type, which pyarrow ends the process for."""
+    """Return the footer's statistics of a chunk, or None if the chunk's type differs from its column's.
+
+    pyarrow would abort the process on statistics of such a chunk.
+    """
     if layout.chunk(group, leaf).type != str(layout.metadata.schema.column(leaf).physical_type):
         return None
     return layout.metadata.row_group(group).column(leaf).statistics
@@ -85,7 +88,7 @@ def _end(stated: pq.Statistics | None, which: str, type_: pa.DataType) -> object
 def _values(
     layout: Layout, path: str, column: Column, node: ParquetNode, stored: Sequence[object]
 ) -> list[Any]:
-    """Stored values as the table means them, as `FileBounds` has them."""
+    """Convert stored bounds to canonical values of the table's type, as `FileBounds` holds them."""
     decode = Decoder(layout.metadata, path, column.label)
     type_ = node.field.type
     values = decode.array(arrow_array(stored, type_), column, node).cast(

@@ -1,10 +1,10 @@
 """Columns of a data file, decoded to the table's current logical types.
 
-Fields are found by physical name ignoring case (as Spark does), or by field id where the table maps by id. A
-column that the file lacks is NULL in every row. Older, narrower types are cast up. Row order is physical
-order over all row groups, so position i of a column is record position i. One thread, unless told otherwise:
-callers run as many files at once as they have cores. Dates and times that Spark wrote in its legacy calendar
-are refused where that calendar differs.
+Fields are matched by physical name ignoring case (as Spark does), or by field id if the table maps columns by
+id. A column that the file lacks is NULL in every row. Older, narrower types are widened. Row order is
+physical order over all row groups, so position i of a column is record position i. Decoding uses one thread
+by default: callers process as many files at once as they have cores. Dates and times that Spark wrote in its
+legacy calendar are refused where that calendar differs from the current one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CODABLE = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT
 
 
 class DataFile(ParquetFile):
-    """An open data file that knows its path, its fields, and how the table maps columns to them."""
+    """An open data file with its path and the tree of its fields, by which table columns are matched."""
 
     path: str = ""
     tree: ParquetNode
@@ -45,13 +45,13 @@ class DataFile(ParquetFile):
 def open_data_file(
     storage: Storage, slice_path: str, expect_size: int | None = None, coded: Sequence[Column] = ()
 ) -> DataFile:
-    """The data file at a path of the log. Cost: reads the footer.
+    """Open the data file at a path of the log. Cost: reads the footer.
 
-    `coded`: columns that `read_columns` is to leave dictionary-coded where they are strings or binary at top
-    level; it reads them ten times as fast.
+    `coded`: top-level string or binary columns that `read_columns` should leave dictionary-coded; it reads
+    them ten times as fast.
 
     Raises:
-        DataFileError: missing, of another size than expected, or not Parquet.
+        DataFileError: the file is missing, not of the expected size, or not Parquet.
         UnsafePathError: the path leaves the table.
     """
     with named_file(storage, slice_path):
@@ -64,9 +64,9 @@ def open_data_file(
 
 
 def open_layout(storage: Storage, slice_path: str, expect_size: int | None = None) -> Layout:
-    """What the footer of a data file says, checked as `open_data_file` does.
+    """Return the layout of a data file from its footer, checked as `open_data_file` does.
 
-    Cost: one look at the file's state, where this process has read the footer of this state before.
+    Cost: one stat, if this process has already read the footer of this file in this state.
 
     Raises:
         DataFileError: as `open_data_file`.
@@ -83,7 +83,7 @@ def open_layout(storage: Storage, slice_path: str, expect_size: int | None = Non
 
 @contextmanager
 def named_file(storage: Storage, slice_path: str) -> Iterator[None]:
-    """Whatever keeps one data file from being read names it."""
+    """Turn errors that prevent reading one data file into a DataFileError that names the file."""
     try:
         with _permitted(storage, slice_path):
             yield
@@ -95,7 +95,7 @@ def named_file(storage: Storage, slice_path: str) -> Iterator[None]:
 
 @contextmanager
 def _permitted(storage: Storage, slice_path: str) -> Iterator[None]:
-    """A file that this user may not read is named; all else that a store refuses passes on."""
+    """Turn a refusal that concerns only this file into a DataFileError; pass other refusals on."""
     try:
         yield
     except StorageError as refused:
@@ -106,7 +106,7 @@ def _permitted(storage: Storage, slice_path: str) -> Iterator[None]:
 
 
 def _located(storage: Storage, slice_path: str, expect_size: int | None) -> tuple[str, Stat]:
-    """The name of a data file in its store, and its state."""
+    """Return the name of a data file in its store, and its stat."""
     path, stat = storage.locate(slice_path)
     if stat is None:
         raise DataFileError(file=slice_path, reason="the file is missing")
@@ -116,7 +116,7 @@ def _located(storage: Storage, slice_path: str, expect_size: int | None) -> tupl
 
 
 def _coding(source: pa.NativeFile, file: DataFile, columns: Sequence[Column]) -> DataFile:
-    """The file once more, reading those of the columns as codes that can be."""
+    """Open the file again so that columns which can be read as dictionary codes are."""
     nodes = {c.id: find_column(file.tree, c, file.path) for c in columns if may_be_coded(c)}
     leaves = {
         id_: file.metadata.schema.column(steps[0].first).path
@@ -127,7 +127,10 @@ def _coding(source: pa.NativeFile, file: DataFile, columns: Sequence[Column]) ->
 
 
 def opened_again(source: pa.NativeFile, file: DataFile, coded: Mapping[str, str]) -> DataFile:
-    """The file once more, its footer not read again; `coded`: columns to read as codes, and their paths."""
+    """Open the file again without reading the footer again.
+
+    `coded`: the columns to read as dictionary codes, mapped to their paths.
+    """
     again = DataFile(
         source,
         metadata=file.metadata,
@@ -139,21 +142,23 @@ def opened_again(source: pa.NativeFile, file: DataFile, coded: Mapping[str, str]
 
 
 def may_be_coded(column: Column) -> bool:
-    """Whether a column's type and place let it be read as dictionary codes."""
+    """Return whether a column's type and place allow it to be read as dictionary codes."""
     return column.type.name in _CODED and not column.type.char_length and len(column.physical) == 1
 
 
 def _is_codable(metadata: pq.FileMetaData, leaf: int) -> bool:
-    """Whether pyarrow can read a column as codes: not from pages in one of Parquet's delta encodings."""
+    """Return whether pyarrow can read a column as codes: pages in a Parquet delta encoding prevent it."""
     groups = range(metadata.num_row_groups)
     return all(_CODABLE.issuperset(metadata.row_group(g).column(leaf).encodings) for g in groups)
 
 
 def footer_hash(storage: Storage, slice_path: str) -> str:
-    """32 hex digits of the sha256 of the file's footer: tells files of one name, size and time apart.
+    """Return 32 hex digits of the sha256 of a file's footer.
+
+    The hash distinguishes files of the same name, size and time.
 
     Raises:
-        DataFileError: missing, or without a Parquet footer.
+        DataFileError: the file is missing or has no Parquet footer.
     """
     try:
         with _permitted(storage, slice_path), storage.open(storage.resolve(slice_path)) as source:
@@ -171,14 +176,15 @@ def read_columns(
     row_groups: Sequence[int] | None = None,
     threads: bool = False,
 ) -> pa.Table:
-    """Columns (no partition columns) named by column id, in physical row order.
+    """Read columns (no partition columns), named by column id, in physical row order.
 
-    Shape: the rows of the row groups asked for (None: of the file). A leaf below a NULL struct is NULL.
+    Shape: all rows of `row_groups` (None: of the file). A leaf below a NULL struct is NULL.
 
     Raises:
-        DataFileError: damaged pages, two fields of one name ignoring case, or values that do not fit the
-        type. LegacyCalendarError: dates or times in Spark's legacy calendar, from the part where it differs.
-        ColumnTypeError: a type that cannot be decoded.
+        DataFileError: pages are damaged, two fields have the same name ignoring case, or values do not fit
+            the type.
+        LegacyCalendarError: dates or times are in the part of Spark's legacy calendar that differs.
+        ColumnTypeError: the type cannot be decoded.
     """
     types = [arrow_type(c.type, c.label) for c in columns]
     try:
@@ -203,7 +209,7 @@ def read_columns(
 def as_column(
     file: DataFile, column: Column, type_: pa.DataType, steps: list[ParquetNode], stored: pa.ChunkedArray
 ) -> pa.ChunkedArray:
-    """Stored values of a column in its logical type, or as codes of it."""
+    """Decode the stored values of a column to its logical type, or keep them as dictionary codes."""
     if column.id in file.coded and stored.type == pa.dictionary(pa.int32(), type_):
         return _checked(stored)
     decode = Decoder(file.metadata, file.path, column.label)
@@ -211,10 +217,10 @@ def as_column(
 
 
 def _checked(coded: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Dictionary codes, each of which its dictionary has: pyarrow looks only where it decodes them.
+    """Check that all dictionary codes are in range: pyarrow checks codes only when it decodes them.
 
     Raises:
-        ValueError: a damaged page has others.
+        ValueError: a damaged page has codes outside its dictionary.
     """
     for chunk in coded.chunks:
         bounds = pc.min_max(chunk.indices)
@@ -231,10 +237,10 @@ def _rows(file: pq.ParquetFile, row_groups: Sequence[int] | None) -> int:
 
 
 def find_column(tree: ParquetNode, column: Column, path: str) -> list[ParquetNode] | None:
-    """The fields on the way from the row to a column, the column last; None where the file lacks it.
+    """Return the path of fields from the row to a column, the column last; None if the file lacks it.
 
     Raises:
-        DataFileError: the name is ambiguous, or the table maps by id and the file has none.
+        DataFileError: the name is ambiguous, or the table maps by id and the file has no field ids.
     """
     steps: list[ParquetNode] = []
     at = tree
@@ -251,20 +257,20 @@ def find_column(tree: ParquetNode, column: Column, path: str) -> list[ParquetNod
 
 
 def field_of(layout: Layout, column: Column, path: str) -> list[ParquetNode] | None:
-    """`find_column` in a data file whose footer is kept; looked for once.
+    """Look up `find_column` in a file with a cached footer; the layout caches the result.
 
     Raises:
         DataFileError: as `find_column`.
     """
     key = (column.physical, column.field_ids)
-    if key not in layout.found:
-        layout.found[key] = find_column(layout.tree, column, path)
-    nodes: list[ParquetNode] | None = layout.found[key]
+    if key not in layout.derived:
+        layout.derived[key] = find_column(layout.tree, column, path)
+    nodes: list[ParquetNode] | None = layout.derived[key]
     return nodes
 
 
 def flat_column(layout: Layout, column: Column, path: str) -> ParquetNode | None:
-    """The field of a column that stands at the top of a file and is no struct, list or map; None for others.
+    """Return the field of a top-level column that is not a struct, list or map; None for other columns.
 
     Raises:
         DataFileError: as `find_column`.
@@ -276,7 +282,7 @@ def flat_column(layout: Layout, column: Column, path: str) -> ParquetNode | None
 def column_of(
     table: pa.Table, tree: ParquetNode, steps: list[ParquetNode], leaves: set[int]
 ) -> pa.ChunkedArray:
-    """A column out of a table that holds only some leaves; it is NULL where a struct above it is NULL."""
+    """Return a column from a table that holds only some leaves; NULL wherever a struct above is NULL."""
     out: pa.ChunkedArray | None = None
     at = tree
     for step in steps:

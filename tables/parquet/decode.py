@@ -1,8 +1,8 @@
-"""Values as a file stores them, turned into the table's current logical type.
+"""Decoding of stored values to the table's current logical type.
 
-Recursive over structs, arrays and maps. Only widenings that Delta allows are cast, each exactly; anything
-else is refused. Source: Delta protocol, Type Widening; Spark's rules for INT96, zone-less timestamps and the
-legacy calendar.
+Structs, arrays and maps are decoded recursively. Only widenings that Delta allows are cast, each exactly; any
+other type change is refused. Source: Delta protocol, Type Widening; Spark's rules for INT96, zone-less
+timestamps and the legacy calendar.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from tailbit.tables.schema import arrow_type
 _GREGORIAN_START = -141_427
 """1582-10-15 in days since 1970: before it the legacy calendar is Julian."""
 _ZONES_AGREE = -2_208_988_800_000_000
-"""1900-01-01 in us since 1970: from here on Spark's two calendars agree in every time zone."""
+"""1900-01-01 in us since 1970: from here on, Spark's two calendars agree in every time zone."""
 
 
 def field_id(node: ParquetNode) -> int | None:
-    """The field id that a file gives a field."""
+    """Return the field id of a field in a file, or None."""
     text = (node.field.metadata or {}).get(b"PARQUET:field_id")
     return int(text) if text is not None else None
 
 
 def find_field(at: ParquetNode, name: str, number: int | None, path: str) -> ParquetNode | None:
-    """The field of an id, else of a name ignoring case; None where there is none.
+    """Return the field with an id, else with a name ignoring case; None if there is none.
 
     Raises:
-        DataFileError: two fields that the name or id may mean.
+        DataFileError: two fields match the name or id.
     """
     if number is not None:
         matches = [c for c in at.children if field_id(c) == number]
@@ -47,17 +47,17 @@ def find_field(at: ParquetNode, name: str, number: int | None, path: str) -> Par
 
 @dataclass(frozen=True)
 class Decoder:
-    """Decodes one column of one file; `path` and `label` name file and column in errors."""
+    """A decoder of one column of one file; `path` and `label` name file and column in errors."""
 
     metadata: pq.FileMetaData
     path: str
     label: str
 
     def array(self, stored: pa.Array, column: Column, node: ParquetNode) -> pa.Array:
-        """Stored values of a column in its logical Arrow type.
+        """Decode stored values of a column to its logical Arrow type.
 
         Raises:
-            DataFileError: values of a type that does not become the column's, or that do not fit it.
+            DataFileError: the stored type cannot become the column's type, or a value does not fit that type.
             LegacyCalendarError: see the module.
         """
         if isinstance(stored, pa.ExtensionArray):
@@ -95,7 +95,7 @@ class Decoder:
         return pa.StructArray.from_arrays(children, fields=fields, mask=stored.is_null())
 
     def _variant(self, stored: pa.StructArray, wanted: pa.DataType) -> pa.Array:
-        """The two encoded parts of a variant; one whose parts are shredded into columns is refused."""
+        """Return the two encoded parts of a variant; refuse a variant that is shredded into columns."""
         parts = {stored.type.field(i).name: stored.field(i) for i in range(stored.type.num_fields)}
         if parts.keys() != {"metadata", "value"}:
             raise DataFileError(file=self.path, reason=f"column {self.label} holds a shredded variant")
@@ -124,7 +124,7 @@ class Decoder:
         return str(self.metadata.schema.column(node.first).physical_type) == "INT96"
 
     def _check_calendar(self, stored: pa.Array, column: Column, node: ParquetNode) -> None:
-        """Refuse what Spark wrote in the hybrid calendar, where that is another day or instant than ours."""
+        """Refuse legacy calendar values that mean another day or instant in the current calendar."""
         if column.type.name not in ("date", "timestamp", "timestamp_ntz") or not len(stored):
             return
         if not written_legacy(self.metadata, self._is_int96(node)):
@@ -138,7 +138,7 @@ class Decoder:
 
 
 def written_legacy(metadata: pq.FileMetaData, is_int96: bool) -> bool:
-    """Spark's own test: written by Spark before 3.0 (INT96: 3.1), or marked as legacy."""
+    """Apply Spark's own test: written by Spark before 3.0 (INT96: 3.1), or marked as legacy."""
     keys = metadata.metadata or {}
     mark, modern = (b"legacyINT96", b"3.1.0") if is_int96 else (b"legacyDateTime", b"3.0.0")
     version = keys.get(b"org.apache.spark.version")
@@ -146,12 +146,12 @@ def written_legacy(metadata: pq.FileMetaData, is_int96: bool) -> bool:
 
 
 def _micros(stored: pa.Array) -> pa.Array:
-    """Timestamps as us since 1970, whatever their unit."""
+    """Convert timestamps of any unit to us since 1970."""
     return stored.cast(pa.timestamp("us", stored.type.tz), safe=False).cast(pa.int64())
 
 
 def _becomes(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether stored values of one type are values of the other: one kind, or a widening Delta allows."""
+    """Return whether stored values of a type fit another: the same kind, or a widening that Delta allows."""
     types = pa.types
     if types.is_null(stored):
         return True

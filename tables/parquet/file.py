@@ -1,11 +1,11 @@
-"""Opening a Parquet file only where its footer agrees with itself and with the file.
+"""Opening a Parquet file only if its footer agrees with itself and with the file.
 
-No checksum covers a footer, and one flipped bit in a field's name would turn a column into NULLs without a
-word. A footer says most things twice: names in the schema and in every column chunk, rows in the file, in its
-row groups and in their chunks, places of chunks that must not overlap. Where two of them differ the file is
-damaged. pyarrow ends the process when Python asks for a damaged column chunk that its own reader has not
-passed before, so names are looked up in the footer's bytes, and chunks are looked at only once they are read.
-Source: Parquet format, FileMetaData; Thrift compact protocol.
+No checksum covers a footer, and one flipped bit in a field's name would silently turn a column into NULLs. A
+footer states most facts twice: names in the schema and in every column chunk, row counts in the file, in its
+row groups and in their chunks, and chunk offsets that must not overlap. If two of them differ, the file is
+damaged. pyarrow aborts the process when Python inspects a damaged column chunk that its own reader has not
+accepted before, so names are searched in the footer's bytes, and chunks are inspected only after they are
+read. Source: Parquet format, FileMetaData; Thrift compact protocol.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ from tailbit.tables.parquet.thrift import read_struct
 MAGIC = b"PAR1"
 _TAIL = 8
 ENDS = len(MAGIC) + _TAIL
-"""Bytes of a Parquet file around its data and its footer: `PAR1`, and at the end a length and `PAR1`."""
+"""Bytes of a Parquet file around its data and footer: `PAR1` first, a length and `PAR1` last."""
 
 LARGEST_FOOTER = 1 << 30
-"""The most bytes of a footer that is read: ten thousand columns in a thousand row groups take less."""
+"""Size limit of a footer in bytes: ten thousand columns in a thousand row groups take less."""
 
 _LEAST_LIMIT = 1000
 _TEXT, _LONG_LIST = 8, 15
 _ROW_GROUPS_FIELD = 4
 _NO_CODECS = frozenset(bytes([0x15, n, 0x16]) for n in range(1 << 7) if n % 2 or n > 14)
-"""Numbers that are no codec's, between a chunk's name and its size: pyarrow ends the process for these."""
+"""Bytes between a chunk's name and its size that are no codec: pyarrow aborts the process on these."""
 
 
 class ParquetFile(pq.ParquetFile):  # type: ignore[misc]
-    """A Parquet file that Arrow's threads fetch and decode only where Arrow itself reads it, not by Python.
+    """A Parquet file whose pages Arrow's threads fetch and decode only if the source is not read by Python.
 
-    Such a thread may be the last that holds what it has read. Where that is Python's and the interpreter goes
-    down, the process ends by "terminate called ...". So a `pa.BufferReader` must read an `arrow_buffer`.
+    Such a thread may hold the last reference to a buffer. If that buffer is a Python object and the
+    interpreter is shutting down, the process aborts with "terminate called ...". So a `pa.BufferReader` must
+    read an `arrow_buffer`.
     """
 
     def __init__(self, source: pa.NativeFile, **options: Any) -> None:
@@ -50,29 +51,29 @@ class ParquetFile(pq.ParquetFile):  # type: ignore[misc]
         super().__init__(source, pre_buffer=ahead, **options)
 
     def read(self, columns: Sequence[str] | None = None, use_threads: bool = True) -> pa.Table:
-        """All rows of those columns, or of all."""
+        """Return all rows of the given columns, or of all columns."""
         return self.read_row_groups(range(self.metadata.num_row_groups), columns, use_threads)
 
     def read_row_group(
         self, number: int, columns: Sequence[str] | None = None, use_threads: bool = True
     ) -> pa.Table:
-        """The rows of one row group."""
+        """Return the rows of one row group."""
         return super().read_row_group(number, columns, use_threads=use_threads and self.threaded)
 
     def read_row_groups(
         self, numbers: Sequence[int], columns: Sequence[str] | None = None, use_threads: bool = True
     ) -> pa.Table:
-        """The rows of those row groups."""
+        """Return the rows of the given row groups."""
         read = partial(super().read_row_groups, columns=columns, use_threads=use_threads and self.threaded)
         return self.in_order(numbers, columns, read)
 
     def in_order(
         self, numbers: Sequence[int], columns: Sequence[object] | None, read: Callable[[list[int]], pa.Table]
     ) -> pa.Table:
-        """Row groups by `read`, which takes their numbers; where Python reads the file, one by one.
+        """Read row groups with `read`, which takes their numbers; one by one if Python reads the file.
 
-        All at once Arrow goes through the file column by column, and nothing could be fetched ahead. Without
-        a column to read, one call alone knows the number of rows.
+        Given all row groups at once, Arrow reads the file column by column, and nothing could be fetched
+        ahead. Without any column, only a single call returns the right number of rows.
         """
         if self.threaded or not numbers or (columns is not None and not columns):
             return read(list(numbers))
@@ -80,7 +81,7 @@ class ParquetFile(pq.ParquetFile):  # type: ignore[misc]
 
 
 def arrow_buffer(parts: Sequence[bytes]) -> pa.Buffer:
-    """Those bytes, one behind the other, in Arrow's own memory: its threads may read a file that is there."""
+    """Concatenate bytes in Arrow's own memory, so that Arrow's threads may read a file made of them."""
     buffer = pa.allocate_buffer(sum(map(len, parts)))
     with pa.FixedSizeBufferWriter(buffer) as out:
         for part in parts:
@@ -92,20 +93,20 @@ File = TypeVar("File", bound=ParquetFile)
 
 
 def open_parquet(source: pa.NativeFile, kind: type[File] = ParquetFile, **options: Any) -> File:
-    """The Parquet file in `source`, its footer checked; `kind` is the class to open it as.
+    """Open the Parquet file in `source` as an object of class `kind`, after checking its footer.
 
-    No list or text of the footer may be longer than the footer, so that a wrong length costs no memory.
+    No list or text of the footer may be longer than the footer, so a wrong length cannot exhaust the memory.
     Cost: one pass over the footer's bytes beside pyarrow's own.
 
     Raises:
-        ValueError: no Parquet file, or a footer that contradicts itself.
-        pyarrow.ArrowException, OSError: a footer that cannot be parsed.
+        ValueError: the source is not a Parquet file, or its footer contradicts itself.
+        pyarrow.ArrowException, OSError: the footer cannot be parsed.
     """
     return open_shaped(source, kind, **options)[0]
 
 
 def open_shaped(source: pa.NativeFile, kind: type[File] = ParquetFile, **options: Any) -> tuple[File, Shape]:
-    """`open_parquet`, and the shape of the file."""
+    """Open a Parquet file as `open_parquet` does, and return it with its shape."""
     footer = read_footer(source)
     limit = max(len(footer), _LEAST_LIMIT)
     file: File = kind(source, thrift_string_size_limit=limit, thrift_container_size_limit=limit, **options)
@@ -117,10 +118,11 @@ def open_shaped(source: pa.NativeFile, kind: type[File] = ParquetFile, **options
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What the footers of files of one schema say alike.
+    """The part of a footer that files of one schema share.
 
-    `head`: the bytes that hold version and schema, `tree`: its fields. `names`: per leaf whose path is sure
-    its path, and how a column chunk names it. `schema_end`: where the last leaf's name stands.
+    `head`: the bytes that hold version and schema. `tree`: the file's fields. `names`: for each leaf whose
+    path is certain, the path and the bytes by which a column chunk names it. `schema_end`: the offset of the
+    last leaf's name.
     """
 
     head: bytes
@@ -130,19 +132,19 @@ class Shape:
 
 
 _SHAPES: Cache[tuple[bytes, tuple[tuple[bytes, bytes], ...]], Shape] = Cache(4 << 20)
-"""By what they are made of: the first bytes of a footer, and its texts, among them Arrow's own schema."""
+"""Shapes by the first bytes of a footer and its key-value metadata, which includes Arrow's own schema."""
 _HEADS: Cache[bytes, bytes] = Cache(64)
 """Heads by their first bytes."""
 CACHES = (_SHAPES, _HEADS)
-"""What this process keeps of the shapes of footers."""
+"""The caches of footer shapes."""
 _FIRST = 64
 
 
 def _shape_of(file: pq.ParquetFile, footer: bytes) -> Shape:
-    """The shape of a file. Cost: a few comparisons, where another of this shape was opened before.
+    """Return the shape of a file. Cost: a few comparisons if a file of this shape was opened before.
 
     Raises:
-        ValueError: a footer that does not begin with a schema.
+        ValueError: the footer does not begin with a schema.
     """
     head = _HEADS.held(footer[:_FIRST])
     if head is None or not footer.startswith(head):
@@ -153,21 +155,21 @@ def _shape_of(file: pq.ParquetFile, footer: bytes) -> Shape:
             _HEADS.hold(footer[:_FIRST], head)
     texts = tuple(sorted((file.metadata.metadata or {}).items()))
 
-    def made() -> tuple[Shape, int]:
+    def load() -> tuple[Shape, int]:
         tree = parquet_tree(file)
         parts = [parts for field in tree.children for parts in _names(file.metadata.schema, field, ())]
         names = [(".".join(path), _name_list(path)) for path in parts]
         shape = Shape(head[:-1], tree, names, _behind_schema(file.metadata.schema, footer))
         return shape, 8 * len(head)
 
-    return _SHAPES.get((head, texts), made)
+    return _SHAPES.get((head, texts), load)
 
 
 def read_footer(source: pa.NativeFile) -> bytes:
-    """The bytes of a file's footer.
+    """Return the bytes of a file's footer.
 
     Raises:
-        ValueError: no Parquet file, or a footer of more than `LARGEST_FOOTER`.
+        ValueError: the source is not a Parquet file, or its footer is larger than `LARGEST_FOOTER`.
     """
     size = source.size()
     tail = source.read_at(_TAIL, max(size - _TAIL, 0))
@@ -186,7 +188,7 @@ def _check_rows(metadata: pq.FileMetaData) -> None:
 
 
 def _check_names(metadata: pq.FileMetaData, shape: Shape, footer: bytes) -> None:
-    """Pass a footer that names the columns of every row group as its schema does, in order."""
+    """Check that the footer names the columns of every row group as its schema does, in order."""
     at, find = shape.schema_end, footer.find
     for group in range(metadata.num_row_groups):
         for name, text in shape.names:
@@ -198,7 +200,7 @@ def _check_names(metadata: pq.FileMetaData, shape: Shape, footer: bytes) -> None
 
 
 def _behind_schema(schema: pq.ParquetSchema, footer: bytes) -> int:
-    """Where the schema of a footer ends: behind its last leaf's name."""
+    """Return where the schema of a footer ends: behind the name of the last leaf."""
     at = 0
     for leaf in range(len(schema)):
         at = footer.find(_sized(schema.column(leaf).name), at) + 1
@@ -206,10 +208,10 @@ def _behind_schema(schema: pq.ParquetSchema, footer: bytes) -> int:
 
 
 def _names(schema: pq.ParquetSchema, node: ParquetNode, above: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The paths of the leaves of a field, by parts; a name of any part may hold dots.
+    """Yield the path of each leaf of a field as parts; a part may itself hold dots.
 
-    Lists and maps have parts that Arrow does not know; where names below those hold dots, parts are unsure
-    and left out.
+    Lists and maps have path parts that Arrow does not know; if names below them hold dots, the parts are
+    ambiguous and the leaves are left out.
     """
     here = (*above, node.field.name)
     if not node.children:
@@ -229,14 +231,14 @@ def _dotted(node: ParquetNode) -> bool:
 
 
 def _name_list(parts: Sequence[str]) -> bytes:
-    """A column's path as a footer holds it: a list of texts, each behind its length."""
+    """Encode a column's path as in a footer: a list of texts, each after its length."""
     short = len(parts) < _LONG_LIST
     head = bytes([len(parts) << 4 | _TEXT]) if short else bytes([0xF0 | _TEXT]) + _varint(len(parts))
     return head + b"".join(map(_sized, parts))
 
 
 def _sized(text: str) -> bytes:
-    """A text behind its length in bytes."""
+    """Encode a text after its length in bytes."""
     data = text.encode()
     return _varint(len(data)) + data
 
@@ -252,11 +254,11 @@ def _varint(number: int) -> bytes:
 def read_leaves(
     file: ParquetFile, leaves: Sequence[int], row_groups: Sequence[int] | None, use_threads: bool
 ) -> pa.Table:
-    """Those leaf columns of those row groups (None: all), nested as in the file.
+    """Read leaf columns of row groups (None: all), nested as in the file.
 
     Raises:
-        ValueError: chunks without a value for every row, or without bytes of their own.
-        pyarrow.ArrowException, OSError: pages that cannot be decoded.
+        ValueError: a chunk does not have a value for every row, or overlaps another chunk.
+        pyarrow.ArrowException, OSError: a page cannot be decoded.
     """
     groups = list(range(file.metadata.num_row_groups)) if row_groups is None else list(row_groups)
     threads = use_threads and file.threaded
@@ -270,7 +272,7 @@ def read_leaves(
 
 
 def check_chunks(metadata: pq.FileMetaData, groups: Iterable[int], leaves: Sequence[int]) -> None:
-    """Pass chunks, already read, whose counts and places can be. Cost: about a microsecond each."""
+    """Check the value counts and offsets of chunks already read. Cost: about a microsecond per chunk."""
     repeated = [metadata.schema.column(leaf).max_repetition_level > 0 for leaf in leaves]
     spans = []
     for number in groups:
@@ -286,7 +288,7 @@ def check_chunks(metadata: pq.FileMetaData, groups: Iterable[int], leaves: Seque
 
 
 def _span(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
-    """Where a chunk starts and ends; its dictionary, if any, stands before its data."""
+    """Return the start and end of a chunk; its dictionary page, if any, comes before its data pages."""
     start, dictionary = chunk.data_page_offset, chunk.dictionary_page_offset
     start = min(start, dictionary) if dictionary else start
     return start, start + chunk.total_compressed_size

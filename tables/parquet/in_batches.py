@@ -1,4 +1,4 @@
-"""A column of a row group that is too large to be decoded at once, batch by batch."""
+"""Decoding of a row group's column in batches, if the column is too large to decode at once."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tailbit.tables.parquet.int96 import int96_leaves
 from tailbit.tables.schema import arrow_type
 
 _CODED_BYTES = 4
-"""Bytes a row up to which a chunk is mostly codes."""
+"""A chunk of at most this many bytes per row is mostly codes."""
 
 
 def read_in_batches(file: DataFile, column: Column, group: int, rows: int) -> Iterator[pa.ChunkedArray]:
-    """A column (no partition column) of one row group as `read_columns` gives it, `rows` rows at a time.
+    """Yield a column (no partition column) of one row group, decoded as `read_columns` does, in batches.
 
-    Memory: the compressed chunk and a batch.
+    A batch has `rows` rows. Memory: the compressed chunk and a batch.
 
     Raises:
         as `read_columns`.
@@ -52,17 +52,17 @@ def read_in_batches(file: DataFile, column: Column, group: int, rows: int) -> It
 
 
 def _is_mostly_codes(file: DataFile, column: Column, group: int, leaves: Sequence[int]) -> bool:
-    """Whether a chunk is read as codes, and few bytes of it can be values."""
+    """Return whether a chunk is read as codes and has few bytes for dictionary values."""
     row_group = file.metadata.row_group(group)
     unpacked = sum(row_group.column(leaf).total_uncompressed_size for leaf in leaves)
     return column.id in file.coded and bool(unpacked <= _CODED_BYTES * row_group.num_rows)
 
 
 def _again(file: DataFile) -> DataFile:
-    """The file once more, reading no column as codes.
+    """Open the file again with no column read as codes.
 
-    As codes, each batch would come with the values of all batches before it. And a reader holds the chunk
-    that it has read in batches as long as it is there.
+    As codes, each batch would repeat the values of all batches before it. A second file, because a reader
+    keeps the chunk that it has read in batches for its whole life.
     """
     if file.reopen is None:
         raise ValueError("it cannot be opened a second time")

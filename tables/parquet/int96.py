@@ -1,7 +1,7 @@
-"""INT96 timestamps that pyarrow decodes to another time, found by decoding them once more in seconds.
+"""Detection of INT96 timestamps that pyarrow decodes wrongly: they are decoded again in seconds.
 
-pyarrow takes the Julian day and the nanoseconds as unsigned, and its microseconds wrap around 64 bits; Spark
-writes negative ones for times before 4713 BC. In seconds nothing wraps, so a wrong time shows.
+pyarrow reads the Julian day and the nanoseconds as unsigned, and its microseconds overflow 64 bits; Spark
+writes negative days for times before 4713 BC. In seconds nothing overflows, so a wrong time is out of range.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tailbit.errors import DataFileError
 from tailbit.tables.parquet.file import ParquetFile, read_leaves
 
 _FIRST = -188_395_027_200
-"""4000 BC in seconds since 1970; a day before 4713 BC can come out 584 years later."""
+"""4000 BC in seconds since 1970; a day before 4713 BC may be decoded 584 years too late."""
 _LAST = (1 << 63) // 1_000_000
-"""The last second whose microseconds 64 bits hold."""
+"""The last second whose microseconds fit 64 bits."""
 
 
 def int96_leaves(metadata: pq.FileMetaData, leaves: Sequence[int]) -> list[int]:
-    """Those of the leaf columns that are INT96."""
+    """Return the leaf columns that are INT96."""
     return [leaf for leaf in leaves if metadata.schema.column(leaf).physical_type == "INT96"]
 
 
@@ -33,12 +33,12 @@ def check_int96(
     row_groups: Sequence[int] | None,
     path: str,
 ) -> None:
-    """Make sure that the INT96 timestamps of those leaves are decoded rightly.
+    """Check that pyarrow decodes the INT96 timestamps of these leaves correctly.
 
-    Cost: decodes them once more; some 10 ms a million rows.
+    Cost: decodes them again; some 10 ms per million rows.
 
     Raises:
-        DataFileError: one of them is outside what is.
+        DataFileError: a timestamp is outside the range that is decoded correctly.
     """
     file = ParquetFile(source, metadata=metadata, coerce_int96_timestamp_unit="s")
     for column in read_leaves(file, leaves, row_groups, use_threads=False).columns:
@@ -54,7 +54,7 @@ def check_int96(
 
 
 def _timestamps(values: pa.Array) -> Iterator[pa.Array]:
-    """The timestamps in an array, however deep."""
+    """Yield the timestamp arrays in an array, at any nesting depth."""
     if pa.types.is_timestamp(values.type):
         yield values
     elif pa.types.is_struct(values.type):

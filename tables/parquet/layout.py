@@ -1,8 +1,8 @@
-"""Where the pages of a data file lie, and which rows each of them holds.
+"""The layout of a data file: where its pages lie, and which rows each page holds.
 
-Pages are found by their own headers, one read a page, so files of every writer have them, with or without a
-page index, and a row count is the one that a reader of the page meets. What was found is kept for the
-process: a data file does not change, and a file of one name is told from another by size, time and inode.
+Pages are found by reading their own headers, one read per page, so this works for files of every writer, with
+or without a page index, and the row counts are those that a reader of the page sees. Layouts are cached for
+the process: a data file does not change, and files of the same name differ in size, time or inode.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _V1_HEADER, _DICTIONARY_HEADER, _V2_HEADER = 5, 7, 8
 _CODED = (2, 8)
 """PLAIN_DICTIONARY and RLE_DICTIONARY."""
 _HEADER, _LONG_HEADER = 256, 1 << 16
-"""Bytes that hold most page headers, and all but those with long statistics."""
+"""Bytes that hold most page headers, and bytes that hold all but those with long statistics."""
 _INT = rb"([\x80-\xff]{0,4}[\x00-\x7f])"
 _SIZES = rb"\x15" + _INT + rb"\x15" + _INT
 _CHECKSUM = rb"(?:%b|\x15[\x80-\xff]{0,4}[\x00-\x7f]%b)"
@@ -38,14 +38,15 @@ _DATA_OWN = _CHECKSUM % (b"\x2c", b"\x1c") + rb"\x15" + _INT + rb"\x15([\x00-\x7
 _DICTIONARY_OWN = _CHECKSUM % (b"\x4c", b"\x3c") + rb"\x15" + _INT + rb"\x15([\x00-\x7f])[\x11\x12]?\0"
 _USUAL_DATA = re.compile(rb"\x15\x00" + _SIZES + _DATA_OWN + rb"\0", re.DOTALL)
 _USUAL_DICTIONARY = re.compile(rb"\x15\x04" + _SIZES + _DICTIONARY_OWN + rb"\0", re.DOTALL)
-"""Headers as Thrift's compact protocol has them, of data pages of the first version without statistics and
-of dictionaries: sizes, a checksum or none, values, encodings. Others are read field by field, at thirty times
-the cost.
+"""Page headers in Thrift's compact protocol: version 1 data pages without statistics, dictionary pages.
+
+They hold sizes, an optional checksum, the value count and the encodings. Other headers are read field by
+field, at thirty times the cost.
 """
 
 
 class DictionaryPage(NamedTuple):
-    """Where a dictionary page and its `body` lie; its bytes unpacked, header included; its values."""
+    """A dictionary page: its offsets, decompressed bytes with header, offset of its `body`, value count."""
 
     start: int
     end: int
@@ -58,10 +59,13 @@ class DictionaryPage(NamedTuple):
 class Pages:
     """The pages of one column chunk without repeated values.
 
-    `starts`, `ends`: where each data page lies in the file, its header included. `firsts`: the first row of
-    each in its row group, and at the end the rows of the group. `unpacked`: bytes of each once decompressed,
-    its header included. `coded`: whether a page holds dictionary codes. `dictionary`: None where there is
-    none. `same_rows`: equal for chunks whose pages hold the same rows.
+    `starts`, `ends`: the offsets of each data page in the file, header included. `firsts`: the first row of
+    each page in the row group, and the row count of the group as the last item. `unpacked`: decompressed
+    bytes of each page, header included. `coded`: whether each page holds dictionary codes. `dictionary`: None
+    if there is none. `same_rows`: equal for chunks whose pages hold the same rows.
+
+    Example: pages of 3, 2 and 4 rows have `firsts` 0 3 5 9; rows 1 and 6 are in pages 0 and 2, and those two
+    pages alone have `firsts` 0 3 7.
     """
 
     starts: Longs
@@ -78,11 +82,11 @@ class Pages:
         return int((self.ends - self.starts).sum())
 
     def holding(self, rows: Longs) -> Longs:
-        """The numbers of the pages that hold ascending rows of the row group."""
+        """Return the numbers of the pages that hold the given rows (ascending, of the row group)."""
         return np.flatnonzero(np.bincount(np.searchsorted(self.firsts, rows, side="right") - 1))
 
     def of(self, numbers: Longs) -> Pages:
-        """Some of the pages, by ascending number, as if they were all."""
+        """Select pages by ascending number, numbered as if the chunk had no others."""
         counts = self.firsts[numbers + 1] - self.firsts[numbers]
         firsts = np.concatenate([[0], np.cumsum(counts)])
         return replace(
@@ -97,10 +101,10 @@ class Pages:
 
 
 class Chunk(NamedTuple):
-    """A column chunk, as the footer says.
+    """A column chunk according to the footer.
 
-    `start`: where its first page lies. `data`: bytes from there to its first data page. `packed`, `unpacked`:
-    its bytes in the file, and decompressed. `coded`: whether it has a dictionary.
+    `start`: the offset of its first page. `data`: bytes from there to its first data page. `packed`,
+    `unpacked`: its bytes in the file and decompressed. `coded`: whether it has a dictionary.
     """
 
     start: int
@@ -115,12 +119,12 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """A data file whose footer was checked.
+    """The layout of a data file whose footer has been checked.
 
-    `head`: the bytes of its footer that hold version and schema. `starts`: the first row of each row group,
-    and at the end the rows of the file. `number`: no other layout has it; what is kept of the file by it
-    does not keep the footer too. `bounds`: what was made of its statistics (see `bounds`). `found`: the
-    fields of columns that were asked for (see `data_file`) and the like.
+    `head`: the bytes of the footer that hold version and schema. `starts`: the first row of each row group,
+    and the row count of the file as the last item. `number`: unique per layout, so caches keyed by it do not
+    keep the footer alive. `bounds`: cached statistics per column (see `bounds`). `derived`: cached results of
+    column lookups (see `data_file`) and the like.
     """
 
     metadata: pq.FileMetaData
@@ -129,12 +133,12 @@ class Layout:
     starts: Longs
     number: int = field(default_factory=itertools.count().__next__)
     bounds: dict[str, Any] = field(default_factory=dict, repr=False)
-    found: dict[tuple[object, ...], Any] = field(default_factory=dict, repr=False)
+    derived: dict[tuple[object, ...], Any] = field(default_factory=dict, repr=False)
     _chunks: dict[tuple[int, int], Chunk] = field(default_factory=dict, repr=False)
 
     @once
     def form(self) -> tuple[object, ...]:
-        """Equal for files whose values are decoded alike: those of one schema, one writer and its marks."""
+        """Return a key that is equal for files decoded alike: same schema, same writer, same metadata."""
         texts = frozenset((self.metadata.metadata or {}).items())
         try:
             writer: object = self.metadata.created_by
@@ -143,22 +147,22 @@ class Layout:
         return self.head, writer, texts
 
     def groups_of(self, positions: npt.NDArray[np.uint64]) -> Longs:
-        """Per position the number of its row group."""
+        """Return the number of the row group of each position."""
         return np.searchsorted(self.starts[1:], positions.view(np.int64), side="right")
 
     def groups_with(self, positions: npt.NDArray[np.uint64] | None) -> Sequence[int]:
-        """The row groups that have one of ascending positions; None: of all. Empty ones have none."""
+        """Return the row groups that hold any of the ascending positions; None: every non-empty group."""
         starts = self.starts if positions is None else np.searchsorted(positions.view(np.int64), self.starts)
         groups: list[int] = np.flatnonzero(np.diff(starts)).tolist()
         return groups
 
     def positions(self, groups: Iterable[int]) -> npt.NDArray[np.uint64]:
-        """Every position of some row groups."""
+        """Return all positions of some row groups."""
         parts = [np.arange(self.starts[group], self.starts[group + 1], dtype=np.uint64) for group in groups]
         return np.concatenate([np.zeros(0, np.uint64), *parts])
 
     def chunk(self, group: int, leaf: int) -> Chunk:
-        """A column chunk of a row group. pyarrow makes some objects for each look at one: kept once made."""
+        """Return a column chunk of a row group, cached: pyarrow creates several objects per access."""
         chunk_layout = self._chunks.get((group, leaf))
         if chunk_layout is None:
             metadata = self.metadata.row_group(group).column(leaf)
@@ -178,7 +182,7 @@ class Layout:
         return chunk_layout
 
     def pages(self, source: pa.NativeFile, group: int, leaf: int) -> Pages | None:
-        """The pages of a column chunk; None where they cannot be told. Cost: a read a page, once."""
+        """Return the pages of a column chunk, cached; None if undeterminable. Cost: one read per page."""
         key = (self.number, group, leaf)
         held = _PAGES.held(key)
         if held is None:
@@ -191,23 +195,23 @@ class Layout:
 
 
 _LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(share(3 / 32))
-"""By store, name and state."""
+"""Layouts by store, name and stat."""
 _PARSED = 12
-"""Bytes that a byte of a footer takes: pyarrow's objects are nine of them."""
+"""Bytes of memory per byte of a footer: pyarrow's objects take nine of them."""
 _PAGES: Cache[tuple[int, int, int], tuple[Pages | None]] = Cache(share(1 / 32) // 50)
-"""By number of a layout, row group and leaf; a chunk counts by its pages, of some 50 bytes each."""
+"""Pages by layout number, row group and leaf; a chunk counts its pages, of some 50 bytes each."""
 
 CACHES = (_LAYOUTS, _PAGES)
-"""What this process keeps of data files."""
+"""The caches of data file layouts and pages."""
 
 
 def known_layout(storage: Storage, name: str, stat: Stat) -> Layout | None:
-    """The layout that was kept for exactly this state of a file; None where there is none."""
+    """Return the cached layout of a file in exactly this state, or None."""
     return _LAYOUTS.held((storage, name, stat))
 
 
 def layout_of(metadata: pq.FileMetaData, tree: ParquetNode, head: bytes) -> Layout:
-    """Return what a footer that was checked says; it is not kept."""
+    """Return the layout of a file from its checked footer, without caching it."""
     rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     return Layout(metadata, tree, head, np.concatenate([[0], np.cumsum(rows, dtype=np.int64)]))
 
@@ -215,13 +219,13 @@ def layout_of(metadata: pq.FileMetaData, tree: ParquetNode, head: bytes) -> Layo
 def keep_layout(
     storage: Storage, name: str, stat: Stat, metadata: pq.FileMetaData, tree: ParquetNode, head: bytes
 ) -> Layout:
-    """Keep what is known of a file whose footer was checked."""
+    """Cache the layout of a file whose footer has been checked."""
     layout = layout_of(metadata, tree, head)
     return _LAYOUTS.hold((storage, name, stat), layout, 1 + _PARSED * metadata.serialized_size)
 
 
 def _find_pages(source: pa.NativeFile, layout: Layout, group: int, leaf: int) -> Pages | None:
-    """The pages of a chunk, header by header; None for repeated values and for what does not add up."""
+    """Find the pages of a chunk header by header; None for repeated values or inconsistent headers."""
     metadata = layout.metadata
     if metadata.schema.column(leaf).max_repetition_level:
         return None
@@ -254,7 +258,7 @@ def _find_pages(source: pa.NativeFile, layout: Layout, group: int, leaf: int) ->
 
 
 def _header(source: pa.NativeFile, at: int, end: int) -> tuple[dict[int, Any], int]:
-    """The header of a page and its length in bytes."""
+    """Read the header of a page; return its fields and its length in bytes."""
     data = source.read_at(min(_HEADER, end - at), at)
     type_, inner, usual = _DATA, _V1_HEADER, _USUAL_DATA.match(data)
     if usual is None:
@@ -269,7 +273,7 @@ def _header(source: pa.NativeFile, at: int, end: int) -> tuple[dict[int, Any], i
 
 
 def _read_int(data: bytes) -> int:
-    """A number of up to 35 bits as it stands in a field of an integer type."""
+    """Decode an integer field of up to 35 bits: zigzag varint."""
     raw = data[0] & 0x7F
     for place in range(1, len(data)):
         raw |= (data[place] & 0x7F) << 7 * place

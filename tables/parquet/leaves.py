@@ -1,7 +1,7 @@
-"""Which leaf columns of a Parquet file belong to which field of its schema.
+"""The leaf columns of each field in a Parquet file's schema.
 
-Parquet readers select columns by dotted names, which is ambiguous where names hold dots. Leaves are numbered
-in schema order, so a walk over the Arrow schema finds the numbers for sure.
+Parquet readers select columns by dotted names, which are ambiguous if names hold dots. Leaves are numbered in
+schema order, so a walk over the Arrow schema yields the numbers without ambiguity.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 
 class ParquetNode(NamedTuple):
-    """A field, its leaves `first` to `end` (not included), and the fields inside it."""
+    """A field, its leaves `first` to `end` (excluded), and the fields inside it."""
 
     field: pa.Field
     first: int
@@ -22,19 +22,19 @@ class ParquetNode(NamedTuple):
 
     @property
     def leaves(self) -> range:
-        """The numbers of its leaf columns."""
+        """The numbers of the field's leaf columns."""
         return range(self.first, self.end)
 
     def child(self, name: str) -> ParquetNode | None:
-        """The field inside it of exactly that name."""
+        """Return the inner field of exactly this name, or None."""
         return next((c for c in self.children if c.field.name == name), None)
 
 
 def parquet_tree(file: pq.ParquetFile) -> ParquetNode:
-    """The fields of a file as one tree; the root stands for a row.
+    """Return the fields of a file as one tree whose root stands for a row.
 
     Raises:
-        ValueError: the Arrow schema stored in the file does not fit its columns.
+        ValueError: the Arrow schema stored in the file does not match its columns.
     """
     root = _node(pa.field("", pa.struct(list(file.schema_arrow))), 0)
     if root.end != file.metadata.num_columns:
@@ -64,7 +64,7 @@ def _inner(type_: pa.DataType) -> list[pa.Field]:
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
-    """The one type of all that pyarrow reads the same texts or bytes as, if a file's own schema says so."""
+    """Return the plain text or binary type of a dictionary, large or view type in a file's schema."""
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     if type_ in (pa.large_string(), pa.string_view()):

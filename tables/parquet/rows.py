@@ -1,4 +1,4 @@
-"""Rows of data files by position: which are visible, and columns at positions.
+"""Rows of data files by position: visible positions, and columns at positions.
 
 Input: a file slice. Output: uint64 physical positions, or Arrow tables with columns named by id, in the order
 of positions.
@@ -28,13 +28,13 @@ from tailbit.tables.storage import Storage
 Positions = npt.NDArray[np.uint64]
 
 _A_COUNT = 256
-"""Bytes that the row count of a file takes in memory."""
+"""Bytes of memory that the row count of a file takes."""
 _COUNTS: Cache[tuple[Storage, str, int, int], int] = Cache(share(1 / 64) // _A_COUNT)
-"""Rows by store, path, size and time of a slice: data files never change."""
+"""Row counts by store, path, size and time of a slice: data files never change."""
 
 
 def without(positions: Positions, hidden: BitMap | None) -> Positions:
-    """Ascending positions less the hidden ones."""
+    """Return the ascending positions that are not hidden."""
     if not hidden or not len(positions):
         return positions
     gone = positions_in(hidden)
@@ -42,30 +42,30 @@ def without(positions: Positions, hidden: BitMap | None) -> Positions:
 
 
 def visible_positions(rows: int, hidden: BitMap | None) -> Positions:
-    """Every physical position of a file but the hidden ones."""
+    """Return all physical positions of a file that are not hidden."""
     return without(np.arange(rows, dtype=np.uint64), hidden)
 
 
 def row_counts(storage: Storage, slices: Sequence[FileSlice]) -> list[int]:
-    """Return the physical rows of data files, hidden ones included, as their footers give them.
+    """Return the physical rows of data files, hidden ones included, according to their footers.
 
-    The log's own numbers are not asked: some writers get them wrong. Cost: a footer of each file that this
-    process has not counted before, on all cores.
+    The log's row counts are not used: some writers get them wrong. Cost: reads the footer of each file that
+    this process has not counted before, on all cores.
 
     Raises:
         DataFileError: a file is missing or is not Parquet.
     """
     keys = [(storage, slice_.path, slice_.size, slice_.mtime) for slice_ in slices]
-    found = [_COUNTS.held(key) for key in keys]
-    unknown = [n for n, rows in enumerate(found) if rows is None]
+    counts = [_COUNTS.held(key) for key in keys]
+    unknown = [n for n, rows in enumerate(counts) if rows is None]
     read = in_order(partial(_count, storage, slices[n].path) for n in unknown)
     for n, rows in zip(unknown, read, strict=True):
-        found[n] = _COUNTS.hold(keys[n], rows)
-    return [rows for rows in found if rows is not None]
+        counts[n] = _COUNTS.hold(keys[n], rows)
+    return [rows for rows in counts if rows is not None]
 
 
 def _count(storage: Storage, path: str, alone: bool) -> int:
-    """Return the physical rows of a data file of whatever size; what `in_order` calls."""
+    """Return the physical rows of a data file of any size; `alone` is what `in_order` passes."""
     return int(open_layout(storage, path).starts[-1])
 
 
@@ -74,17 +74,17 @@ def fetch(
     slice_: FileSlice,
     columns: Sequence[Column],
     positions: Positions | None,
-    way: Way | None = None,
+    method: Way | None = None,
 ) -> Iterator[pa.Table]:
-    """Tables of `columns` (named by column id) at ascending positions (None: all rows), in batches.
+    """Yield tables of `columns` (named by column id) at ascending positions (None: all rows), in batches.
 
-    `way`: how they are decoded, where that is not to be chosen by its cost.
-    Cost and memory: pages of some 16 MB that hold wanted rows, or row groups of some 64 MB, or one, a table.
+    `method` sets how the rows are decoded, instead of the method with the lower estimated cost. Cost and
+    memory: a table holds some 16 MB of pages with wanted rows, or row groups of some 64 MB, or one.
 
     Raises:
-        DataFileError: the file is missing, of another size than the log says, or not readable Parquet.
+        DataFileError: the file is missing, not of the size in the log, or not readable Parquet.
     """
-    for batch in _batches(storage, [(slice_, positions)], columns, way):
+    for batch in _batches(storage, [(slice_, positions)], columns, method):
         yield batch(False)
 
 
@@ -93,9 +93,9 @@ def fetch_files(
     wanted: Iterable[tuple[FileSlice, Positions | None]],
     columns: Sequence[Column],
 ) -> Iterator[pa.Table]:
-    """`fetch` of one file after the other, as many batches at once as there are cores; one may be of several.
+    """Yield the rows of many files in the order of files and positions, decoding one batch per core at once.
 
-    The order is that of the files and positions. Memory: a batch a core, and three more.
+    A batch may span several files. Memory: one batch per core, and three more.
     """
     return in_order(_batches(storage, wanted, columns))
 
@@ -104,11 +104,11 @@ def _batches(
     storage: Storage,
     wanted: Iterable[tuple[FileSlice, Positions | None]],
     columns: Sequence[Column],
-    way: Way | None = None,
+    method: Way | None = None,
 ) -> Iterator[partial[pa.Table]]:
-    """What gives the tables, each by itself. Cost: one look at each file, if its footer is known."""
+    """Yield functions that read one batch each. Cost: one stat per file whose footer is cached."""
     stored = [c for c in columns if not c.partition]
-    for chosen, parts in batched(_planned(storage, slice_, stored, at, way) for slice_, at in wanted):
+    for chosen, parts in batched(_planned(storage, slice_, stored, at, method) for slice_, at in wanted):
         yield partial(_batch, storage, parts, columns, stored, chosen)
 
 
@@ -117,10 +117,10 @@ def _planned(
     slice_: FileSlice,
     stored: Sequence[Column],
     positions: Positions | None,
-    way: Way | None = None,
+    method: Way | None = None,
 ) -> tuple[FileSlice, Way | None, Sequence[Group]]:
     layout = open_layout(storage, slice_.path, slice_.size)
-    return (slice_, *planned(layout, slice_.path, stored, positions, way))
+    return (slice_, *planned(layout, slice_.path, stored, positions, method))
 
 
 def _batch(
@@ -128,15 +128,15 @@ def _batch(
     parts: Sequence[tuple[FileSlice, Groups]],
     columns: Sequence[Column],
     stored: Sequence[Column],
-    way: Way | None,
+    method: Way | None,
     threads: bool,
 ) -> pa.Table:
-    """One batch: the columns at rows of row groups; without columns, a table of the same number of rows."""
+    """Read one batch: columns at rows of row groups; without columns, a table of that many rows."""
     sizes = [sum(len(rows) for _, rows in groups) for _, groups in parts]
     if not stored:
         tables = [_rows_alone(n) for n in sizes]
     else:
-        tables = read_picked(storage, parts, stored, way, threads)
+        tables = read_picked(storage, parts, stored, method, threads)
     if columns:
         tables = [
             _with_partitions(table, slice_, columns, n)
@@ -156,29 +156,29 @@ def _with_partitions(table: pa.Table, slice_: FileSlice, columns: Sequence[Colum
 def batches_of(
     storage: Storage, slice_: FileSlice, columns: Sequence[Column], positions: Positions | None
 ) -> Iterator[tuple[Way, Sequence[int], int]]:
-    """How `fetch` would read a file: per batch the way, the row groups and the number of rows.
+    """Yield how `fetch` would read a file: method, row groups and number of rows per batch.
 
-    Pages that turn out to be large are read by mask all the same. Cost: one look at the file and its footer.
+    Pages that turn out to be large are read by mask nevertheless. Cost: one stat of the file and its footer.
     """
     stored = [c for c in columns if not c.partition]
-    for way, ((_, groups),) in batched([_planned(storage, slice_, stored, positions)]):
-        yield way or Way.PAGES, [group for group, _ in groups], sum(len(rows) for _, rows in groups)
+    for method, ((_, groups),) in batched([_planned(storage, slice_, stored, positions)]):
+        yield method or Way.PAGES, [group for group, _ in groups], sum(len(rows) for _, rows in groups)
 
 
 def pieces(
     storage: Storage, slice_: FileSlice, columns: Sequence[Column], positions: Positions | None
 ) -> Iterator[tuple[Positions, partial[pa.Table]]]:
-    """The batches of `fetch`: physical positions, and what reads the columns there when it is called.
+    """Yield the batches of `fetch`: physical positions, and a function that reads the columns there.
 
-    It is told whether it may use all cores (see `in_order`).
+    The function takes whether it may use all cores (see `in_order`).
     """
     stored = [c for c in columns if not c.partition]
     layout = open_layout(storage, slice_.path, slice_.size)
-    for way, parts in batched([_planned(storage, slice_, stored, positions)]):
+    for method, parts in batched([_planned(storage, slice_, stored, positions)]):
         at = np.concatenate([rows + layout.starts[group] for _, groups in parts for group, rows in groups])
-        yield at.astype(np.uint64), partial(_batch, storage, parts, columns, stored, way)
+        yield at.astype(np.uint64), partial(_batch, storage, parts, columns, stored, method)
 
 
 def _rows_alone(rows: int) -> pa.Table:
-    """A table of `rows` rows that has no column to speak of."""
+    """Return a table of `rows` rows with one unnamed null column."""
     return pa.table({"": pa.nulls(rows)})

@@ -1,7 +1,7 @@
 """Thrift's compact protocol, as far as Parquet's footers and page headers need it.
 
-Source: Thrift compact protocol; Parquet format, `parquet.thrift`. pyarrow does not show where pages lie and
-writes no footer by itself, so both are read and written here.
+pyarrow does not show where pages lie and cannot write a footer alone, so footers and headers are read and
+written here. Source: Thrift compact protocol; Parquet format, `parquet.thrift`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 _LONG_LIST = 15
 _DEEPEST = 64
-"""Levels of structs in structs; Parquet has five."""
+"""Most levels of nested structs; Parquet has five."""
 
 
 def read_struct(data: bytes, at: int, until: int | None = None, depth: int = 0) -> tuple[dict[int, Any], int]:
-    """The fields of a struct by id, and where it ends.
+    """Read a struct; return its fields by id, and where it ends.
 
-    `until`: an id; the struct is read up to the first field of this or a higher id, and that is the end.
+    `until`: a field id; reading stops before the first field of this or a higher id, and returns that offset.
 
     Structs are dicts, lists are lists, text is bytes.
 
     Raises:
-        ValueError: bytes that are no struct, or that end within it.
+        ValueError: the bytes are not a struct, or end within it.
     """
     if depth > _DEEPEST:
         raise ValueError("its structs are nested too deeply")
@@ -110,7 +110,7 @@ _BYTES = [bytes([number]) for number in range(256)]
 
 
 def written_varint(number: int) -> bytes:
-    """A number of 0 or more, seven bits a byte."""
+    """Encode a number of 0 or more, seven bits per byte."""
     if number < 0x80:
         return _BYTES[number]
     if number < 0x4000:
@@ -126,27 +126,27 @@ def written_varint(number: int) -> bytes:
 
 
 def written_int(number: int) -> bytes:
-    """A number as it stands in a field of an integer type."""
+    """Encode an integer field: zigzag varint."""
     return written_varint(number << 1 if number >= 0 else (-number << 1) - 1)
 
 
 def written_text(text: bytes) -> bytes:
-    """A text behind its length."""
+    """Encode a text after its length."""
     return written_varint(len(text)) + text
 
 
 def written_ints(numbers: Sequence[int]) -> bytes:
-    """A list of i32."""
+    """Encode a list of i32."""
     return _list_head(len(numbers), _I32) + b"".join(map(written_int, numbers))
 
 
 def written_structs(structs: Sequence[bytes]) -> bytes:
-    """A list of structs."""
+    """Encode a list of structs."""
     return _list_head(len(structs), _STRUCT) + b"".join(structs)
 
 
 def _list_head(size: int, kind: int) -> bytes:
-    """What stands before the items of a list."""
+    """Encode the header of a list."""
     return bytes([size << 4 | kind]) if size < _LONG_LIST else bytes([0xF0 | kind]) + written_varint(size)
 
 
@@ -154,7 +154,10 @@ I32, I64, TEXT, LIST, STRUCT = _I32, _I64, _BINARY, _LIST, _STRUCT
 
 
 def written_struct(fields: Sequence[tuple[int, int, bytes]], before: int = 0) -> bytes:
-    """A struct of (id, kind, written value), ids ascending by less than 16; its end, behind id `before`."""
+    """Encode a struct of (id, kind, encoded value), with ids that ascend by less than 16.
+
+    `before` is the id of the last field already written; with it the result is the end of a struct.
+    """
     out: list[bytes] = []
     for number, kind, value in fields:
         out += [_BYTES[(number - before) << 4 | kind], value]

@@ -1,8 +1,8 @@
-"""Of several writers that put one object, exactly one wins, also where the reply to a put is lost.
+"""Conditional puts: of several writers of one object exactly one wins, even if the reply to a put is lost.
 
-A commit is a conditional put. Where its reply is lost, or the store is busy after it has done what was asked,
-the object is read back: bytes that are ours were written by us. So whoever puts an object that only one may
-put makes its bytes unlike those of any other.
+A commit is a conditional put. If its reply is lost, or the store reports an error after it has applied the
+put, the object is read back: if its bytes are ours, our put succeeded. So a writer must make the bytes of
+such an object unlike those of any other writer.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _NEEDS_RIGHTS = (
 )
 
 _PUTS = 5
-"""Attempts at a conditional put whose outcome is unknown: obstore does not repeat what is not idempotent."""
+"""Attempts at a conditional put whose outcome is unknown: obstore does not retry non-idempotent requests."""
 
 
 def repeated(request: Callable[[], R]) -> R:
-    """What a request gives that may be made twice; it is where obstore does not, as after a lost delete."""
+    """Make an idempotent request; retry it where obstore does not, as after a lost reply to a delete."""
     from obstore.exceptions import BaseError
 
     began = time.monotonic()
@@ -54,13 +54,13 @@ def put_once(
     read: Callable[[], bytes],
     refusal: Callable[[BaseException], StorageError],
 ) -> None:
-    """Put an object that must not exist; one that has these very bytes was put by this call.
+    """Put an object that must not exist; an object with the same bytes counts as put by this call.
 
-    `put` makes the request, `read` gives the bytes of the object, `refusal` the error of a request by name.
+    `put` makes the request, `read` returns the bytes of the object, `refusal` converts an error of obstore.
 
     Raises:
         FileExistsError: another writer was first; its object is untouched.
-        StorageError: the store refuses, or gives no clear answer to any attempt.
+        StorageError: the store refuses, or no attempt has a clear outcome.
     """
     from obstore.exceptions import AlreadyExistsError, BaseError
 
@@ -83,10 +83,10 @@ def _pause(attempt: int) -> None:
 
 
 def _holds(rel: str, data: bytes, read: Callable[[], bytes]) -> bool:
-    """Whether an object has our bytes; False where it is not there.
+    """Return whether an object has our bytes; False if the object does not exist.
 
     Raises:
-        FileExistsError: it has other bytes.
+        FileExistsError: the object has other bytes.
     """
     try:
         held = read()
@@ -98,10 +98,11 @@ def _holds(rel: str, data: bytes, read: Callable[[], bytes]) -> bool:
 
 
 def check_conditional_puts(storage: Storage) -> None:
-    """Pass if a conditional put is refused where there is an object: asked of one made for it.
+    """Check that a conditional put of an existing object is refused, with a probe object.
 
     Raises:
-        NoConditionalPutError: it is not: of two writers neither would know that the other was first.
+        NoConditionalPutError: it is not refused: two concurrent writers could both believe that they were
+            first.
         StorageError: the store refuses to write there.
     """
     rel = f"_probe-{uuid.uuid4().hex}"
@@ -124,6 +125,6 @@ def check_conditional_puts(storage: Storage) -> None:
 
 
 def nothing_written(root: str, denied: StorageError) -> StorageError:
-    """The error of a place for an index in which a store denies writes."""
+    """Return the error for an index location where the store denies writes."""
     reason = f"nothing can be written there: {denied.fields.get('reason')}"
     return type(denied)(path=root, reason=reason, hint=_NEEDS_RIGHTS)

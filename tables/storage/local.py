@@ -1,6 +1,6 @@
-"""The store on local or mounted disk. Everything written is flushed to disk before it gets its name.
+"""The store on local or mounted disk. Every file is flushed to disk before it gets its name.
 
-A file system must be able to make hard links and to replace a name in one step.
+The file system must support hard links and atomic replacement of a name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LocalStorage(Storage):
     """The files below one root on local disk; `root` is a path or a `file:` URI.
 
     Raises:
-        StorageError: another scheme than `file:`.
+        StorageError: the root has another scheme than `file:`.
     """
 
     root: str
@@ -47,21 +47,22 @@ class LocalStorage(Storage):
         return self.root
 
     def local_path(self, rel: str) -> str:
-        """The absolute local path of a name; an absolute name stays as it is."""
+        """Return the absolute local path of a name; an absolute name stays as it is."""
         return os.path.join(self.root, rel)
 
     def resolve(self, path: str) -> str:
-        """The absolute local path of a data file as the log names it (decoded, relative or absolute).
+        """Return the absolute local path of a data file as the log names it (decoded, relative or absolute).
 
         Raises:
-            UnsafePathError: a path that leaves the root, also by a symbolic link, and is not allowed to; one
-                with `..` or a NUL.
-            StorageError: an absolute path in another store.
+            UnsafePathError: the path leaves the root, also by a symbolic link, without permission, or has a
+                part
+                `..` or a NUL.
+            StorageError: the path is absolute and in another store.
         """
         return self.locate(path)[0]
 
     def locate(self, path: str) -> tuple[str, Stat | None]:
-        """`resolve` and `stat` in one call of the system."""
+        """Resolve a path and stat the file in one system call."""
         name = local_name(path) if ":" in path else path
         refuse_parts(path, name, self.root)
         target = os.path.join(self.root, name)
@@ -72,27 +73,27 @@ class LocalStorage(Storage):
         return target, None if stat is None else Stat(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
     def read(self, rel: str, limit: int = WHOLE) -> bytes:
-        """All bytes of a file, which are at most `limit`."""
+        """Read all bytes of a file, at most `limit`."""
         with _named(rel), open(self.local_path(rel), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             refuse_oversized(rel, size, limit)
             return file.read(size)
 
     def read_range(self, rel: str, offset: int, length: int) -> bytes:
-        """At most `length` bytes from `offset`; fewer where the file ends before."""
+        """Read at most `length` bytes from `offset`; fewer if the file ends before."""
         with _named(rel), open(self.local_path(rel), "rb") as file:
             file.seek(offset)
             return file.read(length)
 
     def contents(self) -> list[str] | None:
-        """The names of files and folders right below the root, sorted; None where the root is a file."""
+        """Return the names of files and folders directly below the root, sorted; None if it is a file."""
         with _named(self.root):
             if os.path.isfile(self.root):
                 return None
             return sorted(os.listdir(self.root)) if os.path.isdir(self.root) else []
 
     def list(self, prefix_dir: str = "") -> list[Entry]:
-        """The files (not folders) of a folder, sorted by name; empty where the folder does not exist."""
+        """Return the files (not folders) of a folder, sorted by name; empty if the folder does not exist."""
         with _named(prefix_dir):
             try:
                 items = list(os.scandir(self.local_path(prefix_dir)))
@@ -101,8 +102,8 @@ class LocalStorage(Storage):
             return sorted(entry for item in items if (entry := _entry(item)) is not None)
 
     def stat(self, rel: str) -> Stat | None:
-        """Size, modification time and inode; None where there is no such file."""
-        # The probe of every question: without a context manager, which would cost as much as the call.
+        """Return size, modification time and inode; None if there is no such file."""
+        # Every question probes here: a context manager would cost as much as the system call.
         try:
             stat = os.stat(self.local_path(rel))
         except (FileNotFoundError, NotADirectoryError):
@@ -112,9 +113,9 @@ class LocalStorage(Storage):
         return Stat(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
     def clock_ms(self) -> int:
-        """The time by the clock of the file system, in ms since 1970: where it is a server's, by that one's.
+        """Return the time in ms since 1970 by the clock of the file system, which may be a server's.
 
-        By that of this machine where nothing can be written.
+        If nothing can be written, the time is that of this machine.
         """
         try:
             import tempfile
@@ -125,17 +126,17 @@ class LocalStorage(Storage):
             return super().clock_ms()
 
     def exists(self, rel: str) -> bool:
-        """Whether there is a file or folder of that name."""
+        """Return whether there is a file or folder of that name."""
         return self.stat(rel) is not None
 
     def open(self, rel: str) -> pa.NativeFile:
-        """The file for random access, read and not mapped: a file cut while open is an error, not a crash."""
+        """Open the file for random access without mapping: truncation while open is an error, not a crash."""
         with _named(rel):
             return pa.OSFile(self.local_path(rel), mode="rb")
 
     @contextmanager
     def create(self, folder: str, stem: str) -> Iterator[Unfinished]:
-        """A new file in a folder, `_<stem>.tmp` until it is published."""
+        """Yield a new file in a folder, named `_<stem>.tmp` until it is published."""
         where = self.local_path(folder)
         temp = os.path.join(where, f"_{stem}.tmp")
         try:
@@ -149,7 +150,7 @@ class LocalStorage(Storage):
                 os.unlink(temp)
 
     def put_if_absent(self, rel: str, data: bytes) -> None:
-        """Write a file that must not exist; whole and flushed when its name appears.
+        """Write a file that must not exist; it is whole and flushed when its name appears.
 
         Raises:
             FileExistsError: another writer was first; its file is untouched.
@@ -157,11 +158,11 @@ class LocalStorage(Storage):
         self._write(rel, data, os.link)
 
     def put(self, rel: str, data: bytes) -> None:
-        """Write or replace a file; a reader sees the old bytes or the new, never a part."""
+        """Write or replace a file; a reader sees the old bytes or the new ones, never a part."""
         self._write(rel, data, os.replace)
 
     def make_root(self) -> None:
-        """Make the folder of the root, and those above it."""
+        """Create the folder of the root, and the folders above it."""
         try:
             os.makedirs(self.root, exist_ok=True)
         except FileExistsError as there:
@@ -170,7 +171,7 @@ class LocalStorage(Storage):
             raise _refusal(self.root, refused) from refused
 
     def delete(self, rel: str) -> None:
-        """Remove a file; nothing where it is gone already."""
+        """Remove a file; do nothing if it is gone already."""
         with _named(rel):
             Path(self.local_path(rel)).unlink(missing_ok=True)
 
@@ -194,7 +195,7 @@ class LocalStorage(Storage):
                 Path(temp).unlink(missing_ok=True)
 
     def _make_folder(self, path: str) -> None:
-        """Make a folder below the root, never the root itself.
+        """Create a folder below the root, never the root itself.
 
         Raises:
             StorageError: there is no root, or a file has the name of the folder.
@@ -214,7 +215,7 @@ class LocalStorage(Storage):
 
 
 class _UnfinishedFile(Unfinished):
-    """A file on disk under a name that no reader asks for."""
+    """A file on disk under a temporary name that no reader opens."""
 
     def __init__(self, sink: pa.NativeFile, folder: str, temp: str) -> None:
         self.sink, self._folder, self._temp = sink, folder, temp
@@ -231,10 +232,10 @@ class _UnfinishedFile(Unfinished):
 
 
 def local_name(path: str) -> str:
-    """A path without its `file:` scheme; percent-decoded only where it is a URI.
+    """Strip the scheme `file:` from a path; percent-decode the path only if it is a URI.
 
     Raises:
-        StorageError: another scheme.
+        StorageError: the path has another scheme.
     """
     if path.startswith("file:"):
         return unquote("/" + path[5:].lstrip("/"))
@@ -249,7 +250,7 @@ def local_name(path: str) -> str:
 
 
 def sync_folder(path: str) -> None:
-    """Flush the names of a folder, so that a file's name survives a power cut as its bytes do."""
+    """Flush the entries of a folder, so that a file's name survives a power cut as its bytes do."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -258,7 +259,7 @@ def sync_folder(path: str) -> None:
 
 
 def _entry(item: os.DirEntry[str]) -> Entry | None:
-    """Size and time of a listed file; None for folders and for what vanished since."""
+    """Return size and time of a listed file; None for folders and for files that have vanished since."""
     try:
         if not item.is_file():
             return None
@@ -270,7 +271,7 @@ def _entry(item: os.DirEntry[str]) -> Entry | None:
 
 @contextmanager
 def _named(rel: str) -> Iterator[None]:
-    """Turn refusals of the operating system into StorageError; absent and present files stay as they are."""
+    """Turn errors of the operating system into StorageError, except those for missing and existing files."""
     try:
         yield
     except (FileNotFoundError, FileExistsError):

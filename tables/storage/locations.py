@@ -1,4 +1,4 @@
-"""Where in which object store a URL points, and how the library that reaches the store is set up."""
+"""The object store and key that a URL names, and the configuration of obstore, which reaches the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLOUDS: Mapping[str, tuple[str, ...]] = {
     "gs": ("GOOGLE_", "GCP_", "GCS_"),
     "az": ("AZURE_",),
 }
-"""The kinds of object stores, and how the names of options and variables begin that are theirs alone."""
+"""The kinds of object stores, and the prefixes of options and variables that only each kind has."""
 
 SCHEMES: Mapping[str, str] = {
     "s3": "s3",
@@ -32,17 +32,17 @@ SCHEMES: Mapping[str, str] = {
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/]*)(?:/(.*))?", re.DOTALL)
 
 RETRIES, RETRY_S = 8, 30
-"""A request is repeated so often, for at most so long; between the attempts are 0.1 s to 5 s, at random."""
+"""Most retries of a request, and most seconds for all of them; pauses are 0.1 s to 5 s, at random."""
 
 CLIENT = {"connect_timeout": "5s", "timeout": "30s"}
-"""How long a connection may take, and a request with its answer."""
+"""Timeouts of a connection, and of a request with its answer."""
 
 _CLIENT_NAMES = {*CLIENT, "allow_http", "allow_invalid_certificates", "proxy_url", "root_certificate"}
 _SPANS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
 
 class Location(NamedTuple):
-    """A place in an object store: its kind, how a URL names bucket (or container), and the key below it."""
+    """A place in an object store: kind, URL scheme, bucket (or container), and the key prefix below it."""
 
     kind: str
     scheme: str
@@ -51,7 +51,7 @@ class Location(NamedTuple):
 
 
 def location_of(url: str) -> Location | None:
-    """The place that a URL names; None where it is no URL of an object store."""
+    """Parse the URL of an object store; return None if it is no such URL."""
     match = _URL.fullmatch(url)
     kind = SCHEMES.get(match[1].lower()) if match else None
     if match is None or kind is None:
@@ -60,12 +60,13 @@ def location_of(url: str) -> Location | None:
 
 
 def name_of(path: str, mine: Location, root: str, options: StorageOptions) -> str:
-    """The name of a data file in the store of a root: below it, or with `/` before its key in the bucket.
+    """Return the name of a data file in the store of a root: relative to the root, or `/` and its full key.
 
     Raises:
-        UnsafePathError: a path that leaves the root and is not allowed to, or has a part that is empty,
-            `.`, `..` or a NUL.
-        UnusableStorageError: an absolute path in another store.
+        UnsafePathError: the path leaves the root without permission, or has a part that is empty, `.`, `..`
+            or
+            a NUL.
+        UnusableStorageError: the path is absolute and in another store.
     """
     there = location_of(path)
     if there is None and ("://" in path or path.startswith("/")):
@@ -84,10 +85,10 @@ def name_of(path: str, mine: Location, root: str, options: StorageOptions) -> st
 
 
 def one_key(key: str, path: str, root: str) -> str:
-    """A key that names one object and no other.
+    """Check that a key names exactly one object, and return the key.
 
     Raises:
-        UnsafePathError: it does not.
+        UnsafePathError: the key has an empty part, `.`, `..` or a NUL.
     """
     refuse_parts(path, key, root)
     if any(part in ("", ".") for part in key.split("/")):
@@ -96,12 +97,12 @@ def one_key(key: str, path: str, root: str) -> str:
 
 
 def connect(location: Location, options: StorageOptions) -> Any:
-    """The store of obstore for a place; one for all that ask for the same with the same credentials.
+    """Return the obstore store of a place; callers with the same place and credentials share one store.
 
     Raises:
-        RequirementError: obstore is not there.
+        RequirementError: obstore is not installed.
         UsageError: an option is not known.
-        StorageError: an option is missing, or has no such value.
+        StorageError: an option is missing, or has an invalid value.
     """
     prefixes = CLOUDS[location.kind]
     environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(prefixes)))
@@ -110,7 +111,7 @@ def connect(location: Location, options: StorageOptions) -> Any:
 
 @lru_cache(maxsize=32)
 def _connected(url: str, options: StorageOptions, environment: object, process: int) -> Any:
-    """A store with its connections; they are shared, and a process that was forked has its own."""
+    """Return a store with its connections, cached; a forked process has its own, by the key `process`."""
     try:
         from obstore.exceptions import BaseError, UnknownConfigurationKeyError
         from obstore.store import from_url
@@ -131,7 +132,7 @@ def _connected(url: str, options: StorageOptions, environment: object, process: 
 
 
 def _split(options: StorageOptions, url: str) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
-    """Options of the store, of its connections and of repetition; those of other clouds are left out."""
+    """Split options into those of the store, its connections and its retries; drop those of other clouds."""
     kind = SCHEMES[url.partition(":")[0]]
     foreign = tuple(p for other, prefixes in CLOUDS.items() if other != kind for p in prefixes)
     config: dict[str, str] = {}
@@ -154,7 +155,7 @@ def _split(options: StorageOptions, url: str) -> tuple[dict[str, str], dict[str,
 
 
 def _plain_http(kind: str) -> bool:
-    """Whether the environment allows endpoints without TLS, which obstore does not look for by itself."""
+    """Return whether the environment allows endpoints without TLS; obstore does not read that variable."""
     return any(_is_true(os.environ.get(f"{prefix}ALLOW_HTTP", "")) for prefix in CLOUDS[kind])
 
 
@@ -176,5 +177,5 @@ def _span(name: str, value: str) -> timedelta:
 
 
 def no_store(url: str) -> UnusableStorageError:
-    """The refusal of a URL without a bucket or container."""
+    """Return the refusal of a URL without a bucket or container."""
     return UnusableStorageError(path=url, reason="it names no bucket", hint="Write it as s3://bucket/folder.")

@@ -1,6 +1,6 @@
-"""One look at stores: within it, a name that is asked for again is as it was when it was first asked for.
+"""Consistent looks at stores: within one look, each name of a store is requested once and keeps its state.
 
-A question looks at the newest commits from several places of the code. On local disk each is a stat of a
+A question checks the newest commits in several places of the code. On local disk each check is a stat of a
 microsecond; in an object store each would be a request. Within one look they are one request, and they agree.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class _Seen(threading.local):
-    """What this thread has seen in the look that it is in; None outside of a look."""
+    """The stats that this thread has seen in its current look; None outside of a look."""
 
     stats: dict[Any, Any] | None = None
 
@@ -21,9 +21,10 @@ SEEN = _Seen()
 
 
 class one_look:
-    """A context within which this thread sees each name of an object store in one state; cost: none.
+    """A context within which this thread sees each name of an object store in one state; costs nothing.
 
-    A write within it is seen: it forgets what was seen before. A look within a look is a part of it.
+    A write within it is seen, because a write forgets the earlier stats. A nested look is part of the outer
+    one.
     """
 
     __slots__ = ("_outer",)
@@ -40,6 +41,6 @@ class one_look:
 
 
 def forget() -> None:
-    """What was seen so far may have changed."""
+    """Forget the stats seen so far, because a write may have changed them."""
     if SEEN.stats:
         SEEN.stats.clear()

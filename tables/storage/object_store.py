@@ -1,4 +1,4 @@
-"""Object stores: `s3://`, `gs://` and `abfss://`, by way of obstore, which is imported when one is asked."""
+"""Object stores (`s3://`, `gs://` and `abfss://`) through obstore, which is imported on first use."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tailbit.tables.storage.refusals import DENIED, is_without_bucket, refusal, 
 from tailbit.tables.storage.spooled import Spooled
 
 _AT_ONCE = 16 << 20
-"""A larger object is put in parts of this size, some at a time."""
+"""The part size of a multipart put; a smaller object is put in one request."""
 
 _IN_MEMORY = 64 << 20
-"""An unfinished object of up to 64 MiB is held in memory; a longer one is in a private temporary file."""
+"""Most bytes of an unfinished object in memory; a larger one goes to a private temporary file."""
 
 _WITNESS = "_delta_log"
-"""A folder that whoever may read anything of a table may read."""
+"""A folder that everyone who can read anything of a table can read."""
 
 R = TypeVar("R")
 
@@ -39,7 +39,7 @@ class ObjectStorage(Storage):
     """The objects below one prefix of a bucket; a name that begins with `/` is a key of the whole bucket.
 
     Raises:
-        StorageError: `root` is no URL of an object store, or names no bucket.
+        StorageError: `root` is not the URL of an object store, or names no bucket.
     """
 
     root: str
@@ -60,7 +60,7 @@ class ObjectStorage(Storage):
 
     @property
     def uri(self) -> None:
-        """delta-rs is not asked to reach the store: commits are conditional puts of our own."""
+        """None: delta-rs must not reach the store, since commits are conditional puts of our own."""
 
     @cached_property
     def _location(self) -> Location:
@@ -76,21 +76,22 @@ class ObjectStorage(Storage):
         return "/".join(part for part in (self._location.key, rel) if part)
 
     def resolve(self, path: str) -> str:
-        """The name of a data file: below the root, or from another folder of the same bucket.
+        """Return the name of a data file: below the root, or in another folder of the same bucket.
 
         Raises:
-            UnsafePathError: a path that leaves the root and is not allowed to, or has a part that is empty,
-                `.`, `..` or a NUL.
-            StorageError: an absolute path in another store.
+            UnsafePathError: the path leaves the root without permission, or has a part that is empty, `.`,
+                `..`
+                or a NUL.
+            StorageError: the path is absolute and in another store.
         """
         return name_of(path, self._location, self.root, self.options)
 
     def is_of_one_file(self, refused: StorageError) -> bool:
-        """Whether one object is denied while the log of the table can be read: two requests."""
+        """Return whether one object is denied although the table's log can be read. Cost: two requests."""
         if refused.fields.get("status") != DENIED:
             return False
         with suppress(StorageError, FileNotFoundError):
-            return bool(self.read_range(self._asked(_WITNESS, self._witness), 0, 1))
+            return bool(self.read_range(self._requested(_WITNESS, self._witness), 0, 1))
         return False
 
     def _witness(self) -> str:
@@ -100,11 +101,11 @@ class ObjectStorage(Storage):
         raise FileNotFoundError(_WITNESS)
 
     def read(self, rel: str, limit: int = WHOLE) -> bytes:
-        """All bytes of an object, which are at most `limit`: one request."""
-        return self._asked(rel, lambda: whole(_obstore().get(self._store, self._key(rel)), rel, limit))
+        """Read all bytes of an object, at most `limit`, in one request."""
+        return self._requested(rel, lambda: whole(_obstore().get(self._store, self._key(rel)), rel, limit))
 
     def read_range(self, rel: str, offset: int, length: int) -> bytes:
-        """At most `length` bytes from `offset`: one request."""
+        """Read at most `length` bytes from `offset` in one request."""
         if length <= 0:
             return b""
         wanted = {"range": (offset, offset + length)}
@@ -120,15 +121,15 @@ class ObjectStorage(Storage):
                     return none
                 raise
 
-        return self._asked(rel, get)
+        return self._requested(rel, get)
 
     def contents(self) -> list[str] | None:
-        """The names right below the root, sorted."""
+        """Return the names directly below the root, sorted."""
         objects, folders = self._listed("")
         return sorted(path.rpartition("/")[2] for path in [*(o["path"] for o in objects), *folders])
 
     def list_after(self, prefix_dir: str, name: str) -> list[Entry]:
-        """The objects right below a prefix whose names follow `name`, sorted: a request a thousand."""
+        """Return the objects directly below a prefix, with names after `name`: a request per thousand."""
         folder = self._key(prefix_dir)
 
         def listed() -> list[Entry]:
@@ -141,10 +142,10 @@ class ObjectStorage(Storage):
                 if "/" not in o["path"][start:] and o["path"] != folder
             )
 
-        return self._asked(prefix_dir, listed)
+        return self._requested(prefix_dir, listed)
 
     def list(self, prefix_dir: str = "") -> list[Entry]:
-        """The objects right below a prefix, sorted: a request a thousand."""
+        """Return the objects directly below a prefix, sorted by name: a request per thousand."""
         objects = self._listed(prefix_dir)[0]
         if SEEN.stats is not None:
             folder = f"{prefix_dir}/" if prefix_dir else ""
@@ -152,14 +153,16 @@ class ObjectStorage(Storage):
         return sorted(map(entry_of, objects))
 
     def _listed(self, prefix_dir: str) -> tuple[Sequence[Any], Sequence[str]]:
-        """Objects and folders right below a prefix, without what some writers put there for the folder."""
+        """List objects and folders directly below a prefix, without the marker object of the prefix."""
         key = self._key(prefix_dir)
-        listing = self._asked(prefix_dir, lambda: _obstore().list_with_delimiter(self._store, key or None))
+        listing = self._requested(
+            prefix_dir, lambda: _obstore().list_with_delimiter(self._store, key or None)
+        )
         objects = [o for o in listing["objects"] if o["path"] != key]
         return objects, [path for path in listing["common_prefixes"] if path != key]
 
     def stat(self, rel: str) -> Stat | None:
-        """Size, time, a number made of the entity tag; one request, none in a look that has seen it."""
+        """Return size, time and a checksum of the entity tag; one request, or none if the look has it."""
         seen = SEEN.stats
         if seen is None:
             return self._head(rel)
@@ -170,28 +173,28 @@ class ObjectStorage(Storage):
 
     def _head(self, rel: str) -> Stat | None:
         try:
-            head = self._asked(rel, lambda: _obstore().head(self._store, self._key(rel)))
+            head = self._requested(rel, lambda: _obstore().head(self._store, self._key(rel)))
         except FileNotFoundError:
             return None
         except StorageError as refused:
             if refused.fields.get("status") in (400, DENIED):
-                # Such an answer to HEAD has no body, which would say why: that to GET has one.
+                # An error response to HEAD has no body that says why; the response to GET has one.
                 with suppress(FileNotFoundError):
                     self.read_range(rel, 0, 1)
             raise
         return stat_of(head)
 
     def exists(self, rel: str) -> bool:
-        """Whether there is an object of that name, or one below it: one or two requests."""
+        """Return whether there is an object of that name, or one below it. Cost: one or two requests."""
         key = self._key(rel)
 
         def any_below() -> bool:
             return any(len(page) for page in _obstore().list(self._store, key or None))
 
-        return self._asked(rel, any_below) or (bool(rel) and self.stat(rel) is not None)
+        return self._requested(rel, any_below) or (bool(rel) and self.stat(rel) is not None)
 
     def open(self, rel: str) -> pa.NativeFile:
-        """The object for random access; its end comes with the first request."""
+        """Open the object for random access; the first request fetches its end."""
         if self._location.kind == "az":
             size, tag, tail = self._size(rel)
         else:
@@ -206,18 +209,18 @@ class ObjectStorage(Storage):
         return pa.PythonFile(Ranges(size, tail, fetch), mode="r")
 
     def _size(self, rel: str) -> tuple[int, str, bytes]:
-        """Size, tag and no bytes: Azure has no ranges from the end."""
-        head = self._asked(rel, lambda: _obstore().head(self._store, self._key(rel)))
+        """Return size, tag and no bytes: Azure has no ranges from the end."""
+        head = self._requested(rel, lambda: _obstore().head(self._store, self._key(rel)))
         return int(head["size"]), tag_of(head), b""
 
     @contextmanager
     def create(self, folder: str, stem: str) -> Iterator[Unfinished]:
-        """An object that is put when it is published; nothing of it is in the store before."""
+        """Yield an object that is put when it is published; nothing of it is in the store before."""
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
             yield Spooled(cast("IO[bytes]", spool), partial(self._publish, folder))
 
     def put_if_absent(self, rel: str, data: bytes) -> None:
-        """Put an object that must not exist; one that has these very bytes was put by this call.
+        """Put an object that must not exist; an object with the same bytes counts as put by this call.
 
         Raises:
             FileExistsError: another writer was first; its object is untouched.
@@ -247,16 +250,16 @@ class ObjectStorage(Storage):
                 data.seek(0)
             _obstore().put(self._store, self._key(rel), data, **how)
 
-        self._asked(rel, put)
+        self._requested(rel, put)
 
     def delete(self, rel: str) -> None:
-        """Remove an object; nothing where it is gone already."""
+        """Remove an object; do nothing if it is gone already."""
         forget()
         with suppress(FileNotFoundError):
-            self._asked(rel, lambda: _obstore().delete(self._store, self._key(rel)))
+            self._requested(rel, lambda: _obstore().delete(self._store, self._key(rel)))
 
     def clock_ms(self) -> int:
-        """The time by the clock of the store, in ms since 1970: that of an object put now. Three requests."""
+        """Return the time in ms since 1970 by the store's clock, from a probe object: three requests."""
         rel = f"_clock-{uuid.uuid4().hex}"
         self.put(rel, b"")
         probe = self._head(rel)
@@ -264,10 +267,11 @@ class ObjectStorage(Storage):
         return super().clock_ms() if probe is None else probe.mtime_ns // 1_000_000
 
     def check_commits(self) -> None:
-        """Pass if a conditional put is refused where there is an object: asked of one made for it.
+        """Check that a conditional put of an existing object is refused, with a probe object.
 
         Raises:
-            NoConditionalPutError: it is not: of two writers neither would know that the other was first.
+            NoConditionalPutError: it is not refused: two concurrent writers could both believe that they were
+                first.
             StorageError: the store refuses to write there.
         """
         check_conditional_puts(self)
@@ -276,8 +280,8 @@ class ObjectStorage(Storage):
         place = f"{self._location.scheme}://{self._location.bucket}/{self._key(rel)}"
         return refusal(place, wrong, self.options)
 
-    def _asked(self, rel: str, request: Callable[[], R]) -> R:
-        """What a request gives; a refusal of the store is a StorageError, a missing object is none."""
+    def _requested(self, rel: str, request: Callable[[], R]) -> R:
+        """Make a request, with retries; refusals become StorageError, a missing object FileNotFoundError."""
         try:
             return repeated(request)
         except FileNotFoundError as gone:

@@ -1,4 +1,4 @@
-"""Options of a store, such as an endpoint and credentials: handed on between processes, and never shown."""
+"""Options of a store, such as endpoint and credentials: passed between processes and never shown."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 
 _SECRET = re.compile(r"secret|token|key|password|sas|credential|signature", re.IGNORECASE)
 _SHORTEST = 4
-"""A value shorter than this is no secret, and would be found in many a word."""
+"""Shorter values are not treated as secrets: they would occur in many words."""
 
 
 @dataclass(frozen=True, slots=True)
 class StorageOptions:
-    """Options by name, as delta-rs names them (`AWS_ENDPOINT_URL`); what is not given is in the environment.
+    """Options by name, as delta-rs names them (`AWS_ENDPOINT_URL`); the environment supplies missing ones.
 
-    Values are in no text that this makes of itself.
+    The values never appear in the object's own text.
     """
 
     items: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, given: Mapping[str, str] | None) -> StorageOptions:
-        """The options of a mapping, in the order of their names."""
+        """Return the options of a mapping, sorted by name."""
         return cls(tuple(sorted((given or {}).items())))
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
@@ -32,7 +32,7 @@ class StorageOptions:
         return f"{type(self).__name__}({', '.join(name for name, _ in self.items)})"
 
     def hidden_in(self, text: str) -> str:
-        """A text without the values of those options that may be secrets."""
+        """Replace in a text the values of options that may be secrets."""
         for name, value in self.items:
             if _SECRET.search(name) and len(value) >= _SHORTEST:
                 text = text.replace(value, "***")
@@ -40,4 +40,4 @@ class StorageOptions:
 
 
 NO_OPTIONS = StorageOptions()
-"""Nothing is given: whatever is needed is in the environment."""
+"""No options: everything needed is in the environment."""

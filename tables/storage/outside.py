@@ -1,7 +1,8 @@
-"""What lies outside of a table's root is read where an option allows it, and refused by name elsewhere.
+"""Access to files outside of a table's root: allowed by an option, else refused by name.
 
-Shallow clones and views name files of another table. Whoever may write a log could otherwise have any file
-read that the user may read. The option is nowhere remembered: each opening gives it, or its environment does.
+Shallow clones and views name files of another table. Without this check, whoever can write a log could make
+any file that the user may read be read. The option is never stored: it is given at each opening, or in the
+environment.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tailbit.errors import UnsafePathError, UsageError
 from tailbit.tables.storage.options import StorageOptions
 
 OPTION, VARIABLE = "allow_outside", "TAILBIT_ALLOW_OUTSIDE"
-"""The storage option, and the variable that stands for it where it is not given."""
+"""The storage option, and the environment variable that replaces it if it is not given."""
 
 _HINT = (
     "Shallow clones and views of `to_delta` name files of another table. Where you trust who writes the log,"
@@ -22,31 +23,32 @@ _HINT = (
 )
 _KEPT_S, _KEPT_FOLDERS = 1.0, 10_000
 _PLAIN: dict[tuple[str, str], float] = {}
-"""Roots and folders below them without a link between: until when that is taken for known, by `monotonic`."""
+"""Folders known to have no symbolic link between them and a root, each until a time of `monotonic`."""
 _MEANINGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
 
 
 def refuse_outside(path: str, root: str, options: StorageOptions) -> None:
-    """Pass a path that lies outside of a root if the options allow it, or else the environment does.
+    """Check that the options, or else the environment, allow a path outside of a root.
 
     Raises:
-        UnsafePathError: neither does.
-        UsageError: the option is no truth value.
+        UnsafePathError: neither allows the path.
+        UsageError: the option is not a boolean.
     """
     if not _is_allowed(options):
         raise UnsafePathError(file=path, path=root, reason="it lies outside of the table's root", hint=_HINT)
 
 
 def stat_inside(path: str, target: str, root: str, options: StorageOptions) -> os.stat_result | None:
-    """The state of an absolute local `target` below a root, also by every symbolic link on its way.
+    """Return the stat of an absolute local `target` that lies below a root, also after symbolic links.
 
-    None where there is none. The root itself may lie behind links. Cost: one call of the system. What is
-    known of folders is known for `_KEPT_S`: a folder that gives way to a link is seen then, a file at once.
+    The result is None if there is no such file. The root itself may lie behind links. Cost: one system call.
+    Results for folders are cached for `_KEPT_S` seconds: a folder replaced by a link is noticed after that
+    time, a file at once.
 
     Raises:
-        UnsafePathError: it is elsewhere, and is not allowed to be.
-        UsageError: the option is no truth value.
-        OSError: it cannot be looked at.
+        UnsafePathError: the target is outside of the root without permission.
+        UsageError: the option is not a boolean.
+        OSError: the target cannot be inspected.
     """
     state = _state(target, links=False)
     if state is None or S_ISLNK(state.st_mode) or not _is_plainly_below(root, target):
@@ -57,10 +59,10 @@ def stat_inside(path: str, target: str, root: str, options: StorageOptions) -> o
 
 
 def refuse_parts(path: str, name: str, root: str) -> None:
-    """Pass a path whose parts lead nowhere but down; `name` is what is left of it without its scheme.
+    """Check that the parts of a path only descend; `name` is the path without its scheme.
 
     Raises:
-        UnsafePathError: it is empty, or holds `..` or a NUL.
+        UnsafePathError: the path is empty, or holds `..` or a NUL.
     """
     if not name or "\0" in name:
         raise UnsafePathError(file=path, path=root, reason="it is empty or holds a NUL")
@@ -78,7 +80,7 @@ def _is_allowed(options: StorageOptions) -> bool:
 
 
 def _is_plainly_below(root: str, target: str) -> bool:
-    """Whether the folder of a path is below a root, or it, without a symbolic link behind the root."""
+    """Return whether the folder of a path is the root or below it, without symbolic links below the root."""
     folder = target[: target.rindex("/")]
     if _PLAIN.get((root, folder), 0.0) < monotonic():
         if not _is_plain_folder(root, folder):
@@ -100,7 +102,7 @@ def _is_plain_folder(root: str, folder: str) -> bool:
 
 
 def _state(path: str, links: bool) -> os.stat_result | None:
-    """The state of a link itself, or of what it leads to; None where there is nothing."""
+    """Return the stat of a link itself, or of its target (`links`); None if there is nothing."""
     try:
         return os.stat(path) if links else os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

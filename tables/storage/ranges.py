@@ -1,7 +1,7 @@
-"""An object read at any place: what is read together is fetched together.
+"""Random access to an object: ranges that are read together are fetched together.
 
-The end of a Parquet file holds its footer and page indexes, so the first request brings the end; a read
-brings what lies behind it too, since the pages of a lookup lie side by side.
+The end of a Parquet file holds its footer and page indexes, so the first request fetches the end; a read also
+fetches the bytes behind it, since the pages of a lookup are adjacent.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 from tailbit.tables.storage.door import Entry, Stat, refuse_oversized
 
 TAIL = 64 << 10
-"""Bytes of the end that come with the size. A smaller object is had in one request."""
+"""Bytes of the end that are fetched with the size. A smaller object takes one request."""
 
 AHEAD, FAR_AHEAD = 256 << 10, 8 << 20
-"""Bytes that are fetched beyond what is known, at least: on a network they cost less than a second request.
-Where a read goes on from what was fetched last it is twice as many as then, up to the second number."""
+"""Least read-ahead in bytes: on a network it costs less than a second request. If a read continues the last
+fetch, the read-ahead doubles, up to the second number."""
 
 _KEPT = 4
 
@@ -26,9 +26,9 @@ Fetch = Callable[[int, int], bytes]
 
 
 class Ranges(io.RawIOBase):
-    """A file over ranges of an object; keeps the few that were fetched last. One thread reads at a time.
+    """A file over ranges of an object; it keeps the last few fetched. One thread reads at a time.
 
-    Memory: `_KEPT` times what is fetched at once.
+    Memory: `_KEPT` times the bytes of a fetch.
     """
 
     def __init__(self, size: int, tail: bytes, fetch: Fetch) -> None:
@@ -37,24 +37,24 @@ class Ranges(io.RawIOBase):
         self._parts = [(size - len(tail), tail)]
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """Return where the next read begins."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place."""
+        """Move to an offset."""
         self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
-        """At most `size` bytes from here; fewer at the end."""
+        """Read at most `size` bytes from the current offset; fewer at the end."""
         end = self._size if size is None or size < 0 else min(self._size, self._at + size)
         if end <= self._at:
             return b""
@@ -64,7 +64,7 @@ class Ranges(io.RawIOBase):
         return data
 
     def _part(self, start: int, end: int) -> tuple[int, bytes]:
-        """A kept range that holds these bytes, else one that is fetched now."""
+        """Return a kept range that holds these bytes, else fetch one."""
         for at, kept in self._parts:
             if at <= start and end <= at + len(kept):
                 return at, kept
@@ -77,33 +77,33 @@ class Ranges(io.RawIOBase):
         return self._newest
 
     def _begun(self, start: int) -> bytes | None:
-        """What is known from a place on, where that lies in what was fetched last or right behind it."""
+        """Return the known bytes from an offset on; None unless in or directly behind the last fetch."""
         at, kept = self._newest
         return kept[start - at :] if at <= start <= at + len(kept) else None
 
 
 def end_of(reply: Any) -> tuple[int, str, bytes]:
-    """Size, tag and last bytes, of obstore's answer to a request for the end of an object."""
+    """Return size, tag and last bytes from obstore's reply to a request for the end of an object."""
     return int(reply.meta["size"]), tag_of(reply.meta), bytes(reply.bytes())
 
 
 def whole(reply: Any, rel: str, limit: int) -> bytes:
-    """All bytes, of obstore's answer to a request for an object; its size comes before them.
+    """Return all bytes from obstore's reply to a request for an object; the reply's size is checked first.
 
     Raises:
-        MalformedLogError: it has more than `limit`.
+        MalformedLogError: the object has more than `limit` bytes.
     """
     refuse_oversized(rel, int(reply.meta["size"]), limit)
     return bytes(reply.bytes())
 
 
 def tag_of(meta: Any) -> str:
-    """By what a later request knows that an object is still the same."""
+    """Return the tag or version by which a later request recognises the same object."""
     return meta["e_tag"] or meta["version"] or ""
 
 
 def entry_of(meta: Any) -> Entry:
-    """A listed object, of obstore's answer."""
+    """Return a listed object from obstore's metadata."""
     return Entry(_name(meta), int(meta["size"]), _seconds(meta) * 1000)
 
 
@@ -113,11 +113,11 @@ def _name(meta: Any) -> str:
 
 
 def stat_of(meta: Any) -> Stat:
-    """The state of an object: listed or asked for, with quotes or without, it is the same."""
+    """Return an object's stat, equal whether listed or requested, with a quoted tag or not."""
     tag = tag_of(meta).removeprefix("W/").strip('"')
     return Stat(int(meta["size"]), _seconds(meta) * 1_000_000_000, zlib.crc32(tag.encode()))
 
 
 def _seconds(meta: Any) -> int:
-    """Modification time in whole seconds since 1970: some stores tell less than that in a list only."""
+    """Return the modification time in whole seconds since 1970: some stores list no finer times."""
     return int(meta["last_modified"].timestamp())

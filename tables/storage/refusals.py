@@ -1,7 +1,7 @@
-"""What an object store refuses, by name: the errors of obstore as ours, without secrets.
+"""Refusals of object stores: obstore's errors as our named ones, without secrets.
 
-obstore puts requests and answers of the store into its messages. Of these only status, code and method are
-shown: a URL can carry a signature, an answer what was signed.
+obstore puts requests and replies of the store into its messages. Of these only status, code and method are
+shown: a URL can carry a signature, and a reply the text that was signed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _CODE = re.compile(r"<Code>([A-Za-z]+)</Code>|\"code\":\s*\"([A-Za-z]+)\"")
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 _UNREPEATED = ("performing POST", "body error")
 _MACHINE = ("169.254.169.254", "metadata.google.internal", "169.254.170.2")
-"""Where a machine of a cloud asks for its credentials."""
+"""The hosts that a cloud machine asks for its credentials."""
 _INCOMPLETE = ("Missing", "credential", "Account must be")
 
 
 class _Case(NamedTuple):
-    """A refusal that is known: what to say and what to do."""
+    """A known refusal: its reason and hint."""
 
     reason: str
     hint: str
@@ -35,35 +35,35 @@ _CREDENTIALS = (
 )
 _AGAIN = "Try again, or see whether the endpoint is right and can be reached from here."
 _OF_THE_CLOCK, _OF_THE_TOKEN, _ARCHIVED = "RequestTimeTooSkewed", "ExpiredToken", "InvalidObjectState"
-"""Refusals of S3 that have the status of wrong credentials, or of a wrong request, and another cause."""
+"""Refusals of S3 with the status of wrong credentials or of a wrong request, but another cause."""
 DENIED = 403
 
 
 def status_of(wrong: BaseException) -> int | None:
-    """The status with which the store answered; None where it did not."""
+    """Return the HTTP status of the store's reply; None if there was no reply."""
     match = _STATUS.search(str(wrong))
     return int(match[1]) if match else None
 
 
 def is_uncertain(wrong: BaseException) -> bool:
-    """Whether the store may have done what was asked: it failed on the way, or its reply was lost."""
+    """Return whether the store may have applied the request: it failed on the way, or its reply was lost."""
     status = status_of(wrong)
     return status is None or status >= 500 or status in (408, 409, 429)
 
 
 def is_unrepeated(wrong: BaseException) -> bool:
-    """Whether a request failed on the way and obstore did not make it again: a POST, or what broke off."""
+    """Return whether a request failed on the way and obstore did not retry it: a POST, or a broken reply."""
     on_the_way = status_of(wrong) is None and not isinstance(wrong, FileNotFoundError)
     return on_the_way and any(sign in str(wrong) for sign in _UNREPEATED)
 
 
 def is_without_bucket(wrong: BaseException) -> bool:
-    """Whether the store says that there is no bucket: for most clients that is an object that is missing."""
+    """Return whether the store says that the bucket is missing; obstore reports it as a missing object."""
     return any(sign in str(wrong) for sign in _NO_BUCKET)
 
 
 def refusal(place: str, wrong: BaseException, options: StorageOptions) -> StorageError:
-    """The named error of a refusal; `place` is what people call the object or the table."""
+    """Return the named error of a refusal; `place` is the object or table as users name it."""
     text, status = options.hidden_in(str(wrong)), status_of(wrong)
     code = _CODE.search(text)
     case = _case(text, status, next(filter(None, code.groups())) if code else "")
@@ -71,7 +71,7 @@ def refusal(place: str, wrong: BaseException, options: StorageOptions) -> Storag
 
 
 def no_setup(place: str, wrong: BaseException, options: StorageOptions) -> StorageError:
-    """The named error of options that a store cannot be made of."""
+    """Return the named error for options from which no store can be configured."""
     reason = f"its options do not make a store: {_first_line(options.hidden_in(str(wrong)))}"
     return UnusableStorageError(path=place, reason=reason, hint=_CREDENTIALS)
 
@@ -107,5 +107,5 @@ def _case(text: str, status: int | None, code: str) -> _Case:
 
 
 def _first_line(text: str) -> str:
-    """The first line of a message, without what follows the path of a URL."""
+    """Return the first line of a message, with the queries of URLs removed."""
     return re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", text.partition("\n")[0])

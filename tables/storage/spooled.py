@@ -1,4 +1,4 @@
-"""A file that is put into an object store as a whole: until then it is in this process."""
+"""An unfinished object: spooled in this process until it is put into the object store as a whole."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import pyarrow as pa
 from tailbit.tables.storage.door import Unfinished
 
 Publish = Callable[[str, IO[bytes], int], None]
-"""Puts a file under a name: the name, the file, which is read from its first byte, and its size in bytes."""
+"""A function that puts a file: takes the name, the file, read from its first byte, and its size in bytes."""
 
 
 class Spooled(Unfinished):
-    """An object that is written into a file of this process, private to it, until it is put."""
+    """An object written to a private file of this process until it is put."""
 
     def __init__(self, spool: IO[bytes], publish: Publish) -> None:
         self._spool, self._publish = spool, publish
         self.sink = pa.PythonFile(_Open(spool), mode="w")
 
     def written(self) -> pa.NativeFile:
-        """All that was written, to be read back."""
+        """Close the sink and return the written bytes to read back."""
         self.sink.close()
         self._spool.seek(0)
         return pa.PythonFile(_Open(self._spool), mode="r")
 
     def publish(self, name: str) -> None:
-        """Put it under its name."""
+        """Put the object under its name."""
         size = self._spool.seek(0, 2)
         self._spool.seek(0)
         self._publish(name, self._spool, size)
 
 
 class _Open:
-    """A file that stays open when whoever has it is done."""
+    """A file that stays open when its user closes it."""
 
     closed = False
 
@@ -43,4 +43,4 @@ class _Open:
         self.seek, self.tell = file.seek, file.tell
 
     def close(self) -> None:
-        """Leave it open."""
+        """Do nothing: the file stays open."""

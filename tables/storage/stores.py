@@ -1,7 +1,7 @@
-"""Which store a path means, told by its scheme: the one place where a path becomes a `Storage`.
+"""The store that a path means, chosen by its scheme: the one place where a path becomes a `Storage`.
 
-A new store is a module beside `local` and a line here. The module of object stores is imported when one is
-opened.
+A new store is a module beside `local` and a line here. The module of object stores is imported only when one
+is opened.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ STORES: Mapping[str, Callable[[str, StorageOptions], Storage]] = {
     "file": LocalStorage,
     **dict.fromkeys(SCHEMES, _object_storage),
 }
-"""The scheme that tells a store, and what opens a root in it with the options given.
+"""Openers of a root by scheme; each takes the root and the options.
 
-A path without a scheme is on local disk, which refuses by name the schemes that are not here.
+A path without a scheme is on local disk; the local store refuses, by name, schemes that are not listed here.
 """
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
 
 
 def open_storage(path: str, options: StorageOptions = NO_OPTIONS) -> Storage:
-    """The files below a path or URI, in the store that its scheme means. Cost: no access to the store.
+    """Return the files below a path or URI, in the store that its scheme means. Cost: no access to the store.
 
     Raises:
-        StorageError: a scheme that means no store.
+        StorageError: the scheme means no store.
     """
     scheme = _SCHEME.match(path)
     return STORES.get(scheme.group(1).lower() if scheme else "file", LocalStorage)(path, options)

@@ -1,1 +1,1 @@
-"""Time zones: local times and instants, one by one and as arrays, by the rules that Java has."""
+"""Time zones by Java's rules: conversions between local times and instants, single and as arrays."""

@@ -1,7 +1,7 @@
-"""Local times and instants of whole arrays, in any zone: what `times` does for one.
+"""Conversions between local times and instants for whole arrays, in any zone: as `times` does for one time.
 
-The changes of a zone are written out as arrays up to a year that is far enough; times beyond it, of zones
-whose clocks go on changing for ever, are asked for one by one.
+The changes of a zone are expanded into arrays up to a distant year; later times, in zones whose clocks keep
+changing for ever, are converted one by one.
 """
 
 from __future__ import annotations
@@ -20,14 +20,18 @@ _One = Callable[[int], int]
 _US = 1_000_000
 _LAST_YEAR = 2500
 _FAR_PAST = -(1 << 62)
-"""Before every change of any zone by so much that no sum with one leaves 64 bits."""
+"""So far before every change of any zone, and yet no sum of it with a change overflows 64 bits."""
 
 
 @dataclass(frozen=True)
 class _Changes:
-    """The changes of a zone in microseconds, ascending; `offsets[n]` holds before change n, the last after.
+    """The changes of a zone in microseconds, ascending; `offsets[n]` holds before change n.
 
-    `endless`: there are more changes, so that what holds after those listed is not known here.
+    The last offset holds after all changes. `endless`: more changes follow, so that the offset after those
+    listed is not known here.
+
+    For example, a zone at +1 h that goes to +2 h at instant 100 h has `instants` [100 h], `local_ends` [102
+    h] and `offsets` [+1 h, +2 h].
     """
 
     instants: Longs
@@ -37,7 +41,7 @@ class _Changes:
 
 
 def offsets_of_instants(instants: Longs, zone: str) -> Longs:
-    """How far ahead of UTC the clocks of a zone are at each instant; microseconds.
+    """Return how far ahead of UTC the clocks of a zone are at each instant, in microseconds.
 
     Raises:
         ValueError: there is no such zone.
@@ -48,7 +52,7 @@ def offsets_of_instants(instants: Longs, zone: str) -> Longs:
 
 
 def offsets_of_local(local: Longs, zone: str) -> Longs:
-    """What is taken off each local time to give its instant, as `to_instant` does; microseconds.
+    """Return what to subtract from each local time to get its instant, as `to_instant` does; microseconds.
 
     Raises:
         ValueError: there is no such zone.
@@ -59,9 +63,10 @@ def offsets_of_local(local: Longs, zone: str) -> Longs:
 
 
 def offsets_kept(local: Longs, offsets: Longs, zone: str) -> Longs:
-    """What is taken off local times that were made of times with these offsets: the same, where it can be.
+    """Return what to subtract from local times that were derived from times with `offsets`.
 
-    Else it is as `offsets_of_local` says. Source: Java 17, ZonedDateTime.ofLocal with a preferred offset.
+    The offset of a time is kept if it is valid for the new local time, else it is that of `offsets_of_local`.
+    Source: Java 17, ZonedDateTime.ofLocal with a preferred offset.
 
     Raises:
         ValueError: there is no such zone.
@@ -73,7 +78,7 @@ def offsets_kept(local: Longs, offsets: Longs, zone: str) -> Longs:
 
 
 def _offsets(times: Longs, zone: str, ends: Callable[[_Changes], Longs], offset_of: _One) -> Longs:
-    """The offset that holds before the first change whose end is after each time."""
+    """Return the offset that holds before the first change whose end is after each time."""
     fixed = fixed_offset(zone)
     if fixed is not None:
         return np.full(len(times), fixed)
@@ -83,7 +88,9 @@ def _offsets(times: Longs, zone: str, ends: Callable[[_Changes], Longs], offset_
 
 
 def offsets_of_starts(local: Longs, zone: str) -> Longs:
-    """What is taken off each local time, or the first one after it that clocks show, as `first_instant` does.
+    """Return what to subtract from each local time to get the `first_instant` of it; microseconds.
+
+    For a time that the clocks skip, this is the instant of the jump.
 
     Raises:
         ValueError: there is no such zone.
@@ -100,7 +107,7 @@ def offsets_of_starts(local: Longs, zone: str) -> Longs:
 
 
 def _beyond(times: Longs, offsets: Longs, at: Longs, changes: _Changes, offset_of: _One) -> Longs:
-    """What was found, but one by one for times after the last change that is listed, where more come."""
+    """Replace the offsets of times after the last listed change, one by one, if more changes follow."""
     beyond: Mask = at == len(changes.instants)
     if not changes.endless or not beyond.any():
         return offsets
@@ -112,7 +119,10 @@ def _beyond(times: Longs, offsets: Longs, at: Longs, changes: _Changes, offset_o
 
 @lru_cache(maxsize=16)
 def _changes(zone: str) -> _Changes:
-    """Cost: some milliseconds, and 30 kB for a zone whose clocks change for ever."""
+    """Expand the changes of a zone into arrays.
+
+    Cost: some milliseconds, and 30 kB for a zone whose clocks keep changing for ever.
+    """
     rules = zone_rules(zone)
     listed = list(rules.changes)
     last = listed[-1].instant if listed else 0

@@ -1,4 +1,4 @@
-"""The rules of every named time zone, as Java has them: when its clocks changed, and from what to what.
+"""The rules of every named time zone, as in Java: when its clocks changed, from which offset to which.
 
 `rules.txt` is written from a JVM by `tests/support/jvm_zones.py`; its first line names the JDK and the
 release of the time zone data, which is in the public domain. Every other line that does not begin with `#` is
@@ -10,7 +10,7 @@ release of the time zone data, which is in the public domain. Every other line t
   and the offset that holds from then on: A is the first of the offsets, B the second;
 - each rule makes a change in every later year, for ever: see `YearlyRule`.
 
-The file is read when the first named zone is asked for, a line of it is parsed when that zone is asked for.
+The file is read when the first named zone is needed; a line of it is parsed when that zone is needed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The clocks of a zone change: the instant, and seconds ahead of UTC before and after it."""
+    """A clock change of a zone: the instant, and seconds ahead of UTC before and after it."""
 
     instant: int
     before: int
@@ -43,15 +43,15 @@ class Change:
 
     @property
     def local_end(self) -> int:
-        """From this local time on the change lies surely in the past: no gap and no overlap is left."""
+        """The local time from which the change is certainly past: behind any gap or overlap."""
         return self.instant + max(self.before, self.after)
 
 
 @dataclass(frozen=True, slots=True)
 class YearlyRule:
-    """A change that comes every year.
+    """A clock change that recurs every year.
 
-    It comes on the first `weekday` (1 is Monday, 0 any) at or after `day` of `month`; a negative day counts
+    It falls on the first `weekday` (1 is Monday, 0 any) at or after `day` of `month`; a negative day counts
     from the end of the month, and the weekday is then the last one at or before it. `second` of that day is
     on a clock `reference` seconds ahead of UTC.
     """
@@ -65,7 +65,7 @@ class YearlyRule:
     after: int
 
     def in_year(self, year: int) -> Change:
-        """The change of a year of Python's calendar."""
+        """Return the change in a year of Python's calendar."""
         return Change(
             (self._ordinal(year) - _EPOCH) * 86_400 + self.second - self.reference, self.before, self.after
         )
@@ -81,7 +81,7 @@ class YearlyRule:
 
 @dataclass(frozen=True)
 class ZoneRules:
-    """When the clocks of a zone change; `first` is the offset before all changes. Times are in seconds."""
+    """The clock changes of a zone; `first` is the offset before all changes. Times are in seconds."""
 
     first: int
     changes: tuple[Change, ...]
@@ -98,7 +98,7 @@ class ZoneRules:
         return self.changes[-1].after if self.changes else self.first
 
     def offset_at(self, instant: int) -> int:
-        """Seconds ahead of UTC at an instant."""
+        """Return the seconds ahead of UTC at an instant."""
         passed = bisect_right(self.changes, instant, key=lambda change: change.instant)
         if passed < len(self.changes):
             return self.changes[passed].before
@@ -108,7 +108,7 @@ class ZoneRules:
         return next(change.before for change in changes if instant - shift < change.instant)
 
     def next_change(self, local: int) -> Change | None:
-        """The first change that does not surely lie before a local time; None where no change is to come."""
+        """Return the first change that is not certainly past at a local time; None if there is none."""
         passed = bisect_right(self.changes, local, key=lambda change: change.local_end)
         if passed < len(self.changes):
             return self.changes[passed]
@@ -119,7 +119,10 @@ class ZoneRules:
         return Change(change_in_cycle.instant + shift, change_in_cycle.before, change_in_cycle.after)
 
     def _around(self, seconds: int) -> tuple[int, list[Change]]:
-        """Changes of three years around a time after all single changes, and whole cycles to take off it."""
+        """Return the changes of three years around a time, and the whole cycles to subtract from the time.
+
+        The time must be after all single changes.
+        """
         shift = seconds // _CYCLE * _CYCLE
         year = datetime.date.fromordinal(_EPOCH + (seconds - shift) // 86_400).year
         every = [rule.in_year(near) for near in (year - 1, year, year + 1) for rule in self.yearly]
@@ -128,7 +131,7 @@ class ZoneRules:
 
 @lru_cache(maxsize=64)
 def zone_rules(name: str) -> ZoneRules:
-    """The rules of a named zone.
+    """Return the rules of a named zone.
 
     Raises:
         ValueError: Java knows no zone of this name.
@@ -143,7 +146,7 @@ def zone_rules(name: str) -> ZoneRules:
 
 @lru_cache(maxsize=1)
 def rules_text() -> str:
-    """The rules of all zones as the package ships them: comments, then a line a zone and its other names."""
+    """Return the rules of all zones as the package ships them: comments, then a line for each zone."""
     return _FILE.read_text("ascii")
 
 

@@ -1,9 +1,9 @@
-"""Time zones: the instant of a local time and back, for years of any size, as Spark has them.
+"""Conversions between local times and instants, for years of any size, as in Spark.
 
 A zone is an offset such as +01:00, or a name that Java knows; names are case-sensitive. The rules of named
-zones are those of a JDK and come with the package (`tailbit.tables.zones.rules`): neither a JVM nor the time
-zone data of the machine is asked, since their rules differ, before 1970 above all.
-Source: Spark 4.2, SparkDateTimeUtils.getZoneId; Java 17, ZoneId.of and ZonedDateTime.ofLocal.
+zones are those of a JDK and come with the package (`tailbit.tables.zones.rules`): neither a JVM nor the
+machine's time zone data is used, since their rules differ, above all before 1970. Source: Spark 4.2,
+SparkDateTimeUtils.getZoneId; Java 17, ZoneId.of and ZonedDateTime.ofLocal.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _US = 1_000_000
 
 
 def check_zone(name: str) -> None:
-    """Make sure that a time zone is known.
+    """Check that a time zone is known.
 
     Raises:
-        ValueError: it is not.
+        ValueError: the zone is unknown.
     """
     fixed_offset(name)
 
 
 @lru_cache(maxsize=1024)
 def fixed_offset(zone: str) -> int | None:
-    """The offset in microseconds of a zone whose clocks never change; None for others.
+    """Return the offset in microseconds of a zone whose clocks never change; None for other zones.
 
     Raises:
         ValueError: Spark knows no such zone.
@@ -53,14 +53,19 @@ def fixed_offset(zone: str) -> int | None:
 
 
 def _rules(zone: str) -> ZoneRules:
-    """The rules of a named zone; they are read when a zone is first named, which UTC does not take."""
+    """Return the rules of a named zone; imported on first use, since UTC does not need them."""
     from tailbit.tables.zones.rules import zone_rules
 
     return zone_rules(zone)
 
 
 def to_instant(local: int, zone: str) -> int:
-    """The instant of a local time: the earlier where clocks went back, moved on where they jumped ahead."""
+    """Return the instant of a local time.
+
+    A time that clocks show twice is the earlier instant; a time that they skip is moved forward by the gap.
+
+    Example: clocks jump from 02:00 to 03:00; 02:30 is the instant at which they show 03:30.
+    """
     fixed = fixed_offset(zone)
     if fixed is not None:
         return local - fixed
@@ -69,10 +74,10 @@ def to_instant(local: int, zone: str) -> int:
 
 
 def first_instant(local: int, zone: str) -> int:
-    """The instant of a local time, or of the first local time after it that the clocks show.
+    """Return the instant of a local time, or of the first later local time that the clocks show.
 
-    Where they jumped over the time this is the instant of the jump; `to_instant` is as much after that as
-    the time is after the beginning of the gap.
+    For a time that the clocks skip, this is the instant of the jump; `to_instant` is later than that by as
+    much as the time is after the beginning of the gap.
     """
     instant = to_instant(local, zone)
     if fixed_offset(zone) is not None:
@@ -82,7 +87,7 @@ def first_instant(local: int, zone: str) -> int:
 
 
 def to_local(instant: int, zone: str) -> int:
-    """The local time of an instant."""
+    """Return the local time of an instant."""
     fixed = fixed_offset(zone)
     if fixed is not None:
         return instant + fixed

@@ -1,1 +1,1 @@
-"""Parquet files that are put together in memory, of the pages of data files."""
+"""Parquet files assembled in memory from the pages of data files."""

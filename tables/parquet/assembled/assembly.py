@@ -1,6 +1,6 @@
-"""A Parquet file put together in memory of the pages of many files.
+"""Assembly of a Parquet file in memory from column chunks of many files.
 
-Only what must differ is written anew: dictionaries, masks and the footer. Pages are copied as they stand.
+Pages are copied unchanged; only dictionaries, masks and the footer are written.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tailbit.tables.parquet.layout import Chunk, Pages
 from tailbit.tables.storage import Storage
 
 _unset_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize
-"""Bytes that nobody has set, since all of them will be: setting them to zero costs half of what copying does.
+"""An allocator of uninitialised bytes, all of which are overwritten: zeroing costs half as much as copying.
 
 Source: Python/C API, Bytes Objects.
 """
@@ -38,12 +38,12 @@ _unset_bytes.argtypes = (ctypes.c_char_p, ctypes.c_ssize_t)
 
 
 _AT_ONCE = 8
-"""Remote files that are read at the same time."""
+"""Most remote files read at the same time."""
 
 
 @dataclass(slots=True)
 class _Piece:
-    """Bytes and where they come to stand: those of a file from `start` on, or written ones."""
+    """Bytes and their offset in the assembled file: copied from a file at `start`, or `written`."""
 
     at: int
     size: int
@@ -53,7 +53,7 @@ class _Piece:
 
 
 class Assembly:
-    """The file as far as it was added; nothing is read before `done`."""
+    """A Parquet file under assembly; `done` reads the pages and returns the file."""
 
     def __init__(self) -> None:
         self._size = len(MAGIC)
@@ -63,7 +63,7 @@ class Assembly:
         self._first, self._rows = self._size, 0
 
     def add_numbers(self, numbers: Ints, pages: Pages, codec: str, path: str) -> None:
-        """A chunk of INT32: the data pages of a file's chunk, with these numbers for its dictionary."""
+        """Add an INT32 chunk: the data pages of a file's chunk, with `numbers` as its dictionary."""
         at, (page, size) = self._size, _numbers(numbers.astype("<i4", copy=False).tobytes(), codec)
         self._write(page)
         begun = self._size
@@ -73,14 +73,14 @@ class Assembly:
         self._chunks.append(written_chunk("INT32", codec, rows, unpacked, self._size - at, begun, at))
 
     def add_chunk(self, chunk: Chunk, path: str) -> None:
-        """A chunk of a file as it stands."""
+        """Add a chunk of a file unchanged."""
         at, (start, data, packed, unpacked, values, type_, codec, coded) = self._size, chunk
         self._copy(path, start, packed)
         dictionary = at if coded else None
         self._chunks.append(written_chunk(type_, codec, values, unpacked, packed, at + data, dictionary))
 
     def add_mask(self, wanted: Longs, rows: int) -> None:
-        """A chunk of BOOLEAN, TRUE at those of the rows that are wanted."""
+        """Add a BOOLEAN chunk that is TRUE at the wanted rows."""
         mask = np.zeros(rows, bool)
         mask[wanted] = True
         at, page = self._size, written_bits(np.packbits(mask, bitorder="little").tobytes(), rows)
@@ -88,15 +88,15 @@ class Assembly:
         self._chunks.append(written_chunk("BOOLEAN", "UNCOMPRESSED", rows, len(page), len(page), at, None))
 
     def end_row_group(self, rows: int) -> None:
-        """The chunks since the last one are those of a row group."""
+        """End a row group: it holds the chunks added since the last one."""
         self._row_groups.append(written_row_group(self._chunks, self._size - self._first, rows))
         self._chunks, self._first, self._rows = [], self._size, self._rows + rows
 
     def _copy(self, path: str, start: int, size: int) -> None:
-        """Bytes of a file; those that stand side by side in both files become one piece.
+        """Plan to copy bytes of a file; bytes contiguous in both files become one piece.
 
         Raises:
-            ValueError: such bytes cannot be, as a damaged footer may say.
+            ValueError: the offset or size is negative, as a damaged footer may state.
         """
         if start < 0 or size < 0:
             raise ValueError(f"{size} bytes at {start} are none of {path}")
@@ -112,9 +112,9 @@ class Assembly:
         self._size += len(data)
 
     def done(self, storage: Storage, leaves: Sequence[bytes]) -> bytes:
-        """The whole file.
+        """Return the whole file.
 
-        Cost: one copy; its bytes are allocated at once and read in place, of several remote files at a time.
+        Cost: one copy; the bytes are allocated once and read in place, from several remote files at a time.
 
         Raises:
             ValueError: a file ends too early.
@@ -137,14 +137,14 @@ class Assembly:
 
 @lru_cache(1 << 10)
 def _numbers(raw: bytes, codec: str) -> tuple[bytes, int]:
-    """A dictionary page of INT32, and its bytes once decompressed."""
+    """Return a dictionary page of INT32, and the page's decompressed size."""
     packed = compressed(raw, codec)
     page = written_dictionary(len(raw) // 4, len(raw), packed)
     return page, len(page) + len(raw) - len(packed)
 
 
 def _fill(storage: Storage, view: memoryview, pieces: Sequence[_Piece]) -> None:
-    """Put pieces, all of one file or all written, where they belong."""
+    """Put pieces into place; all are of one file, or all are written."""
     path = pieces[0].path
     if not path:
         for piece in pieces:

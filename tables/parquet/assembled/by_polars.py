@@ -1,7 +1,7 @@
-"""Polars decodes the wanted rows of a Parquet file that was put together in memory.
+"""Decoding of the wanted rows of an assembled Parquet file by Polars.
 
-Where Polars knows from one column which rows are wanted, it decodes of the others only these. So such a file
-has a column of marks, packed booleans, cheaper to decode than any other.
+When Polars filters by one column, it decodes only the matching rows of the other columns. So an assembled
+file has a mask column that marks wanted rows, packed booleans, cheaper to decode than any other.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 _MASK = "wanted"
 _ROW = "row"
 MASK_LEAF = written_leaf(_MASK, "BOOLEAN", nullable=False)
-"""The column of marks, as a schema holds it: the last one."""
+"""The mask column as a leaf of the schema, always the last."""
 CHECKED = frozenset(CODECS) - {"GZIP"}
-"""Codecs of which Polars refuses the damage that pyarrow does: it does not look at gzip's checksums."""
+"""Codecs for which Polars detects the same damage as pyarrow: it does not verify gzip's checksums."""
 _OLDEST = 2
-"""The major version of Polars that this was proven with."""
+"""The oldest major version of Polars that has been tested."""
 
 _forked = False
 
@@ -41,9 +41,9 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def polars() -> ModuleType | None:
-    """Polars; None where it cannot be loaded, and in a process forked from one that used it.
+    """Return the module polars; None if it cannot be loaded, or in a process forked from one that used it.
 
-    There its threads are gone.
+    In a forked process the threads of Polars are gone.
     """
     if _forked:
         return None
@@ -55,15 +55,15 @@ def polars() -> ModuleType | None:
 
 
 def failures(library: ModuleType) -> tuple[type[BaseException], ...]:
-    """What Polars raises where it cannot read a file."""
+    """Return the exceptions that Polars raises when it cannot read a file."""
     return library.exceptions.PolarsError, library.exceptions.PanicException
 
 
 def wanted_rows(library: ModuleType, data: bytes) -> DataFrame:
-    """All columns of a file but the marks, at the rows that are marked.
+    """Return all columns of a file except the mask, at the rows that the mask marks.
 
     Raises:
-        PolarsError, PanicException: it cannot be read.
+        PolarsError, PanicException: the file cannot be read.
     """
     scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
     rows: DataFrame = scan.filter(library.col(_MASK)).drop(_MASK).collect()
@@ -73,13 +73,13 @@ def wanted_rows(library: ModuleType, data: bytes) -> DataFrame:
 def passing_rows(
     library: ModuleType, data: bytes, passes: Expr, masked: bool, few: bool = False
 ) -> npt.NDArray[np.uint32]:
-    """The numbers of the rows of a file for which an expression is true, ascending; `masked`: of marked ones.
+    """Return the row numbers of a file for which an expression is true, ascending.
 
-    `few`: whether few rows pass. Polars then leaves out the others while it decodes, which costs more than it
-    saves where many do.
+    `masked`: only rows that the mask marks count. `few`: few rows pass; Polars then filters while it decodes,
+    which costs more than it saves if many rows pass.
 
     Raises:
-        PolarsError, PanicException: it cannot be read.
+        PolarsError, PanicException: the file cannot be read.
     """
     scan = library.scan_parquet(
         data, use_statistics=False, glob=False, hive_partitioning=False, row_index_name=_ROW
@@ -93,10 +93,12 @@ def passing_rows(
 
 
 def passing_count(library: ModuleType, data: bytes, passes: Expr, masked: bool) -> int:
-    """How many rows of a file an expression is true for: less than to tell which; `masked`: of marked ones.
+    """Count the rows of a file for which an expression is true, more cheaply than to list them.
+
+    `masked`: only rows that the mask marks count.
 
     Raises:
-        PolarsError, PanicException: it cannot be read.
+        PolarsError, PanicException: the file cannot be read.
     """
     scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
     among = scan.filter(library.col(_MASK)) if masked else scan

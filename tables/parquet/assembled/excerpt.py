@@ -1,18 +1,18 @@
-"""The pages of a data file that hold wanted rows, put together as a small Parquet file in memory.
+"""Excerpts: the pages of a data file that hold wanted rows, assembled as a small Parquet file in memory.
 
-pyarrow decodes whole column chunks only. A chunk is its pages in order, so a chunk of fewer pages is one too:
-the excerpt has a footer of its own, with the file's schema, and row groups of the picked pages as they stand
-in the file. So what decodes a data file decodes an excerpt, to the same values of the same types.
+pyarrow decodes whole column chunks only. A chunk is its pages in order, so a chunk of fewer pages is valid
+too: the excerpt has its own footer, with the file's schema, and row groups of the selected pages, copied
+unchanged from the file. So the decoder of data files decodes an excerpt to the same values of the same types.
 
-Columns whose pages hold the same rows share row groups; each lacks the chunks of the others, which are never
-asked for. Repeated values are not divided by pages: such columns are read as whole row groups.
+Columns whose pages hold the same rows share row groups; the chunks of all other columns are empty there and
+never read. Repeated values do not end at page boundaries: such columns are read as whole row groups.
 
 Example: column a has pages of 3 rows, b of 4, and rows 1 and 7 of the row group are wanted.
 
     row          0  1  2  3  4  5  6  7  8
     wanted          x                 x
-    pages of a   [0      ][1      ][2      ]     picked: 0 and 2, rows 0 1 2 6 7 8; the wanted are 1 and 4
-    pages of b   [0         ][1         ][2]     picked: 0 and 1, rows 0 to 7; the wanted are 1 and 7
+    pages of a   [0      ][1      ][2      ]     selected: 0 and 2, rows 0 1 2 6 7 8; wanted are 1 and 4
+    pages of b   [0         ][1         ][2]     selected: 0 and 1, rows 0 to 7; wanted are 1 and 7
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from tailbit.tables.parquet.thrift import (
 
 @dataclass(frozen=True, eq=False)
 class Picked:
-    """What is wanted of one leaf: per row group the pages, and the picked pages of each by number."""
+    """The selected pages of one leaf: per row group all pages, and the numbers of the selected ones."""
 
     leaf: int
     pages: Sequence[Pages]
@@ -54,7 +54,7 @@ class Picked:
 
     @property
     def coded(self) -> bool:
-        """Whether the picked pages hold nothing but codes, and of dictionaries that are small beside them."""
+        """Whether the selected pages hold only dictionary codes, of comparatively small dictionaries."""
         return all(
             p.dictionary is not None
             and bool(p.coded[n].all())
@@ -64,14 +64,15 @@ class Picked:
 
 
 def can_be_cut(layout: Layout, leaf: int, group: int) -> bool:
-    """Whether a chunk's codec is one that an excerpt can name."""
+    """Return whether an excerpt supports the codec of a chunk."""
     return layout.chunk(group, leaf).codec in CODECS
 
 
 def pick(pages: Sequence[Pages], wanted: Sequence[Longs]) -> tuple[list[Longs], Longs]:
-    """The numbers of the pages that hold wanted rows, per row group; and where those rows are among theirs.
+    """Return the numbers of the pages that hold wanted rows per row group, and the rows' places in the pages.
 
-    `wanted`: ascending rows of each row group.
+    `wanted`: ascending rows of each row group. The places count through the selected pages of all row groups
+    (see the example of the module).
     """
     numbers, places, before = [], [], 0
     for pages_of_group, rows in zip(pages, wanted, strict=True):
@@ -88,7 +89,7 @@ def pick(pages: Sequence[Pages], wanted: Sequence[Longs]) -> tuple[list[Longs], 
 
 @dataclass(eq=False)
 class Excerpt:
-    """An excerpt of one file, to which leaves are added; `done` gives its bytes."""
+    """An excerpt of one file under construction; `done` returns its bytes."""
 
     layout: Layout
     source: pa.NativeFile
@@ -113,7 +114,7 @@ class Excerpt:
         return list(range(first, len(self._groups)))
 
     def _chunk(self, pages: Pages, numbers: Longs, group: int, leaf: int, rows: int) -> bytes:
-        """Copy picked pages, those that stand side by side in one read, and describe them."""
+        """Copy the selected pages, contiguous pages in one read, and return the chunk's metadata."""
         at, unpacked = self._size, int(pages.unpacked[numbers].sum())
         if pages.dictionary is not None:
             self._copy(pages.dictionary.start, pages.dictionary.end)
@@ -136,13 +137,13 @@ class Excerpt:
         self._size += len(data)
 
     def done(self) -> pa.Buffer:
-        """The excerpt as a whole."""
+        """Return the whole excerpt."""
         footer = written_footer(self.layout, self._groups, self._rows)
         return arrow_buffer([*self._bytes, ended(footer)])
 
 
 def written_footer(layout: Layout, groups: Sequence[bytes], rows: int) -> bytes:
-    """A footer of written row groups under the schema of a data file."""
+    """Encode a footer of encoded row groups under the schema of a data file."""
     metadata = layout.metadata
     texts = [
         written_struct([(1, TEXT, written_text(key)), (2, TEXT, written_text(value))])
@@ -158,7 +159,7 @@ def written_footer(layout: Layout, groups: Sequence[bytes], rows: int) -> bytes:
 
 
 def absent_chunks(layout: Layout) -> list[bytes]:
-    """For each leaf of a data file a chunk without rows, which nobody may ask for."""
+    """Return for each leaf of a data file an empty chunk, which must never be read."""
     schema = layout.metadata.schema
     return [_absent_chunk(str(schema.column(leaf).physical_type)) for leaf in range(len(schema))]
 

@@ -1,4 +1,4 @@
-"""Column chunks, row groups and the footer of a Parquet file that is put together in memory."""
+"""Encoding of the column chunks, pages, row groups and footer of a Parquet file assembled in memory."""
 
 from __future__ import annotations
 
@@ -31,17 +31,20 @@ PHYSICAL_TYPES = {
     )
 }
 CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6}
-"""LZ4 is two codecs of one name to pyarrow: such chunks are read whole."""
+"""LZ4 is missing: pyarrow has one name for two codecs, so such chunks are read whole."""
 _PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
 _DICTIONARY_PAGE = 2
 _LITERAL = 1 << 24
-"""Bytes of the longest literal of three bytes' length."""
+"""Longest Snappy literal whose length takes three bytes."""
 
 
 def written_chunk(
     type_: str, codec: str, values: int, unpacked: int, packed: int, data: int, dictionary: int | None
 ) -> bytes:
-    """A column chunk as a footer holds it; its name is its place in the schema, so the path is left empty."""
+    """Encode a column chunk for a footer.
+
+    The path of the chunk is left empty: its place among the chunks identifies its leaf.
+    """
     before = _before_offsets(type_, codec, values, unpacked, packed)
     if dictionary is None:
         return b"".join((before, _OFFSET, written_int(data), _ENDS))
@@ -49,15 +52,15 @@ def written_chunk(
 
 
 _OFFSET = bytes([9 - 7 << 4 | I64])
-"""What stands before either offset, of fields 9 and 11: two ids after the one before."""
+"""The header of an offset field, 9 or 11: each id is two higher than the last."""
 _ENDS = b"\0\0"
-"""The ends of the description and of the chunk."""
+"""The stop fields of the chunk's metadata and of the chunk."""
 _BEFORE_META = written_struct([(2, I64, written_int(0)), (3, STRUCT, b"")])[:-1]
 
 
 @lru_cache(1 << 12)
 def _before_offsets(type_: str, codec: str, values: int, unpacked: int, packed: int) -> bytes:
-    """A chunk up to where its pages lie; one that is asked for again moves, and nothing else."""
+    """Encode a chunk up to the page offsets, cached: a chunk that is read again only changes its offsets."""
     fields = [
         (1, I32, written_int(PHYSICAL_TYPES[type_])),
         (2, LIST, written_ints([_PLAIN, _RLE_DICTIONARY])),
@@ -71,7 +74,7 @@ def _before_offsets(type_: str, codec: str, values: int, unpacked: int, packed: 
 
 
 def written_row_group(chunks: Sequence[bytes], size: int, rows: int) -> bytes:
-    """A row group of written chunks."""
+    """Encode a row group of encoded chunks."""
     return written_struct(
         [(1, LIST, written_structs(chunks)), (2, I64, written_int(size)), (3, I64, written_int(rows))]
     )
@@ -81,7 +84,7 @@ def written_row_group(chunks: Sequence[bytes], size: int, rows: int) -> bytes:
 def written_leaf(
     name: str, type_: str, nullable: bool, length: int = 0, decimal: tuple[int, int] | None = None
 ) -> bytes:
-    """A leaf of a schema; of logical types only decimals (precision and scale) are named."""
+    """Encode a leaf of a schema; of logical types only decimals (precision and scale) are named."""
     fields = [(1, I32, written_int(PHYSICAL_TYPES[type_]))]
     if length:
         fields.append((2, I32, written_int(length)))
@@ -94,7 +97,7 @@ def written_leaf(
 
 
 def written_bits(bits: bytes, rows: int) -> bytes:
-    """A page of packed booleans without NULLs, its header before it."""
+    """Encode a page of packed booleans without NULLs, header first."""
     values = [(1, rows), (2, _PLAIN), (3, _RLE), (4, _RLE)]
     data = written_struct([(number, I32, written_int(value)) for number, value in values])
     sizes = [(1, 0), (2, len(bits)), (3, len(bits))]
@@ -102,14 +105,14 @@ def written_bits(bits: bytes, rows: int) -> bytes:
 
 
 def written_dictionary(values: int, unpacked: int, packed: bytes) -> bytes:
-    """A dictionary page of `values` values, its header before it."""
+    """Encode a dictionary page of `values` values, header first."""
     sizes = [(1, _DICTIONARY_PAGE), (2, unpacked), (3, len(packed))]
     of = written_struct([(1, I32, written_int(values)), (2, I32, written_int(_PLAIN))])
     return written_struct([*((n, I32, written_int(v)) for n, v in sizes), (7, STRUCT, of)]) + packed
 
 
 def written_codes(codes: npt.NDArray[np.int64], nullable: bool, codec: str) -> bytes:
-    """A page of ascending dictionary codes, none NULL, its header before it; a code takes 1, 2 or 4 bytes."""
+    """Encode a page of ascending dictionary codes without NULLs, of 1, 2 or 4 bytes each, header first."""
     rows, largest = len(codes), int(codes[-1]) if len(codes) else 0
     width = 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 4
     full = np.zeros(-(-rows // 8) * 8, dtype=f"<u{width}")
@@ -119,7 +122,7 @@ def written_codes(codes: npt.NDArray[np.int64], nullable: bool, codec: str) -> b
 
 
 def written_values(values: bytes, rows: int, nullable: bool) -> bytes:
-    """A page of `rows` values as they are, none NULL and not compressed, its header before it."""
+    """Encode a page of `rows` plain values without NULLs, uncompressed, header first."""
     return _data_page(rows, nullable, _PLAIN, values, "UNCOMPRESSED")
 
 
@@ -133,7 +136,7 @@ def _data_page(rows: int, nullable: bool, encoding: int, values: bytes, codec: s
 
 
 def compressed(data: bytes, codec: str) -> bytes:
-    """Bytes as a page of a codec holds them; Snappy's as one literal, since they are read but once.
+    """Compress bytes for a page; Snappy as one literal, since the bytes are read only once.
 
     Source: Snappy's format description, literals of three bytes' length.
     """
@@ -146,7 +149,7 @@ def compressed(data: bytes, codec: str) -> bytes:
 
 
 def written_end(leaves: Sequence[bytes], groups: Sequence[bytes], rows: int) -> bytes:
-    """The end of a file whose columns are `leaves`: its footer, the footer's length and the mark."""
+    """Encode the end of a file whose columns are `leaves`: the footer, its length and the magic bytes."""
     root = written_struct([(4, TEXT, written_text(b"rows")), (5, I32, written_int(len(leaves)))])
     footer = written_struct(
         [
@@ -160,5 +163,5 @@ def written_end(leaves: Sequence[bytes], groups: Sequence[bytes], rows: int) -> 
 
 
 def ended(footer: bytes) -> bytes:
-    """A footer with its length and the mark behind it."""
+    """Append the length and the magic bytes to a footer."""
     return b"".join([footer, len(footer).to_bytes(4, "little"), MAGIC])

@@ -1,1 +1,1 @@
-"""Column chunks as they are mostly stored: a dictionary of values, and codes of it."""
+"""Dictionary-coded column chunks, decoded to the numbers of their values instead of the values."""

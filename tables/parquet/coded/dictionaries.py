@@ -1,8 +1,8 @@
-"""Values out of the dictionaries of column chunks, decoded to the table's types like any others.
+"""Values from the dictionaries of column chunks, decoded to the table's types like any others.
 
-They are put together as a small Parquet file of the data file's own schema, so that what decodes a data file
-decodes these, to the same values. Values of one width are picked from the dictionary pages and become one
-page; texts stay in their dictionaries, each behind it a page that holds the wanted codes.
+The needed values are assembled as a small Parquet file with the data file's own schema, so that the decoder
+of data files decodes them to the same values. Values of fixed width are selected from the dictionary pages
+and become one page; texts stay in their dictionary pages, each followed by a page of the wanted codes.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from tailbit.tables.parquet.layout import DictionaryPage, Layout
 from tailbit.tables.storage import Storage
 
 _DTYPES = {4: "u4", 8: "u8"}
-"""Numbers are picked five times as fast as bytes of the same width."""
+"""Numbers are selected five times as fast as bytes of the same width."""
 _WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
 class Used(NamedTuple):
-    """Codes, ascending, of the dictionary of a chunk of a file, and the chunk's codec."""
+    """Ascending codes that are used of a chunk's dictionary, with the file, dictionary page and codec."""
 
     path: str
     page: DictionaryPage
@@ -45,7 +45,7 @@ class Used(NamedTuple):
 
 
 class _Chunk(NamedTuple):
-    """A chunk as it comes to stand: a dictionary page or nothing, a data page, and the codec of both."""
+    """A chunk to be written: a dictionary page or nothing, a data page, and the codec of both."""
 
     rows: int
     unpacked: int
@@ -57,7 +57,7 @@ class _Chunk(NamedTuple):
 def values_of(
     storage: Storage, layout: Layout, leaf: int, column: Column, wanted: Sequence[Used]
 ) -> pa.Array:
-    """The values of codes of chunks of one leaf; `layout`: of any of their files, which have one schema.
+    """Decode the values of used codes, chunk by chunk, of one leaf; all files share the schema of `layout`.
 
     Raises:
         DataFileError, LegacyCalendarError, ColumnTypeError: as `read_columns`.
@@ -77,7 +77,7 @@ def values_of(
 
 
 def _pages(storage: Storage, wanted: Sequence[Used]) -> Iterator[tuple[Used, bytes]]:
-    """The dictionary page of each chunk, its header included."""
+    """Yield the dictionary page of each chunk, header included."""
     for path, some in groupby(wanted, lambda group: group.path):
         with storage.open(storage.resolve(path)) as source:
             for group in some:
@@ -88,7 +88,7 @@ def _pages(storage: Storage, wanted: Sequence[Used]) -> Iterator[tuple[Used, byt
 
 
 def _picked(pages: Iterator[tuple[Used, bytes]], width: int, nullable: bool) -> _Chunk:
-    """The values of all codes, of one width each."""
+    """Select the values of all codes, which have a fixed width, into one chunk."""
     parts, rows = [], 0
     for group, page in pages:
         head = group.page.body - group.page.start
@@ -111,7 +111,7 @@ def _coded(pages: Iterator[tuple[Used, bytes]], nullable: bool) -> Iterator[_Chu
 
 
 def _file(layout: Layout, leaf: int, physical: str, chunks: Sequence[_Chunk]) -> pa.Buffer:
-    """Chunks of one leaf, a row group each, as a file of the schema of a data file."""
+    """Assemble chunks of one leaf, a row group each, as a file with the schema of a data file."""
     absent, parts, at, groups = absent_chunks(layout), [MAGIC], len(MAGIC), []
     before, after = absent[:leaf], absent[leaf + 1 :]
     for piece in chunks:

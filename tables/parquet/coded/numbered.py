@@ -1,19 +1,19 @@
-"""Columns at wanted rows of many files as numbers of their values, without making a value for each row.
+"""Columns at wanted rows of many files as numbers of their values, without decoding a value per row.
 
-Writers store a column chunk as a dictionary and, row by row, codes of it. Who groups rows needs the codes
-and each value once. So the chunks of many files are put together as one Parquet file in memory, their
-dictionaries replaced by numbers that go on from chunk to chunk: whatever the type of a column, decoding it
-gives numbers, of the wanted rows alone (see `by_polars`). The values of numbers that occur are decoded
-apart (see `dictionaries`).
+Writers store a column chunk as a dictionary and one code per row. Grouping needs the codes, and each value
+only once. So the chunks of many files are assembled as one Parquet file in memory, with their dictionaries
+replaced by numbers that count on from chunk to chunk: whatever the type of a column, decoding yields numbers,
+of the wanted rows only (see `by_polars`). The values of the numbers that occur are decoded separately (see
+`dictionaries`).
 
-Two chunks by hand:
+Example with two chunks:
 
     dictionary of chunk 1     SFO  LAX        codes 0 1 1, all wanted       numbers 1 2 2
     dictionary of chunk 2     LAX  SFO  JFK   codes 2 0 NULL, all wanted    numbers 5 3 0
     values of numbers 0 1 2 3 5               NULL SFO LAX LAX JFK
 
-Where a page holds anything but codes, where a file lacks the column, where values are repeated or nested, and
-where anything fails, the rows are left to who decodes values.
+If a page holds anything but codes, a file lacks the column, values are repeated or nested, or anything fails,
+the rows are left to the caller, which decodes values.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 class Numbered:
     """One column of some rows.
 
-    `numbers`: int32 a row. `used`: the numbers that occur, ascending, `counts`: how often. `values`: of each
-    of these; two numbers may have one value.
+    `numbers`: int32 per row. `used`: the numbers that occur, ascending. `counts`: how often each occurs.
+    `values`: the value of each; two numbers may have the same value.
     """
 
     numbers: Ints
@@ -62,15 +62,15 @@ class Numbered:
 def numbered(
     storage: Storage, wanted: Iterable[Read], columns: Sequence[Column], masked: bool | None = None
 ) -> Iterator[tuple[list[Numbered], list[Read]]]:
-    """The columns at the rows of each file, batch by batch, and the files that were left out of a batch.
+    """Yield columns at the rows of each file, batch by batch, and the files that a batch left out.
 
-    `masked`: whether Polars leaves out the other rows while it decodes, or they are decoded by pyarrow; None:
-    Polars if it is loaded. It is not loaded for this: pyarrow takes hardly longer, and needs no start.
-    Cost: the compressed chunks of row groups with wanted rows are copied, and their codes decoded by all
-    cores. Memory: some 28 MB, or a row group, for each core and three more; 4 bytes a column and row.
+    `masked`: whether Polars filters the rows while it decodes, or pyarrow decodes all rows; None: Polars if
+    it is already loaded. It is not loaded for this: pyarrow is hardly slower, and needs no start. Cost: the
+    compressed chunks of row groups with wanted rows are copied, and their codes decoded on all cores. Memory:
+    some 28 MB, or a row group, for each core and three more; 4 bytes per column and row.
 
     Raises:
-        DataFileError: a file is missing, of another size than the log says, or not readable Parquet.
+        DataFileError: a file is missing, not of the size in the log, or not readable Parquet.
     """
     stored = [column for column in columns if not column.partition]
     left: list[Read] = []
@@ -87,7 +87,7 @@ def numbered(
 def _coded(
     storage: Storage, wanted: Iterable[Read], columns: Sequence[Column], left: list[Read]
 ) -> Iterator[Group]:
-    """The row groups that can be read as numbers, file by file; other files are added to `left`."""
+    """Yield the row groups that can be read as numbers, file by file; add other files to `left`."""
     for read in wanted:
         groups = coded_groups(storage, read, columns)
         yield from groups
@@ -102,7 +102,7 @@ def _read(
     stored: Sequence[Column],
     masked: bool | None,
 ) -> list[Numbered] | None:
-    """The columns at the wanted rows of row groups; None where something fails."""
+    """Return the columns at the wanted rows of row groups; None if anything fails."""
     failed: tuple[type[BaseException], ...] = (pa.ArrowException, OSError, ValueError, KeyError)
     failed = (*failed, DataFileError, LegacyCalendarError)
     partly = any(group.some is not None for group in batch)
@@ -129,7 +129,7 @@ def _read(
 def _decoded(
     storage: Storage, batch: Sequence[Group], columns: int, library: ModuleType | None
 ) -> list[Ints]:
-    """Per column the numbers of the wanted rows."""
+    """Return the numbers of the wanted rows, per column."""
     data = _assembled(storage, batch, columns, library is not None)
     if library is not None:
         frame = wanted_rows(library, data)
@@ -146,7 +146,7 @@ def _filled(numbers: pa.ChunkedArray) -> Ints:
 
 
 def _mask(batch: Sequence[Group]) -> Mask:
-    """Which rows of all row groups are wanted."""
+    """Return which rows of all row groups are wanted, as a mask."""
     out = np.zeros(sum(group.rows for group in batch), bool)
     before = 0
     for group in batch:
@@ -156,7 +156,7 @@ def _mask(batch: Sequence[Group]) -> Mask:
 
 
 def _assembled(storage: Storage, batch: Sequence[Group], columns: int, masked: bool) -> bytes:
-    """The row groups, dictionaries replaced by numbers, as a Parquet file; `masked`: with a mask."""
+    """Assemble the row groups as a Parquet file, dictionaries replaced by numbers; `masked` adds a mask."""
     out, firsts = Assembly(), [1] * columns
     for group in batch:
         for n, chunk in enumerate(group.chunks):
@@ -177,7 +177,7 @@ def _assembled(storage: Storage, batch: Sequence[Group], columns: int, masked: b
 def _with_values(
     storage: Storage, batch: Sequence[Group], column: Column, place: int, numbers: Ints
 ) -> Numbered:
-    """A column with the values of its numbers."""
+    """Return a column with the values of its numbers."""
     chunks = [group.chunks[place] for group in batch]
     sizes = [chunk.dictionary.values for chunk in chunks]
     firsts = 1 + np.concatenate([[0], np.cumsum(sizes)])
@@ -200,7 +200,7 @@ def _with_values(
 
 
 def _of_files(batch: Sequence[Group], column: Column) -> Numbered:
-    """A partition column: the log says its value of whole files."""
+    """Return a partition column, whose value the log states per file."""
     texts: dict[str | None, int] = {}
     physical = column.physical[0]
     codes = [texts.setdefault(group.slice_.partition.get(physical), len(texts)) for group in batch]

@@ -1,7 +1,8 @@
-"""Row groups with wanted rows whose chunks hold nothing but a dictionary and codes of it.
+"""Row groups with wanted rows whose chunks hold only a dictionary and codes.
 
-Writers give up the dictionary of a chunk where it grows too large: the rest of the values then stand as they
-are. Such a file is left to others, and so is one that lacks a column or where values are repeated or nested.
+Writers abandon the dictionary of a chunk when it grows too large: the remaining values are then stored plain.
+Files with such a chunk are left to other readers, and so are files that lack a column or have repeated or
+nested values.
 """
 
 from __future__ import annotations
@@ -22,24 +23,22 @@ from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
 from tailbit.tables.storage import Storage
 
 Read = tuple[FileSlice, npt.NDArray[np.uint64]]
-"""A file and ascending positions of rows in it."""
+"""A file, and the ascending positions of rows in it."""
 
 _PACKED = 28 << 20
-"""Compressed bytes of chunks that are decoded at once."""
+"""Most compressed bytes of the chunks that are decoded at once."""
 _ROWS = 8 << 20
-"""Rows of chunks that are decoded at once."""
+"""Most rows of the chunks that are decoded at once."""
 _VALUES, _ROWS_A_VALUE = 1 << 15, 8
-"""Where a file's dictionaries have more values than 32,768, as its first row groups tell, codes are looked at
-instead of values only if 8 rows are wanted for each.
-"""
+"""If a file's dictionaries have more than 32,768 values (estimated from its first row groups), the file is
+read as codes only if at least 8 rows are wanted per dictionary value."""
 _FEW, _VERY_FEW = 2, 8
-"""Chunks are cut to their pages where at most one page in 2 is wanted. None is read whole where fewer than
-one byte in 8 is wanted.
-"""
+"""Chunks are cut to their pages if at most one page in 2 is wanted. No chunk is read whole if fewer than one
+byte in 8 is wanted."""
 
 
 class Chunk(NamedTuple):
-    """A column chunk: its leaf and codec; its pages, all of which hold codes, and their dictionary."""
+    """A column chunk: leaf and codec, its pages, all of which hold codes, and their dictionary."""
 
     leaf: int
     codec: str
@@ -48,10 +47,10 @@ class Chunk(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A row group with wanted rows, in the file at `positions`, and its chunks, a column each.
+    """A row group with wanted rows, which are at `positions` in the file, and one chunk per column.
 
-    Where few of its pages hold such rows, the chunks are of these pages alone. `some`: which of the rows of
-    the chunks they are; None: all.
+    If few pages hold wanted rows, the chunks are cut to these pages. `some`: the wanted rows among the rows
+    of the chunks; None: all.
     """
 
     slice_: FileSlice
@@ -62,27 +61,27 @@ class Group(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """The rows of its chunks."""
+        """The row count of the chunks."""
         return int(self.chunks[0].pages.firsts[-1])
 
     @property
     def at(self) -> Longs:
-        """Which of the rows of its chunks are wanted."""
+        """The wanted rows, among the rows of the chunks."""
         return np.arange(self.rows) if self.some is None else self.some
 
     @property
     def packed(self) -> int:
-        """Bytes of its chunks."""
+        """Compressed bytes of the chunks."""
         return sum(chunk.pages.packed for chunk in self.chunks)
 
     @property
     def form(self) -> tuple[object, ...]:
-        """Equal for row groups that one file can hold."""
+        """A key that is equal for row groups that one file can hold."""
         return *self.layout.form, *(chunk.leaf for chunk in self.chunks)
 
 
 def positions_of(batch: Sequence[Group]) -> list[Read]:
-    """The wanted rows of row groups, as positions in their files."""
+    """Return the wanted rows of row groups, as positions in their files."""
     out: dict[str, tuple[FileSlice, list[npt.NDArray[np.uint64]]]] = {}
     for group in batch:
         out.setdefault(group.slice_.path, (group.slice_, []))[1].append(group.positions)
@@ -90,10 +89,10 @@ def positions_of(batch: Sequence[Group]) -> list[Read]:
 
 
 def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> list[Group]:
-    """The row groups of a file that hold wanted rows.
+    """Return the row groups of a file that hold wanted rows.
 
-    None where a column cannot be read as numbers, where a reader of pages would read far less, and where
-    dictionaries have nearly as many values as there are wanted rows.
+    The list is empty if a column cannot be read as numbers, if a reader of pages would read far less, or if
+    the dictionaries have nearly as many values as there are wanted rows.
     """
     slice_, positions = read
     layout = open_layout(storage, slice_.path, slice_.size)
@@ -109,7 +108,7 @@ def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> lis
             chunks = [_chunk(layout, source, number, leaf) for leaf in leaves if leaf is not None]
             known = [chunk for chunk in chunks if chunk is not None]
             values += sum(chunk.dictionary.values for chunk in known)
-            # To look for the pages of all row groups first would cost as much as to decode them.
+            # Finding the pages of all row groups first would cost as much as decoding them.
             if len(known) < len(columns) or values * len(at) > most * seen:
                 return []
             here = positions[cuts[number] : cuts[number + 1]]
@@ -124,9 +123,9 @@ def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> lis
 
 
 def _cut(chunks: Sequence[Chunk], rows: Longs) -> tuple[Longs, Sequence[Chunk]] | None:
-    """Wanted rows and the chunks that hold them, cut to their pages where these are few.
+    """Return the wanted rows and the chunks that hold them, cut to their pages if these are few.
 
-    None where the pages are very few, and of other rows in each chunk.
+    The result is None if the pages are very few, and hold other rows in each chunk.
     """
     if not any(_in_few_pages(chunk.pages, rows) for chunk in chunks):
         return rows, chunks
@@ -146,7 +145,7 @@ def _in_few_pages(pages: Pages, rows: Longs) -> bool:
 
 
 def _leaf(layout: Layout, column: Column, path: str) -> int | None:
-    """The leaf of a column that stands at the top and is no struct, list or map."""
+    """Return the leaf of a top-level column that is not a struct, list or map; None for other columns."""
     node = flat_column(layout, column, path)
     if node is None:
         return None
@@ -164,26 +163,26 @@ def _chunk(layout: Layout, source: pa.NativeFile, group: int, leaf: int) -> Chun
 
 
 class Sized(Protocol):
-    """A row group of chunks: their bytes, their rows, and what is equal for those that one file can hold."""
+    """A row group of chunks: compressed bytes, row count, and a key that tells which may share a file."""
 
     @property
     def packed(self) -> int:
-        """Bytes of the chunks."""
+        """Compressed bytes of the chunks."""
 
     @property
     def rows(self) -> int:
-        """Rows of the chunks."""
+        """The row count of the chunks."""
 
     @property
     def form(self) -> tuple[object, ...]:
-        """Equal for row groups that one file can hold."""
+        """A key that is equal for row groups that one file can hold."""
 
 
 S = TypeVar("S", bound=Sized)
 
 
 def in_batches(groups: Iterable[S]) -> Iterator[list[S]]:
-    """Row groups of one form, in batches that are each decoded at once."""
+    """Yield batches of row groups with the same `form`; each batch is decoded at once."""
     out: list[S] = []
     packed = rows = 0
     for group in groups:

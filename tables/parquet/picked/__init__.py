@@ -1,1 +1,1 @@
-"""Wanted rows of row groups are decoded, the quickest way that is at hand, and as little else as can be."""
+"""Decode the wanted rows of row groups by the cheapest available method, and as little else as possible."""

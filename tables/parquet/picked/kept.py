@@ -1,8 +1,8 @@
-"""Decoded pages, kept for who asks for few rows of them again.
+"""A cache of decoded pages, for repeated questions that need few rows of them.
 
-Of few rows the pages are what costs: a dictionary and some ten thousand values are decoded for a handful.
-So pages of which few rows are asked for a second time are kept as they were decoded, and the third question
-takes its rows out of them. Questions for many rows do not replace what is kept.
+For few rows, the pages are the cost: a dictionary and some ten thousand values are decoded for a handful of
+rows. So when few rows of a page are read for the second time, its decoded values are cached, and the third
+question takes its rows from the cache. Questions for many rows do not evict cached pages.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from tailbit.tables.parquet.layout import Layout, Pages
 from tailbit.tables.parquet.picked.mask import Groups
 
 FEW_PAGES, _FEW_BYTES = 8, 16 << 20
-"""Most pages of a column of a file that are kept for one question, and most decompressed bytes of them."""
+"""Most pages, and most decompressed bytes, of a column in a file that are cached for one question."""
 
 FEW_COLUMNS = 64
-"""Most columns of a question that keeps pages: to find the pages of each costs too."""
+"""Most columns of a question that caches pages: finding the pages of each has a cost too."""
 
 _Chunk = tuple[int, int, int]
 _DECODED: Cache[tuple[int, int, int, int, Column], pa.Array] = Cache(share(1 / 16))
-"""By number of a layout, row group, leaf, page and the column that it was decoded for."""
+"""Decoded values by layout number, row group, leaf, page and the column they were decoded for."""
 _ASKED: Cache[_Chunk, bool] = Cache(1 << 14)
-"""Chunks of which few rows were asked for, by number of a layout, row group and leaf."""
+"""Chunks of which few rows were read before, by layout number, row group and leaf."""
 
 CACHES = (_DECODED, _ASKED)
-"""What this process keeps of the values of data files."""
+"""The caches of decoded pages."""
 
 
 class Cut(NamedTuple):
@@ -45,7 +45,7 @@ class Cut(NamedTuple):
 
 
 def kept(layout: Layout, cut: Cut, groups: Groups) -> pa.ChunkedArray | None:
-    """The column at the wanted rows; None where not all their pages are kept."""
+    """Return the column at the wanted rows from the cache; None unless all their pages are cached."""
     out = []
     for group, number, rows in _wanted(cut, groups):
         values = _DECODED.held((layout.number, group, cut.leaf, number, cut.column))
@@ -56,12 +56,12 @@ def kept(layout: Layout, cut: Cut, groups: Groups) -> pa.ChunkedArray | None:
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    """Values for codes: one page may have been kept as codes, and the next as values."""
+    """Decode codes to values: one page may have been cached as codes, the next as values."""
     return values.dictionary_decode() if isinstance(values, pa.DictionaryArray) else values
 
 
 def is_asked_again(layout: Layout, cut: Cut, groups: Groups) -> bool:
-    """Whether few rows of the column are wanted, and of chunks that were asked for before."""
+    """Return whether few rows are wanted, all of chunks that were read before; record these chunks."""
     size = pages = 0
     for cut_pages, (_, rows) in zip(cut.pages, groups, strict=True):
         numbers = cut_pages.holding(rows)
@@ -77,19 +77,19 @@ def is_asked_again(layout: Layout, cut: Cut, groups: Groups) -> bool:
 def keep(
     layout: Layout, cut: Cut, groups: Groups, numbers: Sequence[Longs], decoded: pa.ChunkedArray
 ) -> None:
-    """Keep pages that were decoded: per row group those of `numbers`, all of them in `decoded` in order."""
+    """Cache decoded pages: per row group those of `numbers`; `decoded` holds them all in order."""
     at = 0
     for pages, (group, _), some in zip(cut.pages, groups, numbers, strict=True):
         for number in some.tolist():
             rows = int(pages.firsts[number + 1] - pages.firsts[number])
-            # A copy: a slice would hold all that was decoded.
+            # Copied, because a slice would keep everything that was decoded alive.
             values = pa.concat_arrays(decoded.slice(at, rows).chunks)
             _DECODED.hold((layout.number, group, cut.leaf, number, cut.column), values, values.nbytes + 64)
             at += rows
 
 
 def _wanted(cut: Cut, groups: Groups) -> Iterator[tuple[int, int, Longs]]:
-    """Row group and number of each page with wanted rows, and where in it these stand."""
+    """Yield the row group and number of each page with wanted rows, and the rows' places in the page."""
     for pages, (group, rows) in zip(cut.pages, groups, strict=True):
         if len(pages.starts) == 1:
             yield group, 0, rows

@@ -1,12 +1,12 @@
-"""Wanted rows of whole row groups by Polars, which leaves the others out while it decodes.
+"""Decoding of wanted rows by mask: Polars filters the rows of whole row groups while it decodes.
 
-pyarrow decodes every row of a page before one can be left out. So row groups are put together in memory as a
-Parquet file with one column more, of marks of the wanted rows (see `by_polars`). Pages without a wanted row
-are not even decompressed, so nothing is gained by leaving them out.
+pyarrow decodes every row of a page before it can drop any. So row groups are assembled in memory as a Parquet
+file with one more column, the mask of the wanted rows (see `by_polars`). Polars does not even decompress
+pages without a wanted row, so cutting them out would gain nothing.
 
-Polars is told how values are stored and nothing of what they mean: except for decimals, the bytes that it
-gives become Arrow arrays of the type that pyarrow would read, and `decode` makes of these what the table
-means, as everywhere. Columns of other types, and all where Polars fails, are left to pyarrow.
+Polars is told how values are stored, but not what they mean: except for decimals, the bytes that it returns
+become Arrow arrays of the type that pyarrow would read, and `decode` converts them to the table's types as
+for every reader. Columns of other types, and all columns if Polars fails, are left to pyarrow.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.decode import Decoder
 from tailbit.tables.parquet.layout import Chunk, Layout
 from tailbit.tables.parquet.leaves import ParquetNode, plain_type
-from tailbit.tables.parquet.picked.texts import MANY, Numbered, made, numbered
+from tailbit.tables.parquet.picked.texts import MANY, Numbered, numbered, texts_of
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ Groups = Sequence[tuple[int, Longs]]
 """Row groups, each with ascending rows of it."""
 
 _FEW = 1 << 16
-"""Rows that are put together to one chunk: the pieces of few rows cost more than copying them."""
+"""Below this many rows, chunks are copied into one: many small chunks cost more than the copy."""
 _SAME_BYTES = {
     "BOOLEAN": (pa.bool_(),),
     "INT32": (pa.int32(), pa.date32(), pa.int8(), pa.int16(), pa.uint8(), pa.uint16(), pa.uint32()),
@@ -48,7 +48,7 @@ _SAME_BYTES = {
     "DOUBLE": (pa.float64(),),
     "BYTE_ARRAY": (pa.string(), pa.binary()),
 }
-"""Types whose values are what is stored, or its low bytes. Timestamps in microseconds are, too."""
+"""Types whose values are the stored bytes, or the low bytes. So are timestamps in microseconds."""
 _DECIMALS = ("INT32", "INT64", "FIXED_LEN_BYTE_ARRAY")
 
 
@@ -61,14 +61,14 @@ class Part(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Wanted rows."""
+        """The number of wanted rows."""
         return sum(len(rows) for _, rows in self.groups)
 
 
 class Masked(NamedTuple):
-    """A column that can be read by mask: its field, leaf and stored type; its leaf as a schema holds it.
+    """A column that can be read by mask: field, leaf, stored type, and the leaf encoded for a schema.
 
-    `chunks`: those of the row groups.
+    `chunks`: the chunk of each row group.
     """
 
     column: Column
@@ -81,7 +81,7 @@ class Masked(NamedTuple):
 
 
 def _maskable(part: Part, columns: Sequence[Column]) -> list[Masked]:
-    """Those of the columns that Polars reads to the values that pyarrow does."""
+    """Return the columns that Polars decodes to the same values as pyarrow."""
     layout, path, groups = part
     out: list[Masked] = []
     for column in columns:
@@ -99,7 +99,7 @@ def _maskable(part: Part, columns: Sequence[Column]) -> list[Masked]:
 
 
 def _written(leaf: pq.ColumnSchema, type_: pa.DataType, name: str) -> bytes | None:
-    """A leaf under another name; None where its values are more than their bytes, or nested."""
+    """Encode a leaf under another name; None if it is nested or its values are not simply its bytes."""
     if leaf.max_repetition_level or leaf.max_definition_level > 1:
         return None
     physical, nullable = str(leaf.physical_type), bool(leaf.max_definition_level)
@@ -122,19 +122,19 @@ def _is_micros(leaf: pq.ColumnSchema, type_: pa.DataType) -> bool:
 def read_masked(
     storage: Storage, parts: Sequence[Part], columns: Sequence[Column]
 ) -> list[dict[str, pa.ChunkedArray]]:
-    """For each part the columns by id, at its wanted rows; those that Polars cannot read are left out.
+    """Return for each part the columns at its wanted rows, by id, without those that Polars cannot read.
 
-    Neighbouring parts that store the columns alike are one question, since each costs some 2 ms.
+    Neighbouring parts that store the columns alike are decoded together, since each call costs some 2 ms.
     Memory: the compressed chunks, and the wanted rows twice.
 
     Raises:
-        LegacyCalendarError, DataFileError: as `read_columns`, of wanted values.
+        LegacyCalendarError, DataFileError: as `read_columns`, for wanted values.
     """
     library, out = polars(), list[dict[str, pa.ChunkedArray]]()
     maskable = [(part, _maskable(part, columns) if library else []) for part in parts]
     for _, group in groupby(maskable, key=_stored_as):
         alike = list(group)
-        decoded = _asked(library, storage, alike) if library and alike[0][1] else None
+        decoded = _stored_columns(library, storage, alike) if library and alike[0][1] else None
         at = 0
         for part, leaves in alike:
             out.append({})
@@ -149,10 +149,10 @@ def _stored_as(part: tuple[Part, Sequence[Masked]]) -> list[tuple[str, bytes, pa
     return [(leaf.column.id, leaf.written, leaf.type) for leaf in part[1]]
 
 
-def _asked(
+def _stored_columns(
     library: ModuleType, storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]
 ) -> list[pa.ChunkedArray] | None:
-    """The columns as they are stored, at the wanted rows of all parts; None where Polars cannot read them."""
+    """Return the columns in their stored form at the wanted rows of all parts; None if Polars fails."""
     rows, columns = sum(part.rows for part, _ in parts), parts[0][1]
     try:
         texts = _numbered(storage, parts) if rows >= MANY else {}
@@ -162,7 +162,7 @@ def _asked(
         frame = frame.rechunk() if rows < _FEW else frame
         table = frame.to_arrow(compat_level=library.CompatLevel.newest())
         return [
-            made(table.column(n), texts[n], leaf.type)
+            texts_of(table.column(n), texts[n], leaf.type)
             if n in texts
             else _as_stored(table.column(n), leaf.type)
             for n, leaf in enumerate(columns)
@@ -172,7 +172,7 @@ def _asked(
 
 
 def _numbered(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]) -> dict[int, Numbered]:
-    """Those of the columns, by place, whose texts are made of numbers."""
+    """Return the text columns that are decoded as numbers, by place."""
     out: dict[int, Numbered] = {}
     for n, leaf in enumerate(parts[0][1]):
         if leaf.type in (pa.string(), pa.binary()):
@@ -187,7 +187,7 @@ def _numbered(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]) 
 
 
 def _as_stored(values: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    """What Polars gave in the type that pyarrow reads: the same bytes; numbers may shrink."""
+    """Convert what Polars returned to the type that pyarrow reads: same bytes; integers may be narrowed."""
     if values.type == type_:
         return values
     if pa.types.is_string(type_):
@@ -210,7 +210,7 @@ def _decoded(part: Part, leaf: Masked, stored: pa.ChunkedArray) -> pa.ChunkedArr
 def _assembled(
     storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]], texts: dict[int, Numbered]
 ) -> bytes:
-    """The row groups with a mask, as one Parquet file; texts by number where they have numbers."""
+    """Assemble the row groups with a mask as one Parquet file; texts that have numbers become numbers."""
     out, numbers = Assembly(), {n: iter(leaf.groups) for n, leaf in texts.items()}
     for (layout, path, groups), columns in parts:
         sizes = np.diff(layout.starts).tolist()

@@ -1,8 +1,8 @@
-"""Columns of a data file at rows of its row groups, read the way that was planned (see `ways`).
+"""Columns of a data file at rows of its row groups, read by the planned method (see `ways`).
 
-By mask: columns that Polars decodes to the same values; by pages: columns with one leaf and no repeated
-values, as an excerpt. All others are read as whole row groups, and so is a file whose pages cannot be told or
-whose excerpt cannot be decoded: the reader of whole row groups then gives the values, or the error.
+By mask: columns that Polars decodes to the same values. By pages: columns with one leaf and no repeated
+values, as an excerpt. All other columns are read as whole row groups, and so is a file whose pages cannot be
+determined or whose excerpt cannot be decoded: reading whole row groups then gives the values, or the error.
 """
 
 from __future__ import annotations
@@ -37,20 +37,19 @@ from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 
 _MANY = 8
-"""Where more than one row in 8 is wanted, a mask is quicker than the numbers of the rows."""
+"""If more than one row in 8 is wanted, filtering by a mask is quicker than taking row numbers."""
 
 
 def read_picked(
     storage: Storage,
     parts: Sequence[tuple[FileSlice, Groups]],
     columns: Sequence[Column],
-    way: Way | None,
+    method: Way | None,
     threads: bool,
 ) -> list[pa.Table]:
-    """For each part columns (no partition columns) named by column id, at those rows of those row groups.
+    """Return for each part the columns (no partition columns), named by id, at the part's rows.
 
-    `way`: as it was planned.
-    `threads`: whether columns may be decoded on several cores.
+    `method`: the method that was planned. `threads`: whether columns may be decoded on several cores.
 
     Raises:
         DataFileError, LegacyCalendarError, ColumnTypeError: as `read_columns`.
@@ -59,9 +58,9 @@ def read_picked(
     known = [
         Part(layout, slice_.path, groups) for layout, (slice_, groups) in zip(layouts, parts, strict=True)
     ]
-    masked = read_masked(storage, known, columns) if way is Way.MASK else [{} for _ in parts]
+    masked = read_masked(storage, known, columns) if method is Way.MASK else [{} for _ in parts]
     return [
-        _completed(storage, slice_, part, columns, decoded, threads, way is None)
+        _completed(storage, slice_, part, columns, decoded, threads, method is None)
         for (slice_, _), part, decoded in zip(parts, known, masked, strict=True)
     ]
 
@@ -75,9 +74,9 @@ def _completed(
     threads: bool,
     choose: bool,
 ) -> pa.Table:
-    """Columns of a part: what was not found by mask is read by pages, else by whole row groups.
+    """Return the columns of a part: those not decoded by mask are read by pages, else by whole row groups.
 
-    `choose`: whether large pages are to be read by mask after all.
+    `choose`: whether large pages may still be read by mask.
     """
     layout, path, groups = part
     rest = [column for column in columns if column.id not in decoded]
@@ -105,7 +104,7 @@ def _completed(
 def _known(
     layout: Layout, cuts: Sequence[Cut], groups: Groups
 ) -> tuple[dict[str, pa.ChunkedArray], set[str]]:
-    """Columns by id whose pages are kept, and the ids of those whose pages are to be."""
+    """Return the columns, by id, whose pages are cached, and the ids of columns whose pages should be."""
     known, again = dict[str, pa.ChunkedArray](), set[str]()
     for cut in cuts if len(cuts) <= FEW_COLUMNS else ():
         values = kept(layout, cut, groups)
@@ -145,7 +144,7 @@ def _cuttable(
 
 
 def _by_mask(cuts: Sequence[Cut], groups: Groups) -> bool:
-    """Whether pages, now that they are known, are quicker read by mask."""
+    """Return whether the pages, now that they are known, are read more quickly by mask."""
     size = values = 0
     for cut in cuts:
         for pages, (_, rows) in zip(cut.pages, groups, strict=True):
@@ -160,9 +159,9 @@ def _by_mask(cuts: Sequence[Cut], groups: Groups) -> bool:
 
 
 class _Part(NamedTuple):
-    """Columns whose pages hold the same rows; the row groups of an excerpt that hold them.
+    """Columns whose pages hold the same rows, and the row groups of an excerpt that hold these pages.
 
-    `numbers`: the pages, of each row group of the file. `places`: where the wanted rows stand among theirs.
+    `numbers`: the selected pages per row group of the file. `places`: the wanted rows among their rows.
     """
 
     members: Sequence[Cut]
@@ -180,7 +179,7 @@ def _excerpted(
     threads: bool,
     again: Container[str],
 ) -> dict[str, pa.ChunkedArray]:
-    """Columns by id, read from an excerpt that holds their pages; those `again` are kept.
+    """Read columns, by id, from an excerpt of their pages; cache the pages of columns in `again`.
 
     Raises:
         DataFileError: the excerpt cannot be made or decoded.
@@ -244,7 +243,7 @@ def _plain(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
 
 
 def _taken(table: pa.Table, places: Longs) -> pa.Table:
-    """Rows of a table at ascending places; nested columns begin at no offset, as DuckDB and delta-rs ask."""
+    """Take the rows at ascending places; nested arrays get offset 0, which DuckDB and delta-rs need."""
     n, rows = len(places), table.num_rows
     if n == rows:
         return table

@@ -1,10 +1,10 @@
-"""Many wanted texts of few different values: Polars gives their numbers, and texts are made of runs of them.
+"""Many wanted texts with few distinct values: Polars decodes numbers, and texts are built from runs of them.
 
-Polars knows texts as views of 16 bytes, which become Arrow's `string` one by one. Where chunks hold nothing
-but codes of a small dictionary, it is told that the dictionary's values are numbers. Texts of some rows side
-by side are then looked up at once, in a table of all runs of that many values.
+Polars holds texts as views of 16 bytes, which become Arrow's `string` one by one. If chunks hold only codes
+of a small dictionary, the dictionary is replaced by numbers before Polars decodes it. The texts of several
+neighbouring rows are then looked up at once, in a table of all possible runs of that many values.
 
-Example: values AIR and RAIL, numbers 0 and 1, runs of two; number 2 stands for NULL and for what is no row.
+Example: values AIR and RAIL, numbers 0 and 1, runs of two; number 2 stands for NULL and for padding.
 
     numbers    1 0 | 0 NULL | 1          runs    1·3+0 = 3    0·3+2 = 2    1·3+2 = 5
     bytes      RAILAIR AIR RAIL          lengths 4 3 3 0 4
@@ -26,21 +26,21 @@ from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
 from tailbit.tables.storage import Storage
 
 MANY = 1 << 17
-"""Wanted rows from which on this saves more than it costs."""
+"""Least number of wanted rows for which this saves more than it costs."""
 _VALUES, _LONGEST = 24, 64
-"""Most different values of a column in a batch, and most bytes of one."""
+"""Most distinct values of a column in a batch, and most bytes of one value."""
 _WHOLE = ({1}, {2}, {4})
-"""Lengths of which all values must be one, to be numbers as they are."""
+"""If all values have one of these lengths, their bytes themselves serve as numbers."""
 _RUNS = 1 << 10
-"""Most runs of values that are spelled out."""
+"""Most runs in the table of runs."""
 _ROWS = 1 << 20
-"""Texts that are made at once: their bytes are counted in 32 bits."""
+"""Most texts built at once: their bytes are counted in 32 bits."""
 
 
 class Numbered(NamedTuple):
-    """A column of a batch by numbers: its values, and per row group its pages and the numbers of its codes.
+    """A column of a batch as numbers: the values, and per row group the pages and the number of each code.
 
-    `width`: bytes of each value, where they are alike and 1, 2 or 4; numbers are then these bytes. Else 0.
+    `width`: the length of every value if it is 1, 2 or 4, and the numbers are the values' bytes; else 0.
     """
 
     values: tuple[bytes, ...]
@@ -49,9 +49,9 @@ class Numbered(NamedTuple):
 
 
 def numbered(storage: Storage, files: Sequence[tuple[Layout, str, int, Sequence[int]]]) -> Numbered | None:
-    """A column of texts as numbers; None where it has other pages or many values.
+    """Return a text column as numbers; None if it has pages without codes or too many values.
 
-    `files`: of each the layout, path, leaf and row groups. Cost: a read a page, once; none is decoded.
+    `files`: layout, path, leaf and row groups of each. Cost: one read per page, cached; no page is decoded.
     """
     dictionaries = list[tuple[Pages, tuple[bytes, ...]]]()
     for layout, path, leaf, wanted in files:
@@ -80,7 +80,7 @@ def _numbers(values: tuple[bytes, ...], every: tuple[bytes, ...], width: int) ->
 
 
 def _may_be_small(layout: Layout, group: int, leaf: int) -> bool:
-    """Whether a chunk has a dictionary, and no more bytes than codes of a small one take."""
+    """Return whether a chunk has a dictionary, and few enough bytes for codes of a small one."""
     chunk = layout.chunk(group, leaf)
     return chunk.coded and chunk.unpacked <= chunk.values + _VALUES * (_LONGEST + 4) + 4096
 
@@ -88,18 +88,18 @@ def _may_be_small(layout: Layout, group: int, leaf: int) -> bool:
 def _values(
     layout: Layout, source: pa.NativeFile, group: int, leaf: int, pages: Pages | None
 ) -> tuple[bytes, ...]:
-    """The values of a chunk's dictionary; none where it is not small, or where a page holds no codes."""
-    held: tuple[bytes, ...] | None = layout.found.get(("texts", group, leaf))
+    """Return the values of a chunk's dictionary, cached; empty if not small or a page has no codes."""
+    held: tuple[bytes, ...] | None = layout.derived.get(("texts", group, leaf))
     if held is None:
         small = pages is not None and pages.dictionary is not None and bool(pages.coded.all())
         page = pages.dictionary if pages is not None and small else None
         held = () if page is None else _decoded(source, page, layout.chunk(group, leaf).codec)
-        layout.found["texts", group, leaf] = held
+        layout.derived["texts", group, leaf] = held
     return held
 
 
 def _decoded(source: pa.NativeFile, page: DictionaryPage, codec: str) -> tuple[bytes, ...]:
-    """The values of a small dictionary page: each stands behind its length, in four bytes."""
+    """Decode the values of a small dictionary page, each of which follows its length in four bytes."""
     if page.values > _VALUES:
         return ()
     body = source.read_at(page.end - page.body, page.body)
@@ -115,8 +115,8 @@ def _decoded(source: pa.NativeFile, page: DictionaryPage, codec: str) -> tuple[b
     return tuple(out) if fits else ()
 
 
-def made(numbers: pa.ChunkedArray, texts: Numbered, type_: pa.DataType) -> pa.ChunkedArray:
-    """Texts of numbers, as `string` or `binary`."""
+def texts_of(numbers: pa.ChunkedArray, texts: Numbered, type_: pa.DataType) -> pa.ChunkedArray:
+    """Build the texts of numbers, as `string` or `binary`."""
     make = _alike if texts.width else _in_runs
     parts = [
         make(chunk.slice(first, _ROWS), texts, type_)
@@ -127,7 +127,7 @@ def made(numbers: pa.ChunkedArray, texts: Numbered, type_: pa.DataType) -> pa.Ch
 
 
 def _alike(chunk: pa.Array, texts: Numbered, type_: pa.DataType) -> pa.Array:
-    """Texts of one length: numbers are their bytes."""
+    """Build texts of one length, whose numbers are their bytes."""
     rows, nulls = len(chunk), chunk.null_count
     bytes_ = numpy_of(filled(chunk, 0)).astype(f"<u{texts.width}")
     offsets = np.arange(0, (rows + 1) * texts.width, texts.width, dtype=np.int32)
@@ -150,14 +150,14 @@ def _in_runs(chunk: pa.Array, texts: Numbered, type_: pa.DataType) -> pa.Array:
 
 
 def _present(chunk: pa.Array) -> pa.Buffer | None:
-    """Which values are not NULL, a bit each; None where all are not."""
+    """Return the validity bitmap of an array; None if no value is NULL."""
     if not chunk.null_count:
         return None
     return pa.py_buffer(np.packbits(chunk.is_valid().to_numpy(False), bitorder="little"))
 
 
 def _joined(numbers: Ints, length: int, nothing: int) -> Ints:
-    """Each `length` numbers as one, the last ones filled up with `nothing`."""
+    """Combine every `length` numbers into the number of a run; the last run is padded with `nothing`."""
     full, base = len(numbers) // length, nothing + 1
     rest = numbers[full * length :]
     out = np.zeros(full + bool(len(rest)), np.int32)
@@ -171,7 +171,7 @@ def _joined(numbers: Ints, length: int, nothing: int) -> Ints:
 
 @lru_cache(256)
 def _runs(values: tuple[bytes, ...]) -> tuple[int, pa.Array, Ints]:
-    """How many values a run has; every run, spelled out; and where in it each of its values ends."""
+    """Return the length of a run, the text of every run, and where in it each of its values ends."""
     base, length = len(values) + 1, 1
     single, sizes = arrow_array([*values, b""], pa.binary()), np.array([*map(len, values), 0], np.int32)
     spelled, ends = single, sizes[:, None]

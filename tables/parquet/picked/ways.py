@@ -1,9 +1,9 @@
-"""Which way the wanted rows of a file are read, by what each would cost, and in which batches.
+"""The choice of the method that reads a file's wanted rows, by estimated cost, and the batches to read.
 
 By pages: pyarrow decodes the pages that hold wanted rows (see `excerpt`). By mask: Polars decodes the wanted
-rows of row groups (see `mask`). Few small pages are quicker by themselves. The estimate
-is made from row groups and positions first, so that pages need not be found where a mask is quicker anyway;
-and once more from the pages, where they were found.
+rows of row groups (see `mask`). Few small pages are quicker by pages. A first estimate uses only row groups
+and positions, so that pages need not be found if a mask is quicker anyway; a second one uses the pages, if
+they were found.
 """
 
 from __future__ import annotations
@@ -26,45 +26,45 @@ from tailbit.tables.parquet.picked.mask import Groups
 
 
 class Way(enum.Enum):
-    """How wanted rows are decoded."""
+    """A method of decoding wanted rows."""
 
     PAGES = "pages"
-    """The pages that hold wanted rows: by pyarrow, unless they were and are kept."""
+    """Decode the pages that hold wanted rows, with pyarrow, unless their values are cached."""
 
     MASK = "mask"
-    """The wanted rows of whole row groups, by Polars."""
+    """Decode the wanted rows of whole row groups, with Polars."""
 
 
 # Seconds of CPU time, measured on lineitem; only their ratios matter.
 _BY_BYTE = 2.0e-9
-"""What a decompressed byte costs more by pages than by mask."""
+"""Extra cost of a decompressed byte by pages over by mask."""
 _BY_VALUE = 4.0e-9
-"""What a value of the pages costs more by pages than by mask."""
+"""Extra cost of a page's value by pages over by mask."""
 _BY_FILE = 1.0e-3
-"""What each further file costs more where it is read by itself."""
+"""Cost of each further file that is read on its own."""
 _BY_QUESTION = 1.0e-3
-"""What Polars's plan of a file costs more than opening an excerpt."""
+"""Extra cost of Polars's plan for a file over opening an excerpt."""
 _LOADING = 0.12
-"""What loading Polars costs: it is loaded as soon as doing without has cost as much."""
+"""Cost of loading Polars: it is loaded once doing without it has cost as much."""
 _BATCH = 16 << 20
-"""Decompressed bytes, as far as they can be told, that are decoded at once by pages."""
+"""Most decompressed bytes, as far as known, that are decoded at once by pages."""
 _MASKED_BATCH = 64 << 20
-"""Decompressed bytes of row groups of which the wanted rows are decoded at once by a mask."""
+"""Most decompressed bytes of the row groups that are decoded at once by mask."""
 _PACKED_BATCH = 28 << 20
-"""Compressed bytes of such a batch: the C library gives more than 32 MiB anew from the system each time."""
+"""Most compressed bytes of such a batch: the C library returns blocks over 32 MiB to the system each time."""
 _BATCH_ROWS = 1 << 20
 _PAGE = 20_000
-"""Rows that are taken for a page before pages are found; usual writers make such or smaller ones."""
+"""Assumed rows per page before the pages are found; usual writers make such pages or smaller ones."""
 _SAMPLED = 16
-"""Where there are many rows, one in 16 tells which pages are touched."""
+"""If many rows are wanted, one in 16 is sampled to estimate which pages are touched."""
 
 
 _missed = 0.0
-"""What this process would have saved by Polars so far."""
+"""Seconds that this process would have saved so far by using Polars."""
 
 
 class Group(NamedTuple):
-    """A row group with wanted rows: its rows, how many of them stand in pages to be read, and its bytes."""
+    """A row group with wanted rows: its row count, how many rows lie in pages to be read, and its bytes."""
 
     number: int
     wanted: Longs
@@ -75,7 +75,7 @@ class Group(NamedTuple):
 
     @property
     def cut(self) -> int:
-        """Bytes of the pages to be read."""
+        """Decompressed bytes of the pages to be read."""
         return self.unpacked * self.touched // self.rows
 
 
@@ -84,20 +84,21 @@ def planned(
     path: str,
     columns: Sequence[Column],
     positions: npt.NDArray[np.uint64] | None,
-    way: Way | None = None,
+    method: Way | None = None,
 ) -> tuple[Way | None, list[Group]]:
-    """The row groups that hold wanted rows, and how they are to be read.
+    """Return the row groups that hold wanted rows, and the method to read them.
 
-    None: by pages, unless these turn out to be large. `way`: the way, where it is not to be chosen.
+    Method None means by pages, unless the pages turn out to be large. The argument `method`, if given, is
+    used without an estimate.
     """
     leaves = tuple(leaf for column in columns for leaf in _leaves(layout, column, path))
     groups = [_measured(layout, leaves, *wanted) for wanted in _wanted(layout, positions)]
-    if way is None:
+    if method is None:
         cut, touched = sum(group.cut for group in groups), sum(group.touched for group in groups)
-        # Pages that may be kept are always looked for.
+        # Pages that may be cached are always read by pages.
         few = touched <= FEW_PAGES * _PAGE and len(leaves) <= FEW_COLUMNS
-        way = Way.MASK if not few and quicker_by_mask(cut, len(leaves) * touched) else None
-    return way, groups
+        method = Way.MASK if not few and quicker_by_mask(cut, len(leaves) * touched) else None
+    return method, groups
 
 
 T = TypeVar("T")
@@ -106,35 +107,35 @@ T = TypeVar("T")
 def batched(
     files: Iterable[tuple[T, Way | None, Sequence[Group]]],
 ) -> Iterator[tuple[Way | None, list[tuple[T, Groups]]]]:
-    """Row groups that are read at once, of bounded size: by mask those of several files, else of one.
+    """Yield batches of row groups that are read at once, of bounded size, with their method.
 
-    T: the file.
+    By mask a batch may span several files, else it holds one file. T is the type of a file.
     """
     batch: _Batch[T] | None = None
-    for file, way, groups in files:
-        if batch and not way is batch.way is Way.MASK:
+    for file, method, groups in files:
+        if batch and not method is batch.way is Way.MASK:
             yield batch.done()
             batch = None
         for at, group in enumerate(groups):
             if batch and not batch.takes(group):
                 yield batch.done()
                 batch = None
-            batch = batch or _Batch(way)
+            batch = batch or _Batch(method)
             batch.add(file, group, anew=not at)
     if batch:
         yield batch.done()
 
 
 class _Batch(Generic[T]):
-    """What is read at once, as far as it is known."""
+    """A batch of row groups under construction."""
 
-    def __init__(self, way: Way | None) -> None:
-        self.way = way
+    def __init__(self, method: Way | None) -> None:
+        self.way = method
         self._parts: list[tuple[T, list[tuple[int, Longs]]]] = []
         self._size = self._packed = self._rows = 0
 
     def takes(self, group: Group) -> bool:
-        """Whether the group has room beside the others."""
+        """Return whether the batch has room for the group."""
         masked, (size, rows) = self.way is Way.MASK, self._counted(group)
         return (
             self._size + size <= (_MASKED_BATCH if masked else _BATCH)
@@ -143,7 +144,7 @@ class _Batch(Generic[T]):
         )
 
     def add(self, file: T, group: Group, anew: bool) -> None:
-        """`anew`: whether the file is another than that of the group before."""
+        """Add a row group; `anew`: its file is not that of the group before."""
         if anew or not self._parts:
             self._parts.append((file, []))
         self._parts[-1][1].append((group.number, group.wanted))
@@ -155,7 +156,7 @@ class _Batch(Generic[T]):
         )
 
     def done(self) -> tuple[Way | None, list[tuple[T, Groups]]]:
-        """The way, and of each file the row groups."""
+        """Return the method, and the row groups of each file."""
         return self.way, [(file, groups) for file, groups in self._parts]
 
     def _counted(self, group: Group) -> tuple[int, int]:
@@ -164,20 +165,20 @@ class _Batch(Generic[T]):
 
 
 def quicker_by_mask(size: int, values: int, files: int = 1) -> bool:
-    """Whether pages of `size` bytes, decompressed, and `values` values are read quicker by mask.
+    """Return whether pages of `size` decompressed bytes and `values` values are read more quickly by mask.
 
-    Polars counts as quicker where it is loaded, or where loading it would cost less than is saved.
+    By mask needs Polars: it must be loaded already, or loading it must cost less than it saves.
     """
     return _saved(size, values) + (files - 1) * _BY_FILE > _needed() and polars() is not None
 
 
 def in_many_pages(layout: Layout, positions: npt.NDArray[np.uint64]) -> bool:
-    """Whether rows stand so densely in a file that hardly a page is without one."""
+    """Return whether the wanted rows are so dense that hardly any page is without one."""
     return bool(len(positions) * _PAGE > layout.starts[-1])
 
 
 def measured(layout: Layout, path: str, columns: Sequence[Column], groups: Iterable[int]) -> tuple[int, int]:
-    """Decompressed bytes and values of columns in row groups."""
+    """Return the decompressed bytes and the values of columns in row groups."""
     leaves = tuple(leaf for column in columns for leaf in _leaves(layout, column, path))
     size = values = 0
     for group in groups:
@@ -187,7 +188,7 @@ def measured(layout: Layout, path: str, columns: Sequence[Column], groups: Itera
 
 
 def note_pages(size: int, values: int) -> None:
-    """So much was read by pages: what that cost more than by mask counts for loading Polars."""
+    """Record what was read by pages: its extra cost over a mask counts towards loading Polars."""
     global _missed
     if _needed():
         _missed += max(0.0, _saved(size, values))
@@ -230,11 +231,11 @@ def _measured(layout: Layout, leaves: tuple[int, ...], group: int, wanted: Longs
 
 
 def _sizes(layout: Layout, group: int, leaves: tuple[int, ...]) -> tuple[int, int]:
-    """Bytes of chunks of a row group, decompressed and packed; kept for the leaves asked for last."""
-    known_leaves, of = layout.found.get(("sizes",), ((), {}))
+    """Return the decompressed and compressed bytes of a row group's chunks, cached for the last leaves."""
+    known_leaves, of = layout.derived.get(("sizes",), ((), {}))
     if known_leaves != leaves:
         of = {}
-        layout.found["sizes",] = leaves, of
+        layout.derived["sizes",] = leaves, of
     if group not in of:
         chunks = [layout.chunk(group, leaf) for leaf in leaves]
         of[group] = sum(chunk.unpacked for chunk in chunks), sum(chunk.packed for chunk in chunks)

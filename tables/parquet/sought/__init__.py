@@ -1,1 +1,1 @@
-"""Rows whose stored values pass a condition are found by Polars, which decodes nothing else."""
+"""Find rows whose stored values pass a condition, with Polars, which decodes nothing else."""

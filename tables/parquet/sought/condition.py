@@ -1,7 +1,7 @@
-"""Conditions on single columns, joined by AND and OR, of which only the rows that pass are asked.
+"""Conditions on columns, joined by AND and OR; only the rows that pass are needed.
 
-A test says what passes in two ways: as a function of decoded values, and, where it can, as ranges of values
-as they are stored. Whoever asks takes the one that a file allows (see `forms`).
+A test states which values pass in two forms: as a function of decoded values and, if possible, as ranges of
+stored values. The reader uses the form that a file allows (see `forms`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tailbit.tables.parquet.sought.formula import Formula
 
 @dataclass(frozen=True)
 class Numbers:
-    """Integers, days, microseconds, unscaled decimals or booleans in one of sorted closed ranges."""
+    """Integers, days, microseconds, unscaled decimals or booleans in one of several sorted closed ranges."""
 
     ranges: Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class Floats:
-    """Numbers in one of sorted closed ranges; `nan`: whether NaN is one of them."""
+    """Floating point numbers in one of several sorted closed ranges; `nan`: whether NaN passes too."""
 
     ranges: Sequence[tuple[float, float]]
     nan: bool
@@ -33,14 +33,14 @@ class Floats:
 
 @dataclass(frozen=True)
 class Texts:
-    """Bytes in one of sorted ranges, each low, whether it belongs, high, whether it belongs; None: no end."""
+    """Bytes in one of several sorted ranges (low, low included, high, high included); None is unbounded."""
 
     ranges: Sequence[tuple[bytes | None, bool, bytes | None, bool]]
 
 
 @dataclass(frozen=True)
 class Part:
-    """Bytes that begin with one text and end with another, which do not overlap, and have one somewhere."""
+    """Bytes with a given beginning, a given end that does not overlap it, and a given part anywhere."""
 
     begin: bytes = b""
     end: bytes = b""
@@ -48,16 +48,16 @@ class Part:
 
 
 Stored = Numbers | Floats | Texts | Part
-"""Values as a file stores them."""
+"""Conditions on values as a file stores them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Test:
     """A condition on one column (no partition column).
 
-    `passes`: which of some values of the column's logical type pass, NULL among them; None where one of them
-    raises. `stored`: the non-null values that pass, or with `complement` the others; None where the function
-    alone says it. `nulls`: whether NULL passes.
+    `passes`: returns which values of the column's logical type pass, NULL included, or None if it raises for
+    one of them. `stored`: the non-null values that pass, or with `complement` those that do not; None if only
+    the function can tell. `nulls`: whether NULL passes.
     """
 
     __test__ = False
@@ -71,7 +71,7 @@ class Test:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two columns of whole numbers, days or microseconds compared: `sign` is = <> < <= > or >=."""
+    """A comparison of two columns of whole numbers, days or microseconds; `sign` is = <> < <= > or >=."""
 
     left: Column
     sign: str
@@ -80,14 +80,14 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class AllOf:
-    """A row passes where it passes all parts."""
+    """A conjunction: a row passes if it passes all parts."""
 
     parts: Sequence[Condition]
 
 
 @dataclass(frozen=True, eq=False)
 class AnyOf:
-    """A row passes where it passes one of the parts."""
+    """A disjunction: a row passes if it passes any part."""
 
     parts: Sequence[Condition]
 
@@ -95,22 +95,22 @@ class AnyOf:
 Condition = Test | Pair | Formula | AllOf | AnyOf
 
 
-Asked = tuple[Column, Test | None]
-"""A column that is needed, and the test that it is put to; None where it is a number in a comparison."""
+Needed = tuple[Column, Test | None]
+"""A column that a condition needs, and its test; None if the column is an operand of a comparison."""
 
 
-def asked_by(condition: Condition) -> list[Asked]:
-    """What a condition needs, each once, in order of appearance."""
-    return list({key_of(test): test for test in _asked(condition)}.values())
+def needed_by(condition: Condition) -> list[Needed]:
+    """Return the columns and tests that a condition needs, each once, in order of appearance."""
+    return list({key_of(test): test for test in _needed(condition)}.values())
 
 
-def key_of(test_of_column: Asked) -> object:
-    """What is equal for columns that are needed for the same."""
+def key_of(test_of_column: Needed) -> object:
+    """Return a key that is equal for columns needed for the same purpose."""
     column, test = test_of_column
     return column.id if test is None else id(test)
 
 
-def _asked(condition: Condition) -> Iterator[Asked]:
+def _needed(condition: Condition) -> Iterator[Needed]:
     if isinstance(condition, Test):
         yield condition.column, condition
     elif isinstance(condition, Pair):
@@ -120,4 +120,4 @@ def _asked(condition: Condition) -> Iterator[Asked]:
         yield from ((column, None) for column in condition.columns)
     else:
         for part in condition.parts:
-            yield from _asked(part)
+            yield from _needed(part)

@@ -1,7 +1,7 @@
-"""A condition as an expression of Polars over columns in the forms that they are put to the test in.
+"""Translation of a condition into a Polars expression over columns in their `forms`.
 
-A NULL of Polars is as good as FALSE here: only the rows that pass are asked for, and there is no NOT over
-other parts. NaN is named wherever it is meant, so that nothing hangs on how Polars orders it.
+NULL in Polars counts as FALSE here: only the rows that pass are needed, and no NOT is applied to other parts.
+NaN is tested explicitly, so that nothing depends on how Polars orders it.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from polars import Expr
 
 PASSES, FAILS = 1, 0
-"""What stands in a replaced dictionary."""
+"""The values of a replaced dictionary."""
 _BITS = {"INT32": 31, "INT64": 63}
 
 
 Names = Mapping[object, tuple[str, str, Form]]
-"""By `key_of` what is asked: its column, physical type and form."""
+"""By `key_of` a needed column: its name in the file, physical type and form."""
 
 _SIGNS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 def expression(library: ModuleType, condition: Condition, names: Names) -> Expr:
-    """True for the rows that pass."""
+    """Translate a condition into an expression that is true for the rows that pass."""
     if isinstance(condition, Pair):
         left, right = (names[key_of((side, None))] for side in (condition.left, condition.right))
         same = left[1] == right[1]
@@ -68,7 +68,7 @@ def expression(library: ModuleType, condition: Condition, names: Names) -> Expr:
 
 
 def _operand(library: ModuleType, name: tuple[str, str, Form], column: Column) -> Expr:
-    """A column of a formula: a number, or bytes."""
+    """Return a column of a formula: a number, or bytes."""
     return library.col(name[0]) if column.type.name in TEXTUAL else _number(library, name[0])
 
 
@@ -78,7 +78,7 @@ def _number(library: ModuleType, name: str) -> Expr:
 
 
 def _stored(library: ModuleType, column: Expr, physical: str, test: Test) -> Expr | None:
-    """Whether a stored value is one of the test's, NULL for NULL; None where none can be."""
+    """Return whether a stored value is among the test's, NULL for NULL; None if no value can be."""
     stored = test.stored
     if isinstance(stored, Part):
         return _part(column, stored)
@@ -150,9 +150,9 @@ def _any(parts: Sequence[Expr]) -> Expr | None:
 
 
 def _formula(library: ModuleType, formula: Formula, columns: Mapping[str, Expr]) -> Expr:
-    """True for the rows that pass a formula that fits; `columns`, by id: numbers of 64 bits, and bytes.
+    """Translate a formula that fits; `columns` by id are 64-bit numbers, or bytes.
 
-    AND and OR of Polars are those of SQL, and so is what NULL does in its arithmetic and comparisons.
+    AND and OR in Polars are those of SQL, and NULL behaves as in SQL's arithmetic and comparisons.
     """
     truth = _Translation(library, columns).truth(formula.term)
     parts = [truth.is_null() if wanted is None else truth if wanted else ~truth for wanted in formula.passing]
@@ -161,7 +161,7 @@ def _formula(library: ModuleType, formula: Formula, columns: Mapping[str, Expr])
 
 
 class _Translation:
-    """The terms of a formula as expressions, each made once."""
+    """A translator of a formula's terms into expressions; each term is translated once."""
 
     def __init__(self, library: ModuleType, columns: Mapping[str, Expr]) -> None:
         self.library, self.columns = library, columns
@@ -184,10 +184,10 @@ class _Translation:
             constant: Expr = self.library.lit(term, dtype=dtype)
             return constant
         if id(term) not in self.known:
-            self.known[id(term)] = self._made(term, dtype)
+            self.known[id(term)] = self._translated(term, dtype)
         return self.known[id(term)]
 
-    def _made(self, op: Op, dtype: type) -> Expr:
+    def _translated(self, op: Op, dtype: type) -> Expr:
         result: Expr
         if op.name == "case":
             result = self._of(op.args[-1], dtype)
@@ -197,7 +197,8 @@ class _Translation:
         elif op.name == "coalesce":
             result = self.library.coalesce([self._of(arg, dtype) for arg in op.args])
         elif op.name == "characters":
-            # What is not UTF-8 raises, and is left to who counts its characters as Spark does.
+            # Bytes that are not UTF-8 raise here, and are left to the reader that counts characters as Spark
+            # does.
             result = self.text(op.args[0]).cast(self.library.String).str.len_chars().cast(self.library.Int64)
         elif op.name == "octets":
             result = self.text(op.args[0]).bin.size().cast(self.library.Int64)
@@ -217,7 +218,7 @@ _LOGIC: Mapping[str, Callable[..., Any]] = {
     "not": invert,
     "null truth": lambda a: a.is_null(),
 }
-"""Operations of truths, by name as `Op` has them."""
+"""Boolean operations, by their names in `Op`."""
 _PARTS: Mapping[str, Callable[..., Any]] = {
     "year": lambda dates: dates.year(),
     "quarter": lambda dates: dates.quarter(),
@@ -228,7 +229,7 @@ _PARTS: Mapping[str, Callable[..., Any]] = {
     "weekday": lambda dates: dates.weekday() - 1,
     "weekofyear": lambda dates: dates.week(),
 }
-"""Parts of dates, by name as `Op` has them: of the years 1 to 9999 they are those of Spark."""
+"""Parts of dates, by their names in `Op`: for the years 1 to 9999 they agree with Spark."""
 _NUMERIC: Mapping[str, Callable[..., Any]] = {
     "+": add,
     "-": sub,
@@ -241,4 +242,4 @@ _NUMERIC: Mapping[str, Callable[..., Any]] = {
     "is": lambda a: a,
     "null number": lambda a: a.is_null(),
 }
-"""Operations of numbers, by name as `Op` has them."""
+"""Operations on numbers, by their names in `Op`."""

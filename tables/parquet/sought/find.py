@@ -1,7 +1,7 @@
 """Positions of the rows of data files that pass conditions.
 
-The chunks that the tests need are put together in memory as one Parquet file, and Polars says which of its
-rows pass: where a test is one of stored values, these are never made values of the table's types.
+The chunks that the tests need are assembled in memory as one Parquet file, and Polars filters its rows: for a
+test on stored values, these are never converted to the table's types.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tailbit.tables.parquet.coded.row_groups import in_batches
 from tailbit.tables.parquet.data_file import named_file, open_layout
 from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
 from tailbit.tables.parquet.rows import Positions
-from tailbit.tables.parquet.sought.condition import Condition, Numbers, Test, asked_by, key_of
+from tailbit.tables.parquet.sought.condition import Condition, Numbers, Test, key_of, needed_by
 from tailbit.tables.parquet.sought.expressions import FAILS, PASSES, expression
 from tailbit.tables.parquet.sought.forms import Form, form_of
 from tailbit.tables.storage import Storage
@@ -47,9 +47,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Sought:
-    """Which rows of a file are sought: those that pass, in some of its row groups, among some positions.
+    """A search of a file: for the rows that pass, in some of its row groups, among some positions.
 
-    Files with the same condition object may be looked through at once.
+    Files with the same condition object may be searched together.
     """
 
     slice_: FileSlice
@@ -59,10 +59,10 @@ class Sought:
 
 
 class _Group(NamedTuple):
-    """A row group to be looked through: of which file, and the forms of the tests in it."""
+    """A row group to be searched: the number of its file, the search, and the forms of the tested columns."""
 
     file: int
-    sought: Sought
+    search: Sought
     layout: Layout
     forms: tuple[Form, ...]
     number: int
@@ -81,21 +81,21 @@ class _Group(NamedTuple):
 
     @property
     def form(self) -> tuple[object, ...]:
-        """Equal for row groups that one file can hold."""
-        search = self.sought
+        """A key that is equal for row groups that one file can hold."""
+        search = self.search
         written = tuple((form.written, form.coded) for form in self.forms)
         return id(search.condition), search.among is None, written, self.layout.form
 
 
 def find(storage: Storage, files: Sequence[Sought]) -> list[Positions | None]:
-    """Per file the ascending physical positions of the rows that pass, hidden ones too.
+    """Return the ascending physical positions of the rows that pass per file, hidden rows included.
 
-    None where Polars cannot tell, or not without raising what the data raises: whoever reads values must.
-    Cost: the compressed chunks of the tests are copied, and decoded by all cores. Memory: some 28 MB, or a
-    row group, for each core and three more; 8 bytes for each row that passes.
+    The positions are None if Polars cannot tell, or would have to raise an error that the data causes: then
+    the caller must decode values. Cost: the compressed chunks of the tests are copied, and decoded on all
+    cores. Memory: some 28 MB, or a row group, for each core and three more; 8 bytes per row that passes.
 
     Raises:
-        DataFileError: a file is missing, of another size than the log says, or not Parquet.
+        DataFileError: a file is missing, not of the size in the log, or not Parquet.
     """
     parts_of_files: list[list[Positions]] = [[] for _ in files]
     unable: set[int] = set()
@@ -120,13 +120,13 @@ def _joined(parts: Sequence[Positions]) -> Positions:
 
 
 def _groups(storage: Storage, files: Sequence[Sought], unable: set[int]) -> Iterator[_Group]:
-    """The row groups of files whose columns can be put to the tests; `unable`: takes the others' numbers."""
+    """Yield the row groups of files whose columns can be tested; add the numbers of others to `unable`."""
     for number, search in enumerate(files):
         layout = open_layout(storage, search.slice_.path, search.slice_.size)
         with named_file(storage, search.slice_.path):
             forms = [
                 form_of(storage, layout, search.slice_.path, test, search.groups, str(n))
-                for n, test in enumerate(asked_by(search.condition))
+                for n, test in enumerate(needed_by(search.condition))
             ]
         known = tuple(form for form in forms if form is not None)
         if len(known) < len(forms):
@@ -136,9 +136,9 @@ def _groups(storage: Storage, files: Sequence[Sought], unable: set[int]) -> Iter
 
 
 def count_passing(storage: Storage, files: Sequence[Sought]) -> int | None:
-    """How many rows pass in all files, hidden ones too.
+    """Count the rows that pass in all files, hidden rows included; None if Polars cannot tell.
 
-    None where Polars cannot tell. Cost, memory and errors: as `find`, without the positions.
+    Cost, memory and errors: as `find`, without the positions.
     """
     unable: set[int] = set()
     if polars() is None:
@@ -152,39 +152,39 @@ def count_passing(storage: Storage, files: Sequence[Sought]) -> int | None:
 
 
 def _count(storage: Storage, batch: Sequence[_Group], _: bool) -> int | None:
-    return _asked(storage, batch, partial(passing_count, masked=batch[0].sought.among is not None))
+    return _queried(storage, batch, partial(passing_count, masked=batch[0].search.among is not None))
 
 
 def _found(storage: Storage, batch: Sequence[_Group]) -> list[tuple[int, Positions]] | None:
-    """Files, by number, and the positions that pass in them; None where something fails."""
-    search = batch[0].sought
+    """Return the passing positions per file number; None if anything fails."""
+    search = batch[0].search
     ask = partial(passing_rows, masked=search.among is not None, few=_is_point(search.condition))
-    rows = _asked(storage, batch, ask)
+    rows = _queried(storage, batch, ask)
     return None if rows is None else list(_by_file(batch, rows))
 
 
 def _is_point(condition: Condition) -> bool:
-    """Whether one stored number is asked for."""
+    """Return whether the condition selects a single stored number."""
     if not isinstance(condition, Test) or not isinstance(condition.stored, Numbers) or condition.nulls:
         return False
     ranges = condition.stored.ranges
     return not condition.complement and len(ranges) == 1 and ranges[0][0] == ranges[0][1]
 
 
-def _asked(
+def _queried(
     storage: Storage, batch: Sequence[_Group], ask: Callable[[ModuleType, bytes, Expr], T]
 ) -> T | None:
-    """What Polars answers of the file in memory that row groups are put together as; None where it fails."""
+    """Assemble the row groups as a file in memory, and query it with `ask`; None if anything fails."""
     library = polars()
     if library is None:
         return None
     failed = (pa.ArrowException, OSError, ValueError, KeyError, StorageError, DataFileError)
     try:
-        condition, first = batch[0].sought.condition, batch[0]
+        condition, first = batch[0].search.condition, batch[0]
         schema = first.layout.metadata.schema
         names = {
             key_of(test): (str(n), str(schema.column(form.leaf).physical_type), form)
-            for n, (test, form) in enumerate(zip(asked_by(condition), first.forms, strict=True))
+            for n, (test, form) in enumerate(zip(needed_by(condition), first.forms, strict=True))
         }
         data = _assembled(storage, batch)
         return None if data is None else ask(library, data, expression(library, condition, names))
@@ -193,7 +193,7 @@ def _asked(
 
 
 def _by_file(batch: Sequence[_Group], rows: npt.NDArray[np.uint32]) -> Iterator[tuple[int, Positions]]:
-    """Rows of the file in memory as positions in files; row groups side by side in both are one piece."""
+    """Yield rows of the file in memory as positions in files; adjacent row groups are one piece."""
     begins = np.concatenate([[0], np.cumsum([group.rows for group in batch])])
     shifts = [(group.file, group.start - begin) for group, begin in zip(batch, begins.tolist(), strict=False)]
     firsts = [n for n, shift in enumerate(shifts) if not n or shift != shifts[n - 1]]
@@ -206,8 +206,8 @@ def _by_file(batch: Sequence[_Group], rows: npt.NDArray[np.uint32]) -> Iterator[
 
 
 def _assembled(storage: Storage, batch: Sequence[_Group]) -> bytes | None:
-    """The chunks of the tests, as one Parquet file; None where a value of a dictionary raises."""
-    out, tests = Assembly(), [test for _, test in asked_by(batch[0].sought.condition)]
+    """Assemble the chunks of the tests as one Parquet file; None if the test of a dictionary value raises."""
+    out, tests = Assembly(), [test for _, test in needed_by(batch[0].search.condition)]
     replaced: dict[int, list[tuple[Pages, Ints]]] = {}
     for n, (test, form) in enumerate(zip(tests, batch[0].forms, strict=True)):
         if form.coded and test is not None:
@@ -216,7 +216,7 @@ def _assembled(storage: Storage, batch: Sequence[_Group]) -> bytes | None:
                 return None
             replaced[n] = tested
     for order, group in enumerate(batch):
-        path = group.sought.slice_.path
+        path = group.search.slice_.path
         for n, form in enumerate(group.forms):
             chunk = group.layout.chunk(group.number, form.leaf)
             if chunk.values != group.rows:
@@ -226,15 +226,15 @@ def _assembled(storage: Storage, batch: Sequence[_Group]) -> bytes | None:
                 out.add_numbers(passes, pages, chunk.codec, path)
             else:
                 out.add_chunk(chunk, path)
-        if group.sought.among is not None:
+        if group.search.among is not None:
             out.add_mask(_rows_in(group), group.rows)
         out.end_row_group(group.rows)
     leaves = [form.written for form in batch[0].forms]
-    return out.done(storage, leaves if batch[0].sought.among is None else [*leaves, MASK_LEAF])
+    return out.done(storage, leaves if batch[0].search.among is None else [*leaves, MASK_LEAF])
 
 
 def _rows_in(group: _Group) -> Longs:
-    among = group.sought.among
+    among = group.search.among
     assert among is not None
     low, high = np.searchsorted(among, np.array([group.start, group.start + group.rows], np.uint64))
     return among[low:high].astype(np.int64) - group.start
@@ -243,10 +243,10 @@ def _rows_in(group: _Group) -> Longs:
 def _tested(
     storage: Storage, batch: Sequence[_Group], place: int, test: Test
 ) -> list[tuple[Pages, Ints]] | None:
-    """Per row group the pages of a column, and what comes of each value of its dictionary."""
+    """Return per row group a column's pages and the test result of each value of its dictionary, or None."""
     known: list[tuple[Pages, DictionaryPage, Used]] = []
     for group in batch:
-        leaf, path = group.forms[place].leaf, group.sought.slice_.path
+        leaf, path = group.forms[place].leaf, group.search.slice_.path
         with storage.open(storage.resolve(path)) as source:
             pages = group.layout.pages(source, group.number, leaf)
         if pages is None or pages.dictionary is None:

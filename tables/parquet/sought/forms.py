@@ -1,10 +1,10 @@
-"""In which form a file's column can be put to a test: as it is stored, or as codes that say what passes.
+"""The form in which a file's column is tested: as stored, or as dictionary codes replaced by test results.
 
-As it is stored: numbers and texts whose bytes are the values that the table means. As codes: where a chunk
-holds nothing but a dictionary and codes of it, each value of the dictionary is tested once, by the function
-that tests rows, and the dictionary is replaced by what came of it: to decode the chunk is then to test it.
+As stored: numbers and texts whose bytes are the table's values. As codes: if a chunk holds only a dictionary
+and codes, each value of the dictionary is tested once, by the function that tests rows, and the dictionary is
+replaced by the results: decoding the chunk then is testing it.
 
-By hand, is it > 6?
+Example: is the value > 6?
 
     dictionary    7  3  9        codes   0 1 1 NULL 2
     replaced by   1  0  1        decoded 1 0 0 NULL 1
@@ -25,21 +25,21 @@ from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.decode import written_legacy
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import plain_type
-from tailbit.tables.parquet.sought.condition import Asked, Floats, Numbers, Part, Stored, Texts
+from tailbit.tables.parquet.sought.condition import Floats, Needed, Numbers, Part, Stored, Texts
 from tailbit.tables.parquet.sought.formula import TEXTUAL
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 
 _DISTINCT = 4
-"""Dictionaries are tested where they hold at most one value for 4 rows."""
+"""Dictionaries are tested if they hold at most one value per 4 rows."""
 _CALENDAR = ("date", "timestamp", "timestamp_ntz")
 _NUMBERS = ("BOOLEAN", "INT32", "INT64")
 
 
 class Form(NamedTuple):
-    """A leaf column as Polars is to see it: under the name that `written` gives it in a schema.
+    """A leaf column as Polars reads it: `written` is its name and type in the assembled file's schema.
 
-    `coded`: whether its dictionary is replaced by what passes.
+    `coded`: whether its dictionary is replaced by test results.
     """
 
     leaf: int
@@ -48,11 +48,11 @@ class Form(NamedTuple):
 
 
 def form_of(
-    storage: Storage, layout: Layout, path: str, test_of_column: Asked, groups: Sequence[int], name: str
+    storage: Storage, layout: Layout, path: str, test_of_column: Needed, groups: Sequence[int], name: str
 ) -> Form | None:
-    """The form in which row groups of a file are asked for a column; None where there is none.
+    """Return the form in which row groups of a file can be tested for a column; None if there is none.
 
-    Cost: where dictionaries are to be tested, the headers of the pages, once.
+    Cost: if dictionaries are to be tested, reads the page headers, once.
     """
     column, test = test_of_column
     node = flat_column(layout, column, path)
@@ -79,14 +79,14 @@ def form_of(
 
 
 def _operand(column: Column) -> Stored:
-    """What stands for the values of a column that no test is put to: they are compared, or counted with."""
+    """Return a condition of the operand's kind, number or text, for a column without a test."""
     return Texts(()) if column.type.name in TEXTUAL else Numbers(())
 
 
 def _is_as_meant(
     layout: Layout, leaf: pq.ColumnSchema, stored: pa.DataType, column: Column, test: Stored
 ) -> bool:
-    """Whether the bytes of a column are the values that the table means."""
+    """Return whether the stored bytes of a column are the table's values."""
     physical = str(leaf.physical_type)
     if column.type.char_length or not _is_same(stored, arrow_type(column.type, column.label), leaf):
         return False
@@ -107,7 +107,7 @@ def _is_same(stored: pa.DataType, meant: pa.DataType, leaf: pq.ColumnSchema) -> 
 
 
 def _have_few_values(storage: Storage, layout: Layout, path: str, groups: Sequence[int], leaf: int) -> bool:
-    """Whether the chunks hold codes alone, and their dictionaries few values for their rows."""
+    """Return whether the chunks hold only codes, and their dictionaries few values per row."""
     values = 0
     with storage.open(storage.resolve(path)) as source:
         for group in groups:

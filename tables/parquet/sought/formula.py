@@ -1,13 +1,13 @@
-"""Formulas of whole numbers: of integers, days, microseconds, unscaled decimals, and lengths of texts.
+"""Formulas over whole numbers: integers, days, microseconds, unscaled decimals, and lengths of texts.
 
-A formula is reckoned in 64 bits without a look at what overflows. So whoever asks for it proves first, from
-the bounds of its columns, that nothing does: neither 64 bits nor the type that an operation has in the table.
+A formula is computed in 64 bits without overflow checks. So the caller first proves, from the bounds of its
+columns, that nothing overflows: neither 64 bits nor the type that an operation has in the table.
 
-By hand, price * (100 - discount) > 500, the price a decimal(5,2), the discount a decimal(2,2), of unscaled
-values 0 to 2000 and 0 to 10:
+Example: price * (100 - discount) > 500, where price is a decimal(5,2) and discount a decimal(2,2), with
+unscaled values 0 to 2000 and 0 to 10:
 
     100 - discount             90 to 100
-    price * ...                 0 to 200000          of decimal(8,4): within 10 ** 8
+    price * ...                 0 to 200000          as decimal(8,4): within 10 ** 8
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from dataclasses import dataclass
 from tailbit.tables.model import Column
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
-"""The range of 64 bits."""
+"""The range of 64-bit integers."""
 TEXTUAL = ("string", "binary")
-"""Types of columns of which a formula knows the length alone."""
+"""Types of columns that a formula uses only by their length."""
 
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """An operation, by its name.
+    """An operation, by name.
 
-    Of numbers `+`, `-`, `*`, `abs`, `is` (the number itself), and by one constant above 0 `//` (down to a
-    whole number) and `%` (of numbers that are not below 0); of days the PARTS of their date; of a text
-    `characters` and of bytes `octets`, both how many there are; of numbers or truths `case` (pairs of a
-    condition and a value, and the value else) and `coalesce`. Truths are `=`, `<>`, `<`, `<=`, `>`, `>=`,
-    `<=>`, `and`, `or`, `not`, `null number` and `null truth`. `low`, `high`: what a number must be between.
+    On numbers: `+`, `-`, `*`, `abs`, `is` (the number itself), and by one positive constant `//` (rounded
+    down) and `%` (of numbers that are not negative). On days: the PARTS of their date. On a text `characters`
+    and on bytes `octets`, both their count. On numbers or booleans: `case` (pairs of condition and value,
+    then the default) and `coalesce`. With boolean results: `=`, `<>`, `<`, `<=`, `>`, `>=`, `<=>`, `and`,
+    `or`, `not`, `null number` and `null truth`. `low`, `high`: the range in which a number must lie.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Op:
 
 
 Term = Op | Column | int | bool | None
-"""An operation, a column, a number, a truth, or NULL."""
+"""An operation, a column, a number, a boolean, or NULL."""
 
 PARTS = {
     "year": 9999, "quarter": 4, "month": 12, "day": 31,
@@ -50,19 +50,19 @@ PARTS = {
 """The greatest value of each part of a date."""
 
 Span = tuple[int, int]
-"""The least and the greatest number that a term may be; of a text, how long."""
+"""The least and the greatest number that a term can be; for a text, its length."""
 
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """A term that is a truth; a row passes where that is one of `passing` (None: NULL)."""
+    """A boolean term; a row passes if the term's value is one of `passing` (None: NULL)."""
 
     term: Term
     passing: frozenset[bool | None]
 
     @property
     def columns(self) -> Sequence[Column]:
-        """The columns that it reads, each once, in order of appearance."""
+        """The columns that the formula reads, each once, in order of appearance."""
         return list({column.id: column for column in _columns(self.term, set())}.values())
 
 
@@ -76,7 +76,7 @@ def _columns(term: Term, seen: set[int]) -> Iterator[Column]:
 
 
 def fits(formula: Formula, bounds: Mapping[str, Span]) -> bool:
-    """Whether no number in a formula can be out of its range; `bounds`: of each column, by id."""
+    """Return whether no number of a formula can leave its range; `bounds` of each column by id."""
     try:
         _Spans(bounds).of(formula.term)
     except OverflowError:
@@ -85,14 +85,14 @@ def fits(formula: Formula, bounds: Mapping[str, Span]) -> bool:
 
 
 class _Spans:
-    """What the numbers of a formula are between, each found once."""
+    """The ranges of a formula's terms, each computed once."""
 
     def __init__(self, bounds: Mapping[str, Span]) -> None:
         self.bounds = bounds
         self.known: dict[int, Span] = {}
 
     def of(self, term: Term) -> Span:
-        """Raises OverflowError where a number may be out of range."""
+        """Return the range of a term; raise OverflowError if a number may be out of range."""
         if isinstance(term, Op):
             if id(term) not in self.known:
                 self.known[id(term)] = self._within(term, self._of(term))
@@ -142,7 +142,7 @@ def _remainder(a: Span, b: Span) -> Span:
 
 
 _CALENDAR = -719162, 2932896
-"""Days of the years 1 to 9999."""
+"""The days of the years 1 to 9999."""
 
 
 def _within_calendar(most: int) -> Callable[[Span], Span]:
@@ -166,4 +166,4 @@ _REACH: Mapping[str, Callable[..., Span]] = {
     "characters": lambda a: a,
     "octets": lambda a: a,
 }
-"""Within which numbers the result of an operation is."""
+"""The range of each operation's result, from the ranges of its arguments."""

@@ -22,7 +22,7 @@ from tailbit.tables.parquet.sought.condition import (
     Part,
     Test,
     Texts,
-    asked_by,
+    needed_by,
 )
 
 TINY = 5e-324
@@ -43,7 +43,7 @@ def alone(text: str) -> Test:
 def left(text: str) -> tuple[int, list[str]]:
     """How many tests there are of the parts that can be asked, and the columns of what is left over."""
     found, rest = asked(text)
-    tests = [] if found is None or isinstance(found, bool) else asked_by(found)
+    tests = [] if found is None or isinstance(found, bool) else needed_by(found)
     return len(tests), [] if rest is None else [column.label for column in columns_of(rest)]
 
 

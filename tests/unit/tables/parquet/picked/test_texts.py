@@ -12,7 +12,7 @@ import pytest
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.picked.texts import MANY, Numbered, made, numbered
+from tailbit.tables.parquet.picked.texts import MANY, Numbered, numbered, texts_of
 from tailbit.tables.parquet.picked.ways import Way
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.storage import LocalStorage
@@ -98,7 +98,7 @@ def test_texts_are_made_of_any_number_of_rows_with_and_without_null(kind: str, r
         expected = [None if gone else KINDS[kind][code] for code, gone in zip(codes, absent, strict=True)]
         # A part of an array begins within its bytes of marks.
         chunked = pa.chunked_array([numbers, numbers.slice(1)], pa.int32())
-        found = made(chunked, Numbered(values, width, []), pa.string())
+        found = texts_of(chunked, Numbered(values, width, []), pa.string())
         found.validate(full=True)
         assert found.to_pylist() == [*expected, *expected[1:]]
 

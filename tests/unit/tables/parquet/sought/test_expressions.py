@@ -20,8 +20,8 @@ from tailbit.tables.parquet.sought.condition import (
     Stored,
     Test,
     Texts,
-    asked_by,
     key_of,
+    needed_by,
 )
 from tailbit.tables.parquet.sought.expressions import expression
 from tailbit.tables.parquet.sought.forms import Form
@@ -35,7 +35,7 @@ def valued(stored: Stored | None, complement: bool = False, nulls: bool = False)
 
 
 def passing(condition: Condition, physical: str, values: list[Any], coded: bool = False) -> list[Any]:
-    names = {key_of(its): (its[0].id, physical, Form(0, b"", coded)) for its in asked_by(condition)}
+    names = {key_of(its): (its[0].id, physical, Form(0, b"", coded)) for its in needed_by(condition)}
     dtype = {
         "INT32": pl.Int32,
         "INT64": pl.Int64,

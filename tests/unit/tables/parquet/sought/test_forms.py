@@ -13,7 +13,7 @@ import pytest
 from tailbit.arrays import Mask
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.sought.condition import Asked, Floats, Numbers, Stored, Test, Texts
+from tailbit.tables.parquet.sought.condition import Floats, Needed, Numbers, Stored, Test, Texts
 from tailbit.tables.parquet.sought.forms import form_of
 from tailbit.tables.storage import LocalStorage
 
@@ -33,7 +33,7 @@ def form(
     pq.write_table(pa.table({"v": values}), folder / "f.parquet", **options)
     storage = LocalStorage(str(folder))
     column = Column(("v",), ("v",), type_)
-    asked: Asked = (column, None if compared else Test(column, every, stored, False, False))
+    asked: Needed = (column, None if compared else Test(column, every, stored, False, False))
     found = form_of(storage, open_layout(storage, "f.parquet"), "f.parquet", asked, [0], "0")
     return None if found is None else "codes" if found.coded else "stored"
 
