@@ -1,8 +1,8 @@
 """Arrow arrays of Python's and numpy's values, and numpy arrays of Arrow's, without an import of pandas.
 
 pyarrow's own conversions (`pa.array`, `pa.scalar`, `np.asarray` of an array) import pandas, where it is
-installed, to see whether their argument is one of its objects: 0.2 s of a question that takes 0.5 s. What
-stands here makes arrays of buffers instead. Types that it does not know are left to pyarrow.
+installed, to check whether the argument is a pandas object: 0.2 s of a question that takes 0.5 s.
+The functions here build arrays from buffers instead. Types that they do not support are left to pyarrow.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _OFFSETS = {
     **dict.fromkeys((pa.large_string(), pa.large_binary()), np.int64),
 }
 _MOST = 50_000
-"""Values from which on an import of pandas costs less than a loop in Python."""
+"""For more values than this, importing pandas costs less than a loop in Python."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def numpy_of(values: pa.Array | pa.ChunkedArray, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
-    """Return the values as `np.asarray` does: a view of the buffer where it can be one, read-only then.
+    """Return the values as `np.asarray` does: a read-only view of the buffer if possible, else a copy.
 
     >>> numpy_of(arrow_array([True, False], pa.bool_())).tolist()
     [True, False]
@@ -74,7 +74,7 @@ def _view(values: pa.Array) -> npt.NDArray[Any]:
 
 
 def _bits(values: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return booleans without NULL, a byte each."""
+    """Return booleans without NULL, one byte per value."""
     buffer = values.buffers()[1]
     if not len(values) or buffer is None:
         return np.empty(0, np.bool_)
@@ -93,7 +93,7 @@ def no_rows(schema: pa.Schema) -> pa.Table:
 
 
 def filled(values: pa.Array | pa.ChunkedArray, value: Any) -> pa.Array | pa.ChunkedArray:
-    """Return the values with `value` in the place of each NULL, as `fill_null` does.
+    """Replace each NULL by `value`, as `fill_null` does.
 
     >>> filled(arrow_array([1, None], pa.int8()), 0).to_pylist()
     [1, 0]
@@ -108,9 +108,8 @@ def arrow_array(
 ) -> pa.Array:
     """Return an Arrow array of values, None for NULL, as `pa.array` does.
 
-    `mask`: where the array is NULL, whatever the values are there.
-
-    The array shares the memory of a numpy array: whoever changes that one changes both.
+    `mask`: True where the result is NULL, whatever the values are there. The result shares the memory of a
+    numpy array: a change of one changes both.
 
     Raises:
         pyarrow.ArrowException: a value is not of the type, as `pa.array` raises it.
@@ -121,9 +120,9 @@ def arrow_array(
     [0, 1, 2]
     """
     if isinstance(values, np.ndarray):
-        made = _of_numpy(values, mask)
-        if made is not None:
-            return made if type_ is None or type_ == made.type else made.cast(type_)
+        array = _of_numpy(values, mask)
+        if array is not None:
+            return array if type_ is None or type_ == array.type else array.cast(type_)
         return pa.array(values, type_, mask)
     values = values if isinstance(values, (list, tuple)) else list(values)
     if mask is not None:
@@ -131,11 +130,11 @@ def arrow_array(
     type_ = type_ or _inferred(values)
     if type_ is not None and len(values) <= _MOST and "pandas" not in sys.modules:
         try:
-            made = _of_values(values, type_)
+            array = _of_values(values, type_)
         except (TypeError, ValueError, OverflowError, AttributeError, ArithmeticError):
-            made = None
-        if made is not None:
-            return made
+            array = None
+        if array is not None:
+            return array
     return pa.array(values, type_)
 
 
@@ -149,17 +148,17 @@ def arrow_scalar(value: Any, type_: pa.DataType | None = None) -> pa.Scalar:
 
 
 _INFERRED = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}
-"""The types that pyarrow takes for values of Python's."""
+"""The types that pyarrow infers for Python values."""
 
 
 def _inferred(values: Sequence[Any]) -> pa.DataType | None:
-    """Return the type of values of one type of Python's, None among them; None for others."""
+    """Infer the Arrow type of values of a single Python type, besides None; None for mixed values."""
     types = {type(value) for value in values} - {type(None)}
     return _INFERRED.get(types.pop()) if len(types) == 1 else None
 
 
 def _of_numpy(values: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None) -> pa.Array | None:
-    """Return an array over the memory of a numpy array; None for types that are not plain numbers."""
+    """Return an array that shares the memory of a numpy array; None unless the values are plain numbers."""
     if values.ndim != 1:
         return None
     validity = None if mask is None or not mask.any() else _packed(~mask)
@@ -173,12 +172,12 @@ def _of_numpy(values: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None) -> p
 
 
 def _packed(bits: npt.NDArray[np.bool_] | Sequence[bool]) -> pa.Buffer:
-    """Return booleans as Arrow stores them, eight a byte."""
+    """Pack booleans as Arrow stores them, eight per byte."""
     return pa.py_buffer(np.packbits(np.asarray(bits, dtype=np.bool_), bitorder="little"))
 
 
 def _of_values(values: Sequence[Any], type_: pa.DataType) -> pa.Array | None:
-    """Return an array of Python's values; None for a type that pyarrow is left to."""
+    """Return an array of Python values; None for a type that is left to pyarrow."""
     validity, count = _validity(values), len(values)
     if type_ in _OFFSETS:
         parts = [b"" if value is None else _encoded(value, type_) for value in values]
@@ -198,7 +197,7 @@ def _of_values(values: Sequence[Any], type_: pa.DataType) -> pa.Array | None:
 
 
 def _nested(values: Sequence[Any], type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
-    """Return an array of lists, of maps as lists of pairs, or of structs as dictionaries."""
+    """Return an array of lists, of maps (given as lists of pairs), or of structs (given as dictionaries)."""
     if pa.types.is_struct(type_):
         rows = [{} if value is None else value for value in values]
         children = [arrow_array([row.get(field.name) for row in rows], field.type) for field in type_]
@@ -218,16 +217,16 @@ def _nested(values: Sequence[Any], type_: pa.DataType, validity: pa.Buffer | Non
 
 
 def _validity(values: Sequence[Any]) -> pa.Buffer | None:
-    """Return the bitmap of the values that are there; None where all are."""
+    """Return the validity bitmap of values; None if no value is None."""
     there = [value is not None for value in values]
     return None if all(there) else _packed(there)
 
 
 def _encoded(value: Any, type_: pa.DataType) -> bytes:
-    """Return the bytes of a text or of bytes.
+    """Encode a text as UTF-8; return bytes unchanged for a binary type.
 
     Raises:
-        TypeError: the value is neither, or bytes that may be no text.
+        TypeError: the value is neither text nor bytes, or is bytes for a text type.
     """
     if isinstance(value, str):
         return value.encode()
@@ -237,7 +236,7 @@ def _encoded(value: Any, type_: pa.DataType) -> bytes:
 
 
 def _stored(values: Sequence[Any], type_: pa.DataType) -> npt.NDArray[Any] | pa.Buffer | bytes | None:
-    """Return the values as the buffer of their type holds them; None for other types."""
+    """Return the values in the layout of their type's buffer; None for unsupported types."""
     numpy_type = _NUMPY.get(type_)
     if numpy_type is not None:
         return np.array([_number(value, type_) for value in values], numpy_type)
@@ -255,7 +254,7 @@ def _stored(values: Sequence[Any], type_: pa.DataType) -> npt.NDArray[Any] | pa.
 
 
 def _of_type(value: Any, wanted: type, default: Any) -> Any:
-    """Return a value of exactly the type that is wanted.
+    """Return a value that has exactly the type `wanted`, or `default` for None.
 
     Raises:
         TypeError: the value is of another type.
@@ -268,10 +267,10 @@ def _of_type(value: Any, wanted: type, default: Any) -> Any:
 
 
 def _number(value: Any, type_: pa.DataType) -> int | float:
-    """Return a number that the type holds exactly as it is given.
+    """Return a number that the type can hold; 0 for None.
 
     Raises:
-        TypeError: it is none.
+        TypeError: the value is not a number of the type's kind.
     """
     if value is None:
         return 0
@@ -282,7 +281,7 @@ def _number(value: Any, type_: pa.DataType) -> int | float:
 
 
 def _micros(value: Any) -> int:
-    """Return the microseconds of an instant or a local time since 1970; an integer is taken as those."""
+    """Return the microseconds since 1970 of an instant or a local time; integers are microseconds already."""
     if value is None:
         return 0
     if type(value) is int:
@@ -294,10 +293,10 @@ def _micros(value: Any) -> int:
 
 
 def _unscaled(value: Any, type_: pa.DataType) -> int:
-    """Return a decimal as an integer of its type's scale.
+    """Return a decimal as an unscaled integer at the type's scale.
 
     Raises:
-        ValueError: the type cannot hold it.
+        ValueError: the type cannot hold the decimal.
     """
     sign, digits, exponent = _of_type(value, Decimal, default=Decimal(0)).as_tuple()
     shift = exponent + type_.scale
