@@ -169,7 +169,7 @@ class BatchPlan:
 
     APPLY with `first` = None reads the snapshot of the target version; else the log from `first` to the
     target. REPLAY: all of it is recorded. SUPERSEDED: the ledger has moved elsewhere (index deleted or put
-    back, another indexer, another lineage); nothing may be recorded, and the planner decides anew.
+    back, another indexer, another lineage); nothing may be recorded, and the planner decides again.
     """
 
     verdict: Verdict

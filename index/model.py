@@ -36,8 +36,7 @@ def posting_type_of_column(column: Column) -> str:
     """Return the key type of the postings that a column would have.
 
     Raises:
-        ColumnTypeError: neither the values nor, of an array, the elements have keys; the error names the
-        column.
+        ColumnTypeError: neither the values nor an array's elements have keys; the error names the column.
     """
     try:
         return posting_type_of(column.type)
