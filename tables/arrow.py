@@ -1,6 +1,6 @@
 """Arrow arrays of Python's and numpy's values, and numpy arrays of Arrow's, without an import of pandas.
 
-pyarrow's own conversions (`pa.array`, `pa.scalar`, `np.asarray` of an array) import pandas, where it is
+pyarrow's own conversions (`pa.array`, `pa.scalar`, `np.asarray` of an array) import pandas, if it is
 installed, to check whether the argument is a pandas object: 0.2 s of a question that takes 0.5 s.
 The functions here build arrays from buffers instead. Types that they do not support are left to pyarrow.
 """

@@ -1,4 +1,4 @@
-"""The interface of a source table: everything that the layers above may ask, and each format implements."""
+"""The interface of a source table: all that the layers above call, and each format implements."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _DOUBLE_DIGITS = 15
 """Decimals with at most this many digits survive being written as a double."""
 
 _DOUBLE_LOSS = Decimal("1e-14")
-"""Relative error of longer decimals in statistics: deltalake computes such statistics in doubles."""
+"""Bound on the relative error of longer decimals: deltalake computes their statistics in doubles."""
 
 _FINEST = 400
 """Most digits after the point of a decimal statistic; the smallest double has some 340."""

@@ -33,7 +33,7 @@ _CODABLE = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT
 
 
 class DataFile(ParquetFile):
-    """An open data file with its path and the tree of its fields, by which table columns are matched."""
+    """An open data file with its path and the tree of its fields, which table columns are matched with."""
 
     path: str = ""
     tree: ParquetNode

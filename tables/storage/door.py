@@ -187,7 +187,7 @@ class Storage(ABC):
     def make_root(self) -> None:  # noqa: B027 - most stores have no folders
         """Create the root, if the store has folders; no other method does.
 
-        A vanished root may come back (a lost mount): nothing must be written in its place meanwhile.
+        A vanished root may come back: nothing must be written in its place meanwhile.
 
         Raises:
             StorageError: the store refuses.

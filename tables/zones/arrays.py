@@ -20,7 +20,7 @@ _One = Callable[[int], int]
 _US = 1_000_000
 _LAST_YEAR = 2500
 _FAR_PAST = -(1 << 62)
-"""So far before every change of any zone, and yet no sum of it with a change overflows 64 bits."""
+"""A time before every change of any zone; its sum with any change still fits 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _offsets(times: Longs, zone: str, ends: Callable[[_Changes], Longs], offset_
 def offsets_of_starts(local: Longs, zone: str) -> Longs:
     """Return what to subtract from each local time to get the `first_instant` of it; microseconds.
 
-    For a time that the clocks skip, this is the instant of the jump.
+    For a time that the clocks skip, the first instant is that of the jump.
 
     Raises:
         ValueError: there is no such zone.

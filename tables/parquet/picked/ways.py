@@ -51,7 +51,7 @@ _BATCH = 16 << 20
 _MASKED_BATCH = 64 << 20
 """Most decompressed bytes of the row groups that are decoded at once by mask."""
 _PACKED_BATCH = 28 << 20
-"""Most compressed bytes of such a batch: the C library returns blocks over 32 MiB to the system each time."""
+"""Most compressed bytes of such a batch: the C library maps blocks over 32 MiB anew each time."""
 _BATCH_ROWS = 1 << 20
 _PAGE = 20_000
 """Assumed rows per page before the pages are found; usual writers make such pages or smaller ones."""
@@ -95,7 +95,7 @@ def planned(
     groups = [_measured(layout, leaves, *wanted) for wanted in _wanted(layout, positions)]
     if method is None:
         cut, touched = sum(group.cut for group in groups), sum(group.touched for group in groups)
-        # Pages that may be cached are always read by pages.
+        # Few pages are always looked up, since they may be cached.
         few = touched <= FEW_PAGES * _PAGE and len(leaves) <= FEW_COLUMNS
         method = Way.MASK if not few and quicker_by_mask(cut, len(leaves) * touched) else None
     return method, groups

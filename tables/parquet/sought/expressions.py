@@ -197,8 +197,7 @@ class _Translation:
         elif op.name == "coalesce":
             result = self.library.coalesce([self._of(arg, dtype) for arg in op.args])
         elif op.name == "characters":
-            # Bytes that are not UTF-8 raise here, and are left to the reader that counts characters as Spark
-            # does.
+            # Bytes that are not UTF-8 raise here: the caller then counts characters as Spark does.
             result = self.text(op.args[0]).cast(self.library.String).str.len_chars().cast(self.library.Int64)
         elif op.name == "octets":
             result = self.text(op.args[0]).bin.size().cast(self.library.Int64)

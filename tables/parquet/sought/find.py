@@ -193,7 +193,11 @@ def _queried(
 
 
 def _by_file(batch: Sequence[_Group], rows: npt.NDArray[np.uint32]) -> Iterator[tuple[int, Positions]]:
-    """Yield rows of the file in memory as positions in files; adjacent row groups are one piece."""
+    """Yield rows of the file in memory as positions in files; adjacent row groups are one piece.
+
+    For example, row groups of 3 and 4 rows that begin at rows 10 and 13 of one file are a single piece,
+    shifted by 10: rows 1 and 5 in memory are positions 11 and 15.
+    """
     begins = np.concatenate([[0], np.cumsum([group.rows for group in batch])])
     shifts = [(group.file, group.start - begin) for group, begin in zip(batch, begins.tolist(), strict=False)]
     firsts = [n for n, shift in enumerate(shifts) if not n or shift != shifts[n - 1]]
