@@ -471,10 +471,10 @@ def test_a_column_that_is_not_there_is_refused_before_anything_is_made(table: st
 def test_a_column_that_cannot_be_indexed_is_refused_before_anything_is_made(
     tmp_path: Path, index: str
 ) -> None:
-    path = str(tmp_path / "lists")
-    write_deltalake(path, pa.table({"l": pa.array([[1], [2]], pa.list_(pa.int64()))}))
+    path = str(tmp_path / "maps")
+    write_deltalake(path, pa.table({"m": pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64()))}))
     with pytest.raises(ColumnTypeError):
-        Drive(path, index, ["l"])
+        Drive(path, index, ["m"])
     assert not Path(index).exists()
 
 
