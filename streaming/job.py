@@ -23,7 +23,7 @@ from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import MalformedLogError, RequirementError, TailbitError
 from tailbit.streaming.java.requirements import check_requirements
 from tailbit.streaming.java.session import Session, build_session, is_submitted, on_one_machine
-from tailbit.streaming.life.cluster import addresses, await_master
+from tailbit.streaming.life.cluster import addresses, await_master, check_master
 from tailbit.streaming.life.processes import end_stopped
 from tailbit.streaming.life.sampler import Followed, Sampler
 from tailbit.streaming.life.watchdog import Supervision, Watchdog
@@ -136,6 +136,8 @@ def run(
     life, supervision = Liveness("reading the table and the index"), supervision or Supervision()
     asked = _Asked(master, once, ui, on_progress, tell, supervision.announce)
     _ready()
+    if not is_submitted():
+        check_master(master)
     with (
         _signals() as stop,
         Watchdog(path, life, stop, tell, supervision) as watchdog,

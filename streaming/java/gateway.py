@@ -11,12 +11,17 @@ import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from tailbit.errors import RequirementError
 from tailbit.streaming.java.class_archive import OPTIONS_OF_JAVA
 
 _NOISE = ("WARNING: Using incubator modules",)
+_ASIDE = re.compile(
+    r"\s|WARNING|NOTE|Picked up |[^:]* VM warning: |\[[\d.]+s\]\[(warning|info)|\S+ \S+ WARN "
+)
+"""How a line begins that is not why Java does not start: a warning, or a frame of a stack trace."""
 _TRACEBACK = "Traceback (most recent call last):"
 _DURING = "During handling of the above exception"
 _CALLS_BACK = "local_connect_and_auth"
@@ -46,6 +51,10 @@ def quick_java() -> str:
     return QUICK_COMPILER if chosen else f"{QUICK_COMPILER} -XX:+UseSerialGC"
 
 
+_LAST_WORDS_S = 2.0
+"""Seconds in which what Java wrote before it ended is read; a child of it may hold the pipe for longer."""
+
+
 class JavaErrors:
     """Passes on what the JVM and its children write to stderr, until `hush`.
 
@@ -55,12 +64,18 @@ class JavaErrors:
     def __init__(self) -> None:
         self._read, self.write_end = os.pipe()
         self._hushed = False
-        self.last = ""
-        threading.Thread(target=self._pass_on, name="tailbit-java-stderr", daemon=True).start()
+        self._first = ""
+        self._thread = threading.Thread(target=self._pass_on, name="tailbit-java-stderr", daemon=True)
+        self._thread.start()
 
     def hush(self) -> None:
         """Stop passing on stderr: Spark is being shut down, and what it prints from now on is expected."""
         self._hushed = True
+
+    def why(self) -> str:
+        """Why a Java that has ended did not start: the first line of it that is no warning."""
+        self._thread.join(_LAST_WORDS_S)
+        return self._first or "it says nothing"
 
     def _pass_on(self) -> None:
         with os.fdopen(self._read, encoding="utf-8", errors="replace") as lines:
@@ -71,7 +86,8 @@ class JavaErrors:
 
     def _remembered(self, pieces: Iterable[str]) -> Iterator[str]:
         for text in pieces:
-            self.last = text.strip().rpartition("\n")[2] or self.last
+            if not self._first and not _ASIDE.match(text):
+                self._first = text.strip().partition("\n")[0]
             yield text
 
 
@@ -127,7 +143,7 @@ def launch_java(settings: Mapping[str, str]) -> tuple[Any, JavaErrors]:
     """A JVM with these Spark settings: the gateway for a SparkContext, and its errors.
 
     Raises:
-        RequirementError: it did not come up; with the last line that it wrote.
+        RequirementError: it did not come up; with the line that says why.
     """
     from pyspark import SparkConf
     from pyspark.errors import PySparkException
@@ -135,17 +151,19 @@ def launch_java(settings: Mapping[str, str]) -> tuple[Any, JavaErrors]:
 
     # What makes up the command line is a Java process too, for a moment.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", quick_java())
-    errors = JavaErrors()
+    errors, gateway = JavaErrors(), None
     try:
         # In a session of its own a signal to our process group leaves it alone: it ends when we do, since
         # then its stdin ends.
         own = _Spawned(stderr=errors.write_end, start_new_session=True)
-        gateway = launch_gateway(SparkConf().setAll(list(settings.items())), own)
-    except PySparkException:
-        reason = f"Java does not start: {errors.last or 'it says nothing'}"
-        raise RequirementError(
-            reason=reason, remedy="Try `java -version`, and the Spark settings.", retryable=True
-        ) from None
+        with suppress(PySparkException):
+            gateway = launch_gateway(SparkConf().setAll(list(settings.items())), own)
     finally:
         os.close(errors.write_end)
+    if gateway is None:
+        raise RequirementError(
+            reason=f"Java does not start: {errors.why()}",
+            remedy="Try `java -version`, and the Spark settings.",
+            retryable=True,
+        )
     return gateway, errors

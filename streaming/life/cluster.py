@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tailbit.checkpoints.heartbeat import length
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.errors import ClusterError
+from tailbit.errors import ClusterError, UsageError
 from tailbit.streaming.java.session import on_one_machine
 from tailbit.streaming.upkeep.mending import Tell
 
@@ -23,11 +23,32 @@ _CONNECT_S = 5.0
 _PAUSE_S = 1.0
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:]+)\]|([^,:/\[\]]+))(?::(\d+))?$")
 
+_MASTER = re.compile(
+    r"local(\[(0*[1-9]\d*|\*)(\s*,\s*\d+)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
+    r"|yarn|k8s://.+|spark://"
+)
+"""What Spark takes for a master; the hosts and ports after `spark://` are looked at one by one."""
+
 _ENDED = re.compile(
     r"All masters are unresponsive[^\n]*|Application has been killed[^\n]*"
     r"|Master removed our application[^\n]*|Could not parse Master URL[^\n]*"
     r"|Cannot call methods on a stopped SparkContext|SparkContext was shut ?down"
 )
+
+
+def check_master(master: str) -> None:
+    """Pass if this is the URL of a master as Spark takes it; Java would answer with a stack trace.
+
+    Raises:
+        UsageError: it is not.
+    """
+    hosts = master.removeprefix("spark://").split(",") if master.startswith("spark://") else []
+    ported = [found for found in map(_HOST.match, hosts) if found is not None and found[3]]
+    if len(ported) < len(hosts) or not _MASTER.fullmatch("spark://" if hosts else master):
+        raise UsageError(
+            reason=f"Spark takes no master {master!r}",
+            hint="Write local[2], spark://HOST:PORT, yarn or k8s://https://HOST:PORT.",
+        )
 
 
 def addresses(master: str) -> list[tuple[str, int]]:

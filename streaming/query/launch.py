@@ -133,7 +133,7 @@ def prepare(
         wait_ms=trigger_ms if trigger_ms <= CONTINUOUS_MS else 0,
         poll_ms=REMOTE_POLL_MS if table.storage.remote else StreamSettings().poll_ms,
     )
-    if found.storage.remote:
+    if checkpoint or found.storage.remote:
         _can_be_made(checkpoint or _checkpoint_of(found))
     return Prepared(table, found, checkpoint or _checkpoint_of(found), settings, trigger_ms)
 
@@ -152,13 +152,15 @@ def _can_be_made(checkpoint: str) -> None:
     """Make the folder of a checkpoint that lies on this machine, apart from the index.
 
     Raises:
-        UnusableStorageError: this user may not make it; a person must name another place.
+        UnusableStorageError: this user may not make it, or not write there; a person must name another place.
         StorageError: the disk is full.
     """
     if "://" in checkpoint:
         return
     try:
         os.makedirs(checkpoint, exist_ok=True)
+        if not os.access(checkpoint, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as refused:
         reason = f"the Spark checkpoint cannot be made there: {os.strerror(refused.errno or 0)}"
         if refused.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
 
-from tailbit.streaming.java.gateway import is_noise, paragraphs, quick_java, without_noise
+from tailbit.streaming.java.gateway import JavaErrors, is_noise, paragraphs, quick_java, without_noise
 
 LOST = [
     "Traceback (most recent call last):\n",
@@ -95,3 +96,35 @@ gateway.shutdown()
 gateway.proc.stdin.close()
 gateway.proc.wait(60)
 """
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["-XX:NoSuchOption=1"], "Unrecognized VM option 'NoSuchOption=1'"),
+        (["-Xmx1g", "-Xms2g"], "Error occurred during initialization of VM"),
+        (
+            ["-Xshare:auto", "-cp", "/nowhere", "No"],
+            "Could not find or load main class No",
+        ),
+    ],
+)
+def test_java_that_does_not_start_is_told_by_the_line_that_says_why(options: list[str], why: str) -> None:
+    assert why in said_by("java", *options)
+
+
+def test_what_stops_spark_before_it_starts_is_told_and_not_the_end_of_its_stack() -> None:
+    lines = [
+        "WARNING: Using incubator modules: jdk.incubator.vector",
+        'Exception in thread "main" org.apache.spark.SparkException: Master must be yarn',
+        "\tat org.apache.spark.deploy.SparkSubmit.error(SparkSubmit.scala:1068)",
+    ]
+    assert said_by("printf", "%s\\n", *lines).endswith("Master must be yarn")
+
+
+def said_by(*command: str) -> str:
+    """Why a command did not start, by what it writes to stderr."""
+    errors = JavaErrors()
+    subprocess.run(command, stdout=errors.write_end, stderr=errors.write_end, check=False)
+    os.close(errors.write_end)
+    return errors.why()

@@ -10,8 +10,15 @@ import pytest
 
 from support.waiting import HANG_S
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.errors import ClusterError
-from tailbit.streaming.life.cluster import addresses, await_master, ended_by_cluster, why_silent
+from tailbit.errors import ClusterError, UsageError
+from tailbit.streaming.job import run
+from tailbit.streaming.life.cluster import (
+    addresses,
+    await_master,
+    check_master,
+    ended_by_cluster,
+    why_silent,
+)
 
 
 @pytest.fixture
@@ -39,6 +46,28 @@ def master_at(listener: socket.socket) -> str:
 )
 def test_the_addresses_of_a_master_are_those_of_its_url(master: str, expected: list[tuple[str, int]]) -> None:
     assert addresses(master) == expected
+
+
+_TAKEN = """
+local local[2] local[*] local[4,3] local-cluster[2,1,1024] yarn k8s://https://a:6443
+spark://a:7077 spark://a:7077,b:7078 spark://[::1]:7077
+"""
+_NOT_TAKEN = """
+nonsense local[0] local[two] localhost:7077 http://a:8080 a:7077 k8s:// yarn://a
+spark:// spark://a spark://a:7077,b spark://a:port mesos://a:5050 SPARK://a:7077
+"""
+
+
+@pytest.mark.parametrize("master", _TAKEN.split())
+def test_a_master_that_spark_takes_is_passed_on(master: str) -> None:
+    check_master(master)
+
+
+@pytest.mark.parametrize("master", ["", *_NOT_TAKEN.split()])
+def test_a_master_that_spark_does_not_take_is_refused_before_anything_is_read(master: str) -> None:
+    with pytest.raises(UsageError, match="Spark takes no master") as refused:
+        run("/nowhere", master=master)
+    assert not refused.value.retryable
 
 
 def test_a_master_that_answers_at_one_of_its_addresses_is_not_silent(listener: socket.socket) -> None:
