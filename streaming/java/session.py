@@ -76,6 +76,11 @@ logger.shell.level = error
 # What ends a query is told once, by name, by the process that started it.
 logger.query.name = org.apache.spark.sql.execution.streaming
 logger.query.level = off
+# So is a task that failed, and with it the job.
+logger.task.name = org.apache.spark.executor.Executor
+logger.task.level = off
+logger.job.name = org.apache.spark.scheduler.TaskSetManager
+logger.job.level = off
 """
 """Spark's own log: errors only, on stderr; read once, when the JVM starts."""
 

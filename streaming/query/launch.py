@@ -50,6 +50,10 @@ CONTINUOUS_MS = 1000
 """Up to this trigger the planner waits for the next commit itself, so that it is picked up at once."""
 
 
+_LOST_TASK = re.compile(r".*Job aborted due to stage failure: .* most recent failure: Lost task [^:]*: ")
+"""How Spark begins to say why the task of a job failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A table and its index, checked before Spark is asked for anything."""
@@ -256,7 +260,10 @@ def spark_failed(text: str, prepared: Prepared, master: str = "") -> TailbitErro
 
 
 def _in_short(text: str) -> str:
-    """The first line of a message; if it holds a Python traceback, the line that says what was raised."""
+    """The line of a message that says what happened first, in Python or in a task; else its first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
+    caused = [line for line in lines[1:] if line.startswith(": ")]
+    if caused:
+        return _LOST_TASK.sub("", caused[-1][2:])
     raised = [line for line in lines[1:] if re.match(r"[\w.]+(Error|Exception): ", line)]
     return lines[0] if not raised else f"{lines[0]} ({raised[0]})"

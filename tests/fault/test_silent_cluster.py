@@ -1,0 +1,127 @@
+"""A Spark cluster without workers and a master that nobody answers at are told of, and the first worker does
+the work."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pyspark
+import pytest
+
+from support.shipped import Shipped
+from support.tables import three_commits
+from support.waiting import HANG_S, wait_until
+from tailbit.checkpoints.heartbeat import State, last_sign
+from tailbit.streaming.life.cluster import why_silent
+from tailbit.tables.storage import LocalStorage
+
+pytestmark = pytest.mark.spark
+
+_SCRIPT = Path(__file__).parents[2] / "deploy" / "standalone" / "cluster.sh"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The shipped cluster, at a port of its own."""
+
+    folder: Path
+    port: int
+
+    @property
+    def master(self) -> str:
+        """The URL of its master."""
+        return f"spark://127.0.0.1:{self.port}"
+
+    def script(self, action: str) -> None:
+        """Start or stop it, as an operator does."""
+        own = {"SPARK_MASTER_PORT": str(self.port), "PYSPARK_PYTHON": sys.executable}
+        subprocess.run(["sh", _SCRIPT, action, self.folder], env=os.environ | own, check=True)
+
+    def kill(self, name: str) -> None:
+        """Kill one of its processes, and return once it is gone."""
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(int((self.folder / f"{name}.pid").read_text()))
+            process.kill()
+            wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+
+    def new_worker(self) -> subprocess.Popen[bytes]:
+        """A worker that comes late."""
+        home = Path(pyspark.__file__).parent
+        words = [home / "bin" / "spark-class", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1"]
+        words += ["--cores", "1", "--memory", "1g", "--work-dir", self.folder / "late", self.master]
+        own = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+        with (self.folder / "late.log").open("wb") as log:
+            return subprocess.Popen(words, env=os.environ | own, stdout=log, stderr=log)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster whose master answers, and whose workers were killed."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        found = Cluster(tmp_path / "cluster", free.getsockname()[1])
+    found.script("start")
+    try:
+        for worker in ("worker1", "worker2"):
+            found.kill(worker)
+        wait_until(lambda: why_silent(found.master) is None)
+        yield found
+    finally:
+        found.script("stop")
+
+
+def notices(run: Shipped, part: str) -> list[str]:
+    """What a command has said that holds a text."""
+    return [told["notice"] for told in run.told() if part in told.get("notice", "")]
+
+
+def _doing(run: Shipped) -> str:
+    """What `status` says that an indexer does."""
+    sign = last_sign(LocalStorage(run.index))
+    return "" if sign is None or sign.state is not State.ALIVE else sign.meaning
+
+
+def test_a_cluster_without_workers_is_told_of_and_the_first_worker_that_comes_does_the_work(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    run = Shipped(three_commits(str(tmp_path / "orders")), tmp_path / "output")
+    run.start("--columns", "k,v", "--master", cluster.master, "--stall-limit", "10s")
+    late = None
+    try:
+        (said,) = run.wait(lambda: notices(run, "waiting for executors"))
+        assert (
+            f"no progress for 30 s: waiting for executors: none has registered with {cluster.master}" in said
+        )
+        assert run.wait(lambda: "waiting for executors" in _doing(run))
+        late = cluster.new_worker()
+        run.wait_covered(2)
+        assert run.terminate() == 0
+        run.wait_gone()
+    finally:
+        run.kill_group()
+        if late is not None:
+            late.kill()
+            late.wait(HANG_S)
+
+
+def test_a_master_that_nobody_answers_at_is_told_of_at_once_and_sigterm_ends_the_wait(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.kill("master")
+    run = Shipped(three_commits(str(tmp_path / "orders")), tmp_path / "output")
+    run.start("--columns", "k,v", "--master", cluster.master)
+    try:
+        (said,) = run.wait(lambda: notices(run, "does not answer"))
+        assert said.startswith(f"the master at {cluster.master} does not answer (127.0.0.1:{cluster.port}: ")
+        assert run.descendants("java") == []
+        assert run.terminate() == 0
+    finally:
+        run.kill_group()
