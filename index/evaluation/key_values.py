@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.cache import Cache, share
 
 COSTLY = frozenset(
@@ -49,12 +52,25 @@ class KeyValues:
         return computed
 
 
+_SAMPLE = 4000
+"""Pairs of neighbours that are looked at: where one text in a hundred is a repeated one, all are encoded."""
+
+
 def _small(values: pa.Array) -> pa.Array:
-    """Texts as a dictionary, where each occurs some times."""
-    if not pa.types.is_string(values.type):
+    """Texts as a dictionary, where each occurs some times. Cost: a look at a sample where none does."""
+    if not pa.types.is_string(values.type) or not _repeat(values):
         return values
     coded = values.dictionary_encode()
     return coded if len(coded.dictionary) * 4 <= len(values) else values
+
+
+def _repeat(values: pa.Array) -> bool:
+    """Whether texts of a sample from all over the values, each with its neighbour, are equal."""
+    if len(values) <= 2 * _SAMPLE:
+        return True
+    first = np.linspace(0, len(values) - 2, _SAMPLE).astype(np.int64)
+    sample = values.take(arrow_array(np.concatenate([first, first + 1])))
+    return bool(pc.count_distinct(sample, mode="all").as_py() * 100 <= 2 * _SAMPLE * 99)
 
 
 def _plain(values: pa.Array) -> pa.Array:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.index.functions.casting import cast_time
 from tailbit.index.functions.dates import NAMES, OF_DATE, civil, days_from, local
+from tailbit.index.functions.texts.pieced import Piece, digits, named, side_by_side, texts_of_pieces
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
     NOT_READ,
@@ -29,7 +29,6 @@ from tailbit.index.functions.vectors import (
     per_distinct,
 )
 from tailbit.index.values.literals import STRING
-from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 
@@ -67,32 +66,70 @@ def formatted(call: Call, args: list[pa.Array]) -> Vector:
     return written(micros, parts, args[0], raised)
 
 
+_UNITS = {**dict.fromkeys("yMdDQE", DAY_US), **dict.fromkeys("Hhmsa", 1_000_000), "S": 1}
+"""By letter of a part, the microseconds within which its text stays the same."""
+_ROUND = {1_000_000: 86_400, 1: 1_000_000}
+"""By unit, after how many of them its texts begin again; those of days never do."""
+_FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
+"""The days of the years 0 to 9999."""
+
+
 def written(micros: Longs, parts: Sequence[str], like: pa.Array, raised: Codes | None) -> Vector:
-    """Local times as texts; NULL where another array is."""
-    null, year = nulls_of(like), civil(micros // DAY_US)[0]
-    outside = ~null & ((year < 0) | (year > 9999)) if any(part[0] == "y" for part in parts) else null & False
-    micros = np.where(outside, 0, micros)
-    text = np.full(len(null), "", dtype="U1")
+    """Return local times as texts; NULL where another array is.
+
+    Cost: the parts of a day are written once a day, where there are fewer days than rows, and so on.
+    """
+    null, outside = nulls_of(like), None
+    if any(part[0] == "y" for part in parts):
+        days = micros // DAY_US
+        outside = code(NOT_READ, ~null & ((days < _FIRST_DAY) | (days > _LAST_DAY)))
+    micros = np.where(null if outside is None else null | (outside != 0), 0, micros)
+    pieces = [_written_by(unit, run, micros) for unit, run in _runs(parts)]
+    return Vector(texts_of_pieces(pieces, null), first_of([raised, outside]))
+
+
+def _runs(parts: Sequence[str]) -> list[tuple[int, list[str]]]:
+    """Return parts of one unit behind each other; quoted text goes with what is before it."""
+    runs: list[tuple[int, list[str]]] = []
     for part in parts:
-        text = np.char.add(text, part[1:] if part[0] == QUOTE else _field(part, micros))
-    return Vector(
-        arrow_array(text.tolist(), pa.string(), mask=null), first_of([raised, code(NOT_READ, outside)])
-    )
+        unit = _UNITS.get(part[0])
+        if runs and unit in (runs[-1][0], None):
+            runs[-1][1].append(part)
+        else:
+            runs.append((unit or DAY_US, [part]))
+    return runs
 
 
-def _field(part: str, micros: Longs) -> npt.NDArray[np.str_]:
+def _written_by(unit: int, parts: Sequence[str], micros: Longs) -> Piece:
+    """Return the bytes of parts that change with a unit."""
+    numbers = micros // unit if unit == DAY_US else micros // unit % _ROUND[unit]
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    if high - low >= len(numbers):
+        return side_by_side([_field(part, numbers * unit) for part in parts])
+    every = np.arange(low, high + 1) * unit
+    table, kept = side_by_side([_field(part, every) for part in parts])
+    at = numbers - low
+    return table.take(at, axis=0), None if kept is None else kept.take(at, axis=0)
+
+
+def _field(part: str, micros: Longs) -> Piece:
+    """Return the bytes of one part."""
+    if part[0] == QUOTE:
+        return named([part[1:]], np.zeros(len(micros), np.int64))
     if part[0] == "a":
-        return np.where(micros // _HOUR % 24 < 12, "AM", "PM")
+        return named(("AM", "PM"), micros // _HOUR % 24 // 12)
     if part[0] == "S":
-        return np.char.zfill((micros % 1_000_000).astype(str), 6).astype(f"U{len(part)}")
+        return digits(micros % 1_000_000 // 10 ** (6 - len(part)), len(part), len(part))
     if part[0] == "E":
-        names = _FULL.get(part) or NAMES["dayname"][1]
-        return np.array(names)[(micros // DAY_US + 3) % 7]
+        return named(_FULL.get(part) or NAMES["dayname"][1], (micros // DAY_US + 3) % 7)
     if part in ("MMM", "MMMM"):
-        names = _FULL.get(part) or NAMES["monthname"][1][1:]
-        return np.array(names)[civil(micros // DAY_US)[1] - 1]
-    found = _NUMBERS[part[0]](micros)
-    return np.char.zfill((found % 100 if part == "yy" else found).astype(str), len(part))
+        return named(_FULL.get(part) or NAMES["monthname"][1][1:], civil(micros // DAY_US)[1] - 1)
+    numbers = _NUMBERS[part[0]](micros)
+    return digits(numbers % 100 if part == "yy" else numbers, len(part), max(len(part), _WIDTHS[part[0]]))
+
+
+_WIDTHS = {**dict.fromkeys("MdHhms", 2), "y": 2, "D": 3, "Q": 1}
+"""Digits that the numbers of a part have at most."""
 
 
 def read(call: Call, args: list[pa.Array]) -> Vector:

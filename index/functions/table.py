@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tailbit.index.functions import arithmetic, casting, comparing, dates, formats, nested, spans
-from tailbit.index.functions.texts import at_once, each, groups, hashing, json_paths, pieces
+from tailbit.index.functions.texts import at_once, digests, each, groups, hashing, json_paths, pieces
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
 from tailbit.index.values.literals import BINARY, BOOLEAN, DATE, DOUBLE, LONG, STRING, TIMESTAMP
@@ -53,12 +53,12 @@ KERNELS: Mapping[str, Kernel] = {
     "split_part": pieces.part_of,
     "split item": pieces.item,
     "split size": pieces.count,
-    "digest": pieces.digest,
+    "digest": digests.digest,
     "decode": pieces.decoded,
     "initcap": at_once.capitalized,
     "get_json_object": json_paths.part,
     "hash": hashing.hashed,
-    "hex": pieces.hex_of_whole,
+    "hex": digests.hex_of_whole,
     "regexp_replace": groups.substituted,
     "instr": each.place,
     "locate": each.place_from,

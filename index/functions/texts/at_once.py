@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailbit.index.functions.texts.patterns import END, LAST_BREAK, Unread, java_regex, like_parts, like_regex
-from tailbit.index.functions.tree import Call, Expression
+from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Raised, Vector, by_parts, per_distinct
 from tailbit.index.values.literals import STRING, Literal
-from tailbit.tables.arrow import arrow_array, arrow_scalar
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled
 
 
 def constant_text(call: Call, at: int) -> str | None:
@@ -22,6 +22,18 @@ def constant_text(call: Call, at: int) -> str | None:
     if isinstance(arg, Literal) and isinstance(arg.value, bytes):
         return arg.value.decode()
     return None
+
+
+def constant_whole(call: Call, at: int) -> int | None:
+    """The whole number of an argument that is a constant."""
+    arg = call.args[at]
+    return arg.value if isinstance(arg, Literal) and isinstance(arg.value, int) else None
+
+
+def empty_where(texts: pa.Array, values: pa.Array) -> pa.Array:
+    """Values of texts, an empty one for NULL; NULL where the text itself is."""
+    whole = filled(values, "")
+    return pc.if_else(texts.is_valid(), whole, arrow_scalar(None, pa.string())) if texts.null_count else whole
 
 
 def like(call: Call, args: list[pa.Array]) -> Vector:
@@ -139,15 +151,11 @@ def trimmed(call: Call, args: list[pa.Array]) -> Vector:
 
 def part_of(call: Call, args: list[pa.Array]) -> Vector:
     """Substr of a position, counted from 1, or from the end where below 0, and a number of characters."""
-    numbers = [_constant(arg) for arg in call.args[1:]]
+    numbers = [constant_whole(call, at) for at in range(1, len(args))]
     if None not in numbers:
         return _sliced(args[0], *(int(number or 0) for number in numbers))
     types = [arg.type for arg in call.args]
     return per_distinct(args, types, STRING, _substring)
-
-
-def _constant(arg: Expression) -> int | None:
-    return arg.value if isinstance(arg, Literal) and isinstance(arg.value, int) else None
 
 
 def _sliced(texts: pa.Array, position: int, count: int = (1 << 31) - 1) -> Vector:
@@ -171,7 +179,7 @@ def _substring(text: bytes, position: int, count: int = (1 << 31) - 1) -> bytes:
 
 def left(call: Call, args: list[pa.Array]) -> Vector:
     """The first characters of a text."""
-    if (n := _constant(call.args[1])) is not None:
+    if (n := constant_whole(call, 1)) is not None:
         return _sliced(args[0], 1, n)
     types = [arg.type for arg in call.args]
     return per_distinct(args, types, STRING, lambda text, n: _substring(text, 1, n))
@@ -179,7 +187,7 @@ def left(call: Call, args: list[pa.Array]) -> Vector:
 
 def right(call: Call, args: list[pa.Array]) -> Vector:
     """The last characters of a text."""
-    if (n := _constant(call.args[1])) is not None:
+    if (n := constant_whole(call, 1)) is not None:
         return _sliced(args[0], -max(n, 0), max(n, 0))
     types = [arg.type for arg in call.args]
     return per_distinct(args, types, STRING, lambda text, n: _substring(text, -n) if n > 0 else b"")

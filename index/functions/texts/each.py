@@ -1,4 +1,4 @@
-"""Functions of texts that are done once for each distinct text: places, padding, single characters."""
+"""Places, padding and single characters: of all texts at once by constants, else of each distinct text."""
 
 from __future__ import annotations
 
@@ -6,19 +6,32 @@ from collections.abc import Callable
 from functools import lru_cache, partial, reduce
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.functions.texts.at_once import constant_text
+from tailbit.index.functions.texts.at_once import constant_text, constant_whole
+from tailbit.index.functions.texts.buffers import bytes_replaced
 from tailbit.index.functions.tree import Call
-from tailbit.index.functions.vectors import NOT_READ, Raised, Vector, by_parts, per_distinct
-from tailbit.index.values.literals import STRING, Literal
-from tailbit.tables.arrow import arrow_scalar
+from tailbit.index.functions.vectors import (
+    NOT_READ,
+    Raised,
+    Vector,
+    array_of,
+    by_parts,
+    nulls_of,
+    numbers,
+    per_distinct,
+)
+from tailbit.index.values.literals import STRING
+from tailbit.tables.arrow import arrow_array, arrow_scalar
 from tailbit.tables.model import DataType
 
 _INTEGER = DataType("integer")
 _LONGEST = 1 << 20
 """Characters that a text is filled up to at most."""
+_LONGEST_AT_ONCE = 1 << 8
+"""Up to here what fills up texts is a few kilobytes in all, and so are the texts themselves."""
 
 
 def place(call: Call, args: list[pa.Array]) -> Vector:
@@ -29,20 +42,33 @@ def place(call: Call, args: list[pa.Array]) -> Vector:
 
 def place_from(call: Call, args: list[pa.Array]) -> Vector:
     """Locate: where a text occurs in another, from a place on that is a constant."""
-    part, first = constant_text(call, 0), call.args[2]
-    if part is None or not isinstance(first, Literal) or first.value != 1:
+    part, first = constant_text(call, 0), constant_whole(call, 2)
+    if part is None or first is None:
         return _each(call, args, lambda part, text, first: _place(text, part, first))
-    return _places(args[1], part)
+    return _places(args[1], part, first)
 
 
-def _places(texts: pa.Array, part: str) -> Vector:
+def _places(texts: pa.Array, part: str, first: int = 1) -> Vector:
+    """Return as `_place` does; of texts of ASCII at once, where a byte is a character."""
     return by_parts(
         texts,
         pc.string_is_ascii(texts),
-        lambda plain: Vector(
-            pc.add(pc.find_substring(plain, part), arrow_scalar(1, pa.int32())).cast(pa.int32())
+        lambda plain: Vector(_places_of_bytes(plain, part, first)),
+        lambda others: per_distinct(
+            [others], [STRING], _INTEGER, lambda text: _place(text, part.encode(), first)
         ),
-        lambda others: per_distinct([others], [STRING], _INTEGER, lambda text: _place(text, part.encode())),
+    )
+
+
+def _places_of_bytes(texts: pa.Array, part: str, first: int) -> pa.Array:
+    before = first - 1 if part else 0
+    null = nulls_of(texts)
+    if first < 1:
+        return array_of(np.zeros(len(texts), np.int32), null, _INTEGER)
+    rest = pc.utf8_slice_codeunits(texts, before) if before else texts
+    found = numbers(pc.find_substring(rest, part))
+    return array_of(
+        np.where(found < 0, 0, found.astype(np.int64) + before + 1).astype(np.int32), null, _INTEGER
     )
 
 
@@ -55,7 +81,22 @@ def _place(text: bytes, part: bytes, first: int = 1) -> int:
 
 def filled(call: Call, args: list[pa.Array]) -> Vector:
     """Lpad and rpad: a text cut, or filled up on one side, to a number of characters."""
-    return _each(call, args, partial(_filled, call.name == "lpad"))
+    before, length, by = call.name == "lpad", constant_whole(call, 1), constant_text(call, 2)
+    if by is None or length is None or length > _LONGEST_AT_ONCE:
+        return _each(call, args, partial(_filled, before))
+    return Vector(_filled_all(before, args[0], max(length, 0), by))
+
+
+def _filled_all(before: bool, texts: pa.Array, length: int, by: str) -> pa.Array:
+    """Return as `_filled` does, of all texts; what fills them up is one of `length` texts."""
+    cut = pc.utf8_slice_codeunits(texts, 0, length)
+    if not by:
+        return cut
+    fill = by * (length // len(by) + 1)
+    fills = arrow_array([fill[:missing] for missing in range(length + 1)], pa.string())
+    missing = fills.take(pc.subtract(arrow_scalar(length, pa.int32()), pc.utf8_length(cut)))
+    sides = (missing, cut) if before else (cut, missing)
+    return pc.binary_join_element_wise(*sides, arrow_scalar("", pa.string()), null_handling="emit_null")
 
 
 def _filled(before: bool, text: bytes, length: int, by: bytes) -> bytes:
@@ -81,7 +122,32 @@ def stripped(call: Call, args: list[pa.Array]) -> Vector:
 
 def translated(call: Call, args: list[pa.Array]) -> Vector:
     """translate: each character of a second text by that of a third at its place; by none beyond its end."""
-    return _each(call, args, _translated)
+    from_, to = constant_text(call, 1), constant_text(call, 2)
+    if from_ is None or to is None:
+        return _each(call, args, _translated)
+    old, new = from_.encode(), to.encode()
+    by = _byte_table(old, new)
+    if by is not None and from_.isascii():
+        return Vector(bytes_replaced(args[0], by))
+
+    def one_by_one(texts: pa.Array) -> Vector:
+        return per_distinct([texts], [STRING], STRING, lambda text: _translated(text, old, new))
+
+    if by is None:
+        return one_by_one(args[0])
+    plain = pc.string_is_ascii(args[0])
+    return by_parts(args[0], plain, lambda texts: Vector(bytes_replaced(texts, by)), one_by_one)
+
+
+def _byte_table(from_: bytes, to: bytes) -> list[int | None] | None:
+    """Return by byte what takes its place in characters of ASCII; None where that is no such character."""
+    table = {old: new for old, new in _table(from_, to).items() if old < 128}
+    if not all(map(str.isascii, table.values())):
+        return None
+    by: list[int | None] = list(range(256))
+    for old, new in table.items():
+        by[old] = ord(new) if new else None
+    return by
 
 
 _NONE = "\0"

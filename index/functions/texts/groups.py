@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tailbit.index.functions.texts.at_once import constant_text
-from tailbit.index.functions.texts.patterns import JavaRegex, Unread, python_regex
+from tailbit.index.functions.texts.at_once import constant_text, empty_where
+from tailbit.index.functions.texts.buffers import bytes_of
+from tailbit.index.functions.texts.patterns import END, JavaRegex, Unread, python_regex
 from tailbit.index.functions.tree import Call
-from tailbit.index.functions.vectors import NOT_READ, Raised, Vector, per_distinct
+from tailbit.index.functions.vectors import NOT_READ, Raised, Vector, by_parts, code, per_distinct
 from tailbit.index.values.literals import STRING
+from tailbit.tables.arrow import arrow_array
+from tailbit.tables.schema import arrow_type
 
 _DOLLAR = r"(?:(?=\r\n\Z)|(?<!\r)(?=\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|\Z)"
 """What `$` is to Java: the end, or the last line terminator before it."""
@@ -49,27 +54,111 @@ class _Groups(JavaRegex):
         return super()._quantifier(repeatable)
 
 
+class _OneGroup(_Groups):
+    """A pattern of which one group is kept, by name, as Arrow asks; 0 is all that is found.
+
+    `alike`: whether RE2 is known to find the same as Python in it: `$` is another thing there, and what a
+    group that may be left out holds is not asked of both.
+    """
+
+    def __init__(self, pattern: str, group: int) -> None:
+        super().__init__(pattern)
+        self.group, self.groups, self.alike = group, 0, True
+
+    def read(self) -> str:
+        regex = super().read()
+        self.alike = self.alike and END not in regex
+        return regex if self.group else f"(?P<{_GROUP}>{regex})"
+
+    def _open(self) -> bool:
+        repeatable = super()._open()
+        if self.out[-1] == "(":
+            self.groups += 1
+            self.out[-1] = f"(?P<{_GROUP}>" if self.groups == self.group else "(?:"
+        return repeatable
+
+    def _quantifier(self, repeatable: bool) -> bool:
+        self.alike = self.alike and self.out[-1:] != [")"]
+        return super()._quantifier(repeatable)
+
+
+_GROUP = "wanted"
+
+
+@lru_cache(maxsize=256)
+def _re2_of_group(pattern: str, group: int) -> str | None:
+    """Return an expression of RE2 by which a group of what is found is the same; None where it may not be."""
+    one = _OneGroup(pattern, group)
+    regex = one.read()
+    return regex if one.alike and _compiles(regex) else None
+
+
+def _compiles(regex: str) -> bool:
+    """Whether RE2 takes an expression: it takes none that needs more memory than it allows itself."""
+    try:
+        pc.match_substring_regex(arrow_array([""]), regex)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def extracted(call: Call, args: list[pa.Array]) -> Vector:
     """regexp_extract: a group of what is found first; an empty text where nothing is. The setting: which."""
     group = int(call.setting[0])
+    regex = _re2_of_group(constant_text(call, 1) or "", group)
+    if regex is not None:
+        return within_16_bits(call, args[0], lambda texts: Vector(_extracted(texts, regex)))
 
-    def apply(text: str, pattern: re.Pattern[str]) -> bytes:
-        found = pattern.search(text)
-        return b"" if found is None else (found[group] or "").encode()
+    return each_found(call, args[0], partial(_group, group))
 
-    return each_found(call, args[0], apply)
+
+def _group(group: int, text: str, pattern: re.Pattern[str]) -> bytes:
+    found = pattern.search(text)
+    return b"" if found is None else (found[group] or "").encode()
+
+
+def _extracted(texts: pa.Array, regex: str) -> pa.Array:
+    return empty_where(texts, pc.struct_field(pc.extract_regex(texts, pattern=regex), [0]))
 
 
 def substituted(call: Call, args: list[pa.Array]) -> Vector:
     """regexp_replace: a text in place of all that is found; the setting is its parts, groups as numbers."""
-    if all(isinstance(part, str) for part in call.setting):
-        always = "".join(map(str, call.setting)).replace("\\", r"\\")
-        return each_found(call, args[0], lambda text, pattern: pattern.sub(always, text).encode())
+    pattern = constant_text(call, 1) or ""
+    if _re2_of_group(pattern, 0) is not None:
+        parts = [f"\\{part}" if isinstance(part, int) else part.replace("\\", r"\\") for part in call.setting]
+        regex, by = _Groups(pattern).read(), "".join(map(str, parts))
+        return within_16_bits(
+            call, args[0], lambda texts: Vector(pc.replace_substring_regex(texts, regex, by))
+        )
+    return each_found(call, args[0], partial(_substituted, call.setting))
 
-    def parts(found: re.Match[str]) -> str:
-        return "".join(str(part) if isinstance(part, str) else found[part] or "" for part in call.setting)
 
-    return each_found(call, args[0], lambda text, pattern: pattern.sub(parts, text).encode())
+def _substituted(parts: Sequence[object], text: str, pattern: re.Pattern[str]) -> bytes:
+    if all(isinstance(part, str) for part in parts):
+        return pattern.sub("".join(map(str, parts)).replace("\\", r"\\"), text).encode()
+
+    def by(found: re.Match[str]) -> str:
+        return "".join(found[part] or "" if isinstance(part, int) else str(part) for part in parts)
+
+    return pattern.sub(by, text).encode()
+
+
+def within_16_bits(call: Call, texts: pa.Array, apply: Callable[[pa.Array], Vector]) -> Vector:
+    """Apply a function to texts; those with a character beyond U+FFFF, which is two to Java, are not read."""
+    data = bytes_of(texts)[1]
+    if not len(data) or int(data.max()) < _BEYOND_16_BITS:
+        return apply(texts)
+    beyond = pc.match_substring_regex(texts, r"[\x{10000}-\x{10ffff}]")
+    return by_parts(texts, pc.invert(beyond), apply, lambda others: _not_read(call, others))
+
+
+_BEYOND_16_BITS = 0xF0
+"""From here on the first byte of a character beyond U+FFFF; no other byte of UTF-8 is as large."""
+
+
+def _not_read(call: Call, texts: pa.Array) -> Vector:
+    null = np.ones(len(texts), np.bool_)
+    return Vector(pa.nulls(len(texts), arrow_type(call.type, str(call.type))), code(NOT_READ, null))
 
 
 def each_found(call: Call, texts: pa.Array, apply: Callable[[str, re.Pattern[str]], Any]) -> Vector:

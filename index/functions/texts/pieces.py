@@ -1,27 +1,64 @@
-"""Pieces of a text between the places of another, and digests of its bytes."""
+"""Pieces of a text between the places of another.
+
+Arrow cuts all texts at once where the other text is a constant; else it is done once for each distinct text.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import re
-import zlib
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tailbit.index.functions.texts.at_once import constant_text
-from tailbit.index.functions.texts.groups import each_found
+from tailbit.arrays import Longs, Mask
+from tailbit.index.functions.texts.at_once import constant_text, constant_whole, empty_where
+from tailbit.index.functions.texts.groups import each_found, within_16_bits
 from tailbit.index.functions.tree import Call
-from tailbit.index.functions.vectors import Raised, Vector, per_distinct
+from tailbit.index.functions.vectors import Raised, Vector, code, nulls_of, per_distinct
 from tailbit.index.values.literals import STRING
-from tailbit.tables.model import DataType
+from tailbit.tables.arrow import arrow_array, arrow_scalar
 
 
 def before_or_behind(call: Call, args: list[pa.Array]) -> Vector:
     """substring_index: what is before the n-th place of a text, or behind the n-th from the end."""
-    return per_distinct(args, [arg.type for arg in call.args], call.type, _before_or_behind)
+    between, count = constant_text(call, 1), constant_whole(call, 2)
+    if not between or not count or _overlaps_itself(between):
+        return per_distinct(args, [arg.type for arg in call.args], call.type, _before_or_behind)
+    return Vector(_joined_pieces(args[0], between, count))
+
+
+def _overlaps_itself(text: str) -> bool:
+    """Whether a text can begin within an occurrence of itself, where Spark finds it and a split does not."""
+    return any(text.startswith(text[at:]) for at in range(1, len(text)))
+
+
+def _joined_pieces(texts: pa.Array, between: str, count: int) -> pa.Array:
+    """Return the first or last pieces of each text and what is between them; the text if it has fewer."""
+    lists = pc.split_pattern(texts, between, max_splits=abs(count), reverse=count < 0)
+    places, values = _lists(lists)
+    one_more = np.diff(places) > abs(count)
+    kept = np.ones(len(values), np.bool_)
+    kept[(places[1:] - 1 if count > 0 else places[:-1])[one_more]] = False
+    fewer = (places - np.concatenate([[0], np.cumsum(one_more)])).astype(np.int32)
+    pieces = pa.ListArray.from_arrays(arrow_array(fewer), values.filter(arrow_array(kept)))
+    return _null_as(texts, pc.binary_join(pieces, arrow_scalar(between, pa.string())))
+
+
+def _lists(lists: pa.Array) -> tuple[Longs, pa.Array]:
+    """Return where the first list begins and each ends, and the items of all."""
+    if not len(lists):
+        return np.zeros(1, np.int64), lists.values
+    places = np.frombuffer(lists.buffers()[1], np.int32, len(lists) + 1, 4 * lists.offset).astype(np.int64)
+    return places - places[0], lists.values.slice(int(places[0]), int(places[-1] - places[0]))
+
+
+def _null_as(texts: pa.Array, values: pa.Array) -> pa.Array:
+    return (
+        pc.if_else(texts.is_valid(), values, arrow_scalar(None, values.type)) if texts.null_count else values
+    )
 
 
 def _before_or_behind(text: bytes, part: bytes, count: int) -> bytes:
@@ -38,13 +75,26 @@ def _before_or_behind(text: bytes, part: bytes, count: int) -> bytes:
 def part_of(call: Call, args: list[pa.Array]) -> Vector:
     """split_part: the n-th piece between the places of a text, or from the end; an empty one beyond them."""
     number = int(call.setting[0])
+    at = number - 1 if number > 0 else number
+    between = constant_text(call, 1)
+    if between:
+        return Vector(empty_where(args[0], _pieces(args[0], between, at)[0]))
 
     def apply(text: bytes, between: bytes) -> bytes:
         pieces = text.split(between) if between else [text]
-        at = number - 1 if number > 0 else len(pieces) + number
-        return pieces[at] if 0 <= at < len(pieces) else b""
+        return pieces[at] if -len(pieces) <= at < len(pieces) else b""
 
     return per_distinct(args, [STRING, STRING], call.type, apply)
+
+
+def _pieces(texts: pa.Array, between: str, at: int) -> tuple[pa.Array, Mask]:
+    """Return a piece of each text, NULL where it has fewer; and where it has."""
+    lists = pc.split_pattern(texts, between, max_splits=at + 1 if at >= 0 else None)
+    places, values = _lists(lists)
+    counts = np.diff(places)
+    lacking = (counts <= at) | (counts < -at)
+    wanted = np.where(lacking, 0, (places[:-1] if at >= 0 else places[1:]) + at)
+    return values.take(arrow_array(wanted, mask=lacking)), lacking & ~nulls_of(texts)
 
 
 CHARSETS = {"UTF-8": "utf-8", "US-ASCII": "ascii", "ISO-8859-1": "latin-1"}
@@ -73,22 +123,43 @@ def item(call: Call, args: list[pa.Array]) -> Vector:
             raise Raised(error)
         return pieces[at].encode()
 
-    return _split(call, args[0], apply)
+    def of_all(texts: pa.Array, between: str) -> Vector:
+        values, lacking = _pieces(texts, between, at)
+        return Vector(values, code(error, lacking))
+
+    return _split(call, args[0], apply, of_all)
 
 
 def count(call: Call, args: list[pa.Array]) -> Vector:
     """size(split(s, pattern))."""
-    return _split(call, args[0], len)
+
+    def of_all(texts: pa.Array, between: str) -> Vector:
+        places = pc.count_substring(texts, between)
+        return Vector(pc.add(places, arrow_scalar(1, places.type)).cast(pa.int32()))
+
+    return _split(call, args[0], len, of_all)
 
 
-_LITERAL = re.compile(r"[\w\-@ ,;:/=#%&!~]+", re.ASCII)
-"""Patterns that find nothing but themselves."""
+_LITERAL = re.compile(r"(?:[\w\-@ ,;:/=#%&!~]|\\[.*+?()\[\]{}|^$\\/\-])+", re.ASCII)
+"""Patterns that find nothing but themselves, without their backslashes."""
 
 
-def _split(call: Call, texts: pa.Array, apply: Callable[[list[str]], Any]) -> Vector:
-    literal = constant_text(call, 1)
-    if literal is not None and _LITERAL.fullmatch(literal):
-        return each_found(call, texts, lambda text, _: apply(text.split(literal)))
+def _literal(pattern: str | None) -> str | None:
+    """Return the only text that a pattern finds; None where it may find others."""
+    plain = pattern is not None and _LITERAL.fullmatch(pattern)
+    return re.sub(r"\\(.)", r"\1", str(pattern)) if plain else None
+
+
+def _split(
+    call: Call,
+    texts: pa.Array,
+    apply: Callable[[list[str]], Any],
+    of_all: Callable[[pa.Array, str], Vector],
+) -> Vector:
+    """Return what a function gives for the pieces of each text, or another for texts and what is between."""
+    literal = _literal(constant_text(call, 1))
+    if literal is not None:
+        return within_16_bits(call, texts, lambda plain: of_all(plain, literal))
 
     def of(text: str, pattern: Any) -> Any:
         ends = [(found.start(), found.end()) for found in pattern.finditer(text)]
@@ -98,32 +169,3 @@ def _split(call: Call, texts: pa.Array, apply: Callable[[list[str]], Any]) -> Ve
         )
 
     return each_found(call, texts, of)
-
-
-_ALGORITHMS: dict[str, Callable[..., Any]] = {
-    name: getattr(hashlib, name) for name in ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
-}
-
-
-def _hashed(name: str, data: bytes) -> bytes:
-    text: str = _ALGORITHMS[name](data, usedforsecurity=False).hexdigest()
-    return text.encode()
-
-
-_DIGESTS: dict[str, Callable[[bytes], Any]] = {
-    "crc32": zlib.crc32,
-    "hex": lambda data: data.hex().upper().encode(),
-    **{name: partial(_hashed, name) for name in _ALGORITHMS},
-}
-
-
-def digest(call: Call, args: list[pa.Array]) -> Vector:
-    """A digest of bytes; the setting names it."""
-    types = [DataType(arg.type.name) for arg in call.args]
-    return per_distinct(args, types, call.type, _DIGESTS[str(call.setting[0])])
-
-
-def hex_of_whole(call: Call, args: list[pa.Array]) -> Vector:
-    """Hex of a whole number: its 64 bits, without zeros in front."""
-    types = [arg.type for arg in call.args]
-    return per_distinct(args, types, call.type, lambda number: f"{number % (1 << 64):X}".encode())

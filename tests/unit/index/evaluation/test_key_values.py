@@ -14,7 +14,8 @@ from support.tables import index_of
 from tailbit.index.evaluation import key_values
 from tailbit.index.evaluation.key_values import KeyValues
 from tailbit.index.expression.evaluate import evaluate
-from tailbit.index.functions.texts import pieces
+from tailbit.index.functions.table import KERNELS
+from tailbit.index.functions.texts.pieces import part_of
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.functions.vectors import Raised, Vector, per_distinct
 from tailbit.index.values.literals import STRING, Literal
@@ -54,11 +55,11 @@ def test_a_function_is_computed_once_for_conditions_with_other_constants(
     index_of(path, ["s"])
     called: list[int] = []
 
-    def counted(*args: object) -> Vector:
+    def counted(call: Call, args: list[pa.Array]) -> Vector:
         called.append(1)
-        return per_distinct(*args)  # type: ignore[arg-type]
+        return part_of(call, args)
 
-    monkeypatch.setattr(pieces, "per_distinct", counted)
+    monkeypatch.setitem(KERNELS, "split_part", counted)  # type: ignore[misc]
     table = tailbit.open(path)
     counts = [table.where(f"split_part(s, '-', 2) = '{n}'").count() for n in range(8)]
     assert counts == [143, 143, 143, 143, 143, 143, 142, 0]
@@ -118,3 +119,23 @@ def test_a_function_without_a_whole_row_is_not_called(args: tuple[list[str | Non
     arrays = [pa.array(values, pa.string()) for values in args]
     vector = per_distinct(arrays, [STRING, STRING], STRING, lambda *_: pytest.fail("called"))
     assert vector.values.to_pylist() == [None] * len(args[0])
+
+
+@pytest.mark.parametrize(
+    ("texts", "coded"),
+    [
+        ([f"{n % 30}" for n in range(20_000)], True),
+        ([f"{n // 5}" for n in range(20_000)], True),
+        ([f"{n}" for n in range(20_000)], False),
+    ],
+    ids=["few", "neighbours are equal", "distinct"],
+)
+def test_texts_that_repeat_are_kept_as_a_dictionary(
+    texts: list[str], coded: bool, cache: Cache[object, Vector]
+) -> None:
+    values = pa.array(texts)
+    kept = KeyValues("segment")
+    for _ in range(2):
+        assert kept.of(part(2), lambda: Vector(values)).values.equals(values)
+    ((_, held),) = cache.items()
+    assert pa.types.is_dictionary(held.values.type) == coded
