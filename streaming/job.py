@@ -134,7 +134,7 @@ def run(
     """
     make = partial(prepare, path, columns, index, checkpoint, trigger, storage_options)
     life, supervision = Liveness("reading the table and the index"), supervision or Supervision()
-    asked = _Asked(master, once, ui, on_progress, tell, supervision.announce)
+    asked = _Asked(master, once, ui, on_progress, tell, supervision.announce, supervision.on_up)
     _ready()
     if not is_submitted():
         check_master(master)
@@ -159,6 +159,7 @@ class _Asked:
     on_progress: OnProgress | None
     tell: Tell
     announce: Tell
+    on_up: Callable[[], None]
 
 
 def _index(
@@ -178,7 +179,10 @@ def _index(
         if not is_submitted():
             await_master(asked.master, stop, life, tell, ONCE_WAIT_S if once else WAIT_S)
         retry_now(prepared.table, prepared.index, tell)
-        if (once and _nothing_to_do(prepared, asked)) or stop.is_set():
+        if once and _nothing_to_do(prepared, asked):
+            asked.on_up()
+            return
+        if stop.is_set():
             return
         asked.announce(f"starting Spark for {prepared.table.root} …")
         life.sign(f"starting Spark with master {asked.master}")
@@ -187,9 +191,10 @@ def _index(
             nullcontext() if once or stop.is_set() else _warmed_up(spark),
         ):
             _announce_ui(spark, asked.announce)
-            run_to_its_end(
-                Run(spark, prepared, heartbeat, once, stop, asked.on_progress, tell, life, sampler)
+            run = Run(
+                spark, prepared, heartbeat, once, stop, asked.on_progress, tell, life, sampler, asked.on_up
             )
+            run_to_its_end(run)
             life.sign("stopping Spark")
     finally:
         heartbeat.release()

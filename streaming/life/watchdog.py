@@ -37,6 +37,12 @@ FIRST_LINE_S = 30.0
 """A run that only waits says so after this many seconds, then after twice as many, and so on."""
 
 AGAIN = 75
+
+
+def call_nobody() -> None:
+    """Listen to nothing."""
+
+
 _TICK_S = 0.5
 _LONGEST_TICK_S = 2.0
 """A tick that took longer was the sleep of this very process or of the machine, and counts as this long."""
@@ -47,12 +53,16 @@ class Supervision:
     """When a run counts as hung, and who is told that it lives.
 
     `stall_limit_s`: seconds without a sign of life after which the run is ended; 0 for never. `on_life`: told
-    of signs of life, once a second at most. `announce`: takes the lines that say how the start goes.
+    of signs of life, once a second at most. `announce`: takes the lines that say how the start goes. `on_up`:
+    called when the query runs, or where there is nothing to do. `on_end`: called when the run is asked to end
+    or ends; both may be called again.
     """
 
     stall_limit_s: float = STALL_S
     on_life: OnLife | None = None
     announce: Tell = tell_nobody
+    on_up: Callable[[], None] = call_nobody
+    on_end: Callable[[], None] = call_nobody
 
 
 class Watchdog:
@@ -76,6 +86,7 @@ class Watchdog:
     ) -> None:
         self._table, self._life, self._stop, self._tell = table, life, stop, tell
         self._limit_s, self._on_life = supervision.stall_limit_s, supervision.on_life
+        self._on_end = supervision.on_end
         self.last_acts: list[Callable[[], None]] = []
         self._ended = threading.Event()
         self._failure: TailbitError | None = None
@@ -96,6 +107,7 @@ class Watchdog:
     ) -> None:
         """Raise why the run was ended, whatever that looked like from within."""
         self._ended.set()
+        self._on_end()
         if self._failure is not None:
             raise self._failure from met
 
@@ -112,6 +124,8 @@ class Watchdog:
     def look(self, seconds: float) -> TailbitError | None:
         """Note the signs that came in the last `seconds`; why the run is to be ended, where it is."""
         self._count(seconds)
+        if self._stop.is_set():
+            self._on_end()
         if self._asked >= DRAIN_S:
             return NotDrainedError(table=self._table, seconds=self._asked, known=self._known())
         if self._limit_s and self._still >= self._limit_s:
@@ -151,6 +165,7 @@ class Watchdog:
     def _end_run(self, failure: TailbitError) -> None:
         """Kill what runs beneath; a run that does not end by that ends here."""
         self._failure = failure
+        self._on_end()
         end(below_this())
         if self._ended.wait(GRACE_S):
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from tailbit.errors import (
     TailbitError,
 )
 from tailbit.streaming.life.sampler import Followed, Sampler
+from tailbit.streaming.life.watchdog import call_nobody
 from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.query.launch import Job, Prepared, launch, refuse_vanished, spark_failed
 from tailbit.streaming.query.up_to_date import UpToDate
@@ -40,7 +42,7 @@ class Run:
     """A prepared job of the command line, what ends it, and who is told of it.
 
     `once`: it ends when all is indexed. `stop`: it ends when this is set. `sampler`: looks at the work of its
-    query.
+    query. `on_up`: called each time that the query runs.
     """
 
     spark: SparkSession
@@ -52,6 +54,7 @@ class Run:
     tell: Tell
     life: Liveness = field(default_factory=Liveness)
     sampler: Sampler | None = None
+    on_up: Callable[[], None] = call_nobody
 
 
 def run_to_its_end(run: Run) -> None:
@@ -74,6 +77,7 @@ def _ended_well(run: Run, patience: Patience) -> bool:
     try:
         run.life.sign("starting the query")
         job = _launched(run)
+        run.on_up()
         if run.sampler is not None:
             run.sampler.follow(Followed(run.spark, job.query, job.batch, job.control))
         return not attend(job, run.prepared, run.stop, run.on_progress)

@@ -187,7 +187,7 @@ def progress_lines(as_json: bool) -> Callable[[Any], None]:
     live.start()
 
     def show(progress: Any) -> None:
-        live.update(Text(_progress_text(progress)))
+        live.update(Text(progress_text(progress)))
 
     return show
 
@@ -203,7 +203,8 @@ def notice_lines(as_json: bool) -> Callable[[str], None]:
     return tell
 
 
-def _progress_text(progress: Any) -> str:
+def progress_text(progress: Any) -> str:
+    """Return the covered version, the lag and what the last batch did, as a line."""
     done = "building" if progress.covered is None else f"covered v{progress.covered}"
     lag = progress.lag
     behind = (
@@ -220,7 +221,7 @@ def _progress_text(progress: Any) -> str:
 
 def _plain_progress(progress: Any) -> None:
     if not progress.look:
-        sys.stderr.write(_progress_text(progress) + "\n")
+        sys.stderr.write(progress_text(progress) + "\n")
         sys.stderr.flush()
 
 

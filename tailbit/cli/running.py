@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tailbit.cli.advice import columns_of_run
 from tailbit.cli.options import index_option, json_option, storage_options
 from tailbit.streaming.settings import DEFAULT_TRIGGER
+
+if TYPE_CHECKING:
+    from tailbit.streaming.batch import OnProgress
+    from tailbit.streaming.life.service_manager import ServiceManager
+    from tailbit.streaming.metrics import Progress
 
 
 @click.command()
@@ -88,19 +94,34 @@ def run(
 
 
 def _told(stall_limit: str, *, quiet: bool, as_json: bool) -> dict[str, Any]:
-    """Who is told how a run goes, and when it counts as hung."""
+    """Return who is told how a run goes, systemd among them, and when it counts as hung."""
     from tailbit.cli.render import notice_lines, progress_lines
+    from tailbit.streaming.life.service_manager import ServiceManager
     from tailbit.streaming.life.watchdog import Supervision
     from tailbit.streaming.settings import milliseconds
     from tailbit.streaming.upkeep.mending import tell_nobody
 
     tell = notice_lines(as_json)
     limit_s = 0.0 if stall_limit == "off" else milliseconds(stall_limit) / 1000
-    return {
-        "on_progress": None if quiet else progress_lines(as_json),
-        "tell": tell,
-        "supervision": Supervision(limit_s, announce=tell_nobody if quiet else tell),
-    }
+    on_progress = None if quiet else progress_lines(as_json)
+    supervision = Supervision(limit_s, announce=tell_nobody if quiet else tell)
+    systemd = ServiceManager.taken_from(stall_limit_s=limit_s)
+    if systemd is not None:
+        on_progress = _noted_by(systemd, on_progress)
+        supervision = replace(supervision, on_life=systemd.lives, on_up=systemd.up, on_end=systemd.ends)
+    return {"on_progress": on_progress, "tell": tell, "supervision": supervision}
+
+
+def _noted_by(systemd: ServiceManager, on_progress: OnProgress | None) -> OnProgress:
+    """Return a callback that passes progress on, and has systemd show it in the next status."""
+    from tailbit.cli.render import progress_text
+
+    def note(progress: Progress) -> None:
+        systemd.note(progress_text(progress))
+        if on_progress is not None:
+            on_progress(progress)
+
+    return note
 
 
 def _made_ready() -> None:

@@ -7,8 +7,10 @@ Each hang is a real SIGSTOP of a real process, or a call that never returns.
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -93,11 +95,38 @@ def test_sigterm_ends_a_run_whose_java_is_frozen_within_thirty_seconds(run: Ship
     assert f"Java is process {java.pid}, which is stopped" in text
 
 
-def test_the_start_says_for_which_table_spark_starts_and_where_its_ui_is(run: Shipped) -> None:
-    started(run, "60s")
+def test_the_start_says_for_which_table_spark_starts_and_systemd_hears_that_the_run_is_up_lives_and_ends(
+    run: Shipped, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.setblocking(False)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("WATCHDOG_USEC", "100000000")
+        run.start("--columns", "k,v", "--stall-limit", "60s")
+        heard: list[str] = []
+        # The socket holds ten messages, so they are read as they come.
+        run.wait(lambda: heard.extend(messages(systemd)) or any("up to date" in text for text in heard))
+        inherited = [process.environ() for process in run.descendants("")]
+        assert run.terminate() == 0
+        heard += messages(systemd)
     notices = [
         told["notice"] for told in map(json.loads, run.output.read_text().splitlines()) if "notice" in told
     ]
     assert notices[0] == f"starting Spark for {run.table} …"
     assert notices[1].startswith("Spark UI: http://127.0.0.1:")
-    assert run.terminate() == 0
+    up = next(at for at, message in enumerate(heard) if message.startswith("READY=1"))
+    assert heard[up].splitlines()[:2] == ["READY=1", "WATCHDOG_USEC=180000000"]
+    assert "STATUS=starting Spark with master local[2]" in "\n".join(heard[:up]).splitlines()
+    assert all(message.startswith("EXTEND_TIMEOUT_USEC=") for message in heard[:up])
+    assert any("STATUS=covered v2 of v2 · up to date · " in message for message in heard[up:])
+    assert heard.index("STOPPING=1") > up
+    assert len(inherited) > 3
+    assert not any({"NOTIFY_SOCKET", "WATCHDOG_USEC"} & child.keys() for child in inherited)
+
+
+def messages(systemd: socket.socket) -> Iterator[str]:
+    """The messages that have come."""
+    with suppress(BlockingIOError):
+        while True:
+            yield systemd.recv(4096).decode()

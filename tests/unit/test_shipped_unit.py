@@ -9,15 +9,22 @@ from pathlib import Path
 import pytest
 
 from tailbit.errors import UnusableStorageError
+from tailbit.streaming.life.service_manager import STALLS, START_S
+from tailbit.streaming.life.watchdog import STALL_S
 from tailbit.streaming.query.launch import _can_be_made
 from tailbit.streaming.user_cache import own_state
 
 UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "tailbit@.service"
 
 
-def test_the_unit_has_state_and_cache_of_its_own_a_memory_limit_and_no_restart_of_a_configuration() -> None:
+def settings() -> dict[str, str]:
+    """The settings of the unit."""
     lines = UNIT.read_text(encoding="utf-8").splitlines()
-    values = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+
+
+def test_the_unit_has_state_and_cache_of_its_own_a_memory_limit_and_no_restart_of_a_configuration() -> None:
+    values = settings()
     assert values["StateDirectory"] == "tailbit/%i"
     assert values["CacheDirectory"] == "tailbit"
     assert "78" in values["RestartPreventExitStatus"].split()
@@ -25,6 +32,21 @@ def test_the_unit_has_state_and_cache_of_its_own_a_memory_limit_and_no_restart_o
     assert values["Restart"] == "always"
     assert int(values["RestartMaxDelaySec"]) > int(values["RestartSec"])
     assert "MemoryMax" in values
+
+
+def test_systemd_waits_for_signs_of_life_longer_than_the_run_does_and_a_start_may_take_its_time() -> None:
+    values = settings()
+    assert values["Type"] == "notify"
+    assert values["NotifyAccess"] == "main"
+    assert int(values["WatchdogSec"]) >= STALLS * STALL_S
+    assert int(values["TimeoutStartSec"]) > START_S
+
+
+def test_the_unit_keeps_its_sandbox() -> None:
+    values = settings()
+    assert values["ProtectSystem"] == "strict"
+    for key in ("NoNewPrivileges", "ProtectHome", "PrivateTmp", "ProtectKernelTunables", "RestrictSUIDSGID"):
+        assert values[key] == "true"
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
