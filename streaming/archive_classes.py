@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,8 @@ def _write(folder: Path, made: Path) -> None:
 
     table = str(folder / "table")
     deltalake.write_deltalake(table, pa.table({"k": [1, 2], "v": ["a", "b"]}))
-    chosen = os.environ.get(OPTIONS_OF_JAVA[0], "")
-    os.environ[OPTIONS_OF_JAVA[0]] = f"{chosen} {SILENT} -XX:ArchiveClassesAtExit={made}"
-    run(table, ["k", "v"], once=True)
+    with _option_of_java(f"{SILENT} -XX:ArchiveClassesAtExit={made}"):
+        run(table, ["k", "v"], once=True)
     gateway: Any = SparkContext._gateway
     # A signal ends a run early, and in good order.
     if gateway is None or not _is_indexed(table):
@@ -86,6 +86,24 @@ def _write(folder: Path, made: Path) -> None:
             reason="this Java writes no archive of classes",
             remedy="Runs work without one. OpenJDK 17 and newer write them.",
         )
+
+
+@contextmanager
+def _option_of_java(option: str) -> Iterator[None]:
+    """Start Java with one more option while the block lasts.
+
+    In the environment, where a user's own options are too: a run that finds this one there uses no archive.
+    """
+    name = OPTIONS_OF_JAVA[0]
+    chosen = os.environ.get(name)
+    os.environ[name] = f"{chosen or ''} {option}"
+    try:
+        yield
+    finally:
+        if chosen is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = chosen
 
 
 def _is_indexed(table: str) -> bool:

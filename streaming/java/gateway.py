@@ -131,16 +131,25 @@ class _Spawned(dict[str, Any]):
     """Arguments of `Popen` that take no `preexec_fn`, with which Spark has the child ignore SIGINT.
 
     For that a copy of this process must run Python, and it may wait for ever for a lock that another thread
-    held when it was copied. In a session of its own the child gets no SIGINT of the terminal.
+    held when it was copied. In a session of its own the child gets no SIGINT of the terminal. `variables`
+    are added to the environment that Spark makes for the child.
     """
 
+    def __init__(self, variables: Mapping[str, str], **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._variables = variables
+
     def __setitem__(self, name: str, value: Any) -> None:
+        if name == "env":
+            value = {**value, **self._variables}
         if name != "preexec_fn":
             super().__setitem__(name, value)
 
 
-def launch_java(settings: Mapping[str, str]) -> tuple[Any, JavaErrors]:
-    """A JVM with these Spark settings: the gateway for a SparkContext, and its errors.
+def launch_java(settings: Mapping[str, str], variables: Mapping[str, str]) -> tuple[Any, JavaErrors]:
+    """Start a JVM with these Spark settings: the gateway for a SparkContext, and its errors.
+
+    `variables`: of its environment, beside those of this process, which stay as they are.
 
     Raises:
         RequirementError: it did not come up; with the line that says why.
@@ -150,12 +159,12 @@ def launch_java(settings: Mapping[str, str]) -> tuple[Any, JavaErrors]:
     from pyspark.java_gateway import launch_gateway
 
     # What makes up the command line is a Java process too, for a moment.
-    os.environ.setdefault("SPARK_LAUNCHER_OPTS", quick_java())
+    launcher = {"SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS") or quick_java()}
     errors, gateway = JavaErrors(), None
     try:
         # In a session of its own a signal to our process group leaves it alone: it ends when we do, since
         # then its stdin ends.
-        own = _Spawned(stderr=errors.write_end, start_new_session=True)
+        own = _Spawned(launcher | dict(variables), stderr=errors.write_end, start_new_session=True)
         with suppress(PySparkException):
             gateway = launch_gateway(SparkConf().setAll(list(settings.items())), own)
     finally:

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from tailbit.errors import RequirementError
 from tailbit.streaming.java.class_archive import use_archive
 from tailbit.streaming.java.gateway import QUICK_COMPILER, JavaErrors, launch_java, quick_java
 from tailbit.streaming.java.quiet import hush_accumulators, hush_python
-from tailbit.streaming.java.workers import choose_python
+from tailbit.streaming.java.workers import CHOSEN, variables_of_workers
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -141,39 +142,68 @@ def build_session(
     """
     check_java()
     try:
-        from pyspark import SparkConf, SparkContext
+        from pyspark import SparkContext
         from pyspark.sql import SparkSession
     except ImportError:
         raise RequirementError(
             reason="pyspark is not installed", remedy="Install it: pip install 'tailbit[spark]'."
         ) from None
-    choose_python(on_one_machine(master))
     settings = session_settings(master, ui, extra, short) | {"spark.app.name": app_name}
     if is_submitted() or SparkContext._gateway is not None:
-        _in_another_thread(lambda: SparkContext.getOrCreate(SparkConf().setAll(list(settings.items()))))
+        _join_context(settings)
         return Session(SparkSession.builder.config(map=settings).getOrCreate())
     settings["spark.master"] = master
     archive = use_archive(java_binary(), settings["spark.driver.extraJavaOptions"], os.environ)
-    if settings.get("spark.driver.host"):
-        os.environ.setdefault("SPARK_LOCAL_IP", settings["spark.driver.host"])
+    variables = _variables(master, settings.get("spark.driver.host"))
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as logging:
         logging.write(_LOGGING)
         logging.flush()
         settings["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile=file:{logging.name}"
         hush_python()
-        gateway, errors = _launched(settings, archive)
-    conf = SparkConf(_jvm=gateway.jvm).setAll(list(settings.items()))
-    hush_accumulators(_in_another_thread(lambda: SparkContext(conf=conf, gateway=gateway)))
+        gateway, errors = _launched(settings, archive, variables)
+    _make_context(settings, gateway, variables)
     return Session(SparkSession.builder.getOrCreate(), errors)
 
 
-def _launched(settings: dict[str, str], archive: str) -> tuple[Any, JavaErrors]:
-    """Java with the archive of classes, and where it does not start so, without."""
+def _make_context(settings: dict[str, str], gateway: Any, variables: dict[str, str]) -> None:
+    """Make the Spark context of a Java that was just started."""
+    from pyspark import SparkConf, SparkContext
+
+    conf = SparkConf(_jvm=gateway.jvm).setAll(list(settings.items()))
+    context = _in_another_thread(lambda: SparkContext(conf=conf, gateway=gateway))
+    # PySpark takes it from the environment of this process, which is not changed for it.
+    context.pythonExec = variables.get(CHOSEN, context.pythonExec)
+    hush_accumulators(context)
+
+
+def _join_context(settings: dict[str, str]) -> None:
+    """Make a Spark context in a Java that is there already, unless it has one."""
+    from pyspark import SparkConf, SparkContext
+
+    is_there = SparkContext._active_spark_context is not None
+    conf = SparkConf().setAll(list(settings.items()))
+    context = _in_another_thread(lambda: SparkContext.getOrCreate(conf))
+    if not is_there:
+        # That Java may not know the launcher's variable: the interpreter itself needs none.
+        context.pythonExec = os.environ.get(CHOSEN) or sys.executable
+
+
+def _variables(master: str, host: str | None) -> dict[str, str]:
+    """Return the variables of Java's environment alone: of its workers, and of its own address."""
+    variables = variables_of_workers(on_one_machine(master))
+    if host:
+        variables["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP") or host
+    return variables
+
+
+def _launched(settings: dict[str, str], archive: str, variables: dict[str, str]) -> tuple[Any, JavaErrors]:
+    """Start Java with the archive of classes, and where it does not start so, without."""
     options = settings["spark.driver.extraJavaOptions"]
     if archive:
         with suppress(RequirementError):
-            return launch_java(settings | {"spark.driver.extraJavaOptions": f"{options} {archive}"})
-    return launch_java(settings)
+            with_archive = {"spark.driver.extraJavaOptions": f"{options} {archive}"}
+            return launch_java(settings | with_archive, variables)
+    return launch_java(settings, variables)
 
 
 def _in_another_thread(make: Callable[[], SparkContext]) -> SparkContext:

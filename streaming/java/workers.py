@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+
+CHOSEN = "PYSPARK_PYTHON"
+"""The environment variable that names the Python of Spark's processes."""
 
 _LAUNCHER = Path(__file__).with_name("python-of-workers")
 
 
-def choose_python(one_machine: bool) -> None:
-    """Let Spark's Python processes be those of this environment, where nobody has chosen others.
+def variables_of_workers(one_machine: bool, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables by which Spark's Python processes are those of this environment.
 
-    On one machine they start by way of a launcher that lets them import pyspark as it is installed: each
-    takes 0.6 s of CPU time so, and 2 s by the archive that Spark puts first on the path. To be called before
-    the JVM starts, which hands its environment on.
+    None where somebody has chosen a Python. Java is started with them and hands them on. On one machine the
+    processes start by way of a launcher that lets them import pyspark as it is installed: each takes 0.6 s of
+    CPU time so, and 2 s by the archive that Spark puts first on the path.
     """
+    if environment.get(CHOSEN):
+        return {}
     if one_machine and os.access(_LAUNCHER, os.X_OK) and _installed():
-        os.environ["TAILBIT_PYTHON"] = sys.executable
-        os.environ.setdefault("PYSPARK_PYTHON", str(_LAUNCHER))
-    else:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        return {"TAILBIT_PYTHON": sys.executable, CHOSEN: str(_LAUNCHER)}
+    return {CHOSEN: sys.executable}
 
 
 def _installed() -> bool:

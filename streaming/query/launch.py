@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -52,6 +53,14 @@ CONTINUOUS_MS = 1000
 
 _LOST_TASK = re.compile(r".*Job aborted due to stage failure: .* most recent failure: Lost task [^:]*: ")
 """How Spark begins to say why the task of a job failed."""
+
+_REFUSED_FOR_GOOD = frozenset(
+    (
+        *(errno.EACCES, errno.EPERM, errno.EROFS),
+        *(errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL),
+    )
+)
+"""Errors of the operating system that no waiting mends: this user may not, or the path is no folder's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +165,19 @@ def _can_be_made(checkpoint: str) -> None:
     """Make the folder of a checkpoint that lies on this machine, apart from the index.
 
     Raises:
-        UnusableStorageError: this user may not make it, or not write there; a person must name another place.
-        StorageError: the disk is full.
+        UnusableStorageError: this user may not make the folder or write to it, or its path is no folder's; a
+            person must name another place.
+        StorageError: the disk is full, or does not answer.
     """
     if "://" in checkpoint:
         return
     try:
         os.makedirs(checkpoint, exist_ok=True)
-        if not os.access(checkpoint, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        with tempfile.TemporaryFile(dir=checkpoint):
+            pass
     except OSError as refused:
         reason = f"the Spark checkpoint cannot be made there: {os.strerror(refused.errno or 0)}"
-        if refused.errno in (errno.ENOSPC, errno.EDQUOT):
+        if refused.errno not in _REFUSED_FOR_GOOD:
             raise StorageError(path=checkpoint, reason=reason) from refused
         raise UnusableStorageError(
             path=checkpoint,

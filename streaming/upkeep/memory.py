@@ -29,6 +29,8 @@ def take_from_the_system() -> None:
     Where somebody has chosen otherwise, it is left at that. Both look when they are first imported; of an
     Arrow that is there already, what it takes for Python alone can be moved.
     """
+    # In the environment of this process, and left there: both libraries read it by getenv while they are
+    # loaded, which happens late, and the workers inherit it through Java.
     os.environ.setdefault(_OF_DELTA_RS, _KEEPS_NOTHING)
     if os.environ.setdefault(_POOL, "system") == "system" and "pyarrow" in sys.modules:
         import pyarrow as pa

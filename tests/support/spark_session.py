@@ -9,7 +9,7 @@ from typing import Any
 from support.profiles import PROOF
 from support.shared_classes import use_archive
 from tailbit.streaming.java.gateway import QUICK_COMPILER
-from tailbit.streaming.java.workers import choose_python
+from tailbit.streaming.java.workers import variables_of_workers
 
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -75,7 +75,7 @@ def start_spark(folder: Path, *, lives_long: bool = False) -> Any:
     """
     options = COLLECTOR if lives_long else JAVA
     _options_of_java(options)
-    choose_python(one_machine=True)
+    os.environ.update(variables_of_workers(one_machine=True))
     from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from tailbit.errors import UnusableStorageError
 from tailbit.streaming.life.service_manager import STALLS, START_S
 from tailbit.streaming.life.watchdog import STALL_S
 from tailbit.streaming.query.launch import _can_be_made
 from tailbit.streaming.user_cache import own_state
+
+if TYPE_CHECKING:
+    from support.s3_server import Server
 
 UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "tailbit@.service"
 
@@ -71,6 +80,76 @@ def test_a_checkpoint_that_cannot_be_made_is_a_configuration_and_the_error_names
         _can_be_made("/proc/1/home-of-tailbit/checkpoints")
     assert not refused.value.retryable
     assert "--checkpoint" in refused.value.hint
+
+
+def ran(table: str, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The command, which ends before it starts Spark, with these variables and none of systemd's."""
+    environment = {name: value for name, value in os.environ.items() if name != "STATE_DIRECTORY"}
+    return subprocess.run(
+        [sys.executable, "-m", "tailbit", "run", table, "--columns", "c", "--once", *options],
+        env=environment | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_checkpoint_of_a_table_on_disk_that_cannot_be_made_ends_the_run_with_78(tmp_path: Path) -> None:
+    table = str(tmp_path / "t")
+    write_deltalake(table, pa.table({"c": ["a", "b"]}))
+    (tmp_path / "file").touch()
+    for checkpoint in ("/proc/1/home-of-tailbit", str(tmp_path / "file"), str(tmp_path / "file" / "below")):
+        done = ran(table, "--checkpoint", checkpoint)
+        assert done.returncode == 78, done.stderr
+        assert done.stderr.startswith(f"UnusableStorageError: storage at {checkpoint}: the Spark checkpoint")
+        assert "--checkpoint PATH" in done.stderr
+
+
+def test_a_folder_that_is_not_writable_is_no_place_for_a_checkpoint() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o555)
+        done = subprocess.run(
+            [sys.executable, "-c", _AS_NOBODY, folder], capture_output=True, text=True, check=False
+        )
+        os.chmod(folder, 0o755)
+    assert "UnusableStorageError" in done.stderr
+    assert "Permission denied" in done.stderr
+
+
+_AS_NOBODY = """
+import os, sys
+from tailbit.streaming.query.launch import _can_be_made
+if os.geteuid() == 0:
+    os.setuid(65534)
+_can_be_made(sys.argv[1])
+"""
+
+
+def test_a_table_in_a_store_needs_a_home_or_a_state_directory(
+    tmp_path: Path, s3_root: str, s3_server: Server
+) -> None:
+    write_deltalake(s3_root, pa.table({"c": ["a", "b"]}), storage_options=s3_server.options())
+    home = {"HOME": "/proc/1/home-of-tailbit", "XDG_CACHE_HOME": "", "TAILBIT_CLASS_ARCHIVE": "off"}
+    done = ran(s3_root, **home, **s3_server.options())
+    assert done.returncode == 78, done.stderr
+    assert done.stderr.startswith(
+        f"UnusableStorageError: storage at {home['HOME']}/.cache/tailbit/checkpoints/"
+    )
+    assert "StateDirectory=" in done.stderr
+    # Nobody answers at this master: it is asked after the checkpoint was made.
+    state, nobody = tmp_path / "state", ("--master", "spark://127.0.0.1:1", "--stall-limit", "off")
+    with subprocess.Popen(
+        [sys.executable, "-m", "tailbit", "run", s3_root, "--columns", "c", *nobody],
+        env=os.environ | home | s3_server.options() | {"STATE_DIRECTORY": str(state)},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as run:
+        assert run.stderr is not None
+        said = run.stderr.readline()
+        run.terminate()
+    assert "spark://127.0.0.1:1" in said
+    assert run.returncode == 0
+    assert len(list((state / "checkpoints").iterdir())) == 1
 
 
 def test_a_checkpoint_in_a_store_is_left_to_spark(tmp_path: Path) -> None:

@@ -80,18 +80,21 @@ def test_a_collector_that_the_environment_chose_is_left_to_it(
     assert "GC" not in quick_java()
 
 
-def test_java_is_started_without_python_running_in_a_copy_of_this_process() -> None:
+def test_java_is_started_without_python_in_a_copy_of_this_process_and_has_variables_of_its_own() -> None:
     """There a lock that another thread held would be held for ever; hung in a soak."""
-    said = subprocess.run([sys.executable, "-c", _STARTED], capture_output=True, text=True, timeout=120)
-    assert (said.stdout.strip(), said.returncode) == ("started", 0), said.stderr
+    environment = {name: value for name, value in os.environ.items() if name != "TAILBIT_PYTHON"}
+    said = subprocess.run(
+        [sys.executable, "-c", _STARTED], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert (said.stdout.split(), said.returncode) == (["started", "java-alone", "None"], 0), said.stderr
 
 
 _STARTED = """
 import os
 from tailbit.streaming.java.gateway import launch_java
 os.register_at_fork(after_in_child=lambda: os._exit(3))
-gateway, _ = launch_java({"spark.ui.enabled": "false"})
-print("started")
+gateway, _ = launch_java({"spark.ui.enabled": "false"}, {"TAILBIT_PYTHON": "java-alone"})
+print("started", gateway.jvm.System.getenv("TAILBIT_PYTHON"), os.environ.get("TAILBIT_PYTHON"))
 gateway.shutdown()
 gateway.proc.stdin.close()
 gateway.proc.wait(60)

@@ -69,6 +69,26 @@ def test_a_machine_without_java_is_told_so_with_the_status_of_a_configuration(tm
     assert done.stderr.startswith("RequirementError: Java is not installed")
 
 
+def test_a_missing_pyspark_is_told_so_with_the_status_of_a_configuration_and_questions_need_none(
+    tmp_path: Path,
+) -> None:
+    table = str(tmp_path / "t")
+    write_deltalake(table, pa.table({"c": ["a", "b"]}))
+
+    def without_pyspark(*command: str) -> subprocess.CompletedProcess[str]:
+        # A module that stands there as None cannot be found, nor imported.
+        program = "import sys; sys.modules['pyspark'] = None; from tailbit.cli.entry import main; main()"
+        return subprocess.run(
+            [sys.executable, "-c", program, *command], capture_output=True, text=True, check=False
+        )
+
+    done = without_pyspark("run", table, "--columns", "c", "--once")
+    assert done.returncode == 78
+    assert done.stderr.startswith("RequirementError: pyspark is not installed\n")
+    assert "pip install 'tailbit[spark]'" in done.stderr
+    assert without_pyspark("count", table, "c = 'a'").stdout == "1\n"
+
+
 def test_the_name_before_is_known_for_a_release_with_a_warning() -> None:
     with pytest.warns(DeprecationWarning, match="RequirementError"):
         assert errors.EnvironmentError_ is errors.RequirementError

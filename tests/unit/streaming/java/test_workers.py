@@ -9,31 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from tailbit.streaming.java.workers import choose_python
+from tailbit.streaming.java.workers import variables_of_workers
 
 pyspark = pytest.importorskip("pyspark")
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody has chosen a Python; what is chosen is forgotten afterwards."""
-    for name in ("PYSPARK_PYTHON", "TAILBIT_PYTHON"):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-
-
 def test_workers_on_one_machine_import_pyspark_as_it_is_installed_and_keep_the_rest_of_the_path(
-    asked: None, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    choose_python(one_machine=True)
+    variables = variables_of_workers(one_machine=True, environment={})
     home = os.path.dirname(pyspark.__file__)
     (archive,) = Path(home).glob("python/lib/py4j-*-src.zip")
     kept = str(tmp_path / "a folder")
     path = [f"{home}/python/lib/pyspark.zip", str(archive), f"{home}/jars/spark-core_2.13-4.2.0.jar", kept]
     show = "import sys, pyspark; print(pyspark.__file__, sys.executable, sys.path, sep='\\n')"
     done = subprocess.run(
-        [os.environ["PYSPARK_PYTHON"], "-c", show],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
+        [variables["PYSPARK_PYTHON"], "-c", show],
+        env=os.environ | variables | {"PYTHONPATH": os.pathsep.join(path)},
         capture_output=True,
         text=True,
         check=True,
@@ -43,13 +35,9 @@ def test_workers_on_one_machine_import_pyspark_as_it_is_installed_and_keep_the_r
     assert [entry for entry in path if repr(entry) in entries] == [kept]
 
 
-def test_a_python_that_somebody_chose_is_left(asked: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
-    choose_python(one_machine=True)
-    assert os.environ["PYSPARK_PYTHON"] == "/opt/python"
+def test_a_python_that_somebody_chose_is_left() -> None:
+    assert variables_of_workers(one_machine=True, environment={"PYSPARK_PYTHON": "/opt/python"}) == {}
 
 
-def test_workers_on_other_machines_start_the_interpreter_itself(asked: None) -> None:
-    choose_python(one_machine=False)
-    assert os.environ["PYSPARK_PYTHON"] == sys.executable
-    assert "TAILBIT_PYTHON" not in os.environ
+def test_workers_on_other_machines_start_the_interpreter_itself() -> None:
+    assert variables_of_workers(one_machine=False, environment={}) == {"PYSPARK_PYTHON": sys.executable}
