@@ -53,15 +53,18 @@ def lag_of_nothing(table: Table, head: Version, clock: Callable[[], float] = tim
     """
     snapshot = table.snapshot(head)
     files, size = len(snapshot.files), sum(slice_.size for slice_ in snapshot.files)
-    commits = table.changes(earliest := table.earliest(), earliest).commits
-    oldest = commits[0].timestamp_ms / 1000 if commits else clock()
+    try:
+        oldest = table.commit_timestamp(table.earliest()) / 1000
+    except CommitGapError:
+        oldest = clock()
     return Lag(-1, head, head + 1, files, size, max(0.0, clock() - oldest), files)
 
 
 class Backlog:
     """The uncovered commits of a table, each read once.
 
-    Cost: reads at most `budget` commits per call, so that a distant head never delays a batch.
+    Cost: reads at most `budget` commits per call, so that a distant head never delays a batch; a
+    snapshot where nothing is covered and the first commits were cleaned up.
     """
 
     def __init__(self, table: Table, clock: Callable[[], float] = time.time, budget: int = 200) -> None:
@@ -76,6 +79,9 @@ class Backlog:
         versions = max(0, head - covered)
         if not versions:
             return Lag(covered, max(covered, head))
+        if covered < 0 and not self._commits:
+            # The first commits were cleaned up: what there is to index are the files of the head.
+            return lag_of_nothing(self._table, head, self._clock)
         oldest = self._commits[0].timestamp_ms / 1000 if self._commits else self._clock()
         seconds = max(0.0, self._clock() - oldest)
         return Lag(covered, head, versions, self._files, self._bytes, seconds, len(self._commits))

@@ -9,7 +9,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tailbit.checkpoints.lag import Backlog, Lag
+from tailbit.index.maintenance.create import prepare_index
+from tailbit.index.store.place import index_path
 from tailbit.tables import open_table
+from tailbit.upkeep.status import status_of
 
 
 @pytest.fixture
@@ -60,6 +63,32 @@ def test_commits_that_are_gone_count_as_versions_alone(path: str) -> None:
     (Path(path) / "_delta_log" / f"{1:020d}.json").unlink()
     lag = Backlog(open_table(path), clock=lambda: 0.0).lag(0, 3)
     assert (lag.versions, lag.files, lag.seconds) == (3, 0, 0.0)
+
+
+def test_where_early_commits_were_cleaned_up_an_index_of_nothing_lags_by_the_live_files_as_status_says(
+    path: str,
+) -> None:
+    DeltaTable(path).create_checkpoint()
+    write_deltalake(path, pa.table({"a": [2]}), mode="append")
+    for version in range(3):
+        (Path(path) / "_delta_log" / f"{version:020d}.json").unlink()
+    table = open_table(path)
+    prepare_index(table, index_path(path), ["a"])
+    told, lag = status_of(path)["lag"], Backlog(table).lag(-1, 4)
+    assert (lag.versions, lag.files, lag.bytes) == (5, 5, sum(add["size_bytes"] for add in _adds(path)))
+    assert (told["versions"], told["files"], told["bytes"]) == (lag.versions, lag.files, lag.bytes)
+    assert lag.seconds == pytest.approx(told["seconds"], abs=60)
+    assert lag.text.startswith("5 versions, 5 files, ")
+
+
+def test_where_not_even_the_commit_of_the_log_checkpoint_is_left_the_files_are_counted_all_the_same(
+    path: str,
+) -> None:
+    DeltaTable(path).create_checkpoint()
+    for version in range(4):
+        (Path(path) / "_delta_log" / f"{version:020d}.json").unlink()
+    lag = Backlog(open_table(path)).lag(-1, 3)
+    assert (lag.versions, lag.files) == (4, 4)
 
 
 def test_lag_reads_as_the_job_description_shows_it() -> None:
