@@ -13,6 +13,9 @@ from collections.abc import Callable
 OnLife = Callable[[str], None]
 """Called when there were signs of life, with what the run is doing; at most once a second."""
 
+IDLE = "waiting for the planner to look for commits"
+"""What a query does that has nothing to do."""
+
 _STEP_S = 1.0
 
 
@@ -40,6 +43,11 @@ class Liveness:
     def doing(self) -> str:
         """Return what the run waits for, else what it does."""
         return self._waiting or self._doing
+
+    @property
+    def idle(self) -> bool:
+        """Return whether there is no work, but to look for commits."""
+        return self._doing == IDLE
 
     def sign(self, doing: str | None = None) -> None:
         """Record progress, and the present work if `doing` is given."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.ledger import Origin
-from tailbit.checkpoints.liveness import Liveness
+from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import TailbitError
 from tailbit.faults import Fault, fault_point
@@ -92,7 +92,7 @@ class Batch:
         finally:
             FREED.give_back()
             self.busy, self.thread = False, 0
-            self._life.sign("waiting for the planner to look for commits")
+            self._life.sign(IDLE)
 
     def latest(self) -> Progress | None:
         """The progress of the last batch."""

@@ -90,8 +90,10 @@ class Watchdog:
         self.last_acts: list[Callable[[], None]] = []
         self._ended = threading.Event()
         self._failure: TailbitError | None = None
-        self._still, self._quiet, self._asked = 0.0, 0.0, 0.0
-        self._next_line = FIRST_LINE_S
+        self._still, self._quiet, self._asked, self._same = 0.0, 0.0, 0.0, 0.0
+        self._next_line = self._next_work_line = FIRST_LINE_S
+        self._work = ""
+        self._announce = supervision.announce
         self._lives = self._moves = -1
         self._told = 0.0
         self._since = time.time()
@@ -134,7 +136,18 @@ class Watchdog:
         if self._quiet >= self._next_line and not self._stop.is_set():
             self._next_line *= 2
             self._tell(f"{self._table}: no progress for {length(self._quiet)}: {self._life.doing}")
+        self._tell_of_long_work(seconds)
         return None
+
+    def _tell_of_long_work(self, seconds: float) -> None:
+        """Announce at growing pauses that the same work goes on, as in a large batch."""
+        work = "" if self._life.idle else self._life.doing_now
+        self._same = self._same + seconds if work == self._work else 0.0
+        if not self._same:
+            self._work, self._next_work_line = work, FIRST_LINE_S
+        if work and self._same >= self._next_work_line and not self._quiet and not self._stop.is_set():
+            self._next_work_line = 2 * self._same
+            self._announce(f"{self._table}: at work for {length(self._same)}: {work}")
 
     def _count(self, seconds: float) -> None:
         """Let the seconds without signs pass on, or begin anew."""

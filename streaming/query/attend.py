@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.checkpoints.liveness import Liveness
+from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.errors import (
     CorruptIndexError,
     NoIndexError,
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tailbit.streaming.batch import OnProgress
+
+_STARTING = "starting the query"
 
 ONCE_WAIT_S = 60.0
 """With `once` a trouble that lasts longer than this many seconds ends the run."""
@@ -75,9 +77,12 @@ def _ended_well(run: Run, patience: Patience) -> bool:
     """
     job: Job | None = None
     try:
-        run.life.sign("starting the query")
+        run.life.sign(_STARTING)
         job = _launched(run)
         run.on_up()
+        if run.life.doing_now == _STARTING:
+            # No batch has begun: there may be nothing to do.
+            run.life.sign(IDLE)
         if run.sampler is not None:
             run.sampler.follow(Followed(run.spark, job.query, job.batch, job.control))
         return not attend(job, run.prepared, run.stop, run.on_progress)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tailbit.checkpoints.liveness import Liveness
+from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.errors import HungError, NotDrainedError, TailbitError
 from tailbit.streaming.life.watchdog import DRAIN_S, GRACE_S, LAST_ACT_S, Supervision, Watchdog
 
@@ -18,9 +18,9 @@ class Watched:
         self.life, self.stop = Liveness("starting"), threading.Event()
         self.told: list[str] = []
         self.heard: list[str] = []
-        self.dog = Watchdog(
-            "t", self.life, self.stop, self.told.append, Supervision(limit_s, self.heard.append)
-        )
+        self.announced: list[str] = []
+        supervision = Supervision(limit_s, self.heard.append, self.announced.append)
+        self.dog = Watchdog("t", self.life, self.stop, self.told.append, supervision)
         self.dog.look(0.0)
 
     def passes(self, seconds: int) -> TailbitError | None:
@@ -59,6 +59,19 @@ def test_a_run_that_waits_for_something_outside_says_so_at_growing_pauses_and_is
     waited = [line.split(":")[1] for line in run.told]
     assert waited == [f" no progress for {text}" for text in ("30 s", "1 min", "2 min", "4 min", "8 min")]
     assert run.told[-1].endswith("waiting for executors")
+
+
+def test_a_long_batch_is_announced_at_growing_pauses_and_an_idle_query_never() -> None:
+    run = Watched()
+    for doing, seconds in (("batch 0: indexing 5 files on workers", 250), (IDLE, 1000)):
+        for _ in range(seconds):
+            run.life.sign(doing)
+            assert run.passes(1) is None
+    assert run.announced == [
+        f"t: at work for {length}: batch 0: indexing 5 files on workers"
+        for length in ("30 s", "1 min", "2 min", "4 min")
+    ]
+    assert run.told == []
 
 
 def test_a_limit_of_zero_ends_nothing() -> None:
