@@ -73,7 +73,7 @@ class _Groups:
         """Return the number of each combination of keys, adding its rows; a new one is the next."""
         taken = [part.take(pa.array(at)) for part, at in zip(keys, codes, strict=True)]
         values = [
-            python_values(part, key_type_of_column(column), column)
+            _one_nan(python_values(part, key_type_of_column(column), column))
             for part, column in zip(taken, self.columns, strict=True)
         ]
         orders = [[b"" if key is None else b"1" + key for key in part.to_pylist()] for part in taken]
@@ -90,6 +90,11 @@ class _Groups:
     def in_order(self) -> list[int]:
         """Return the numbers by falling count, ties in the order of the keys; NULL is least."""
         return sorted(range(len(self.counts)), key=lambda n: (-self.counts[n], self.keys[n]))
+
+
+def _one_nan(values: list[Any]) -> list[Any]:
+    """Return values with one and the same NaN, which is then equal to itself as a key of a dict."""
+    return [math.nan if isinstance(value, float) and value != value else value for value in values]
 
 
 @dataclass

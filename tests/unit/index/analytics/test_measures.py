@@ -141,3 +141,22 @@ def test_a_cross_tab_shows_its_labels_and_gives_them_to_pandas(table: tailbit.In
     assert (frame.index.name, frame.columns.name) == ("g", "h")
     assert (list(frame.index), list(frame.columns)) == (["a", "b"], [1, 2])
     assert frame.to_numpy().tolist() == found.counts.tolist()
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_nan_is_one_group_whatever_files_and_columns_it_is_met_in(tmp_path: Path, indexed: bool) -> None:
+    path = str(tmp_path / "t")
+    rows = pa.table({"f": [float("nan"), 1.0, float("nan")], "i": [1, 2, 3], "l": [4, 5, None]})
+    for _ in range(2):
+        deltalake.write_deltalake(path, rows, mode="append")
+    if indexed:
+        index_of(path, ["f", "i", "l"])
+    answer = tailbit.open(path).where()
+    (nan, counts), (one, others) = answer.facets("f", sum=["i", "l"]).items()
+    assert (nan != nan, counts) == (True, {"count": 4, "sum(i)": 8, "sum(l)": 8})
+    assert (one, others) == (1.0, {"count": 2, "sum(i)": 4, "sum(l)": 10})
+    connection = duckdb.connect()
+    connection.register("twice", pa.concat_tables([rows, rows]))
+    judged = connection.sql("SELECT f, i, count(*), sum(l) FROM twice GROUP BY f, i ORDER BY i").fetchall()
+    by_two = answer.facet_table("f", "i", sum="l").sort_by("i").to_pylist()
+    assert str([tuple(row.values()) for row in by_two]) == str(judged)
