@@ -46,4 +46,8 @@ def __getattr__(name: str) -> Any:
         from tailbit.arguments import conditions
 
         return getattr(conditions, name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("tailbit")
     raise AttributeError(f"module 'tailbit' has no attribute {name!r}")

@@ -10,8 +10,8 @@ from typing import Any
 from tailbit.arguments.values import text, wrong_type
 
 
-def constant_text(value: Any) -> str:
-    r"""A value as the text of a constant.
+def constant_text(value: Any, which: str = "value") -> str:
+    r"""Return a value as the text of a constant; `which`: what a refusal calls the value.
 
     Raises:
         UsageError: a value that is no constant.
@@ -20,18 +20,16 @@ def constant_text(value: Any) -> str:
     ("'it\\'s'", '1.5D', "X'61'", 'NULL')
     """
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
-        value = _item(value)
+        value = _item(value, which)
     if value is None:
         return "NULL"
     for kind, make in _CONSTANTS:
         if isinstance(value, kind):
             return str(make(value))
-    raise wrong_type(
-        "value", value, "a condition, a number, a text, bytes, a date, a datetime, a bool or None"
-    )
+    raise wrong_type(which, value, "a condition, a number, a text, bytes, a date, a datetime, a bool or None")
 
 
-def _item(value: Any) -> Any:
+def _item(value: Any, which: str) -> Any:
     """The value of a numpy scalar; of a time in nanoseconds too, where it is a whole number of microseconds.
 
     Where `item` of numpy has no type of Python for a time, it gives a plain number.
@@ -41,7 +39,7 @@ def _item(value: Any) -> Any:
     micros = value.astype("datetime64[us]") if isinstance(value.item(), int) else value
     found = micros.item()
     if value.dtype.kind == "m" or isinstance(found, int) or (found is not None and micros != value):
-        raise wrong_type("value", value, "a time of the years 1 to 9999 in whole microseconds")
+        raise wrong_type(which, value, "a time of the years 1 to 9999 in whole microseconds")
     return found
 
 
@@ -79,7 +77,7 @@ _CONSTANTS: tuple[tuple[type, Any], ...] = (
     (float, _float),
     (Decimal, _decimal),
     (str, _text),
-    (bytes, lambda value: f"X'{value.hex()}'"),
+    *((kind, lambda value: f"X'{value.hex()}'") for kind in (bytes, bytearray, memoryview)),
     (datetime.datetime, _time),
     (datetime.date, lambda value: f"DATE'{value.isoformat()}'"),
 )

@@ -36,5 +36,5 @@ def _constant(which: str, value: Any) -> str:
     if isinstance(value, (list, tuple, set, frozenset, range)):
         reason = f"{which} is a list: a parameter takes one value"
         raise UsageError(reason=reason, hint="Write a parameter for each value: IN (?, ?).")
-    constant = constant_text(value)
+    constant = constant_text(value, which)
     return f"({constant})" if constant.startswith("-") else constant

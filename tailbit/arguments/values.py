@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tailbit.errors import UsageError
+from tailbit.wording import with_article
 
 
 def wrong_type(name: str, value: Any, wanted: str) -> UsageError:
@@ -72,7 +73,9 @@ def whole(name: str, value: Any, negative: bool = False) -> int:
     except TypeError:
         raise wrong_type(name, value, "a whole number") from None
     if found < 0 and not negative:
-        raise UsageError(reason=f"{name} {found} is below zero", hint=f"Give a {name} of 0 or more.")
+        raise UsageError(
+            reason=f"{name} {found} is below zero", hint=f"Give {with_article(name)} of 0 or more."
+        )
     return found
 
 

@@ -149,10 +149,15 @@ def only_condition(positional: str | None, named: str | None) -> str | None:
 
 def _parameters(context: click.Context, _: click.Parameter, given: tuple[str, ...]) -> dict[str, str] | None:
     """Read the values of `--param`; each is a text, which is compared as Spark compares texts."""
+    values: dict[str, str] = {}
     for text in given:
-        if "=" not in text.lstrip("="):
+        name, equals, value = text.partition("=")
+        if not name or not equals:
             raise click.BadParameter("write it as NAME=VALUE")
-    return dict(text.split("=", 1) for text in given) or None
+        if name in values:
+            raise click.BadParameter(f"{name} is given twice: each name has one value")
+        values[name] = value
+    return values or None
 
 
 _SIGNED = re.compile(r"-[\s(+-]*(?:\d|\.\d).*(?:[=<>]|\b(?:IN|IS|NOT|BETWEEN)\b)", re.IGNORECASE | re.DOTALL)

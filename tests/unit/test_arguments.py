@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import importlib.metadata
 import inspect
 import os
 import uuid
@@ -154,6 +155,7 @@ def test_every_public_name_is_one_that_is_meant(path: str) -> None:
     }
     assert public(tailbit) == {"open", "IndexedTable", "Answer", "Condition", "call", "col"}
     assert set(tailbit.__all__) == public(tailbit)
+    assert tailbit.__version__ == importlib.metadata.version("tailbit")
     assert tailbit.streaming.__all__ == ["start"]
 
 

@@ -80,6 +80,8 @@ def _text_of(text: str, kind: str, start: int, end: int) -> str:
         try:
             value = string(raw)
             value.encode()
+        except UnicodeError:
+            refuse(text, "a text holds half of a character, a surrogate", start, "Write whole characters.")
         except ValueError as wrong:
             refuse(text, f"a string that is not read: {wrong}", start)
         return value

@@ -176,3 +176,24 @@ def test_columns_and_schema_of_a_table_are_those_of_its_head(tmp_path: Path) -> 
         pa.string(),
         1,
     )
+
+
+@pytest.mark.parametrize("value", [b"\x00b", bytearray(b"\x00b"), memoryview(b"\x00b")])
+def test_bytes_of_every_kind_are_one_constant(tmp_path: Path, value: Any) -> None:
+    deltalake.write_deltalake(tmp_path / "t", pa.table({"x": pa.array([b"\x00b", b"a", None], pa.binary())}))
+    assert tailbit.open(tmp_path / "t").where("x = ?", [value]).read()["x"].to_pylist() == [b"\x00b"]
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [(["DE", object], "value 2 of params is"), ({"a": "DE", "b": {}}, "the value of :b is")],
+)
+def test_a_refusal_says_which_of_several_parameters_is_no_constant(path: str, params: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        tailbit.open(path).where("s = ? AND s <> ?", params)
+
+
+def test_half_of_a_character_is_refused_without_words_of_a_codec(path: str) -> None:
+    with pytest.raises(PredicateError, match="half of a character") as caught:
+        tailbit.open(path).where("s = ?", ["\ud800"])
+    assert "codec" not in str(caught.value)

@@ -86,6 +86,14 @@ def test_a_condition_is_given_as_argument_or_by_where_with_parameters(tables: tu
         "2\n",
     )
     assert run("count", good, "carrier = :c", "--param", "c=' OR TRUE --") == (0, "0\n")
+    for given, said in (
+        (["c=UA", "c=AA"], "c is given twice"),
+        (["=UA"], "NAME=VALUE"),
+        (["UA"], "NAME=VALUE"),
+    ):
+        options = [option for value in given for option in ("--param", value)]
+        done = CliRunner().invoke(cli, ["count", good, "carrier = :c", *options])
+        assert (done.exit_code, said in done.output) == (2, True)
     done = CliRunner().invoke(cli, ["count", good, "a = 1", "--where", "b = 1"])
     assert done.exit_code == 2
     done = CliRunner().invoke(cli, ["cuont", good])
