@@ -85,7 +85,7 @@ def key_type_of(type_: DataType) -> str:
         return f"char({type_.char_length})"
     key_type = KEY_TYPES.get(type_.name)
     if key_type is None:
-        reason = "only plain values in byte order can be compared and indexed"
+        reason = "only columns of plain values are grouped, compared and indexed by their values"
         raise ColumnTypeError(column="", type=str(type_), reason=reason)
     return key_type
 

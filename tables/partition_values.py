@@ -21,6 +21,7 @@ from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.zones.times import to_instant
+from tailbit.wording import with_article
 
 _WHOLE = re.compile(r"\s*[+-]?\d{1,20}\s*")
 _TIME = re.compile(
@@ -53,7 +54,7 @@ def _scalar(type_: DataType, id_: str, label: str, text: str | None, zone: str) 
         return arrow_array([value], arrow)[0]
     except (ValueError, OverflowError, InvalidOperation, pa.ArrowException) as wrong:
         raise MalformedLogError(
-            file="a commit", reason=f"partition value {text!r} of column {label} is not a {type_}"
+            file="a commit", reason=f"partition value {text!r} of column {label} is not {with_article(type_)}"
         ) from wrong
 
 

@@ -14,6 +14,24 @@ def counted(n: int, noun: str, plural: str | None = None) -> str:
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
+def with_article(noun: object) -> str:
+    """Return a noun, such as a type's name, behind its article; the type of NULL is NULL.
+
+    >>> with_article("integer"), with_article("string"), with_article("n"), with_article("void")
+    ('an integer', 'a string', 'an n', 'NULL')
+    """
+    name = str(noun)
+    if name == "void":
+        return "NULL"
+    begins = _LETTERS_WITH_AN if len(name) == 1 else _VOWELS
+    return f"{'an' if name[:1].lower() in begins else 'a'} {name}"
+
+
+_VOWELS = frozenset("aeiou")
+_LETTERS_WITH_AN = frozenset("aefhilmnorsx")
+"""Letters whose own names begin with the sound of a vowel."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a question that names the known name nearest to a misspelt one; nothing where none is near.
 

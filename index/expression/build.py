@@ -39,6 +39,7 @@ from tailbit.index.values.literals import (
 )
 from tailbit.index.values.refusals import Unsupported, instead_of_numbers, mismatch
 from tailbit.tables.model import DataType
+from tailbit.wording import with_article
 
 BITWISE = ("&", "^", "|")
 """Operators on the bits of whole numbers, the tightest first."""
@@ -89,7 +90,10 @@ class Builder:
         times = from_.name in _TIMES and name in _TIMES
         if from_.name in ("void", name, "string") or numeric or times or name == "string":
             return self.cast(value, to)
-        raise NotRead(mismatch(f"{what} takes a {to}, not a {from_}", "UNEXPECTED_INPUT_TYPE"), "CAST it.")
+        raise NotRead(
+            mismatch(f"{what} takes {with_article(to)}, not {with_article(from_)}", "UNEXPECTED_INPUT_TYPE"),
+            "CAST it.",
+        )
 
     def compare(self, op: str, left: Expression, right: Expression) -> Expression:
         """A comparison of two expressions, both brought to the type that Spark compares them in."""
@@ -156,7 +160,7 @@ class Builder:
         if value.type.name == "void":
             return self.cast(value, BOOLEAN)
         if value.type != BOOLEAN:
-            reason = f"a {value.type} is not a condition"
+            reason = f"{with_article(value.type)} is not a condition"
             reason = reason if value.type.name == "string" else mismatch(reason)
             raise NotRead(reason, "Compare it with something.")
         return value
@@ -234,14 +238,16 @@ class Builder:
         if value.type.name == "string":
             value = self.cast(value, DOUBLE)
         if value.type.name not in NUMERIC:
-            raise NotRead(of_no_number(f"a sign in front of a {value.type} is not read", value))
+            raise NotRead(of_no_number(f"a sign in front of {with_article(value.type)} is not read", value))
         return call("negative", [value], value.type)
 
     def turned(self, value: Expression) -> Expression:
         """`~`: all bits of a whole number turned."""
         if value.type.name not in WHOLE:
-            reason = f"~ in front of a {value.type} is not read"
-            raise NotRead(of_no_number(reason, value), "CAST it AS BIGINT.")
+            reason = f"~ in front of {with_article(value.type)} is not read"
+            pattern = "For a pattern write RLIKE and a regular expression in quotes."
+            hint = pattern if value.type.name == "string" else "CAST it AS BIGINT."
+            raise NotRead(of_no_number(reason, value), hint)
         return call("~", [value], value.type)
 
     def case(self, pairs: Sequence[tuple[Expression, Expression]], other: Expression) -> Expression:

@@ -15,6 +15,7 @@ from tailbit.index.functions.tree import Expression
 from tailbit.index.values.literals import DOUBLE, STRING, TIMESTAMP, Literal
 from tailbit.index.values.refusals import mismatch
 from tailbit.tables.model import DataType
+from tailbit.wording import with_article
 
 
 def function(b: Builder, name: str, args: Sequence[Expression]) -> Expression:
@@ -68,7 +69,7 @@ def _taken(b: Builder, name: str, kind: str, arg: Expression) -> Expression:
     if kind.startswith(_EXACTLY):
         wanted = DataType(kind.removeprefix(_EXACTLY))
         if arg.type.name not in (wanted.name, "void"):
-            reason = f"{name} takes a {wanted}, not a {arg.type}"
+            reason = f"{name} takes {with_article(wanted)}, not {with_article(arg.type)}"
             raise NotRead(mismatch(reason, "UNEXPECTED_INPUT_TYPE"), "CAST it.")
         return b.cast(arg, wanted)
     if kind == "text":
@@ -78,7 +79,7 @@ def _taken(b: Builder, name: str, kind: str, arg: Expression) -> Expression:
     if kind == "days":
         if arg.type.name in ("byte", "short", "integer", "void"):
             return b.cast(arg, INTEGER)
-        reason = f"{name} takes an integer number of days, not a {arg.type}"
+        reason = f"{name} takes an integer number of days, not {with_article(arg.type)}"
         raise NotRead(of_no_number(reason, arg), "CAST it AS INT.")
     if kind == "floating":
         return arg if arg.type.name in ("float", "double") else b.implicit(arg, DOUBLE, name)
@@ -119,6 +120,44 @@ _INSTEAD = {
     },
     "col": "A column is written by its name alone: carrier = 'UA'.",
     "iff": "Write if(condition, value, other).",
+    **dict.fromkeys(("iif", "case_when"), "Write if(condition, value, other)."),
+    **dict.fromkeys(("today", "date_now"), "Write current_date()."),
+    **dict.fromkeys(("getdate", "sysdate", "getutcdate", "systimestamp", "datetime_now"), "Write now()."),
+    **dict.fromkeys(("strftime", "to_char", "formatdatetime"), "Write date_format(time, 'yyyy-MM-dd')."),
+    **dict.fromkeys(
+        ("strptime", "parse_datetime", "parsedatetime", "str_to_date"),
+        "Write to_timestamp(text, 'yyyy-MM-dd HH:mm:ss').",
+    ),
+    "datetime": "Write TIMESTAMP'2026-01-31 12:00:00', or DATE'2026-01-31'.",
+    **dict.fromkeys(("starts_with", "prefix"), "Write startswith(column, 'part')."),
+    **dict.fromkeys(("ends_with", "suffix"), "Write endswith(column, 'part')."),
+    **dict.fromkeys(("charindex", "strpos", "indexof", "position_of"), "Write instr(column, 'part')."),
+    **dict.fromkeys(
+        ("has", "array_has", "list_contains", "list_has", "array_position_of", "member_of"),
+        "Write array_contains(column, value).",
+    ),
+    **dict.fromkeys(
+        ("has_any", "hasany", "list_has_any", "array_has_any", "array_overlap"),
+        "Write arrays_overlap(column, array('a', 'b')).",
+    ),
+    **dict.fromkeys(("array_length", "list_length", "array_len"), "Write size(column)."),
+    **dict.fromkeys(
+        ("json_extract", "json_value", "json_extract_string", "json_extract_scalar", "jsonextract"),
+        "Write get_json_object(column, '$.key').",
+    ),
+    **dict.fromkeys(
+        ("match", "regexp_matches", "regexp_match", "regexp_full_match", "regexmatch"),
+        "Write column RLIKE and a regular expression in quotes.",
+    ),
+    **dict.fromkeys(
+        ("string_to_array", "str_split", "string_split"), "Write split(column, ',')[0] for the first piece."
+    ),
+    **dict.fromkeys(("isin", "is_in", "in_list"), "Write column IN ('a', 'b')."),
+    **dict.fromkeys(("is_null", "isna", "is_none"), "Write column IS NULL."),
+    **dict.fromkeys(("is_not_null", "notnull", "notna"), "Write column IS NOT NULL."),
+    **dict.fromkeys(("pow", "power"), "Write n * n for the square of n."),
+    "toupper": "Write upper(column).",
+    "tolower": "Write lower(column).",
     "convert": "Write CAST(column AS INT).",
     "varchar": "Write CAST(column AS STRING).",
     **dict.fromkeys(("filter", "transform", "aggregate", "reduce"), "Write exists(a, x -> ...) or forall."),

@@ -13,6 +13,7 @@ from tailbit.index.functions.texts.patterns import Unread
 from tailbit.index.functions.texts.pieces import CHARSETS
 from tailbit.index.functions.tree import Expression
 from tailbit.index.values.literals import LONG, STRING, VOID, WHOLE, Literal
+from tailbit.wording import with_article
 
 _MOST = 1 << 31
 """Beyond the numbers of pieces that Spark counts."""
@@ -125,7 +126,9 @@ def decoded(b: Builder, args: Sequence[Expression]) -> Expression:
         return b.case([(b.compare("<=>", args[0], sought), given) for sought, given in pairs], other)
     value = args[0]
     if value.type.name not in ("string", "binary"):
-        raise NotRead(of_no_number(f"decode takes bytes, not a {value.type}", value), "CAST it AS STRING.")
+        raise NotRead(
+            of_no_number(f"decode takes bytes, not {with_article(value.type)}", value), "CAST it AS STRING."
+        )
     charset = _constant(args[1], "decode").upper()
     if charset not in CHARSETS:
         raise NotRead(f"decode of {charset} is not read", f"It takes {', '.join(CHARSETS)}.")
@@ -149,7 +152,7 @@ def hexadecimal(b: Builder, args: Sequence[Expression]) -> Expression:
 
 def _bytes(value: Expression, name: str) -> Expression:
     if value.type.name not in ("string", "binary"):
-        raise NotRead(f"{name} of a {value.type} is not read", "CAST it AS STRING.")
+        raise NotRead(f"{name} of {with_article(value.type)} is not read", "CAST it AS STRING.")
     return value
 
 

@@ -15,6 +15,7 @@ from tailbit.index.values.coercion import common_type
 from tailbit.index.values.literals import BINARY, BOOLEAN, LONG, NUMERIC, STRING, WHOLE, Literal
 from tailbit.index.values.refusals import mismatch
 from tailbit.tables.model import Column, DataType
+from tailbit.wording import with_article
 
 INTEGER = DataType("integer")
 NESTED = ("array", "map", "struct", "variant")
@@ -49,7 +50,7 @@ def element_of(name: str, value: Expression) -> DataType:
         NotRead: it is no array.
     """
     if value.type.name != "array":
-        reason = f"{name} takes an array, not a {value.type}"
+        reason = f"{name} takes an array, not {with_article(value.type)}"
         error = "NULL_TYPE" if value.type.name == "void" else "UNEXPECTED_INPUT_TYPE"
         raise NotRead(mismatch(reason, error), "Name a column of arrays, or write array(1, 2).")
     return value.type.fields[0].type
@@ -71,7 +72,9 @@ def extracted(b: Builder, value: Expression, key: Expression) -> Expression:
     if type_.name == "map":
         key_type = type_.fields[0].type
         return _value_of(value, b.implicit(key, _compared("[key]", key_type), "[key] of a map"))
-    raise NotRead(f"a {type_} has no elements or fields (INVALID_EXTRACT_BASE_FIELD_TYPE in Spark)", _ASKED)
+    raise NotRead(
+        f"{with_article(type_)} has no elements or fields (INVALID_EXTRACT_BASE_FIELD_TYPE in Spark)", _ASKED
+    )
 
 
 def _field(value: Expression, name: str) -> Expression:
@@ -94,7 +97,7 @@ def _element(b: Builder, array: Expression, place: Expression, first: int, error
 
 def _place(b: Builder, key: Expression, name: str, kinds: Sequence[str]) -> Expression:
     if key.type.name not in kinds:
-        reason = f"{name} takes a whole number, not a {key.type}"
+        reason = f"{name} takes a whole number, not {with_article(key.type)}"
         raise NotRead(mismatch(reason, "UNEXPECTED_INPUT_TYPE"), _ASKED)
     return b.cast(key, LONG)
 
@@ -126,13 +129,17 @@ def _together(name: str, a: DataType, b: DataType, error: str, decimals: bool) -
     strings = (a.name == "string") + (b.name == "string")
     mixed = a != b and "decimal" in (a.name, b.name)
     if common is None or strings == 1 or (mixed and not decimals):
-        raise NotRead(mismatch(f"{name} of elements of type {a} and a {b} is not read", error), "CAST it.")
+        raise NotRead(
+            mismatch(f"{name} of elements of type {a} and {with_article(b)} is not read", error), "CAST it."
+        )
     if mixed and common.name == "decimal":
         whole = max(side.precision - side.scale for side in (a, b, common) if side.name == "decimal")
         if whole + max(a.scale, b.scale) > common.precision:
             raise NotRead("decimals of more than 38 digits are not read", "CAST them to fewer digits.")
     if {a.name, b.name} & {"float"} and a != b:
-        raise NotRead(f"{name} of elements of type {a} and a {b} is not read", "CAST it AS DOUBLE.")
+        raise NotRead(
+            f"{name} of elements of type {a} and {with_article(b)} is not read", "CAST it AS DOUBLE."
+        )
     return _compared(name, common)
 
 
@@ -186,9 +193,8 @@ def size(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
         if kind == "void":
             return Literal(INTEGER, None)
         if kind != "array" and (kind != "map" or name == "array_size"):
-            reason = (
-                f"{name} takes an array{'' if name == 'array_size' else ' or a map'}, not a {args[0].type}"
-            )
+            taken = "an array" if name == "array_size" else "an array or a map"
+            reason = f"{name} takes {taken}, not {with_article(args[0].type)}"
             raise NotRead(mismatch(reason, "UNEXPECTED_INPUT_TYPE"), "Write length(s) for a text.")
         return call("size", args, INTEGER)
 
@@ -207,7 +213,9 @@ def element_at(error: str) -> Callable[[Builder, Sequence[Expression]], Expressi
             common = _together("element_at", key_type, key.type, "MAP_FUNCTION_DIFF_TYPES", decimals=False)
             fits = isinstance(key, Literal) and key.type.name in WHOLE and _holds(key_type, key.value)
             if common != key_type and not fits:
-                reason = f"element_at of a map of keys of type {key_type} and a {key.type} is not read"
+                reason = (
+                    f"element_at of a map of keys of type {key_type} and {with_article(key.type)} is not read"
+                )
                 raise NotRead(reason, "CAST it.")
             return _value_of(value, b.cast(key, key_type))
         element_of("element_at", value)
@@ -236,7 +244,7 @@ def part_of_map(name: str) -> Callable[[Builder, Sequence[Expression]], Expressi
 
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         if args[0].type.name != "map":
-            reason = f"{name} takes a map, not a {args[0].type}"
+            reason = f"{name} takes a map, not {with_article(args[0].type)}"
             raise NotRead(mismatch(reason, "UNEXPECTED_INPUT_TYPE"), "Name a column of maps.")
         return call(name, args, array_of_type(args[0].type.fields[name == "map_values"].type))
 

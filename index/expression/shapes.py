@@ -29,6 +29,7 @@ from tailbit.index.values.literals import (
 )
 from tailbit.index.values.refusals import mismatch
 from tailbit.tables.model import DataType
+from tailbit.wording import with_article
 
 INTEGER = DataType("integer")
 Make = Callable[[Builder, Sequence[Expression]], Expression]
@@ -37,7 +38,9 @@ Make = Callable[[Builder, Sequence[Expression]], Expression]
 def absolute(b: Builder, args: Sequence[Expression]) -> Expression:
     """Abs."""
     if args[0].type.name not in NUMERIC:
-        raise NotRead(of_no_number(f"abs takes a number, not a {args[0].type}", args[0]), "CAST it.")
+        raise NotRead(
+            of_no_number(f"abs takes a number, not {with_article(args[0].type)}", args[0]), "CAST it."
+        )
     return call("abs", args, args[0].type)
 
 
@@ -57,7 +60,7 @@ def rounded(b: Builder, args: Sequence[Expression]) -> Expression:
     value = _of_void(b, args[0])
     digits = whole_constant(args[1], "round takes a constant number of digits") if len(args) > 1 else 0
     if value.type.name not in NUMERIC or abs(digits) > 300:
-        reason = f"round of a {value.type} is not read"
+        reason = f"round of {with_article(value.type)} is not read"
         raise NotRead(reason if value.type.name in NUMERIC else of_no_number(reason, value), "CAST it.")
     type_ = value.type
     if type_.name == "float":
@@ -75,7 +78,9 @@ def rounding(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         value = _of_void(b, args[0])
         if value.type.name not in NUMERIC:
-            raise NotRead(of_no_number(f"{name} takes a number, not a {value.type}", value), "CAST it.")
+            raise NotRead(
+                of_no_number(f"{name} takes a number, not {with_article(value.type)}", value), "CAST it."
+            )
         if value.type.name == "decimal":
             precision = min(value.type.precision - value.type.scale + 1, 38)
             return call(name, [value], DataType("decimal", precision, 0), (0,))
@@ -118,7 +123,9 @@ def positive(b: Builder, args: Sequence[Expression]) -> Expression:
     if value.type.name == "string":
         return b.cast(value, DOUBLE)
     if value.type.name not in NUMERIC:
-        raise NotRead(of_no_number(f"positive takes a number, not a {value.type}", value), "CAST it.")
+        raise NotRead(
+            of_no_number(f"positive takes a number, not {with_article(value.type)}", value), "CAST it."
+        )
     return referred(value)
 
 

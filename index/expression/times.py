@@ -15,6 +15,7 @@ from tailbit.index.values.literals import DATE, LONG, STRING, TIMESTAMP, WHOLE, 
 from tailbit.index.values.refusals import mismatch
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
+from tailbit.wording import with_article
 
 _INTEGER = DataType("integer")
 
@@ -30,7 +31,7 @@ def later(b: Builder, value: Expression, unit: str, count: int) -> Expression:
     if name == "date":
         value = b.cast(value, TIMESTAMP)
     elif name not in ("timestamp", "timestamp_ntz"):
-        reason = f"an INTERVAL added to a {value.type} is not read"
+        reason = f"an INTERVAL added to {with_article(value.type)} is not read"
         raise NotRead(reason if name in ("string", "void") else mismatch(reason), "CAST it AS TIMESTAMP.")
     return call("later", [value], value.type, (unit, count, b.zone))
 
@@ -133,7 +134,7 @@ def parsed(
     if value.type.name == "timestamp_ntz":
         raise NotRead("a timestamp_ntz and a format are not read", "Leave the format out.")
     if value.type.name not in ("string", "void") and not spelled:
-        reason = f"a {value.type} and a format are not read"
+        reason = f"{with_article(value.type)} and a format are not read"
         raise NotRead(mismatch(reason, "UNEXPECTED_INPUT_TYPE"), "CAST it AS STRING.")
     parts = _parts(pattern, PARSED)
     fields = [part[0] for part in parts if part[0] != QUOTE]
@@ -199,7 +200,7 @@ def since_1970(name: str, unit: int) -> Make:
 
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         if args[0].type.name not in (*WHOLE, "void"):
-            raise NotRead(f"{name} of a {args[0].type} is not read", "CAST it AS BIGINT.")
+            raise NotRead(f"{name} of {with_article(args[0].type)} is not read", "CAST it AS BIGINT.")
         return call("time since 1970", [b.cast(args[0], LONG)], TIMESTAMP, (unit, ""))
 
     return make

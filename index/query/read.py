@@ -12,6 +12,7 @@ from tailbit.index.query.order import in_order_of, sort_keys
 from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import Positions, batches_of, fetch_files
+from tailbit.wording import with_article
 
 
 def stream(
@@ -32,7 +33,9 @@ def stream(
     """
     for name, number in (("limit", limit), ("offset", offset)):
         if number is not None and number < 0:
-            raise UsageError(reason=f"{name} {number} is below zero", hint=f"Give a {name} of 0 or more.")
+            raise UsageError(
+                reason=f"{name} {number} is below zero", hint=f"Give {with_article(name)} of 0 or more."
+            )
     all_columns = list(selection.schema.columns)
     wanted = all_columns if columns is None else selection.schema.resolve_all(columns)
     if not wanted and columns is None:

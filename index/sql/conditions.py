@@ -39,6 +39,7 @@ from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import Literal
 from tailbit.index.values.refusals import mismatch
 from tailbit.tables.model import Column
+from tailbit.wording import with_article
 
 _SHOWN = 8
 """Constants of a list that a leaf's text shows."""
@@ -73,7 +74,7 @@ class ConditionReader:
             return self.node(inner)
         expression = self.expressions.read(inner)
         if expression.type.name != "boolean":
-            reason = mismatch(f"a {expression.type} is not a condition", "FILTER_NOT_BOOLEAN")
+            reason = mismatch(f"{with_article(expression.type)} is not a condition", "FILTER_NOT_BOOLEAN")
             self.operands.refuse(reason, inner, "Compare it with something.")
         return self.condition(expression, inner)
 
@@ -91,7 +92,7 @@ class ConditionReader:
         if isinstance(found, Literal) and found.type.name in ("boolean", "void"):
             return Constant(None if found.value is None else bool(found.value))
         if found.type.name != "boolean":
-            reason = f"a {found.type} is not a condition"
+            reason = f"{with_article(found.type)} is not a condition"
             reason = reason if found.type.name == "string" else mismatch(reason)
             self.operands.refuse(reason, e, "Compare it with something.")
         if isinstance(found, Ref):

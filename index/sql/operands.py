@@ -32,6 +32,13 @@ _CALLED = {
     "field": "a field",
 }
 """What a refusal calls a node, where it is not the node's own text."""
+_ASKED_FOR = {
+    "array": "it is asked for by array_contains(a, x), exists(a, x -> x > 1), size(a), a[0] or IS [NOT] NULL",
+    "map": "it is asked for by m['k'], size(m) or IS [NOT] NULL",
+    "struct": "its fields are asked for, as s.a, or IS [NOT] NULL",
+}
+_NULL_ALONE = "it can only be asked for IS [NOT] NULL"
+"""How a column that does not compare is asked for."""
 
 
 class OperandReader:
@@ -91,7 +98,7 @@ class OperandReader:
         Raises:
             ColumnTypeError: they cannot.
         """
-        key_type_of_column(column, reason="it can only be asked for IS [NOT] NULL")
+        key_type_of_column(column, reason=_ASKED_FOR.get(column.type.name, _NULL_ALONE))
         return column
 
     def asked_for_parts(self, column: Column) -> Column:

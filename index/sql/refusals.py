@@ -19,7 +19,20 @@ INSTEAD = {
 """What to write in place of an expression that is not read, by what a refusal calls it."""
 
 
+_TRUTH = (
+    "A condition is compared with TRUE or FALSE, or stands alone; between two bounds is written "
+    "a > 1 AND a < 9."
+)
 _CAST = "Compare values of one type, or write try_cast(... AS INT): NULL where a value does not fit."
+_OF_TYPES = {
+    "does not compare with boolean": _TRUTH,
+    "boolean does not compare with": _TRUTH,
+    "is not a date": "Write a date as DATE'2026-01-31'; try_cast(... AS DATE) is NULL where a text is none.",
+    "is not a timestamp": "Write a time as TIMESTAMP'2026-01-31 12:00:00', a date as '2026-01-31'; "
+    "try_cast(... AS TIMESTAMP) is NULL where a text is none.",
+    "NULL is not a condition": "Write a condition such as carrier IS NULL.",
+}
+"""What to write instead, by types in the reason, of which an error's name alone does not tell."""
 _BY_REASON = {
     "it is empty": "Write a condition such as carrier = 'UA', or leave it out to ask for every row.",
     "ESCAPE takes": "Write ESCAPE '!'.",
@@ -38,6 +51,7 @@ _BY_ERROR = {
     "DIVIDE_BY_ZERO": "Write try_divide(a, b), or a / nullif(b, 0).",
     "REMAINDER_BY_ZERO": "Write a % nullif(b, 0).",
     "ARITHMETIC_OVERFLOW": "Write try_add, try_subtract or try_multiply, or CAST to a wider type.",
+    "INVALID_NUMERIC_LITERAL_RANGE": "Write a smaller number: a double goes to 1.7e308.",
     "FILTER_NOT_BOOLEAN": "Compare it with something.",
     "DATATYPE_MISMATCH": "Compare values of one type: a date as DATE'2026-01-31', a number without quotes, "
     "a text in quotes; or CAST one side to the type of the other.",
@@ -47,7 +61,9 @@ _BY_ERROR = {
 
 def refuse(text: str, reason: str, at: int | None = None, hint: str | None = None) -> NoReturn:
     """Raise a PredicateError with the place in the text (characters from 1) and what to write instead."""
-    hint = hint or next((told for said, told in {**_BY_ERROR, **_BY_REASON}.items() if said in reason), None)
+    hint = hint or next(
+        (told for said, told in {**_OF_TYPES, **_BY_ERROR, **_BY_REASON}.items() if said in reason), None
+    )
     if hint and "||" in text and " in Spark)" in reason:
         hint = f"{hint} To join conditions write OR: || joins texts."
     place = "" if at is None else placed(text, at)
@@ -78,6 +94,14 @@ def placed(text: str, at: int) -> str:
     return f" at character {at + 1}{_pointed(text, at)}"
 
 
+_FRAMES = frozenset(("df", "data", "frame", "table", "row", "pl", "col", "column"))
+"""Names that other languages put before a column."""
+_MOMENTS = {
+    "sysdate": "now() or current_date()",
+    "today": "current_date()",
+    "systimestamp": "now()",
+    "getdate": "now()",
+}
 _NULLS = frozenset("none nil nul undefined missing na nan inf infinity".split())
 
 
@@ -86,6 +110,10 @@ def of_name(written: str) -> str:
     name = written.strip("`")
     if name.lower() in ("nan", "inf", "infinity"):
         return f" For the number write double('{name}'); isnan(column) asks for it."
+    if name.lower() in _MOMENTS:
+        return f" For the moment of the question write {_MOMENTS[name.lower()]}."
+    if name.lower() in _FRAMES:
+        return " A column is written by its name alone: carrier = 'UA'."
     if name.lower() in _NULLS:
         return " For no value write IS NULL or IS NOT NULL."
     if name[:1].isdigit():

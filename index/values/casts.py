@@ -24,6 +24,7 @@ from tailbit.index.values.refusals import Unsupported, cut, malformed, out_of_ra
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.zones.times import to_instant, to_local
+from tailbit.wording import with_article
 
 _INTEGER = re.compile(r"([+-]?)(\d+)", re.ASCII)
 _FLOAT = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?)[dDfF]?", re.ASCII)
@@ -59,7 +60,7 @@ def cast(literal: Literal, to: DataType, zone: str) -> Literal:
     if word == "epoch":
         return Literal(to, 0)
     if word is not None:
-        raise Unsupported(f"{word!r} as a {to} depends on the moment it is asked")
+        raise Unsupported(f"{word!r} as {with_article(to)} depends on the moment it is asked")
     return cast_value(literal, to, zone)
 
 
@@ -250,7 +251,7 @@ def _within(micros: int, to: DataType) -> int:
     """A time, if 64 bits hold it."""
     low, high = WHOLE["long"]
     if not low <= micros <= high:
-        raise Unsupported(f"{micros} microseconds as a {to} is not supported")
+        raise Unsupported(f"{micros} microseconds as {with_article(to)} is not supported")
     return micros
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tailbit.index.values.literals import Literal
 from tailbit.tables.model import DataType
+from tailbit.wording import with_article
 
 _SHOWN = 80
 """Characters of a text that an error shows."""
@@ -49,12 +50,12 @@ def refused(literal: Literal, to: DataType) -> Unsupported:
 
 def unread(text: str, to: DataType) -> Unsupported:
     """A text that Spark may read, and that is not read here."""
-    return Unsupported(f"{cut(text)!r} as a {to} is not supported")
+    return Unsupported(f"{cut(text)!r} as {with_article(to)} is not supported")
 
 
 def malformed(text: str, to: DataType) -> SparkRaises:
     """A text that Spark does not read."""
-    return SparkRaises(f"{cut(text)!r} is not a {to}", "CAST_INVALID_INPUT")
+    return SparkRaises(f"{cut(text)!r} is not {with_article(to)}", "CAST_INVALID_INPUT")
 
 
 def out_of_range(shown: object, to: DataType, error: str) -> SparkRaises:

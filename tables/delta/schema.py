@@ -16,6 +16,7 @@ import orjson
 from tailbit.errors import MalformedLogError
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import Schema
+from tailbit.wording import with_article
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _CHAR = re.compile(r"(?<!var)char\(\s*(\d+)\s*\)", re.IGNORECASE)
@@ -170,7 +171,7 @@ class _SchemaReader:
         if isinstance(raw, str):
             if raw in ("struct", "array", "map"):
                 raise MalformedLogError(
-                    file=self.file, reason=f"column {'.'.join(at.name)!r} is a {raw} of nothing"
+                    file=self.file, reason=f"column {'.'.join(at.name)!r} is {with_article(raw)} of nothing"
                 )
             if raw == "string" and at.nested_char:
                 return DataType("string or char in a nested column", raw=raw)

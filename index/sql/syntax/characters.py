@@ -20,7 +20,8 @@ _CHARACTERS = {
     "}": "Lists stand in parentheses: dest IN ('SFO', 'LAX').",
     "#": "A comment begins with two minus signs: --. A name with # stands in backticks.",
     "$": 'A value from outside is a parameter: where("n > :n", {"n": 5}); a name stands in backticks.',
-    "@": 'A value from outside is a parameter: where("n > :n", {"n": 5}); a name stands in backticks.',
+    "@": "A text stands in quotes, a name in backticks. A value from outside is a parameter: "
+    'where("n > :n", {"n": 5}).',
     "\\": "A backslash stands only within quotes. In a shell, put the whole condition in double quotes.",
 }
 
@@ -30,7 +31,9 @@ def of_character(text: str, at: int) -> tuple[str, int, str]:
     character = text[at]
     if character == ";":
         more = text[at + 1 :].strip()
-        hint = "Ask one condition at a time." if more else f"Leave it out: {text[:at].strip()}"
+        condition = text[:at].strip()
+        alone = f"Leave it out: {condition}" if condition else "Write a condition such as carrier = 'UA'."
+        hint = "Ask one condition at a time." if more else alone
         return "a semicolon is no part of a condition", at, hint
     if character == "{" and text[max(0, at - 1) : at + 2].count("{") + text[at:].count("}}") > 2:
         return "a template is not filled in", at, _CHARACTERS["{"]

@@ -20,6 +20,9 @@ FOREIGN = {
     "SIMILAR": "Write RLIKE.",
     "GLOB": "Write LIKE.",
     "~": "Write RLIKE.",
+    "=~": "Write RLIKE and a regular expression in quotes.",
+    "->": "A field of a struct is written a.b, a key of a map m['k'], a part of JSON "
+    "get_json_object(s, '$.k').",
     "~~": "Write LIKE, or ~(~x).",
     "SYMMETRIC": "Write the lower bound first: BETWEEN 1 AND 2.",
     "ASYMMETRIC": "Leave it out: BETWEEN 1 AND 2.",
@@ -44,6 +47,7 @@ _BEHIND_A_VALUE = {
     **dict.fromkeys(("LT", "LESS"), "Write <."),
     **dict.fromkeys(("GE", "GTE"), "Write >=."),
     **dict.fromkeys(("LE", "LTE"), "Write <=."),
+    "CONTAINED": "Write array_contains(column, value) of an array, contains(column, 'part') of a text.",
     "OVER": "Window functions are not part of a condition: read the rows, and rank them there.",
     "AS": "A condition has no alias: leave AS and the name out.",
     "EXISTS": "Write IS NOT NULL.",
@@ -106,6 +110,8 @@ def _unexpected(text: str, token: Token) -> str:
 
 def _of_statement(text: str, tokens: Sequence[Token], at: int) -> Told | None:
     first, token = tokens[0], tokens[at]
+    if first.text == "DELETE" and at == 1 and token.text == "FROM" and (hint := written("DELETE")):
+        return f"it is a statement, {text[: first.end].strip()}, and no condition", first.start, hint
     statement = statement_of(text, tokens, token.start)
     if statement is not None:
         return told(statement, text)
@@ -142,6 +148,8 @@ def _of_end(text: str, tokens: Sequence[Token], at: int) -> Told | None:
             return f"{wanted} is missing", place, _PATTERNS[word]
     shown = text[last.start : last.end]
     hint = f"Write what belongs behind {shown}, or leave {shown} out."
+    if last.text == "%" and "LIKE" in "".join(words):
+        hint = "Write the pattern in quotes: carrier LIKE 'U%'."
     return f"it ends where more must follow behind {shown}", place, hint
 
 
@@ -170,6 +178,8 @@ def _of_sign(text: str, tokens: Sequence[Token], at: int) -> Told | None:
         return ":= is no operator", token.start, "Write =."
     if token.text == "&" and "&&" in text[max(0, token.start - 1) : token.end + 1]:
         return "&& joins conditions in other languages", token.start, FOREIGN["&&"]
+    if (foreign := _foreign(text, tokens, at)) is not None:
+        return foreign
     if text.startswith("~~", token.start):
         return "~~ is no operator here", token.start, FOREIGN["~~"]
     if _DATE.match(text, tokens[max(0, at - 5)].start) and token.text in ("-", ":"):
@@ -184,6 +194,33 @@ def _of_sign(text: str, tokens: Sequence[Token], at: int) -> Told | None:
     if token.text == "*" and not (before is not None and before.text == "("):
         return "* is not a value", token.start, "Name a column."
     return (_unexpected(text, token), token.start, _SIGNS[token.text]) if token.text in _SIGNS else None
+
+
+def _foreign(text: str, tokens: Sequence[Token], at: int) -> Told | None:
+    """Return what to say of a sign that other languages have, or of a separator in place of an operator."""
+    token, before = tokens[at], tokens[at - 1] if at else None
+    if before is None or before.kind == "sign":
+        if before is not None and before.text == "->":
+            return "->> is no operator here", before.start, FOREIGN["->"]
+        return None
+    if token.text == ":" and before.kind in ("word", "name") and text[token.start - 1].strip():
+        hint = "Write = between a column and its value; a field of a struct is written a.b."
+        return _unexpected(text, token), token.start, hint
+    if token.text != ",":
+        return None
+    if before.kind == "number" and _THOUSANDS.match(text, before.start):
+        return (
+            _unexpected(text, token),
+            token.start,
+            "Write a number without signs between its digits: 1000000.",
+        )
+    between = [t.text for t in tokens[:at] if t.kind == "word" and t.text in ("BETWEEN", "AND")]
+    if between[-1:] == ["BETWEEN"]:
+        return _unexpected(text, token), token.start, _PATTERNS["BETWEEN"]
+    return None
+
+
+_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(?!\d)")
 
 
 def _of_closing(text: str, token: Token, before: Token | None) -> Told:
@@ -231,16 +268,27 @@ def _of_word(text: str, tokens: Sequence[Token], at: int) -> Told | None:
     if before is not None and word in _BEHIND_A_VALUE:
         return f"{shown} is no operator here", token.start, _BEHIND_A_VALUE[word]
     if before is not None and before.kind == "number":
-        return (
-            _unexpected(text, token),
-            token.start,
-            "A length of time is written INTERVAL 5 MINUTES, beside a time.",
-        )
+        hint = "A length of time is written INTERVAL 5 MINUTES, beside a time."
+        if token.kind == "number":
+            hint = "A number is written 1000 or 1.5; values of a list are parted by commas: IN (1, 2)."
+        return _unexpected(text, token), token.start, hint
+    if (
+        before is not None
+        and before.kind == "word"
+        and before.text == "DISTINCT"
+        and "IS" in _words(tokens, at)
+    ):
+        return _unexpected(text, token), token.start, "Write IS DISTINCT FROM, or <>."
     if word and (at == 0 or before is None or before.text in ("AND", "OR", "NOT", "(")):
         hint = f"Write a condition here, such as carrier = 'UA'; a column of that name is `{shown}`."
         return _unexpected(text, token), token.start, hint
     inside = next((t.text for t in reversed(tokens[:at]) if t.text in _PATTERNS and t.kind == "word"), None)
     return (_unexpected(text, token), token.start, _PATTERNS[inside]) if inside else None
+
+
+def _words(tokens: Sequence[Token], at: int) -> list[str]:
+    """Return the words among the three tokens before a place."""
+    return [t.text for t in tokens[max(0, at - 3) : at] if t.kind == "word"]
 
 
 def _is_of(tokens: Sequence[Token], at: int) -> bool:

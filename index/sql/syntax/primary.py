@@ -162,6 +162,8 @@ class PrimaryParser(ABC):
 
         counts = [token.text for token in self.tokens[max(0, self.at - 2) : self.at]] == ["COUNT", "("]
         hint = COUNTING if counts else "Name a column."
+        if self.at and self.text[self.token.start - 1] == "*":
+            refuse(self.text, "** is no operator here", self.token.start - 1, "Write n * n for n ** 2.")
         refuse(self.text, "* is not a value", self.token.start, hint)
 
     def constant(self, plus: bool = False) -> Tree:

@@ -98,6 +98,26 @@ def test_a_wrong_condition_is_refused_in_plain_words_with_its_place_and_what_to_
         ("carrier = 5", ("TRY_CAST(carrier AS",)),
         ("cast('abc' as int) = 5", ("try_cast",)),
         ("cast(carrier as text) = 'UA'", ("AS STRING",)),
+        ("1 < dep_delay < 10", ("a > 1 AND a < 9",)),
+        ("dep_delay > 1,000", ("without signs between its digits",)),
+        ("dep_delay > 1.000.5", ("A number is written",)),
+        ("dep_delay between 1, 2", ("BETWEEN 1 AND 2",)),
+        ("dep_delay ** 2 = 4", ("n * n",)),
+        ("carrier =~ 'U.*'", ("RLIKE",)),
+        ("carrier like U%", ("pattern in quotes",)),
+        ("carrier is distinct 'UA'", ("IS DISTINCT FROM",)),
+        ("carrier:UA", ("Write = between",)),
+        ("carrier->>'code' = 'UA'", ("a.b", "m['k']")),
+        ("df['carrier'] = 'UA'", ("by its name alone",)),
+        ("carrier = ua@example.org", ("A text stands in quotes",)),
+        ("DELETE FROM flights WHERE carrier = 'UA'", ("run the statement in Spark",)),
+        ("to_date('2013-02-30') = to_date('2013-13-01')", ("DATE'2026-01-31'",)),
+        ("to_date(carrier) > getdate()", ("Write now()",)),
+        ("to_date(carrier) > sysdate", ("now() or current_date()",)),
+        ("starts_with(carrier, 'U')", ("startswith(",)),
+        ("list_contains(split(carrier, ','), 'U')", ("array_contains(",)),
+        ("strftime('%Y', dest) = '2013'", ("date_format(",)),
+        (";", ("Write a condition",)),
     ],
 )
 def test_what_to_write_instead_is_told_with_the_persons_own_pieces(
@@ -107,3 +127,24 @@ def test_what_to_write_instead_is_told_with_the_persons_own_pieces(
         flights.where(written).count()
     for piece in instead:
         assert piece in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("1 + 2", " an integer is not a condition"),
+        ("carrier", " a string is not a condition"),
+        ("NULL", " NULL is not a condition"),
+        ("abs(DATE'2026-01-31') = 1", ", not a date"),
+        ("size(7) = 1", "an array or a map, not an integer"),
+        ("CAST('y' AS INT) = 1", "'y' is not an integer"),
+        ("array_contains(array('x'), 1)", "type string and an integer"),
+    ],
+)
+def test_a_type_in_a_message_has_the_article_that_its_sound_asks_for(
+    flights: tailbit.IndexedTable, condition: str, said: str
+) -> None:
+    with pytest.raises((PredicateError, EvaluationError)) as caught:
+        flights.where(condition).count()
+    assert said in f"{caught.value}"
+    assert not re.search(r"\ba [aeiou]\w*\b(?! b)", str(caught.value))
