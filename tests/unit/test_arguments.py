@@ -143,7 +143,7 @@ def public(of: object) -> set[str]:
 def test_every_public_name_is_one_that_is_meant(path: str) -> None:
     opened = tailbit.open(path)
     assert public(opened) == {
-        *("path", "index_path", "damage", "state", "where", "count", "columns", "schema"),
+        *("path", "index_path", "damage", "older_format", "state", "where", "count", "columns", "schema"),
         *("advise", "verify", "repair", "compact", "alter", "indexed", "vacuum", "transitions", "wait_for"),
     }
     assert public(opened.where()) == {

@@ -105,7 +105,7 @@ def leaf(text: str) -> Leaf:
         ("x = 1 AND uper(s) = 'A'", "the function uper is not read at character 11"),
         ("upper(s, s) = 'A'", "upper takes 1 argument here, not 2"),
         ("abs(s) = 1", "abs takes a number, not a string"),
-        ("year(x) = 1", "year takes a date, not a integer"),
+        ("year(x) = 1", "year takes a date, not an integer"),
         ("date_trunc('EON', ntz) = ntz", "a date cut to EON is not read"),
         ("date_format(ntz, 'G') = 'a'", "G in the format 'G' is not read"),
         ("1 / 0 = 1 AND flag", "1.0 / 0.0) = 1.0 raises for every row"),
@@ -116,7 +116,7 @@ def leaf(text: str) -> Leaf:
             "boolean does not compare with integer (DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES in Spark)",
         ),
         ("CASE WHEN fixed = 'a' THEN 1 END = 1", "CHAR column fixed compared within an expression"),
-        ("CASE WHEN x THEN 1 END = 1", "a integer is not a condition"),
+        ("CASE WHEN x THEN 1 END = 1", "an integer is not a condition"),
         ("if(flag, x, date) = 1", "CASE has values of integer, date, which have no common type"),
         ("x IN (SELECT 1)", "IN takes a list of values, not a query"),
         ("EXISTS (SELECT 1)", "EXISTS of a query is not read"),
@@ -144,8 +144,8 @@ def leaf(text: str) -> Leaf:
         ("x = 1.5S", "S follows whole numbers only at character 5"),
         ("x = 128Y", "128Y is out of the range of byte (INVALID_NUMERIC_LITERAL_RANGE in Spark)"),
         ("x = 1e400", "1e400 is out of range (INVALID_NUMERIC_LITERAL_RANGE in Spark)"),
-        ("NULL", "a void is not a condition (DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN in Spark)"),
-        ("(NULL)", "a void is not a condition (DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN in Spark)"),
+        ("NULL", "NULL is not a condition (DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN in Spark)"),
+        ("(NULL)", "NULL is not a condition (DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN in Spark)"),
         ("CASE WHEN NULL THEN 1 END = 1", "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE in Spark"),
         ("date = DATE'2020-13-01'", "'2020-13-01' is not a date (INVALID_TYPED_LITERAL in Spark)"),
         ("date = CAST('2020-13-01' AS DATE)", "is not a date (CAST_INVALID_INPUT in Spark)"),
@@ -158,7 +158,7 @@ def leaf(text: str) -> Leaf:
             "is not a hexadecimal literal (INVALID_TYPED_LITERAL in Spark); write X'1F' at character 5",
         ),
         ("x = 1" + "0" * 39, "more than 38 digits"),
-        ("x", "a integer is not a condition"),
+        ("x", "an integer is not a condition"),
         ("'true'", "a string is not a condition"),
         ("x = TRUE", "a column of type integer does not compare with boolean"),
         ("flag = x < 1", "boolean does not compare with integer"),
@@ -528,7 +528,7 @@ def test_hexadecimal_digits_come_in_pairs() -> None:
 
 
 def test_half_a_character_is_refused() -> None:
-    assert "a string that is not read" in str(refusal(r"s = '\uD834'"))
+    assert "half of a character" in str(refusal(r"s = '\uD834'"))
 
 
 def test_is_not_unknown_is_no_column_of_that_name() -> None:
