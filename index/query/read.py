@@ -33,11 +33,9 @@ def stream(
     """
     for name, number in (("limit", limit), ("offset", offset)):
         if number is not None and number < 0:
-            raise UsageError(
-                reason=f"{name} {number} is below zero", hint=f"Give {with_article(name)} of 0 or more."
-            )
-    all_columns = list(selection.schema.columns)
-    wanted = all_columns if columns is None else selection.schema.resolve_all(columns)
+            hint = f"Give {with_article(name)} of 0 or more."
+            raise UsageError(reason=f"{name} {number} is below zero", hint=hint)
+    wanted = list(selection.schema.columns) if columns is None else selection.schema.resolve_all(columns)
     if not wanted and columns is None:
         hint = "Ask for the count or the positions, or for a version that has columns."
         raise UsageError(reason=f"the table has no columns at version {selection.version}", hint=hint)

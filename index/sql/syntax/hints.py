@@ -260,11 +260,8 @@ def _of_word(text: str, tokens: Sequence[Token], at: int) -> Told | None:
     if before is not None and before.kind == "word" and before.text in ("DATE", "TIMESTAMP"):
         return _of_date(token)
     if word == "DISTINCT":
-        return (
-            "DISTINCT is no part of a condition",
-            token.start,
-            ('Write tailbit facets TABLE COLUMN; in Python: table.where().distinct("COLUMN").'),
-        )
+        hint = 'Write tailbit facets TABLE COLUMN; in Python: table.where().distinct("COLUMN").'
+        return "DISTINCT is no part of a condition", token.start, hint
     if before is not None and word in _BEHIND_A_VALUE:
         return f"{shown} is no operator here", token.start, _BEHIND_A_VALUE[word]
     if before is not None and before.kind == "number":
