@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tailbit.cli.statuses import AGAIN
+
 _SIGNALLED = """
 import os, signal, sys
 class AtTheFirstOf:
@@ -36,4 +38,4 @@ def test_a_run_that_has_not_imported_anything_yet_ends_with_0_on_a_signal(number
 
 def test_a_question_ends_by_the_signal_and_an_ignored_signal_stays_ignored() -> None:
     assert ended(signal.SIGTERM, "count").returncode == -signal.SIGTERM
-    assert ended(signal.SIGHUP, "run", "signal.SIG_IGN").returncode == 2
+    assert ended(signal.SIGHUP, "run", "signal.SIG_IGN").returncode == AGAIN

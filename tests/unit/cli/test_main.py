@@ -489,7 +489,6 @@ def test_a_damaged_index_is_warned_of_and_the_answer_is_right(tmp_path: Path) ->
         (("nonsense",), "No such command"),
         (("count",), "Missing argument"),
         (("count", "{table}", "--version", "-1"), "Invalid value"),
-        (("run", "{nowhere}", "--columns", "k"), "NotATableError"),
         (("alter", "{table}"), "give --add or --drop"),
         (("alter", "{table}", "--add", "nope"), "UnknownColumnError"),
         (("alter", "{table}", "--drop", "v"), "SettingsError"),
@@ -504,6 +503,14 @@ def test_wrong_use_is_named_in_a_few_lines_with_status_2(
     assert status == 2, text
     assert message in text
     assert len(text.strip().splitlines()) <= 5
+
+
+def test_a_table_that_is_not_there_ends_run_with_75_since_a_disk_may_be_mounted_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status, text = in_process(["run", str(tmp_path / "nowhere"), "--columns", "k"], monkeypatch)
+    assert status == 75
+    assert "NotATableError" in text
 
 
 def in_process(arguments: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
