@@ -1,1 +1,1 @@
-"""A predicate is evaluated in one row space, as a snapshot sees it: where it is TRUE, for sure and maybe."""
+"""A predicate is evaluated in one row space of a snapshot: rows that surely match, and rows that may."""

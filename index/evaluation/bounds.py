@@ -1,4 +1,4 @@
-"""Positions where a predicate is TRUE for sure, and where it may be; and sets of positions combined."""
+"""Bounds of the rows where a predicate is TRUE (sure, maybe), and set operations on positions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ EMPTY = BitMap()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounds:
-    """Positions where a predicate is TRUE for sure, and where it may be: `sure` is a subset of `maybe`.
+    """Positions where a predicate is surely TRUE, and where it may be TRUE: `sure` is a subset of `maybe`.
 
-    `exact`: whether both are equal, so that nothing is left to recheck.
+    `exact`: whether `sure` equals `maybe`, so that no row needs a recheck.
     """
 
     sure: BitMap
@@ -22,17 +22,17 @@ class Bounds:
 
     @classmethod
     def exactly(cls, bits: BitMap) -> Bounds:
-        """Bounds that leave nothing open."""
+        """Return exact bounds: no row needs a recheck."""
         return cls(bits, bits, True)
 
     @classmethod
     def between(cls, sure: BitMap, maybe: BitMap) -> Bounds:
-        """Bounds that may leave rows open. Cost: two cardinalities."""
+        """Return bounds whose `maybe - sure` rows need a recheck. Cost: two cardinalities."""
         return cls(sure, maybe, len(sure) == len(maybe))
 
 
 def intersection(parts: list[BitMap]) -> BitMap:
-    """The positions of all sets, the smallest first."""
+    """Intersect position sets, starting with the smallest."""
     first, *others = sorted(parts, key=len)
     out = first
     for part in others:
@@ -43,7 +43,7 @@ def intersection(parts: list[BitMap]) -> BitMap:
 
 
 def union(parts: list[BitMap]) -> BitMap:
-    """The positions of any set."""
+    """Unite position sets."""
     if len(parts) == 1:
         return parts[0]
     return BitMap.union(*parts) if parts else EMPTY

@@ -1,9 +1,9 @@
-"""A computed condition on one indexed column: judged once for each distinct key, then postings united.
+"""A computed condition on one indexed column: evaluated once per distinct key, then postings are united.
 
-Input: a condition on one column that is no partition column, and a row space. Output: bounds. A key that was
-truncated does not hold its value, and a key for which the condition raises has no answer: both leave their
-rows open. Whether a row with such a value is visible and not decided by other conditions is found when it is
-rechecked; keys that occur only in hidden rows raise nothing.
+Input: a condition on one column that is no partition column, and a row space. Output: bounds. A truncated key
+does not hold its whole value, and a key for which the condition raises has no outcome: the rows of both are
+left open and rechecked on data. The recheck decides whether such a row is visible and whether other
+conditions already rule it out; keys that occur only in hidden rows raise nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ from tailbit.tables.model import Column
 
 
 class _Outcome(enum.IntEnum):
-    """What a condition is for a key: TRUE, open, or neither. Numbers are places in `KeyVerdict.counts`."""
+    """Outcome of a condition for a key: TRUE, open (needs a recheck), or neither.
+
+    Indexes `KeyVerdict.counts`.
+    """
 
     TRUE = 0
     OPEN = 1
@@ -41,10 +44,10 @@ class _Outcome(enum.IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class KeyVerdict:
-    """Which keys of one segment a condition is TRUE for, and which it leaves open, by their place in `keys`.
+    """Masks over the keys of one segment: where a condition is TRUE, and where it is open.
 
-    `key`: names the condition and the type it was judged in. `null`: the outcome of NULL, which the others do
-    not tell. `counts`: how many keys have each outcome.
+    `key`: identifies the condition and the type in which it was evaluated. `null`: the outcome for NULL,
+    which the masks leave out. `counts`: the number of keys per outcome.
     """
 
     key: Hashable
@@ -54,7 +57,7 @@ class KeyVerdict:
     counts: tuple[int, int, int]
 
     def keys(self, outcome: _Outcome) -> Mask:
-        """The keys of one outcome. Cost: of the rest, a pass over all."""
+        """Return the mask of the keys with one outcome. Cost: for REST, a pass over all keys."""
         if outcome is not _Outcome.REST:
             return self.true if outcome is _Outcome.TRUE else self.open
         out = ~self.true & ~self.open
@@ -63,11 +66,11 @@ class KeyVerdict:
 
 
 _VERDICTS: Cache[Hashable, KeyVerdict] = Cache(share(1 / 32))
-"""What was judged of segments, which never change."""
+"""Verdicts per segment and condition; segments never change."""
 
 
 def computed_bounds(node: Computed, space: SpaceView) -> Bounds:
-    """Bounds of a condition on one column that is no partition column."""
+    """Compute the bounds of a condition on one column that is no partition column."""
     column = _column(node)
     if column.type.name == "array":
         return element_bounds(node, space)
@@ -89,7 +92,10 @@ def computed_bounds(node: Computed, space: SpaceView) -> Bounds:
 
 
 def computed_postings(node: Computed, space: SpaceView) -> list[BitMap] | None:
-    """The postings of which a condition is exactly the union; None where it is not, or where that is dear."""
+    """Return postings whose union is exactly the rows where a condition is TRUE.
+
+    None if no such postings exist, or if uniting the other postings is cheaper.
+    """
     column = node.column
     if column is None or column.partition or column.type.name == "array":
         return None
@@ -112,7 +118,7 @@ def _column(node: Computed) -> Column:
 def _postings(
     column: Column, segments: Sequence[Segment], verdicts: Sequence[KeyVerdict], outcome: _Outcome
 ) -> list[BitMap]:
-    """Bitmaps whose union is that of the postings of the keys of one outcome, NULL's among them."""
+    """Return bitmaps whose union is the rows of all keys with one outcome, NULL included."""
     parts: list[BitMap] = []
     for segment, verdict in zip(segments, verdicts, strict=True):
         parts += _of_keys(segment, column.id, verdict, outcome)
@@ -122,7 +128,10 @@ def _postings(
 
 
 def _of_keys(segment: Segment, column: str, verdict: KeyVerdict, outcome: _Outcome) -> list[BitMap]:
-    """Bitmaps whose union is that of the postings of some keys; many sparse ones are one, kept."""
+    """Return bitmaps whose union is the postings of some keys.
+
+    Many sparse postings come as one cached bitmap.
+    """
     many = verdict.counts[outcome]
     if not many:
         return []
@@ -133,7 +142,9 @@ def _of_keys(segment: Segment, column: str, verdict: KeyVerdict, outcome: _Outco
 
 
 def verdict(node: Computed, segment: Segment) -> KeyVerdict:
-    """What a condition is for each key of a segment. Cost: one evaluation over its distinct keys, once.
+    """Return the outcome of a condition for each key of a segment, cached.
+
+    Cost: one evaluation over the distinct keys, once.
 
     Raises:
         CorruptIndexError: the segment is missing, truncated or altered.

@@ -1,8 +1,8 @@
-"""What it would take to ask postings, codes by position or the data: estimates in ms, from footers alone.
+"""Estimated costs, in ms, of reading postings, codes by position or data; only footers are read.
 
 The rates are those of one core, measured with `benchmarks/facets.py`; they need only be right in proportion,
-since all ways are measured by the same rod. Making codes is dear once and cheap ever after, so it is due too
-when questions about a column have cost in other ways a sixth of what making them costs.
+since all methods are compared by the same rates. Making codes costs much once and saves ever after: codes are
+also due when earlier questions about a column have spent a sixth of that cost on other methods.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK
 from tailbit.tables.cache import Cache
 
 _READ_BYTE, _DECODED, _DECODED_KEY, _COPIED_BYTE = 2.5e-6, 6e-4, 1e-3, 1.4e-6
-"""Reading a byte of postings; decoding a container, and a bitmap; a byte of these as it gets memory."""
+"""Reading a byte of postings; decoding a container; decoding a bitmap; copying a byte into memory."""
 
 _ASKED, _ASKED_KEY = 2.2e-5, 0.1
-"""Asking a serialized bitmap for a row; finding where its bits lie."""
+"""Probing a serialized bitmap for a row; locating the bits of a serialized bitmap."""
 
 _PAIR, _STEP, _UNITED = 3e-5, 5e-6, 1e-4
-"""Intersecting two containers, and a step in them; uniting a container with others."""
+"""Intersecting two containers; one step of such an intersection; uniting a container with others."""
 
 _LOOK_UP, _CODE, _COMPARED, _MADE = 8e-6, 1e-6, 2e-6, 1e-5
-"""Looking up a row's code; the sum of a code; comparing all codes, a row; a row of a bitmap made of it."""
+"""Looking up a row's code; summing the rows of a code; comparing a row's code; building a bitmap, per row."""
 
 _CODED_ROW, _CODED_CONTAINER, _CODED_BIT = 2e-5, 2.5e-4, 1e-6
-"""Making codes: a row and a container of arrays, a position of a bitset."""
+"""Making codes: per row and per container of array containers; per position of a bitset."""
 
 _LISTED, _LISTED_KEY, _UNITED_POSITION, _CODED_POSITION = 4e-5, 3e-2, 3e-5, 4e-5
-"""Of sparse keys: reading and decoding a position; a key's bitmap made of its own; uniting a position with
-all others; making its code.
+"""Costs of sparse keys: reading and decoding a position; building a key's own bitmap; uniting a position with
+all others; making the code of a position.
 """
 
 _FILE, _VALUE, _ROW, _PAGE = 1.5, 4e-6, 2e-5, 20_000
-"""Opening a data file; decoding a value; taking a row; values that one wanted row makes us decode."""
+"""Opening a data file; decoding a value; taking a row; number of values decoded to read one wanted row."""
 
 _GALLOP = 64
-"""How many times larger one container must be for intersecting to gallop through it."""
+"""A container this many times larger than the other is intersected by galloping search."""
 
 _PATIENCE = 6
 
 _NO_ROOM = 1000
-"""How many times dearer codes are that cannot stay."""
+"""Cost factor of codes that do not fit into their cache."""
 
 SPENT: Cache[tuple[str, str], list[float]] = Cache(10_000)
-"""What other ways than codes have cost by estimate, in ms, by segments and column."""
+"""Estimated ms that methods other than codes have cost so far, by segments and column."""
 
 
 def is_due(segments: str, column: str, spent: float, codes: float) -> bool:
-    """Whether codes are to be made although another way, now to be paid, is cheaper; never the first time."""
+    """Return whether to make codes although another method is cheaper now; never the first time."""
     before = SPENT.get((segments, column), lambda: ([0.0], 1))
     again = before[0] > 0
     before[0] += spent
@@ -64,9 +64,9 @@ def is_due(segments: str, column: str, spent: float, codes: float) -> bool:
 
 
 class _Shape(NamedTuple):
-    """Postings of a segment's column: keys, bytes, containers, positions of each container, sparse positions.
+    """Statistics of a column's postings: keys, bytes, containers, positions per container, sparse positions.
 
-    All but the last are of dense keys.
+    All but the last describe dense keys only.
     """
 
     keys: int
@@ -77,12 +77,12 @@ class _Shape(NamedTuple):
 
     @classmethod
     def of(cls, segment: Segment, column: str) -> _Shape:
-        """By rows and bytes, as if the keys were spread evenly; fewer containers where the bytes are few."""
+        """Estimate from rows and bytes, as if keys were spread evenly; few bytes mean fewer containers."""
         keys, size = segment.weight(column)
         sparse = min(segment.rows, segment.sparse_positions(column))
         rows = segment.rows - sparse
         if sparse:
-            # What is left to dense keys are few keys of many rows.
+            # The rest belongs to dense keys: few keys of many rows each.
             keys, size = min(keys, rows // BLOCK), min(size, 2 * rows)
         per_key = max(1.0, min(segment.rows / BLOCK, rows / max(1, keys)))
         containers = max(1.0, min(keys * per_key, size / 10))
@@ -90,14 +90,14 @@ class _Shape(NamedTuple):
 
     @property
     def reading(self) -> float:
-        """Reading and decoding all postings."""
+        """Estimate the cost of reading and decoding all postings."""
         dense = (_READ_BYTE + _COPIED_BYTE) * self.size + _DECODED * self.containers
         dense += _DECODED_KEY * self.keys
         return dense + _LISTED * self.sparse
 
 
 def intersecting(segment: Segment, column: str, rows: int, share: float) -> float:
-    """A share of a column's postings, each intersected with a set of `rows` rows."""
+    """Estimate the cost of intersecting a share of a column's postings with a set of `rows` rows."""
     shape = _Shape.of(segment, column)
     wanted = rows / max(1.0, segment.rows / BLOCK)
     container_cost = _PAIR + _STEP * _steps(wanted, min(shape.positions, BLOCK))
@@ -107,14 +107,14 @@ def intersecting(segment: Segment, column: str, rows: int, share: float) -> floa
 
 
 def asking(segment: Segment, column: str, rows: int) -> float:
-    """Each posting of a column, of dense keys alone, asked for each of `rows` rows."""
+    """Estimate the cost of probing each posting of a column, which has dense keys only, for `rows` rows."""
     keys, size = segment.weight(column)
     cold = 0.0 if segment.is_held(column) else _READ_BYTE * size
     return cold + keys * (_ASKED_KEY + _ASKED * rows)
 
 
 def _steps(some: float, others: float) -> float:
-    """Steps that it takes to intersect two containers, of `some` and of `others` positions."""
+    """Estimate the steps to intersect two containers of `some` and `others` positions."""
     few, many = sorted((some, others))
     if many > ARRAY_LIMIT:
         return min(few, ARRAY_LIMIT / 4)
@@ -122,7 +122,7 @@ def _steps(some: float, others: float) -> float:
 
 
 def share_of(segment: Segment, column: str, ranges: list[KeyRange]) -> float:
-    """The share of a column's keys that lie in some ranges, at most."""
+    """Return an upper bound of the share of a column's keys that lie in some ranges."""
     keys, _ = segment.weight(column)
     some, _ = segment.weight(column, ranges)
     points = sum(low is not None and low == high for low, _, high, _ in ranges)
@@ -130,14 +130,17 @@ def share_of(segment: Segment, column: str, ranges: list[KeyRange]) -> float:
 
 
 def uniting(segment: Segment, column: str, share: float) -> float:
-    """A share of a column's postings made one."""
+    """Estimate the cost of uniting a share of a column's postings."""
     shape = _Shape.of(segment, column)
     cold = 0.0 if segment.is_held(column) else shape.reading
     return share * (_UNITED * shape.containers + _UNITED_POSITION * shape.sparse + cold)
 
 
 def making(segment: Segment, column: str) -> float:
-    """Making the codes of a column; nothing where they are held, more where they did not or cannot stay."""
+    """Estimate the cost of making the codes of a column.
+
+    Zero if the codes are cached; higher if they were evicted before or do not fit into the cache.
+    """
     if held_codes(segment, column) is not None:
         return 0.0
     shape = _Shape.of(segment, column)
@@ -150,17 +153,17 @@ def making(segment: Segment, column: str) -> float:
 
 
 def looking_up(rows: int, keys: int) -> float:
-    """The codes of `rows` rows, summed by key; `keys` is the number of keys."""
+    """Estimate the cost of looking up the codes of `rows` rows and summing them over `keys` keys."""
     return _LOOK_UP * rows + _CODE * keys
 
 
 def comparing(segment: Segment, rows: int) -> float:
-    """All codes compared with the ends of a range, and a bitmap made of the `rows` rows that lie between."""
+    """Estimate the cost of comparing all codes with a range and building a bitmap of the `rows` matches."""
     return _COMPARED * segment.rows + _MADE * rows
 
 
 def fetching(space: SpaceView, bits: BitMap, columns: int = 1) -> float:
-    """Columns read at some rows of a row space."""
+    """Estimate the cost of reading columns from data at some rows of a row space."""
     counts = space.counts_by_file(bits)
     touched = counts > 0
     values = np.minimum(space.rows[touched], counts[touched] * _PAGE)

@@ -1,20 +1,20 @@
-"""A computed condition on one array column, told by the postings of its elements.
+"""A computed condition on one array column, decided by the postings of its elements.
 
-`array_contains`, `arrays_overlap` with a constant array, `exists` and `forall` come to one rule: an element
-alone decides a row if the array of just that element is TRUE (of `forall`, FALSE); else the row is NULL if
-one of its elements alone is NULL, else the other outcome. So the condition is judged once for each distinct
-element, as the array of that element, and once for a NULL and for an empty array, which decide themselves. Of
-other conditions, such as `size(tags) > 2`, only the last two are known; other rows are left open, except
-where all arrays with elements are alike, as in `size(tags) > 0`.
+`array_contains`, `arrays_overlap` with a constant array, `exists` and `forall` follow one rule: a row is TRUE
+(for `forall`: FALSE) if the condition has that outcome for the array of just one of its elements; else NULL
+if the outcome is NULL for one of its elements; else the other outcome. So the condition is evaluated once per
+distinct element, on the array of that element, and once for a NULL and for an empty array. For other
+conditions, such as `size(tags) > 2`, only the last two outcomes are known; other rows are left open, except
+where all arrays with elements have one outcome, as in `size(tags) > 0`.
 
-Four rows, `array_contains(tags, 'a')` judged for each key, TRUE deciding:
+Worked example: four rows, `array_contains(tags, 'a')` evaluated for each key; TRUE decides.
 
     tags            [b, a]      NULL       []         [NULL, b]
     keys            a b         (NULL)     (empty)    (NULL element) b
     outcomes        TRUE FALSE  NULL       FALSE      NULL FALSE
     of the row      TRUE        NULL       FALSE      NULL
 
-An element whose key was cut, or for which the condition raises, leaves its rows open.
+An element whose key is truncated, or for which the condition raises, leaves its rows open.
 """
 
 from __future__ import annotations
@@ -65,31 +65,31 @@ _DECIDES = {
     "exists": _TRUE,
     "forall": _FALSE,
 }
-"""Functions of an array and constants, and the outcome that one element is enough for."""
+"""Functions of an array and constants, each with the outcome that a single element decides."""
 
 _AROUND = {
     "not": {_TRUE: _FALSE, _FALSE: _TRUE, _NULL: _NULL},
     "is null": {_TRUE: _FALSE, _FALSE: _FALSE, _NULL: _TRUE},
 }
-"""What NOT and IS NULL make of each outcome."""
+"""Outcome of NOT and of IS NULL for each outcome of their operand."""
 
 _FEW = 16
-"""Up to this many constants are looked up one by one: the posting of each is kept as a bitmap."""
+"""Up to this many constants are looked up one by one, because single postings are cached as bitmaps."""
 
 _OPEN = -1
 _NUMBERS = {_FALSE: 0, _TRUE: 1, _NULL: 2}
 Outcomes = npt.NDArray[np.int8]
-"""What a condition gives for some arrays: one of `_NUMBERS`, or `_OPEN`."""
+"""Outcomes of a condition for some arrays: values of `_NUMBERS`, or `_OPEN`."""
 
 _JUDGED: Cache[Hashable, Outcomes] = Cache(share(1 / 64))
-"""What conditions give for the keys of segments, which never change."""
+"""Outcomes of conditions for the keys of segments, which never change."""
 
 
 def element_bounds(node: Computed, space: SpaceView) -> Bounds:
-    """Return bounds of a condition on one array column.
+    """Compute the bounds of a condition on one array column.
 
-    Cost: an evaluation over the distinct elements of each segment, kept; then the postings of those that
-    decide, give NULL or leave open.
+    Cost: one evaluation over the distinct elements of each segment, cached; then the postings of the elements
+    that decide, give NULL or leave rows open.
 
     Raises:
         CorruptIndexError: a segment is missing, truncated or altered.
@@ -101,16 +101,16 @@ def element_bounds(node: Computed, space: SpaceView) -> Bounds:
     unposted = space.unposted(node.column.id)
     node = _unwrapped(node)
     decides = _decides(node.expression)
-    found = (
+    bounds = (
         _by_bare(node, segments, space) if decides is None else _by_element(node, decides, segments, space)
     )
     if unposted is None:
-        return found
-    return Bounds.between(found.sure - unposted, found.maybe | unposted)
+        return bounds
+    return Bounds.between(bounds.sure - unposted, bounds.maybe | unposted)
 
 
 def _unwrapped(node: Computed) -> Computed:
-    """Return a condition without NOT and IS NULL around it, TRUE for the same rows."""
+    """Strip NOT and IS NULL from around a condition; the result is TRUE for the same rows."""
     call, true = node.expression, node.true
     while isinstance(call, Call) and call.name in _AROUND and call.args[0].type.name == "boolean":
         inner = _AROUND[call.name]
@@ -120,14 +120,14 @@ def _unwrapped(node: Computed) -> Computed:
 
 
 def _decides(expression: Expression) -> TruthValue | None:
-    """Return the outcome for which one element is enough; None where a condition is of another kind."""
+    """Return the outcome that a single element decides; None for conditions of another kind."""
     if not isinstance(expression, Call) or expression.name not in _DECIDES:
         return None
     return _DECIDES[expression.name] if _is_elementwise(expression) else None
 
 
 def _is_elementwise(call: Call) -> bool:
-    """Return whether an argument is the column, its elements perhaps cast, and all else is of an element."""
+    """Return whether one argument is the array column, perhaps cast, and the other reads only an element."""
     array, other = call.args
     if isinstance(array, Literal):
         array, other = other, array
@@ -137,15 +137,15 @@ def _is_elementwise(call: Call) -> bool:
 
 
 def _is_of_element(call: Call, body: Expression) -> bool:
-    """Return whether an expression over the elements of a call reads just them, or is constant."""
+    """Return whether an expression over the elements of a call reads only the element, or is constant."""
     variable = call.setting[0] if call.setting else None
     return all(column.id == variable for column in columns_in(body))
 
 
 class _Rows(NamedTuple):
-    """Rows of a row space by what their elements give: one decides, one leaves open, one is NULL.
+    """Rows of a row space by the outcomes of their elements: decided, left open, or NULL.
 
-    `null` is looked up only where it is asked for; rows that another element decides may be among them.
+    `null` is computed on demand; it may include rows that another element decides.
     """
 
     deciding: BitMap
@@ -154,7 +154,7 @@ class _Rows(NamedTuple):
 
 
 def _by_element(node: Computed, decides: TruthValue, segments: Sequence[Segment], space: SpaceView) -> Bounds:
-    """Return bounds by the outcomes of the keys: of all, or of those that the condition names."""
+    """Compute bounds from the outcomes of all keys, or only of the keys that the condition names."""
     points = _points(node.expression)
     rows = _judged_rows(node, decides, segments) if points is None else _named_rows(points, segments, space)
     null, others = _NULL in node.true, bool(node.true - {decides, _NULL})
@@ -182,9 +182,9 @@ class _Points(NamedTuple):
 
 
 def _points(expression: Expression) -> _Points | None:
-    """Return the constants that a condition compares elements with; None where it does more than that.
+    """Return the constants that a condition compares elements with; None for other conditions.
 
-    `arrays_overlap` may tell zeros of both signs apart, which have one key.
+    Also None for `arrays_overlap` with a floating-point zero: it may tell 0.0 from -0.0, which share one key.
     """
     assert isinstance(expression, Call)
     if expression.name not in ("array_contains", "arrays_overlap"):
@@ -205,7 +205,7 @@ def _points(expression: Expression) -> _Points | None:
 
 
 def _named_rows(points: _Points, segments: Sequence[Segment], space: SpaceView) -> _Rows:
-    """Return the rows by the postings of the constants alone. Cost: a look-up each."""
+    """Find rows by the postings of the constants alone. Cost: one lookup per constant."""
     column = points.column.id
     deciding, left_open = list[BitMap](), list[BitMap]()
     for segment in segments:
@@ -213,15 +213,15 @@ def _named_rows(points: _Points, segments: Sequence[Segment], space: SpaceView) 
         assert inner is not None
         ranges = key_ranges(points.values, points.key_type, inner)
         if len(ranges.sure) <= _FEW:
-            found = (segment.lookup(column, ELEMENT + (key or b"")) for key, _, _, _ in ranges.sure)
-            deciding += [rows for rows in found if rows is not None]
+            postings = (segment.lookup(column, ELEMENT + (key or b"")) for key, _, _, _ in ranges.sure)
+            deciding += [rows for rows in postings if rows is not None]
         else:
             deciding += segment.cover(column, _marked(ranges.sure))
         left_open += segment.cover(column, _marked(ranges.maybe))
 
     def with_key(*keys: bytes | None) -> BitMap:
-        found = (segment.lookup(column, key) for segment in segments for key in keys)
-        return union([bits for bits in found if bits is not None])
+        postings = (segment.lookup(column, key) for segment in segments for key in keys)
+        return union([bits for bits in postings if bits is not None])
 
     def null() -> BitMap:
         if not points.overlap:
@@ -234,12 +234,12 @@ def _named_rows(points: _Points, segments: Sequence[Segment], space: SpaceView) 
 
 
 def _marked(ranges: Sequence[KeyRange]) -> list[KeyRange]:
-    """Return ranges of the keys of values as those of the keys of elements; each has both ends."""
+    """Convert key ranges of values to key ranges of elements; each range has both ends."""
     return [(ELEMENT + (low or b""), a, ELEMENT + (high or b""), b) for low, a, high, b in ranges]
 
 
 def _judged_rows(node: Computed, decides: TruthValue, segments: Sequence[Segment]) -> _Rows:
-    """Return the rows by the outcome of every key."""
+    """Find rows by the outcome of every key."""
     column = node.column
     assert column is not None
     judged = [(segment, _outcomes(node, column, segment)) for segment in segments]
@@ -255,7 +255,7 @@ def _judged_rows(node: Computed, decides: TruthValue, segments: Sequence[Segment
 
 
 def _by_bare(node: Computed, segments: Sequence[Segment], space: SpaceView) -> Bounds:
-    """Return bounds by the outcomes of NULL and of empty arrays, and perhaps that of all others."""
+    """Compute bounds from the outcomes for NULL and empty arrays, and, where alike, for all other arrays."""
     column = node.column
     assert column is not None
     type_ = arrow_type(column.type, column.label)
@@ -269,18 +269,18 @@ def _by_bare(node: Computed, segments: Sequence[Segment], space: SpaceView) -> B
         elif outcome != _OPEN:
             out += bits
     if not _is_of_emptiness(node.expression):
-        # Postings hold rows of files that are gone, too: sure rows must be among those that may be.
+        # Postings also hold rows of removed files: keep `sure` within `maybe`.
         return Bounds.between(union(matching) & space.visible, space.visible - union(out))
     (others,) = _evaluated(node, column, arrow_array([[None]], type_)).tolist()
     return Bounds.exactly(space.visible - union(out) if others in wanted else union(matching))
 
 
 _ALIKE = {"=": 0, "<>": 0, "<=>": 0, ">": 0, "<=": 0, "<": 1, ">=": 1}
-"""Comparisons of a size, and the greatest number beside which arrays of one element and more are alike."""
+"""Comparisons of a size, each with the greatest constant for which all non-empty arrays have one outcome."""
 
 
 def _is_of_emptiness(expression: Expression) -> bool:
-    """Return whether a comparison of `size` with a constant has one outcome for all arrays with elements."""
+    """Return whether a comparison of `size` with a constant has one outcome for all non-empty arrays."""
     if not isinstance(expression, Call) or expression.name not in _ALIKE:
         return False
     name, (measured, number) = expression.name, expression.args
@@ -295,23 +295,25 @@ def _is_of_emptiness(expression: Expression) -> bool:
 
 
 def _bare(type_: pa.DataType) -> Sequence[tuple[bytes | None, pa.Array]]:
-    """Return the keys of arrays without elements, and these."""
+    """Return the keys of arrays without elements, with such an array each."""
     return (None, pa.nulls(1, type_)), (NO_ELEMENT, arrow_array([[]], type_))
 
 
 def _outcomes(node: Computed, column: Column, segment: Segment) -> Outcomes:
-    """Return the outcome of each key of a segment. Cost: one evaluation over its distinct keys, once.
+    """Return the outcome for each key of a segment, cached.
+
+    Cost: one evaluation over the distinct keys, once.
 
     Raises:
         CorruptIndexError: the segment is missing, truncated or altered.
     """
 
     def judged() -> tuple[Outcomes, int]:
-        found = _judged(node, column, segment)
-        return found, found.nbytes + 200
+        outcomes = _judged(node, column, segment)
+        return outcomes, outcomes.nbytes + 200
 
-    asked = str(arrow_type(column.type, column.label)), key_of(node.expression)
-    return _JUDGED.get((segment.name, column.id, asked), judged)
+    cache_key = str(arrow_type(column.type, column.label)), key_of(node.expression)
+    return _JUDGED.get((segment.name, column.id, cache_key), judged)
 
 
 def _judged(node: Computed, column: Column, segment: Segment) -> Outcomes:
@@ -327,18 +329,18 @@ def _judged(node: Computed, column: Column, segment: Segment) -> Outcomes:
     held = widen_keys(element_keys(keys.filter(arrow_array(whole))), inner, current)
     out[whole] = _of_elements(node, column, decode_keys(held, current, column.type.fields[0].type))
     for key, array in (*_bare(type_), (NULL_ELEMENT, arrow_array([[None]], type_))):
-        found = np.flatnonzero(
+        places = np.flatnonzero(
             numpy_of(keys.is_null() if key is None else filled(pc.equal(keys, key), False))
         )
-        out[found] = _evaluated(node, column, array)
+        out[places] = _evaluated(node, column, array)
     return out
 
 
 def _of_elements(node: Computed, column: Column, elements: pa.Array) -> Outcomes:
-    """Return the outcomes of arrays of one element each."""
+    """Evaluate a condition on single-element arrays."""
     out = _evaluated(node, column, _alone(elements))
     if pa.types.is_floating(elements.type):
-        # Zeros of both signs have one key, and some functions tell them apart.
+        # 0.0 and -0.0 share one key, but some functions tell them apart.
         zero = np.flatnonzero(np.asarray(elements) == 0)
         negative = arrow_array(np.full(len(zero), -0.0)).cast(elements.type)
         other = _evaluated(node, column, _alone(negative))
@@ -347,15 +349,15 @@ def _of_elements(node: Computed, column: Column, elements: pa.Array) -> Outcomes
 
 
 def _alone(elements: pa.Array) -> pa.ListArray:
-    """Return an array of one element for each element."""
+    """Wrap each element in an array of its own."""
     ends = pa.array(np.arange(len(elements) + 1, dtype=np.int32))
     return pa.ListArray.from_arrays(ends, elements)
 
 
 def _evaluated(node: Computed, column: Column, arrays: pa.Array) -> Outcomes:
-    """Return what a condition gives for some arrays."""
-    found = evaluate(node.expression, {column.id: arrays}, len(arrays))
-    out = np.where(is_set(found.values), _NUMBERS[_TRUE], _NUMBERS[_FALSE])
-    out[nulls_of(found.values)] = _NUMBERS[_NULL]
-    out[found.failed] = _OPEN
+    """Evaluate a condition on some arrays."""
+    vector = evaluate(node.expression, {column.id: arrays}, len(arrays))
+    out = np.where(is_set(vector.values), _NUMBERS[_TRUE], _NUMBERS[_FALSE])
+    out[nulls_of(vector.values)] = _NUMBERS[_NULL]
+    out[vector.failed] = _OPEN
     return out.astype(np.int8)

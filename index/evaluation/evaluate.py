@@ -1,9 +1,9 @@
-"""Where a predicate is TRUE in one row space: sure and maybe positions.
+"""Evaluation of a predicate in one row space: positions that surely match and positions that may match.
 
 Input: a bound predicate with NOT pushed to the leaves and a `SpaceView`. Output: `Bounds`, with
 `sure <= TRUE <= maybe`, both within the visible rows. An exact leaf has equal bounds; a truncated key, a
 column that no segment serves and a comparison of two columns widen them. Only rows in `maybe - sure` are ever
-rechecked on data. FALSE needs no bounds of its own: where NOT p is TRUE is asked by negating the leaves.
+rechecked on data. FALSE needs no bounds of its own: NOT p is evaluated by negating the leaves.
 
 Example: files a and b of four rows each share a row space; `carrier` is indexed, `dest` is not, and the row
 at position 2 is hidden.
@@ -49,7 +49,7 @@ _FEW_KEYS = 8
 
 
 def evaluate(node: Node, space: SpaceView) -> Bounds:
-    """Bounds of where `node` is TRUE among the visible rows of one row space.
+    """Compute the bounds of the visible rows of one row space where `node` is TRUE.
 
     Cost: the postings of the keys that the leaves touch, one C call per key; nothing per row or file. A new
     condition on a partition column costs a step per distinct partition text.
@@ -64,10 +64,11 @@ def evaluate(node: Node, space: SpaceView) -> Bounds:
 
 
 def count_true(node: Node, space: SpaceView) -> int | None:
-    """Number of visible rows where `node` is TRUE, without uniting postings; None where it takes `evaluate`.
+    """Count the visible rows where `node` is TRUE without uniting postings; None where `evaluate` is needed.
 
-    A leaf's postings are disjoint, so the leaf of most keys in a conjunction is counted key by key against
-    the rows that the others leave; the smallest set goes first. Cost: one C call a key, that writes nothing.
+    A leaf's postings are disjoint, so the leaf with most keys in a conjunction is counted key by key against
+    the rows that the other leaves keep; the smallest set is intersected first. Cost: one C call per key, no
+    allocation.
 
     Raises:
         CorruptIndexError: as `evaluate`.
@@ -96,7 +97,10 @@ def count_true(node: Node, space: SpaceView) -> int | None:
 
 
 def _filtered(node: Node, conjuncts: list[Node], space: SpaceView) -> int | None:
-    """The count where a conjunct asks for many keys whose codes are held: it filters the others' rows."""
+    """Count by filtering the rows of the other conjuncts with the cached codes of a conjunct over many keys.
+
+    None where no conjunct has such codes, or where the others are not exact.
+    """
     filters_of_parts = [(i, filter_of(part, space)) for i, part in enumerate(conjuncts)]
     filters = [(i, key_filter) for i, key_filter in filters_of_parts if key_filter is not None]
     if not filters:
@@ -114,7 +118,7 @@ def _filtered(node: Node, conjuncts: list[Node], space: SpaceView) -> int | None
 
 
 def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
-    """The postings of which a leaf is exactly the union; None where it is not."""
+    """Return the disjoint postings whose union is exactly a leaf's rows; None if there are none."""
     if isinstance(node, Computed):
         return computed_postings(node, space)
     if not isinstance(node, Leaf) or node.column.partition or node.true.complement or node.true.nulls:
@@ -133,7 +137,7 @@ def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
 
 
 class _Evaluation:
-    """One question to one row space; what has several parents in the predicate is evaluated once."""
+    """Evaluation of one predicate in one row space; a node with several parents is evaluated once."""
 
     def __init__(self, node: Node, space: SpaceView) -> None:
         self.space = space
@@ -205,6 +209,9 @@ def _postings(wanted: ValueSet, leaf: Leaf, segments: list[Segment], space: Spac
 
 
 def _less(present: BitMap, bounds: Bounds) -> Bounds:
-    """The positions of `present` that are not within bounds: what may be taken away is not sure to stay."""
+    """Return the positions of `present` that lie outside of bounds.
+
+    Positions between the bounds may be inside, so they are not in `sure`.
+    """
     stays = present - bounds.maybe
     return Bounds.exactly(stays) if bounds.exact else Bounds.between(stays, present - bounds.sure)

@@ -1,9 +1,9 @@
-"""Ranges over many keys, without uniting the postings of each.
+"""Ranges over many keys, evaluated without uniting the posting of each key.
 
-The keys of a segment are sorted, so a range is a span of them. Where a row space is shown as a whole, the
-recorded cardinalities of the span add up to the count, and no posting is read. Otherwise codes by position
-tell in one pass which rows have a key of the span, if they are held or it pays to make them. To find a small
-part of very many keys not all of them are read: the postings of its row groups are united.
+The keys of a segment are sorted, so a range is a span of keys. Where the whole row space is visible, the
+recorded cardinalities of the span add up to the count, and no posting is read. Otherwise one pass over the
+codes by position finds the rows of the span, if the codes are cached or worth making. To find a small part of
+very many keys, only the row groups of the range are read, and their postings united.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ from tailbit.tables.cache import Cache
 from tailbit.tables.positions import BitPositions, positions_in
 
 _VERY_MANY, _NARROW = 1 << 17, 8
-"""Of more keys than this, not all are read for ranges whose row groups have less than one in eight."""
+"""Columns with more keys are not read whole for ranges whose row groups hold less than one key in eight."""
 
 _MANY_RANGES = 16
-"""From this many ranges on, they are not compared with codes: each is a pass over these."""
+"""From this many ranges on, codes are not used: each range is a pass over all codes."""
 
 
 def covering(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> list[BitMap]:
-    """Bitmaps whose union is that of the postings of some ranges; many sparse ones come as one, kept.
+    """Return bitmaps whose union is the postings of some ranges.
+
+    Many sparse postings come as one cached bitmap.
 
     Raises:
         CorruptIndexError: the segment is damaged.
@@ -44,7 +46,7 @@ def covering(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> list[
 
 
 def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap | None:
-    """The union of the postings of some ranges that hold many keys, shared and kept; None where they are few.
+    """Return the cached union of the postings of ranges over many keys; None where the keys are few.
 
     Raises:
         CorruptIndexError: the segment is damaged.
@@ -63,7 +65,7 @@ def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap 
 
 
 def _made(segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list[Span], rows: int) -> BitMap:
-    """The union by codes, or of the postings one by one where that is cheaper."""
+    """Unite by codes, or posting by posting where that is cheaper."""
     one_by_one = uniting(segment, column, _share(segment, column, spans))
     codes = comparing(segment, rows) + making(segment, column)
     held = held_codes(segment, column) is not None
@@ -73,7 +75,7 @@ def _made(segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list
 
 
 def counted_whole(node: Node, space: SpaceView) -> int | None:
-    """The rows where a leaf over many keys is TRUE, where every row of its row space is shown; else None.
+    """Count the rows of a leaf over many keys where every row of the row space is visible; else None.
 
     Cost: the keys and cardinalities of the column, once; then binary searches.
 
@@ -101,18 +103,18 @@ def counted_whole(node: Node, space: SpaceView) -> int | None:
 
 
 class CodeFilter:
-    """A leaf over many keys as spans of codes, of which row space it is exactly the rows."""
+    """A leaf over many keys as spans of codes; exactly the rows with such codes match."""
 
     def __init__(self, parts: Sequence[tuple[Segment, list[Span]]], column: str) -> None:
         self._parts, self._column = parts, column
 
     @property
     def keys(self) -> int:
-        """How many keys it asks for."""
+        """Return the number of keys in the spans."""
         return sum(high - low for _, spans in self._parts for low, high in spans)
 
     def pays(self, rows: BitMap) -> bool:
-        """Whether some rows are counted sooner by their codes than by intersecting each key's posting."""
+        """Return whether counting rows by codes is cheaper than intersecting the posting of each key."""
         by_codes = by_keys = 0.0
         for segment, spans in self._parts:
             share = _share(segment, self._column, spans)
@@ -121,7 +123,7 @@ class CodeFilter:
         return by_codes < by_keys
 
     def count(self, rows: BitMap) -> int:
-        """How many of some rows meet the condition. Cost: a look-up a row, or a pass over all codes."""
+        """Count the given rows that match. Cost: one lookup per row, or a pass over all codes."""
         total = 0
         positions: BitPositions | None = None
         for segment, spans in self._parts:
@@ -136,7 +138,7 @@ class CodeFilter:
 
 
 def filter_of(node: Node, space: SpaceView) -> CodeFilter | None:
-    """A leaf over many keys as a filter of rows by their codes, where these are held or due; else None.
+    """Return a leaf over many keys as a filter by codes, if the codes are cached or due; else None.
 
     Raises:
         CorruptIndexError: a segment is damaged.
@@ -158,7 +160,7 @@ def filter_of(node: Node, space: SpaceView) -> CodeFilter | None:
 
 
 def _exactly(leaf: Leaf, segment: Segment) -> list[Span] | None:
-    """Spans of the many keys that make a leaf TRUE; None where they are few, or short keys leave it open."""
+    """Return the key spans where a leaf is TRUE; None if keys are few or truncated keys leave rows open."""
     column = leaf.column.id
     ranges = key_ranges(leaf.true, posting_type_of(leaf.column.type), segment.columns[column])
     looked_up = _found(segment, column, ranges.sure)
@@ -169,24 +171,27 @@ def _exactly(leaf: Leaf, segment: Segment) -> list[Span] | None:
 
 
 def _are_points(leaf: Leaf) -> bool:
-    """Whether a condition names each value, as = and IN do, or very many ranges: no span is looked for."""
+    """Return whether a leaf lists single values, as = and IN do, or very many ranges.
+
+    Spans do not help then.
+    """
     intervals = leaf.true.intervals
     return len(intervals) > _MANY_RANGES or all(i.lo is not None and i.lo == i.hi for i in intervals)
 
 
 class _Found(NamedTuple):
-    """The spans of some ranges, none where they hold few keys; or that they are not looked for."""
+    """Key spans of some ranges, empty where they hold few keys; `narrow`: the spans were not looked up."""
 
     spans: tuple[Span, ...]
     narrow: bool = False
 
 
 _SPANS: Cache[tuple[str, str, tuple[KeyRange, ...]], _Found] = Cache(4096)
-"""What was found of ranges in a segment, which never changes: a question looks for it more than once."""
+"""Key spans per segment and ranges; a segment never changes, and a question needs them more than once."""
 
 
 def _found(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> _Found | None:
-    """The spans of some ranges; None where they are points, or too many."""
+    """Look up the key spans of some ranges; None where the ranges are single keys, or too many."""
     if len(ranges) > _MANY_RANGES or all(low is not None and low == high for low, _, high, _ in ranges):
         return None
     cache_key = segment.name, column, tuple(ranges)
@@ -209,7 +214,7 @@ def _is_due(segment: Segment, column: str, spans: Sequence[Span]) -> bool:
 
 
 def _share(segment: Segment, column: str, spans: Sequence[Span]) -> float:
-    """The share of a column's keys that lie in some spans."""
+    """Return the share of a column's keys that lie in some spans."""
     return sum(high - low for low, high in spans) / max(1, segment.weight(column)[0])
 
 

@@ -1,7 +1,7 @@
-"""Values of costly functions for each distinct key of a segment, kept for conditions with other constants.
+"""Cached values of costly functions for each distinct key of a segment, reused when only constants differ.
 
-A segment never changes, so neither do these values. They are kept in one cache with a share of the process's
-memory; texts that repeat are kept as a dictionary.
+A segment never changes, so neither do these values. They share one cache with a fixed part of the process's
+memory; repeated texts are cached as a dictionary array.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ COSTLY = frozenset(
         *("date_format", "parsed time", "cast", "try_cast", "date_trunc", "trunc", "add_months", "replace"),
     )
 )
-"""Calls whose values are kept: of others they are computed in the time that it takes to look at them."""
+"""Calls whose values are cached; all others are computed as quickly as they are looked up."""
 
 _LIMIT = share(1 / 16)
 _VALUES: Cache[Hashable, Vector] = Cache(_LIMIT)
 
 
 class KeyValues:
-    """Kept values of calls over the keys of one column of a segment, which `keys` names with its type."""
+    """Cached values of calls over one column of a segment; `keys` identifies segment, column and type."""
 
     def __init__(self, keys: Hashable) -> None:
         self._keys = keys
 
     def of(self, call: Call, compute: Callable[[], Vector]) -> Vector:
-        """Return the values of a call, computed once. Cost of kept ones: a pass over repeated texts."""
+        """Return the values of a call, computed once. Cost if cached: decoding of repeated texts."""
         if call.name not in COSTLY:
             return compute()
         key = (self._keys, call.key)
@@ -53,11 +53,11 @@ class KeyValues:
 
 
 _SAMPLE = 4000
-"""Pairs of neighbours that are looked at: where one text in a hundred is a repeated one, all are encoded."""
+"""Sampled pairs of neighbours: if one text in a hundred repeats, all texts are encoded."""
 
 
 def _small(values: pa.Array) -> pa.Array:
-    """Texts as a dictionary, where each occurs some times. Cost: a look at a sample where none does."""
+    """Dictionary-encode texts that repeat often. Cost if none repeats: a look at a sample."""
     if not pa.types.is_string(values.type) or not _repeat(values):
         return values
     coded = values.dictionary_encode()

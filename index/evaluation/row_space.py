@@ -1,10 +1,10 @@
-"""One row space as one snapshot sees it: its covered files, their claims, and which rows are visible.
+"""One row space as one snapshot sees it: its covered files, their claims, and the visible rows.
 
-Bits outside the claims of covered files, and bits of hidden rows, are masked by `visible`: nothing else in a
-query has to know of them.
+Bits outside the claims of covered files, and bits of hidden rows, are masked by `visible`: no other part of a
+query handles them.
 
-Example: a row space of eight rows was laid out for files a, c and b; c has left the table since, and the
-deletion vector of a hides its row 1. The view has the claims of a and b alone.
+Example: a row space of eight rows was laid out for files a, c and b; c was removed from the table since, and
+the deletion vector of a hides its row 1. The view has the claims of a and b alone.
 
     position     0    1    2    3    4    5    6    7
     file, row    a 0  a 1  a 2  c 0  c 1  b 0  b 1  b 2
@@ -43,18 +43,21 @@ FileNumbers = npt.NDArray[np.int64]
 """Row numbers of files in `snapshot.files`."""
 
 _LEAVES = 256
-"""Conditions on a partition column that a row space remembers."""
+"""Number of conditions on a partition column whose rows a row space caches."""
 
 
 class PartitionTexts:
-    """The log's texts of partition columns, each distinct text once."""
+    """Partition values as the log's text, each distinct text once."""
 
     def __init__(self, files: FileList) -> None:
         self._files = files
         self._known: dict[str, tuple[Longs, list[str | None]]] = {}
 
     def of(self, physical: str) -> tuple[Longs, list[str | None]]:
-        """Per file the number of its text, int64, and the texts. Cost: one vectorised pass a column, once."""
+        """Return per file the number of its text (int64), and the texts.
+
+        Cost: one vectorised pass per column, once.
+        """
         if physical not in self._known:
             texts = pa.concat_arrays(
                 [arrow_array([], pa.string()), *self._files.partition_texts(physical).chunks]
@@ -67,9 +70,9 @@ class PartitionTexts:
 
 @dataclass(frozen=True, eq=False)
 class _Leaves:
-    """Conditions on a partition column and the claims where they are TRUE.
+    """Conditions on a partition column, with the claims where each is TRUE and where it raises.
 
-    They hold for just the `texts` of the files that they were found for. Safe to share between threads.
+    They are valid only for files with the same `texts`. Safe to share between threads.
     """
 
     texts: pa.Array
@@ -83,9 +86,9 @@ class SpaceView:
     `files`: int64 row numbers in `snapshot.files`, ordered by `bases`. `bases`, `rows`: int64, the claims
     `[base, base + rows)`. `posted`: int64, per file the number of its set of posted columns in `column_sets`.
     `hidden_ids`: objects, per file the identity of its hidden rows, empty where none are hidden; `hidden_of`
-    gives the rows of a file by its number in the snapshot. `before`: the view of another version, from which
-    the visible rows are taken over as far as claims and hidden rows are the same, and what was found for
-    conditions on a partition column where claims and the column's values are.
+    gives the rows of a file by its number in the snapshot. `before`: the view of another version. Its
+    visible rows are reused where claims and hidden rows are the same, and its results of conditions on a
+    partition column where claims and partition values are the same.
     Safe to share between threads: at worst something is computed twice.
     """
 
@@ -109,21 +112,22 @@ class SpaceView:
 
     @once
     def visible(self) -> BitMap:
-        """Positions that the snapshot shows.
+        """Return the positions that the snapshot shows.
 
-        Cost: runs of claims plus hidden rows, once; after another version only those that differ.
+        Cost: runs of claims plus hidden rows, once; with a view of another version, only the claims that
+        differ.
         """
         before, self.before = self.before, None
         return self._shown() if before is None else self._shown_since(before)
 
     @once
     def visible_by_file(self) -> Longs:
-        """Number of rows of each file that the snapshot shows, in the order of `files`."""
+        """Count the visible rows of each file, in the order of `files`."""
         return self.counts_by_file(self.visible)
 
     @property
     def origin(self) -> SpaceView | None:
-        """The newest view in this line whose visible rows are known, to derive others from."""
+        """Return the newest view in the chain of `before` whose visible rows are known."""
         return self if "visible" in self.__dict__ else self.before
 
     def _same_claims(self, other: SpaceView) -> bool:
@@ -156,11 +160,11 @@ class SpaceView:
 
     @once
     def extent(self) -> int:
-        """Number of rows claimed."""
+        """Return the number of rows claimed."""
         return int(self.rows.sum())
 
     def serving(self, column: Column) -> list[Segment]:
-        """The segments with postings of a column; none where one holds keys that do not widen to its type.
+        """Return the segments with postings of a column; none if one has keys that do not widen to its type.
 
         Raises:
             CorruptIndexError: a segment is missing, truncated or altered.
@@ -169,7 +173,7 @@ class SpaceView:
         return segments if all(widens(s.columns[column.id], column.type) for s in segments) else []
 
     def unposted(self, column_id: str) -> BitMap | None:
-        """Visible positions of files for which this column is not posted; None where there are none."""
+        """Return the visible positions of files without postings of this column; None if there are none."""
         lacking = np.array([column_id not in posted for posted in self.column_sets], dtype=bool)
         missing = lacking[self.posted]
         if not missing.any():
@@ -177,14 +181,14 @@ class SpaceView:
         return self.visible & claims(self.bases[missing], self.rows[missing])
 
     def where_partition(self, leaf: Leaf | Computed) -> BitMap:
-        """The claims of the files whose value of one partition column makes a leaf TRUE.
+        """Return the claims of the files whose partition value makes a leaf TRUE.
 
-        Cost: one judgement of the distinct texts of the row space, once per leaf.
+        Cost: one evaluation over the distinct texts of the row space, once per leaf.
         """
         return self._where(leaf)[0]
 
     def raising_partition(self, leaf: Leaf | Computed) -> BitMap:
-        """The claims of the files whose value of one partition column makes a leaf raise."""
+        """Return the claims of the files whose partition value makes a leaf raise."""
         return self._where(leaf)[1]
 
     def _where(self, leaf: Leaf | Computed) -> tuple[BitMap, BitMap]:
@@ -202,7 +206,7 @@ class SpaceView:
         return claims(self.bases[true], self.rows[true]), claims(self.bases[raised], self.rows[raised])
 
     def _leaves_of(self, physical: str) -> _Leaves:
-        """What is known of a column's conditions; of another version, where every file has the same value."""
+        """Return the cached conditions of a column; another version's if every file has the same value."""
         held = self._leaves.get(physical)
         if held is None:
             codes, texts = self.partitions.of(physical)
@@ -215,7 +219,7 @@ class SpaceView:
     def split(self, bits: BitMap, shared: bool = False) -> list[tuple[int, npt.NDArray[np.uint64]]]:
         """Split positions of the row space into (row number in snapshot.files, positions in the file).
 
-        `shared`: files all of whose rows are among them share one array, which nobody can write to.
+        `shared`: files with all rows among the positions share one read-only array.
         """
         if not bits:
             return []
@@ -239,7 +243,7 @@ class SpaceView:
         ]
 
     def split_whole(self, bits: BitMap) -> tuple[list[int], BitMap]:
-        """The files all of whose visible rows are among positions, by row number, and the other positions.
+        """Return the row numbers of files with all visible rows among positions, and the remaining positions.
 
         Cost: one C call a file; no position is listed.
         """
@@ -249,7 +253,10 @@ class SpaceView:
         return self.files[whole].tolist(), bits - claims(self.bases[whole], self.rows[whole])
 
     def _owners(self, at: BitPositions) -> tuple[Longs, Longs, Longs]:
-        """The claims that have positions, and where these begin and end. Cost: a search a claim at most."""
+        """Return the claims that have positions, and where their positions begin and end in `at`.
+
+        Cost: at most one binary search per claim.
+        """
         if len(at) > len(self.bases):
             starts = np.searchsorted(at, self.bases.astype(at.dtype))
             ends = np.r_[starts[1:], len(at)]
@@ -260,7 +267,7 @@ class SpaceView:
         return owner[starts], starts, np.r_[starts[1:], len(at)]
 
     def counts_by_file(self, bits: BitMap) -> Longs:
-        """Number of set positions in each claim, in the order of `files`. Cost: one C call a file."""
+        """Count the set positions in each claim, in the order of `files`. Cost: one C call per file."""
         lows, highs = self.bases.tolist(), (self.bases + self.rows).tolist()
         return np.array(
             [bits.range_cardinality(a, b) for a, b in zip(lows, highs, strict=True)], dtype=np.int64
@@ -268,14 +275,14 @@ class SpaceView:
 
 
 def _shared_rows(many: int) -> npt.NDArray[np.uint64]:
-    """Positions from 0 on, which nobody can write to."""
+    """Return positions from 0 on in a read-only array."""
     rows = np.arange(many, dtype=np.uint64)
     rows.flags.writeable = False
     return rows
 
 
 def claims(bases: Longs, rows: Longs) -> BitMap:
-    """The union of `[base, base + rows)`; adjacent claims are added as one range.
+    """Return the union of `[base, base + rows)`; adjacent claims are added as one range.
 
     >>> claims(np.array([0, 5]), np.array([3, 3])).to_array().tolist()
     [0, 1, 2, 5, 6, 7]

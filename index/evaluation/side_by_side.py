@@ -1,7 +1,7 @@
-"""Row spaces are worked through one after the other, or on all cores where much has to be read for several.
+"""Row spaces are evaluated one after the other, or in parallel where several have much to read.
 
-What a question reads of one row space and decodes needs nothing of the others. To start threads for what is
-held in memory would cost more than the work.
+Reading and decoding one row space needs nothing of the others. For cached postings, starting threads would
+cost more than the work.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _WORTH_A_THREAD = 3 << 19
-"""Bytes of postings, before compression, that take some ten times as long as starting a thread."""
+"""Bytes of postings, before compression, whose decoding takes some ten times as long as starting a thread."""
 
 
 def each_space(
     spaces: Sequence[S], work: Callable[[S], T], unread: Callable[[S], int]
 ) -> Iterator[T | CorruptIndexError]:
-    """What `work` gives for each row space, in order, or the damage that it met there.
+    """Yield the result of `work` for each row space, in order, or the index damage met there.
 
-    `S`: a row space and what else the work is about. `unread`: bytes of postings that it has to read.
+    `S`: a row space and further input of `work`. `unread`: bytes of postings that `work` has to read.
     """
     if len(spaces) > 1 and _is_much(map(unread, spaces)):
         yield from in_order(partial(_tried, work, space) for space in spaces)
@@ -46,7 +46,7 @@ def _tried(work: Callable[[S], T], space: S, alone: bool = True) -> T | CorruptI
 
 
 def _is_much(sizes: Iterable[int]) -> bool:
-    """Whether two of the sizes are worth a thread each. Cost: no size is looked at after these."""
+    """Return whether two of the sizes are worth a thread each. Cost: stops at the second such size."""
     much = 0
     for size in sizes:
         much += size >= _WORTH_A_THREAD
@@ -56,9 +56,9 @@ def _is_much(sizes: Iterable[int]) -> bool:
 
 
 def unread_of(columns: Sequence[Column], space: SpaceView) -> int:
-    """Bytes of the postings of some columns that are not held; none where one has sparse keys.
+    """Return the bytes of postings of some columns that are not cached; 0 if a column has sparse keys.
 
-    To group rows by such a column the data is read, or codes are made, which takes all cores by itself.
+    Grouping by a column with sparse keys reads the data or makes codes, which uses all cores by itself.
     """
     unread = 0
     try:
@@ -73,7 +73,7 @@ def unread_of(columns: Sequence[Column], space: SpaceView) -> int:
 
 
 def unread_by(node: Node, space: SpaceView) -> int:
-    """Bytes of the postings that evaluating a predicate would read: those of its conditions on one column."""
+    """Return the bytes of postings to read for evaluating a predicate: those of its one-column conditions."""
     leaves = [
         condition
         for condition in nodes_of(node)

@@ -1,7 +1,7 @@
-"""Unions of the postings of many keys that lie apart: made once, key by place, and kept.
+"""Unions of the postings of many scattered keys: made once, from the places of the keys, and cached.
 
-Sparse postings are decoded to be united. To do so key by key costs some 50 us for each, and a list or a
-function of a column may want tens of thousands; by their places they are decoded together.
+Sparse postings are decoded before they are united. Key by key, that costs some 50 us each, and a list or a
+function of a column may need tens of thousands of keys; given their places, they are decoded together.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share
 
 MANY_KEYS = 256
-"""From this many keys on, it is asked whether there is a better way than to unite their postings."""
+"""From this many keys on, alternatives to uniting postings are considered."""
 
 _READ = 1024
-"""All keys of a column are read to find some where these are one in 1,024 or more."""
+"""All keys of a column are read to find some, unless fewer than one in 1,024 are wanted."""
 
 _A_RANGE = 300
-"""Bytes that a range takes in Python, to account for."""
+"""Bytes that a range occupies in Python, for the cache's accounting."""
 
 UNIONS: Cache[tuple[str, str, Hashable], BitMap] = Cache(share(1 / 16))
-"""Unions that this process has made, by segment, column and what was asked: a segment never changes."""
+"""Unions of this process, by segment, column and question; a segment never changes."""
 
 
 def kept(
     segment: Segment, column: str, question: Hashable, make: Callable[[], BitMap], ranges: int = 0
 ) -> BitMap:
-    """The union that was asked for, made if it is not kept. `ranges`: how many of them `asked` holds."""
+    """Return the cached union for a question, made if it is missing. `ranges`: how many `question` holds."""
 
     def sized() -> tuple[BitMap, int]:
         bits = make()
@@ -48,7 +48,7 @@ def kept(
 
 
 def of_keys(segment: Segment, column: str, wanted: Mask) -> BitMap:
-    """The union of the postings of the keys at some places of `Segment.keys`.
+    """Unite the postings of the keys at some places of `Segment.keys`.
 
     Raises:
         CorruptIndexError: the segment is damaged.
@@ -63,7 +63,7 @@ def of_keys(segment: Segment, column: str, wanted: Mask) -> BitMap:
 
 
 def of_ranges(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap | None:
-    """The union of many ranges, kept; None where they are few, or the column's keys are dense or far more.
+    """Return the cached union of many ranges; None if they are few, or the keys are dense or far more.
 
     Raises:
         CorruptIndexError: the segment is damaged.
@@ -82,7 +82,7 @@ def of_ranges(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitM
 
 
 def _places(keys: pa.BinaryArray, ranges: Sequence[KeyRange]) -> Mask:
-    """Which of the keys are in some ranges."""
+    """Return the mask of the keys that lie in some ranges."""
     if all(low is not None and low == high for low, _, high, _ in ranges):
         places: Mask = numpy_of(pc.is_in(keys, arrow_array([low for low, _, _, _ in ranges], keys.type)))
         return places

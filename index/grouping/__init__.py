@@ -1,1 +1,1 @@
-"""The rows that a predicate selects are grouped and counted by key; the data is read for the rest."""
+"""The rows that a predicate selects are grouped and counted by key, from postings or else from data."""

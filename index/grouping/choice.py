@@ -1,7 +1,7 @@
-"""How the rows of one row space are grouped by a column: the cheapest way by estimate, with its reason.
+"""Choice of the cheapest method to group the rows of one row space, by estimate, with its reason.
 
-Making codes is dear once and cheap ever after: it is also chosen when questions about the column have cost
-enough in other ways (`tailbit.index.evaluation.costs`).
+Making codes costs much once and saves ever after: codes are also chosen when earlier questions about the
+column have spent enough on other methods (`tailbit.index.evaluation.costs`).
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from tailbit.tables.model import Column
 
 
 class CountingWay(enum.Enum):
-    """How rows are grouped by a column."""
+    """Method of grouping rows by a column."""
 
     RECORDED = "recorded counts"
-    """The index keeps how many visible rows each value has: no row is looked at."""
+    """The index records the number of visible rows per value: no row is looked at."""
 
     KNOWN = "the condition"
-    """The condition leaves the column one value: its rows are counted, and none is looked at."""
+    """The condition allows a single value of the column: the rows are counted, none is looked at."""
 
     CARDINALITIES = "recorded cardinalities"
-    """Every row of the row space is asked for: each posting says how many it has."""
+    """Every row of the row space matches: the cardinality of each posting is its count."""
 
     INTERSECTIONS = "intersections"
     """Each key's posting is intersected with the rows."""
 
     ASKED = "postings asked for rows"
-    """The posting of each key is asked whether it has the row, before any is decoded."""
+    """The serialized posting of each key is probed for each row, without decoding it."""
 
     CODES = "codes by position"
     """The code of each row is looked up."""
@@ -56,12 +56,12 @@ class CountingWay(enum.Enum):
     """The column is read at the rows."""
 
     PARTITION = "partition values"
-    """The log says the value of whole files."""
+    """The log records the value of whole files."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A way for one row space, and what each was estimated to take (ms); `rows`: how many are grouped."""
+    """The method chosen for one row space, and each method's estimate (ms); `rows`: the rows to group."""
 
     space: str
     rows: int
@@ -72,10 +72,10 @@ class Choice:
 def choose(
     space: SpaceView, segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
 ) -> Choice:
-    """The cheapest way to group some positions of a row space by a column that its segments serve.
+    """Choose the cheapest method to group positions of a row space by a column that its segments serve.
 
-    `among`: values, one of which every row has, where that is known. Cost: footers, and one binary search a
-    file.
+    `among`: a value set that contains every row's value, where one is known. Cost: footers, and one binary
+    search per file.
     """
     if all(len(bits) == space.extent == segment.rows for segment in segments):
         return Choice(space.space, len(bits), CountingWay.CARDINALITIES, {CountingWay.CARDINALITIES: 0.0})
@@ -102,9 +102,10 @@ def choose(
 def choose_codes(
     space: SpaceView, serving: Mapping[str, Sequence[Segment]], bits: BitMap, partitioned: bool
 ) -> Choice:
-    """The cheapest way to tell the keys of several columns of some rows.
+    """Choose the cheapest method to find the keys of several columns for some rows.
 
-    `serving`: the segments of each column, by its id. `partitioned`: whether there are partition columns too.
+    `serving`: the segments of each column, by column id. `partitioned`: whether there are partition columns
+    too.
     """
     estimates = {CountingWay.CODES: 0.0, CountingWay.DATA: fetching(space, bits, len(serving))}
     for column, segments in serving.items():
@@ -120,7 +121,7 @@ def choose_codes(
 
 
 def _grouping(*columns: str) -> str:
-    """What the cost of grouping is added up under, apart from that of conditions on the same columns."""
+    """Return the key under which `SPENT` adds up the cost of grouping, apart from the cost of conditions."""
     return ",".join(("grouped by", *columns))
 
 
@@ -133,7 +134,7 @@ def _intersections(segment: Segment, column: Column, rows: int, among: ValueSet 
 
 
 def _asked(serving: Mapping[str, Sequence[Segment]], rows: int) -> dict[CountingWay, float]:
-    """What asking each posting for each row would take, where no column has sparse keys."""
+    """Estimate the cost of probing each posting for each row; empty where a column has sparse keys."""
     every = [(segment, column) for column, segments in serving.items() for segment in segments]
     if any(segment.sparse_positions(column) for segment, column in every):
         return {}
@@ -141,13 +142,13 @@ def _asked(serving: Mapping[str, Sequence[Segment]], rows: int) -> dict[Counting
 
 
 MOST_COMBINATIONS = 512
-"""Up to this many combinations of keys it is asked whether to intersect the postings of each."""
+"""Intersecting the postings of each combination of keys is considered up to this many combinations."""
 
 
 def _few_combinations(
     space: SpaceView, serving: Mapping[str, Sequence[Segment]], bits: BitMap, partitioned: bool
 ) -> dict[CountingWay, float]:
-    """What intersections would take, where every column has one segment and the combinations are few."""
+    """Estimate intersections; empty unless each column has one segment and combinations are few."""
     if partitioned or any(len(segments) != 1 for segments in serving.values()):
         return {}
     combinations = math.prod(segments[0].weight(column)[0] for column, segments in serving.items())

@@ -1,8 +1,8 @@
 """Matching rows per key of one column.
 
-Recorded value counts serve the question without WHERE at the covered version; postings serve covered files,
-each row space in the way that `choice` finds cheapest; the data serves the rest. All meet as canonical keys,
-so that NaN, -0.0 and types widened since count as Spark groups them.
+Recorded value counts serve questions without WHERE at the covered version; postings serve covered files, each
+row space with the method that `choice` finds cheapest; the data serves the rest. All become canonical keys,
+so that NaN, -0.0 and values of types widened since are counted as Spark groups them.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ from tailbit.tables.partition_values import partition_array
 def key_counts(
     selection: Selection, column: Column, recorded: RecordedCounts | None, ordered: bool = True
 ) -> KeyCounts:
-    """The rows of a selection per key of a column.
+    """Count the rows of a selection per key of a column.
 
-    `recorded`: the value counts of the index, where it speaks of this source. `ordered`: False where the keys
-    may come in any order, which may save a sort.
+    `recorded`: the value counts of the index, if they describe this source. `ordered`: False if the keys may
+    come in any order, which may save a sort.
 
     Raises:
         ColumnTypeError: the column's type has no keys (struct, array, map ...).
@@ -79,7 +79,7 @@ def key_counts(
 def _recorded_values(
     recorded: RecordedCounts | None, keys: pa.BinaryArray, column: Column, key_type: str
 ) -> list[Any]:
-    """The values of recorded keys, kept as long as the index stands where it stood."""
+    """Return the values of recorded keys, cached until the index changes."""
     stand = ("recorded", *map(str, recorded.stand if recorded is not None else ()))
     kept = DICTIONARIES.get(
         (column.id, key_type, stand), lambda: (Dictionary(keys, []), keys.nbytes + 120 * len(keys))
@@ -88,7 +88,9 @@ def _recorded_values(
 
 
 def count_keys(rows: Rows, column: Column, way: CountingWay | None = None, ordered: bool = True) -> KeyCounts:
-    """Rows per key of a column; `way`: what is done where postings serve, else the cheapest.
+    """Count rows per key of a column; `way`: the method where postings serve, by default the cheapest.
+
+    `way`: the method for rows that postings serve, by default the cheapest.
 
     `ordered`: as for `key_counts`.
 
@@ -108,7 +110,7 @@ def count_keys(rows: Rows, column: Column, way: CountingWay | None = None, order
 
 @dataclass(frozen=True, eq=False)
 class CountedKeys:
-    """Distinct keys of some rows and their counts; `of`: the dictionary of segments that they are by.
+    """Distinct keys of some rows and their counts; `of`: the dictionary of segments that the keys come from.
 
     `ordered`: whether the keys are in order.
     """
@@ -120,7 +122,7 @@ class CountedKeys:
 
 
 class _InSpace(NamedTuple):
-    """Counts of a row space by stored key and segment, the positions left to the data, and what was done."""
+    """Counts of a row space by stored key and segment, the positions left to the data, and the steps."""
 
     counted: Sequence[tuple[SpaceView, list[Segment], Longs]]
     left: BitMap
@@ -128,14 +130,14 @@ class _InSpace(NamedTuple):
 
 
 class _Counting:
-    """The rows of one question, counted by one column."""
+    """One question's rows, counted by one column."""
 
     def __init__(self, rows: Rows, column: Column, key_type: str, way: CountingWay | None) -> None:
         self.rows, self.column, self.key_type, self.way = rows, column, key_type, way
         self.steps: list[Step] = []
 
     def result(self, parts: Sequence[CountedKeys], ordered: bool) -> KeyCounts:
-        """Parts brought together; where all are of segments, their dictionary's values are used again."""
+        """Merge the parts into a result; parts of segments alone reuse their dictionary's cached values."""
         whole = _together(parts)
         some = np.flatnonzero(whole.counts)
         if ordered and not whole.ordered:
@@ -153,7 +155,7 @@ class _Counting:
         return KeyCounts(self.column, self.key_type, keys, whole.counts[some], values, self.steps, sorted_)
 
     def partition(self) -> list[CountedKeys]:
-        """Rows per value of a partition column: the log says it of whole files; no data is read."""
+        """Count rows per value of a partition column from the log; no data is read."""
         physical, begun = self.column.physical[0], time.perf_counter()
         per_text: Counter[str | None] = Counter()
         for space, bits in self.rows.spaces:
@@ -168,12 +170,12 @@ class _Counting:
         self._note(CountingWay.PARTITION, sum(n for _, n in rows_per_text), begun)
         if not rows_per_text:
             return []
-        # Two texts may be one value.
+        # Two partition texts may denote the same value.
         keys, at = coded(pa.concat_arrays(values), self.key_type)
         return [CountedKeys(keys, np.bincount(at, weights=[n for _, n in rows_per_text]).astype(np.int64))]
 
     def column_parts(self) -> list[CountedKeys]:
-        """Rows per key of each row space, together where postings serve; and of the rows left to the data."""
+        """Count rows per key: of all row spaces together, and of the rows left to the data."""
         served: list[tuple[SpaceView, list[Segment], Longs]] = []
         left: list[Read] = list(self.rows.loose)
         spaces = self.rows.spaces
@@ -191,7 +193,7 @@ class _Counting:
         return parts + self._in_data(left)
 
     def _of_segments(self, served: Sequence[tuple[SpaceView, list[Segment], Longs]]) -> CountedKeys:
-        """Counts of several row spaces, by stored key and segment, brought to one dictionary."""
+        """Merge the counts of several row spaces, by stored key and segment, into one dictionary."""
         segments = [segment for _, some, _ in served for segment in some]
         all_keys = of_segments(segments, self.column.id, self.key_type)
         sums = np.zeros(len(all_keys.keys), dtype=np.int64)
@@ -200,10 +202,10 @@ class _Counting:
         return CountedKeys(all_keys.keys, sums, all_keys)
 
     def _in_space(self, space: SpaceView, bits: BitMap) -> _InSpace:
-        """Counts by stored key, and the positions that postings cannot serve.
+        """Count by stored key, and return the positions that postings cannot serve.
 
         Raises:
-            CorruptIndexError: a segment is damaged: the row space is read as a whole.
+            CorruptIndexError: a segment is damaged; the caller reads the whole row space from data.
         """
         segments = space.serving(self.column)
         if not segments or not bits:
@@ -230,7 +232,7 @@ class _Counting:
         return _InSpace([(space, segments, np.concatenate(counts))], left, [step])
 
     def _in_data(self, reads: Sequence[Read]) -> list[CountedKeys]:
-        """Keys of some rows of files, read from their data; each file that has any."""
+        """Count the keys of some rows of files by reading their data."""
         if not reads:
             return []
         begun, tally = time.perf_counter(), Tally(self.key_type)
@@ -243,12 +245,12 @@ class _Counting:
         self._note(CountingWay.DATA, sum(len(positions) for _, positions in reads), begun)
         return [CountedKeys(keys, counts, ordered=False)]
 
-    def _note(self, way: CountingWay, rows: int, begun: float) -> None:
-        self.steps.append(Step(way, rows, (time.perf_counter() - begun) * 1e3))
+    def _note(self, method: CountingWay, rows: int, begun: float) -> None:
+        self.steps.append(Step(method, rows, (time.perf_counter() - begun) * 1e3))
 
 
 def _together(parts: Sequence[CountedKeys]) -> CountedKeys:
-    """All parts as one. Cost: a sort of the keys, where there are several."""
+    """Merge all parts into one. Cost: a sort of the keys, if there are several parts."""
     if len(parts) == 1:
         return parts[0]
     all_keys = united([part.keys for part in parts] or [NO_KEYS])
@@ -259,7 +261,7 @@ def _together(parts: Sequence[CountedKeys]) -> CountedKeys:
 
 
 def _shortened(segment: Segment, column: Column, counts: Longs, bits: BitMap) -> BitMap:
-    """The positions whose keys do not hold their value; their counts are made zero."""
+    """Return the positions with truncated keys, and set the counts of those keys to zero."""
     keys = segment.keys(column.id)[0]
     short = truncated(keys, segment.columns[column.id])
     if short is None or not counts[short].any():

@@ -1,9 +1,9 @@
-"""The keys of several segments and of data that was read, as one sorted dictionary of a column.
+"""One sorted dictionary of a column, merged from the keys of several segments and of data.
 
-Counts are arrays beside it. What was made of segments alone, which never change, is kept: a question that
-comes again sorts no keys and makes no Python values.
+Counts are arrays parallel to it. Dictionaries made of segments alone, which never change, are cached: a
+repeated question sorts no keys and makes no Python values.
 
-Two segments by hand, the second without NULL:
+Worked example: two segments, the second without NULL.
 
     keys of segment 1     NULL  a     c
     keys of segment 2           a  b
@@ -36,15 +36,15 @@ DICTIONARIES: Cache[tuple[str, str, tuple[str, ...]], Dictionary] = Cache(_KEPT_
 """Dictionaries of segments, by column, key type and segments."""
 
 _PER_VALUE = 120
-"""Bytes of a key and of its Python value, roughly."""
+"""Approximate bytes of a key and its Python value."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dictionary:
-    """Distinct keys in order, null (NULL) first, of one key type.
+    """Distinct keys of one key type, in order, null (NULL) first.
 
-    `places`: per input that it was made of, int64, the place of each of its keys. Keys hold whole values,
-    except in a dictionary of segments, where those of `truncated` are shortened ones.
+    `places`: per input of the merge, int64, the place of each of its keys in `keys`. Keys hold whole values,
+    except in a dictionary of segments, where the keys that `truncated` marks are truncated.
     """
 
     keys: pa.BinaryArray
@@ -52,7 +52,7 @@ class Dictionary:
     _values: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
 
     def values(self, column: Column, key_type: str) -> list[Any]:
-        """The value of each key, as Python's; a date or time outside of its calendar is text."""
+        """Return the Python value of each key; a date or time outside of Python's calendar is text."""
         name = key_type, str(column.type)
         if name not in self._values:
             self._values[name] = python_values(self.keys, key_type, column)
@@ -60,7 +60,7 @@ class Dictionary:
 
 
 def of_segments(segments: Sequence[Segment], column: str, key_type: str) -> Dictionary:
-    """The dictionary of a column of some segments, widened to a key type.
+    """Return the cached dictionary of a column of some segments, widened to a key type.
 
     Raises:
         CorruptIndexError: a segment is damaged.
@@ -76,7 +76,10 @@ def of_segments(segments: Sequence[Segment], column: str, key_type: str) -> Dict
 
 
 def united(inputs: Sequence[pa.BinaryArray]) -> Dictionary:
-    """The dictionary of inputs, each of distinct keys in order. Cost: a sort, unless there is but one."""
+    """Merge inputs, each of distinct keys in order, into a dictionary.
+
+    Cost: a sort, unless there is one input.
+    """
     if len(inputs) == 1:
         return Dictionary(inputs[0], [np.arange(len(inputs[0]))])
     keys, places = _distinct(pa.concat_arrays([NO_KEYS, *inputs]))
@@ -85,9 +88,9 @@ def united(inputs: Sequence[pa.BinaryArray]) -> Dictionary:
 
 
 def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryArray, Longs]:
-    """The distinct whole keys of values, in order, and per value the place of its key.
+    """Encode values: return their distinct whole keys, in order, and per value the place of its key.
 
-    Equal values are found before keys are made of them; values that differ may have one key.
+    Equal values are merged before keys are made; different values may have one key.
     """
     encoded = one_array(values).dictionary_encode(null_encoding="encode")
     keys, places = _distinct(full_keys(encoded.dictionary, key_type))
@@ -95,7 +98,7 @@ def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryA
 
 
 def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
-    """Distinct keys in order, null first, and per key its place among them."""
+    """Return the distinct keys in order, null first, and per key its place among them."""
     encoded = keys.dictionary_encode(null_encoding="encode")
     order = in_order(encoded.dictionary)
     rank = np.empty(len(order), dtype=np.int64)
@@ -104,13 +107,13 @@ def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
 
 
 def full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
-    """Keys of values, never truncated."""
+    """Encode values as keys, never truncated."""
     whole = one_array(values)
     return whole.cast(pa.binary()) if is_textual(key_type) else encode_array(whole, key_type)
 
 
 def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Values as one array, none coded."""
+    """Combine values into one array without dictionary encoding."""
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else arrow_array([], whole.type)
@@ -118,14 +121,14 @@ def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def truncated(keys: pa.BinaryArray, key_type: str) -> Mask | None:
-    """Which keys hold only the beginning of their value; None where none does."""
+    """Return the mask of truncated keys; None if no key is truncated."""
     if not is_textual(key_type) or (pc.max(pc.binary_length(keys)).as_py() or 0) <= MAX_KEY:
         return None
     return numpy_of(filled(pc.greater(pc.binary_length(keys), arrow_scalar(MAX_KEY)), False), dtype=bool)
 
 
 def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[Any]:
-    """The value of each whole key; text that is not UTF-8 is shown with replacement characters."""
+    """Decode whole keys to Python values; text that is not UTF-8 gets replacement characters."""
     if key_type == "binary":
         python: list[Any] = keys.to_pylist()
         return python
@@ -140,7 +143,7 @@ def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[A
 
 
 def in_order(keys: pa.BinaryArray) -> Longs:
-    """The places of distinct keys in ascending order, null first. Cost: a sort."""
+    """Return the places of distinct keys in ascending order, null first. Cost: a sort."""
     if not keys.null_count:
         return sorted_order(keys)
     null = int(np.flatnonzero(numpy_of(keys.is_null()))[0])
@@ -149,7 +152,7 @@ def in_order(keys: pa.BinaryArray) -> Longs:
 
 
 def first_in_order(keys: pa.BinaryArray, n: int) -> Longs:
-    """The places of the `n` least of distinct keys, at least as many, in no order; null is least."""
+    """Return the places of at least the `n` least of distinct keys, in no order; null is least."""
     if len(keys) <= n:
         return np.arange(len(keys))
     null = np.flatnonzero(numpy_of(keys.is_null()))[:n]
@@ -158,7 +161,7 @@ def first_in_order(keys: pa.BinaryArray, n: int) -> Longs:
 
 
 def all_texts(keys: pa.BinaryArray) -> bool:
-    """Whether all keys are UTF-8: two that are not may look the same."""
+    """Return whether all keys are UTF-8; keys that are not may look alike once shown."""
     try:
         keys.cast(pa.string())
     except pa.ArrowInvalid:

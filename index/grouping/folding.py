@@ -1,4 +1,7 @@
-"""Codes of several columns as one number a row; equal numbers, and combinations of postings, counted."""
+"""Codes of several columns folded into one number per row.
+
+Counts of equal numbers and of intersected postings.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from tailbit.tables.arrow import arrow_array
 from tailbit.tables.parquet.coded.numbered import Numbered
 
 FEW = 1 << 17
-"""Up to this many combinations, each has a place of its own while rows are counted."""
+"""Up to this many combinations, rows are counted in an array with one slot per combination."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +30,10 @@ class Coded:
     codes: Longs
 
     def of_used(self) -> Coded:
-        """The same without keys that no row has, where these are most: keys are sorted, and become values."""
+        """Drop the keys that no row has, if they are at least half of all keys.
+
+        This saves sorting those keys and decoding their values.
+        """
         used = np.bincount(self.codes, minlength=len(self.keys)) > 0
         some = np.flatnonzero(used)
         if 2 * len(some) > len(self.keys):
@@ -37,16 +43,20 @@ class Coded:
 
 @dataclass(frozen=True, eq=False)
 class Combinations:
-    """Combinations that some rows have: per column keys and codes by combination; `counts`: rows of each."""
+    """Combinations of keys: per column, keys and codes by combination; `counts`: rows of each combination."""
 
     columns: Sequence[Coded]
     counts: Longs
 
 
 def fold(codes: Sequence[Longs], sizes: Sequence[int], counts: Longs | None) -> tuple[list[Longs], Longs]:
-    """The distinct combinations of codes, in order, and how many rows each has; a row counts one by default.
+    """Return the distinct combinations of codes, in order, and the rows of each.
 
-    Cost: a pass where combinations are few beside the rows, otherwise a sort.
+    `counts`: rows per entry, else 1.
+
+    Worked example: codes [1, 0, 1] and [2, 2, 2] of sizes [2, 3] fold to 1 * 3 + 2 = 5, 2 and 5; the distinct
+    numbers 2 and 5 unfold to the combinations (0, 2) with one row and (1, 2) with two.
+    Cost: one pass where combinations are few compared to rows, otherwise a sort.
     """
     if math.prod(max(1, size) for size in sizes) >= 1 << 62:
         combinations, at = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
@@ -60,7 +70,7 @@ def fold(codes: Sequence[Longs], sizes: Sequence[int], counts: Longs | None) -> 
 
 
 def count_numbers(folded: Longs, size: int, counts: Longs | None = None) -> tuple[Longs, Longs]:
-    """The distinct numbers below `size`, in order, and how many rows each has."""
+    """Count the rows of each distinct number below `size`; numbers are returned in order."""
     if size <= max(FEW, 4 * len(folded)):
         sums = _sums(folded, counts, size)
         some = np.flatnonzero(sums)
@@ -74,7 +84,7 @@ def count_numbers(folded: Longs, size: int, counts: Longs | None = None) -> tupl
 
 
 def unfold(numbers: Longs, sizes: Sequence[int]) -> list[Longs]:
-    """The codes of which numbers were folded."""
+    """Recover the codes that were folded into numbers."""
     out = []
     for size in reversed(sizes):
         numbers, code = np.divmod(numbers, max(1, size))
@@ -93,7 +103,7 @@ def _sums(at: Longs, counts: Longs | None, size: int) -> Longs:
 def combinations(
     levels: Sequence[Sequence[BitMap]], bits: BitMap, before: tuple[int, ...]
 ) -> Iterator[tuple[tuple[int, ...], int]]:
-    """The places of the postings of each combination that some positions have, and how many have it."""
+    """Yield the places of the postings of each combination that occurs, and its row count."""
     for place, posting in enumerate(levels[0]):
         if len(levels) > 1:
             left = bits & posting
@@ -104,13 +114,13 @@ def combinations(
 
 
 def grouped(parts: Sequence[Coded]) -> Combinations:
-    """The combinations that the rows of some columns have."""
+    """Group the rows of some coded columns by combination."""
     codes, counts = fold([part.codes for part in parts], [len(part.keys) for part in parts], None)
     return Combinations([Coded(p.keys, some) for p, some in zip(parts, codes, strict=True)], counts)
 
 
 def grouped_numbers(columns: Sequence[Numbered], key_types: Sequence[str]) -> Combinations:
-    """The combinations that the rows of some columns have, each number of which is known as a value."""
+    """Group rows by combination, where each column numbers its distinct values."""
     known = [_keys_by_number(column, key_type) for column, key_type in zip(columns, key_types, strict=True)]
     sizes = [len(keys) for keys, _ in known]
     if math.prod(sizes) >= 1 << 62:
@@ -129,7 +139,7 @@ def grouped_numbers(columns: Sequence[Numbered], key_types: Sequence[str]) -> Co
 
 
 def _keys_by_number(column: Numbered, key_type: str) -> tuple[pa.BinaryArray, Longs]:
-    """Distinct keys, and by number the place of its key."""
+    """Return the distinct keys, and by number the place of its key."""
     keys, at = coded(column.values, key_type)
     places = np.zeros(int(column.used[-1]) + 1 if len(column.used) else 1, dtype=np.int64)
     places[column.used] = at
@@ -137,11 +147,11 @@ def _keys_by_number(column: Numbered, key_type: str) -> tuple[pa.BinaryArray, Lo
 
 
 CHUNK = 1 << 17
-"""Rows worked on at once, so that what comes between stays in a cache."""
+"""Rows per chunk, so that intermediate arrays stay in a processor cache."""
 
 
 class Folded:
-    """Combinations of rows, folded into numbers below `size`, counted as they come."""
+    """Counts of combinations folded into numbers below `size`, accumulated chunk by chunk."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -149,14 +159,14 @@ class Folded:
         self._later: list[Longs] = []
 
     def add(self, folded: Longs) -> None:
-        """The numbers of some rows."""
+        """Add the folded numbers of some rows."""
         if self.size <= FEW:
             self._sums += np.bincount(folded, minlength=self.size)
         else:
             self._later.append(folded)
 
     def counted(self) -> tuple[Longs, Longs]:
-        """The numbers that rows have, ascending, and how many rows."""
+        """Return the numbers that occur, ascending, and the rows of each."""
         if self._later:
             return count_numbers(np.concatenate(self._later), self.size)
         some = np.flatnonzero(self._sums)

@@ -1,9 +1,9 @@
 """Matching rows per combination of keys of several columns.
 
-Each row gets a code per column, whatever tells it: codes by position for covered files, the log for partition
-columns, the data for the rest. The codes of a row are folded into one number, and equal numbers are counted.
+Each row gets a code per column: from codes by position for covered files, from the log for partition columns,
+from the data for the rest. The codes of a row are folded into one number, and equal numbers are counted.
 
-Four rows by hand:
+Worked example: four rows.
 
     carrier           UA   AA   UA   UA      keys AA UA          codes  1 0 1 1
     dest              SFO  LAX  SFO  LAX     keys LAX SFO        codes  1 0 1 0
@@ -54,10 +54,12 @@ from tailbit.tables.positions import BitPositions
 
 @dataclass(frozen=True, eq=False)
 class GroupCounts:
-    """Combinations of whole keys in the order of the columns' keys, and rows of each; none has no row.
+    """Combinations of whole keys, in key order, with the rows of each.
+
+    Combinations without rows are left out.
 
     `keys`: per column, in order, null (NULL) first. `codes`: per column the place of each combination's key.
-    `steps`: how they were counted.
+    `steps`: how the rows were counted.
     """
 
     columns: Sequence[Column]
@@ -67,15 +69,15 @@ class GroupCounts:
     steps: Sequence[Step] = field(default=())
 
     def values(self) -> list[list[Any]]:
-        """Per column the value of each key, as Python's."""
+        """Return, per column, the Python value of each key."""
         pairs = zip(self.keys, self.columns, strict=True)
         return [python_values(keys, key_type_of_column(column), column) for keys, column in pairs]
 
 
 def count_groups(rows: Rows, columns: Sequence[Column], way: CountingWay | None = None) -> GroupCounts:
-    """The rows per combination of keys of some columns; `way`: what is done where it can be.
+    """Count rows per combination of keys of some columns; `way`: the method to use where it applies.
 
-    Columns of which the condition leaves one value are not looked at.
+    Columns for which the condition allows a single value are not read.
 
     Raises:
         ColumnTypeError: a column's type has no keys (struct, array, map ...).
@@ -108,11 +110,11 @@ def _counted(rows: Rows, columns: Sequence[Column], way: CountingWay | None) -> 
 
 
 Told = Callable[[Segment, str], AskedPostings | SegmentCodes]
-"""What tells the codes of a column of a segment."""
+"""Function that returns the codes, or the probed postings, of a column of a segment."""
 
 
 class _InSpace(NamedTuple):
-    """Rows of a row space grouped, the positions left to the data, and what was done."""
+    """Grouped rows of a row space, the positions left to the data, and the steps taken."""
 
     counted: Combinations | None
     left: BitMap
@@ -120,7 +122,7 @@ class _InSpace(NamedTuple):
 
 
 class _Grouping:
-    """The rows of one question, grouped by some columns."""
+    """One question's rows, grouped by some columns."""
 
     def __init__(
         self, rows: Rows, columns: Sequence[Column], key_types: Sequence[str], way: CountingWay | None
@@ -129,7 +131,7 @@ class _Grouping:
         self.steps: list[Step] = []
 
     def parts(self) -> Iterator[Combinations]:
-        """The rows of each row space, and those that are left to the data."""
+        """Yield the grouped rows of each row space, then those read from data."""
         left: list[Read] = list(self.rows.loose)
         stored = [column for column in self.columns if not column.partition]
         spaces = self.rows.spaces
@@ -147,10 +149,10 @@ class _Grouping:
         yield from self._in_data(left)
 
     def _in_space(self, space: SpaceView, bits: BitMap) -> _InSpace:
-        """The rows that codes can serve, grouped, and the positions of the others.
+        """Group the rows that codes can serve, and return the positions of the others.
 
         Raises:
-            CorruptIndexError: a segment is damaged: the row space is read as a whole.
+            CorruptIndexError: a segment is damaged; the caller reads the whole row space from data.
         """
         stored = [column for column in self.columns if not column.partition]
         serving = {column.id: space.serving(column) for column in stored}
@@ -176,7 +178,7 @@ class _Grouping:
     def _counted(
         self, space: SpaceView, serving: dict[str, list[Segment]], bits: BitMap, way: CountingWay
     ) -> tuple[Combinations | None, BitMap]:
-        """Positions grouped, and those of shortened keys."""
+        """Group positions, and return the positions with truncated keys."""
         if way is CountingWay.INTERSECTIONS:
             part = self._intersected(serving, bits)
             if part is not None:
@@ -191,9 +193,9 @@ class _Grouping:
         return looked_up(columns, self.key_types, bits, AllRows(stand, extent))
 
     def _intersected(self, serving: dict[str, list[Segment]], bits: BitMap) -> Combinations | None:
-        """Positions grouped by intersecting the postings of each combination; None where a key is shortened.
+        """Group positions by intersecting the postings of each combination; None if a key is truncated.
 
-        Cost: an intersection a combination, of which there are few.
+        Cost: one intersection per combination, of which there are few.
         """
         levels, keys = [], []
         for column, key_type in zip(self.columns, self.key_types, strict=True):
@@ -212,7 +214,7 @@ class _Grouping:
     def _lookup(
         self, space: SpaceView, serving: dict[str, list[Segment]], column: Column, lookup_of: Told
     ) -> Lookup:
-        """How the codes of a column of a row space are found; `told`: what tells those of a segment."""
+        """Return the code lookup of a column of a row space; `lookup_of` gives the codes of one segment."""
         key_type = self.key_types[self.columns.index(column)]
         if column.partition:
             return _of_files(space, column, key_type)
@@ -224,7 +226,7 @@ class _Grouping:
         tables = [np.concatenate([[0], places + 1]) for places in all_keys.places]
 
         def codes(positions: BitPositions) -> Longs:
-            # A position has its key in one segment at most: elsewhere its code is 0.
+            # At most one segment has a key for a position; in the others its code is 0.
             parts = [table[f.take(positions)] for f, table in zip(lookups, tables, strict=True)]
             found_here: Longs = np.sum(parts, axis=0, dtype=np.int64)
             return found_here
@@ -232,7 +234,7 @@ class _Grouping:
         return Lookup(all_keys.keys, codes)
 
     def _in_data(self, reads: Sequence[Read]) -> Iterator[Combinations]:
-        """Some rows of files, read from their data."""
+        """Yield the grouped rows of files, read from their data."""
         begun = time.perf_counter()
         for columns, rest in numbered(self.rows.storage, reads, self.columns):
             if columns:
@@ -246,7 +248,7 @@ class _Grouping:
 
 
 def _of_files(space: SpaceView, column: Column, key_type: str) -> Lookup:
-    """A partition column: the log says its value of whole files."""
+    """Return the code lookup of a partition column, whose value the log records per file."""
     texts_of, texts = space.partitions.of(column.physical[0])
     numbers, at = np.unique(texts_of[space.files], return_inverse=True)
     values = [partition_array(column, texts[number], 1) for number in numbers.tolist()]

@@ -1,4 +1,4 @@
-"""What a count by key gives: distinct keys, the rows of each, and by which steps they were counted."""
+"""Result of a count by key: distinct keys, the rows of each, and the steps of counting."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tailbit.tables.model import Column
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a count, for `explain`: what was chosen, for how many rows (None: all), the ms it took.
+    """One step of a count, for `explain`: the method, the number of rows (None: all) and the ms it took.
 
-    `took` is None where rows of a row space are read together with others, in a later step.
+    `took` is None if the rows of a row space are read together with others, in a later step.
     """
 
     way: CountingWay
@@ -29,7 +29,7 @@ class Step:
     choice: Choice | None = None
 
     def account(self) -> dict[str, Any]:
-        """The step as JSON can hold it."""
+        """Return the step in a form that JSON can hold."""
         estimates = {} if self.choice is None else self.choice.estimates
         return {
             "way": self.way.value,
@@ -42,9 +42,9 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class KeyCounts:
-    """Distinct whole keys of a column in order, null (NULL) first, and how many rows have each; none is zero.
+    """Distinct whole keys of a column in order, null (NULL) first, and the rows of each; no count is zero.
 
-    `steps`: how they were counted. `ordered`: False where the keys stand in no order.
+    `steps`: how the rows were counted. `ordered`: False if the keys are in no order.
     """
 
     column: Column
@@ -57,13 +57,13 @@ class KeyCounts:
 
     @property
     def nulls(self) -> int:
-        """Rows that are NULL."""
+        """Return the number of rows that are NULL."""
         if not self.keys.null_count:
             return 0
         return int(self.counts[0 if self.ordered else np.flatnonzero(numpy_of(self.keys.is_null()))[0]])
 
     def most_frequent(self, n: int | None = None) -> Longs:
-        """Places of the keys by falling count, ties in the order of the keys; `n`: the first alone."""
+        """Return the places of the keys by falling count, ties in key order; `n`: only the first ones."""
         if n is None or n >= len(self.counts):
             places = np.arange(len(self.counts)) if self.ordered else in_order(self.keys)
         else:
@@ -71,7 +71,7 @@ class KeyCounts:
         return places[np.argsort(-self.counts[places], kind="stable")]
 
     def _first(self, n: int) -> Longs:
-        """Places of the most frequent keys in the order of the keys. Cost: no sort of all."""
+        """Return the places of the most frequent keys, in key order. Cost: no full sort."""
         if n == 0:
             return np.zeros(0, dtype=np.int64)
         least = np.partition(self.counts, len(self.counts) - n)[-n]

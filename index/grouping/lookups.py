@@ -1,7 +1,7 @@
-"""Positions grouped by the codes that several columns have there.
+"""Positions grouped by the codes of several columns.
 
-Of most positions of a row space it is quicker to count the others, once the combinations of all are known:
-those change with its segments alone, and are kept.
+If most positions of a row space match, counting the others and subtracting is quicker, once the combinations
+of all positions are known; they change only with the segments, and are cached.
 """
 
 from __future__ import annotations
@@ -22,21 +22,24 @@ from tailbit.tables.cache import Cache, share
 from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 
 _OTHERS = 4
-"""Positions are few where they are not one in this many."""
+"""Unselected positions are few if at most one position in this many is unselected."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """One column of a row space: distinct `keys`, and by positions 1 + the place of its key, 0 for none."""
+    """One column of a row space: distinct `keys`.
+
+    `codes` maps positions to 1 + the place of their key, 0 for none.
+    """
 
     keys: pa.BinaryArray
     codes: Callable[[BitPositions], Any]
 
 
 class AllRows(NamedTuple):
-    """All positions that segments may have, below `extent`; `stand`: equal where their codes are the same.
+    """All positions below `extent` that segments may have; `stand`: equal for equal segments and key types.
 
-    Those of files that have left the table are among them.
+    Positions of removed files are among them.
     """
 
     stand: tuple[object, ...]
@@ -44,14 +47,17 @@ class AllRows(NamedTuple):
 
 
 class _Counted(NamedTuple):
-    """Folded codes, ascending, and the positions of each; and the positions of shortened keys, in neither."""
+    """Folded codes, ascending, with the positions of each.
+
+    `short`: positions of truncated keys, counted in neither.
+    """
 
     numbers: Longs
     counts: Longs
     short: BitMap
 
     def without(self, others: _Counted) -> _Counted:
-        """The positions that are not among others, all of which are here."""
+        """Subtract other positions, all of which are counted here."""
         counts = self.counts.copy()
         counts[np.searchsorted(self.numbers, others.numbers)] -= others.counts
         some = counts > 0
@@ -65,10 +71,13 @@ KEPT: Cache[AllRows, _Counted] = Cache(share(1 / 32))
 def looked_up(
     columns: Sequence[Lookup], key_types: Sequence[str], bits: BitMap, all_rows: AllRows | None = None
 ) -> tuple[Combinations | None, BitMap]:
-    """Positions grouped by their codes, and those of a shortened key; positions without a code are left out.
+    """Group positions by their codes, and return those with a truncated key.
 
-    `all_rows`: where what is found of all positions may be kept. None where codes do not fold into 64 bits.
-    Cost: a look-up a position and column; of most positions, after the first time, one a position left out.
+    Positions without a code are left out.
+
+    `all_rows`: given if the result for all positions may be cached. The combinations are None if codes do not
+    fold into 64 bits. Cost: one lookup per position and column; for most positions, after the first time, one
+    per unselected position.
     """
     counting = _Counting(columns, key_types)
     if counting.size >= 1 << 62:
@@ -88,7 +97,7 @@ class _Counting:
         self.size = math.prod(self.sizes)
 
     def of_most(self, bits: BitMap, all_rows: AllRows) -> _Counted:
-        """As `of`; where most of all rows are asked for, by way of the others."""
+        """Group like `of`, but subtract the unselected positions from all if most are selected."""
         every = BitMap(range(all_rows.extent))
         others = every - bits
         if _OTHERS * len(others) > all_rows.extent or not bits <= every:
@@ -101,7 +110,7 @@ class _Counting:
         return counted, counted.numbers.nbytes + counted.counts.nbytes + 4 * len(counted.short)
 
     def of(self, bits: BitMap) -> _Counted:
-        """Folded in chunks that stay in a cache; where combinations are few, so are their sums."""
+        """Fold and count positions in chunks that stay in a processor cache."""
         combined, short = Folded(self.size), BitMap()
         positions: BitPositions = positions_in(bits)
         for start in range(0, len(positions), CHUNK):
@@ -114,7 +123,10 @@ class _Counting:
         return _Counted(*combined.counted(), short)
 
     def _chunk(self, positions: BitPositions) -> tuple[Longs, Mask | None]:
-        """The codes of some positions folded into a number each; which have no shortened key (None: all)."""
+        """Fold the codes of each position into a number.
+
+        Also return the mask of untruncated keys (None: all).
+        """
         folded: Longs = np.zeros(0, dtype=np.int64)
         keep: Mask | None = None
         for number, (column, short, size) in enumerate(

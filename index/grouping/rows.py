@@ -1,4 +1,4 @@
-"""Rows to be grouped: positions of row spaces, and rows of files that no bitmap tells of."""
+"""Rows to group: positions of row spaces, and rows of files that no bitmap covers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
 Read = tuple[FileSlice, Positions]
-"""A file and ascending positions of rows in it."""
+"""A file slice and ascending positions of rows in it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of one snapshot, each once: positions in `spaces`, and those of `loose` files.
+    """Rows of one snapshot, each once: positions in `spaces`, and positions of `loose` files.
 
-    `node`: a condition that all of them meet. `damages`: where a damaged file of the index is noted.
+    `node`: a condition that all rows meet. `damages`: collects damaged files of the index.
     """
 
     snapshot: Snapshot
@@ -40,23 +40,23 @@ class Rows:
 
     @classmethod
     def of(cls, selection: Selection) -> Rows:
-        """The rows of a selection. Cost: finds them, where that has not been done."""
+        """Return the rows of a selection. Cost: evaluates the selection, unless that was done before."""
         spaces = [(space, bounds.sure) for space, bounds in selection.bounds]
         loose = [(hit.slice_, hit.positions) for hit in selection.read_hits if len(hit.positions)]
         return cls(selection.snapshot, selection.storage, spaces, loose, selection.damages, selection.node)
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         return sum(len(bits) for _, bits in self.spaces) + sum(len(at) for _, at in self.loose)
 
     def by_slice(self, space: SpaceView, bits: BitMap) -> Iterator[Read]:
-        """Positions of a row space, as positions in each of its files that has any."""
+        """Yield the positions of a row space file by file, for the files that have any."""
         for number, at in space.split(bits, shared=True):
             yield self.snapshot.files[number], at
 
     def values_of(self, column: Column) -> ValueSet | None:
-        """A set that the column's value in every row belongs to, where the condition names one."""
+        """Return a value set that contains every row's value of a column, if the condition names one."""
         parts = self.node.children if isinstance(self.node, And) else (self.node,)
         for part in parts:
             if isinstance(part, Leaf) and part.column.id == column.id and not part.true.complement:
@@ -64,9 +64,9 @@ class Rows:
         return None
 
     def known_key(self, column: Column) -> bytes | None:
-        """The key that every row has in a column; None where the condition does not name a single value.
+        """Return the key that every row has in a column; None if the condition names no single value.
 
-        None too for values of several forms (zero has two), and for texts that keys shorten.
+        Also None for values of several forms (zero has two) and for texts with truncated keys.
         """
         values = self.values_of(column)
         if values is None or values.nulls or len(values.intervals) != 1 or column.type.name in FLOATING:

@@ -1,10 +1,10 @@
-"""The values of many batches counted, each value once, in no order.
+"""Counts of the distinct values of many batches, in no order.
 
-What is gathered is added up when it has grown to as much as is kept: a value is looked at a few times, not
-once a batch, and memory is bounded by the distinct values. Integers are counted at places of their own or
-sorted, and so is all that is stored as integers; other values are grouped by Polars if there are many.
+Batches are merged into the tally once they have grown as large as it: each value is merged a few times, not
+once per batch, and memory is bounded by the distinct values. Integers, and types stored as integers, are
+counted by place or sorted; other values are grouped by Polars if there are many.
 
-Two batches by hand:
+Worked example: two batches.
 
     values     b  a  b       counts  2  1  1
     values     a  NULL       counts  -  -
@@ -29,20 +29,20 @@ from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.parquet.assembled.by_polars import polars
 
 _GATHERED = 1 << 28
-"""Bytes of values that are gathered before they are added up."""
+"""Bytes of values gathered before they are merged."""
 
 _MANY = 1 << 16
-"""From this many values on, Polars takes less than pyarrow, and its start is paid."""
+"""From this many values on, Polars is faster than pyarrow, its start included."""
 
 _CLOSE = 4
-"""Integers are close together where there are this many places for each of them, or fewer."""
+"""Integers are dense if their range has at most this many places per integer."""
 
 _PLACES = 1 << 21
-"""Places of their own that stay in a cache; where there are more, it is quicker to sort."""
+"""Largest range of integers counted by place in a processor cache; beyond it, sorting is quicker."""
 
 
 class Tally:
-    """Values of one type and the rows of each; `key_type`: that of the keys they become."""
+    """Values of one type and the rows of each; `key_type`: the key type of the values."""
 
     def __init__(self, key_type: str) -> None:
         self.key_type = key_type
@@ -51,7 +51,7 @@ class Tally:
         self._kept = 0
 
     def add(self, values: pa.Array | pa.ChunkedArray, counts: Longs | None = None) -> None:
-        """Values, and the rows of each; None: one row."""
+        """Add values with the rows of each; None: one row each."""
         whole = one_array(values)
         whole = whole.cast(pa.binary()) if pa.types.is_string(whole.type) else whole
         self._parts.append((whole, counts))
@@ -60,14 +60,14 @@ class Tally:
             self._add_up()
 
     def keys(self) -> tuple[pa.BinaryArray, Longs]:
-        """The whole keys of the values, each once, in no order, and the rows of each."""
+        """Return the distinct whole keys of the values, in no order, and the rows of each."""
         self._add_up()
         if not self._parts:
             return NO_KEYS, np.zeros(0, dtype=np.int64)
         ((values, counts),) = self._parts
         assert counts is not None
         keys = full_keys(values, self.key_type)
-        # Zeros of both signs are two values, and so is NaN by other bits: each has one key.
+        # 0.0 and -0.0, and NaNs of different bits, are different values with one key.
         return _added_up([(keys, counts)]) if pa.types.is_floating(values.type) else (keys, counts)
 
     def _add_up(self) -> None:
@@ -81,7 +81,7 @@ class Tally:
 
 
 def _integers(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs] | None:
-    """Integers, counted by themselves; None for other values, and where many that lie apart have counts."""
+    """Count integers; None for other values, and for many sparse integers that come with counts."""
     type_, plain = parts[0][0].type, [_plain(values) for values, _ in parts]
     if not pa.types.is_signed_integer(plain[0].type):
         return None
@@ -105,7 +105,7 @@ def _integers(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array,
 def _by_place(
     plain: Sequence[pa.Array], counts_of_parts: Sequence[Longs | None], low: int, high: int
 ) -> tuple[Longs, Longs, int]:
-    """Integers that lie close together, each counted at a place of its own; and the rows of NULL."""
+    """Count dense integers by place, and the rows of NULL."""
     sums, nulls = np.zeros(high - low + 1, dtype=np.int64), 0
     for values, counts in zip(plain, counts_of_parts, strict=True):
         at = np.subtract(_present(values), low, dtype=np.int64)
@@ -121,12 +121,12 @@ def _by_place(
 
 
 def _sorted(plain: Sequence[pa.Array], low: int, high: int) -> tuple[Longs, Longs]:
-    """Integers in order, each once, and their counts. Cost: a sort, of half the bytes where it can be."""
+    """Count integers by sorting. Cost: a sort, of 32-bit words where the range allows."""
     narrow = np.uint32 if high - low < 1 << 32 else np.uint64
     numbers = np.empty(sum(len(values) - values.null_count for values in plain), dtype=narrow)
     at = 0
     for values in map(_present, plain):
-        # Differences are taken in words that wrap around, and so fit whatever the signs.
+        # Unsigned differences wrap around, so they fit whatever the signs.
         numbers[at:][: len(values)] = values.astype(np.int64).view(np.uint64) - np.uint64(low % (1 << 64))
         at += len(values)
     numbers.sort()
@@ -136,7 +136,7 @@ def _sorted(plain: Sequence[pa.Array], low: int, high: int) -> tuple[Longs, Long
 
 
 def _present(values: pa.Array) -> npt.NDArray[np.signedinteger]:
-    """The integers that are not NULL."""
+    """Return the integers that are not NULL."""
     present: npt.NDArray[np.signedinteger] = numpy_of(values.drop_null() if values.null_count else values)
     return present
 
@@ -152,14 +152,14 @@ def _added_up(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array,
 
 
 def _grouped(library: Any, parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs]:
-    """By Polars, as integers where values are integers of their type: no calendar and no scale matters."""
+    """Count values with Polars, as integers where their type stores integers."""
     type_ = parts[0][0].type
     columns = {"value": library.from_arrow(pa.chunked_array([_plain(values) for values, _ in parts]))}
     rows = library.len().cast(library.Int64).alias("rows")
     if any(counts is not None for _, counts in parts):
         columns["rows"] = np.concatenate([_counts(*part) for part in parts])
         rows = library.col("rows").sum()
-    # The streaming engine hashes a value once, and by the batch: half the time of the other.
+    # The streaming engine hashes each value once, batch by batch, in half the time of the in-memory engine.
     frame = library.LazyFrame(columns).group_by("value").agg(rows).collect(engine="streaming")
     values = one_array(frame["value"].to_arrow(compat_level=library.CompatLevel.oldest()))
     return _typed(values, type_), frame["rows"].to_numpy()
@@ -172,7 +172,7 @@ def _plain(values: pa.Array) -> pa.Array:
     if pa.types.is_date32(type_):
         return values.view(pa.int32())
     if pa.types.is_decimal128(type_) and type_.precision <= WORD_DIGITS:
-        # A decimal is two words, of which the lower says all.
+        # Of a decimal's two words, the lower holds the whole value.
         words = np.frombuffer(values.buffers()[1] or b"", dtype="<i8")[2 * values.offset :]
         low = np.ascontiguousarray(words[: 2 * len(values) : 2])
         return arrow_array(low, mask=numpy_of(values.is_null()) if values.null_count else None)
@@ -180,7 +180,7 @@ def _plain(values: pa.Array) -> pa.Array:
 
 
 def _typed(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """What `_plain` made of values of a type, as these."""
+    """Convert values that `_plain` made integers back to their type."""
     if pa.types.is_timestamp(type_) or pa.types.is_date32(type_):
         return values.view(type_)
     if pa.types.is_decimal128(type_) and type_.precision <= WORD_DIGITS:
@@ -189,7 +189,7 @@ def _typed(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _of_scale(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """The same words as decimals of another type."""
+    """Reinterpret the same words as decimals of another type."""
     return pa.Array.from_buffers(type_, len(values), values.buffers(), offset=values.offset)
 
 

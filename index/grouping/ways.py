@@ -1,7 +1,7 @@
-"""Matching rows by stored key of the segments of one column, in each way that there is.
+"""Matching rows by stored key of the segments of one column, by each method.
 
-Each way takes segments, their column, positions of the row space and, where it is known, a set that every
-position's value is of; and gives, per segment, a count for each of its keys.
+Each method takes segments, their column, positions of the row space and, if known, a value set that contains
+every position's value; it returns, per segment, a count for each key.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _by_cardinality(
 def _by_codes(
     segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
 ) -> list[Longs]:
-    """Counts by stored key, looked up row by row in vectors."""
+    """Count by stored key: look up the code of each row in vectors."""
     positions: BitPositions = positions_in(bits)
     return [codes_of(segment, column.id).counts(positions)[1:] for segment in segments]
 
@@ -43,7 +43,7 @@ def _by_codes(
 def _by_asking(
     segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
 ) -> list[Longs]:
-    """Counts by stored key, whose postings are asked for each row."""
+    """Count by stored key: probe the posting of each key for each row."""
     positions: BitPositions = positions_in(bits)
     lookups = [asked_postings(segment, column.id) for segment in segments]
     return [np.bincount(lookup.take(positions), minlength=len(lookup.keys) + 1)[1:] for lookup in lookups]
@@ -52,7 +52,7 @@ def _by_asking(
 def _by_intersections(
     segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
 ) -> list[Longs]:
-    """Counts by stored key, each the cardinality of an intersection; of the keys of `among` where given."""
+    """Count by stored key: intersect each posting, only those of `among` if given."""
     return [_intersected(segment, column, bits, among) for segment in segments]
 
 
