@@ -111,7 +111,8 @@ def json_part(b: Builder, args: Sequence[Expression]) -> Expression:
         return Literal(STRING, None)
     steps = path_of(_constant(path, "get_json_object"))
     if steps is None:
-        raise NotRead("such a path is not read", "Write names and places: $.a.b[0], or $['a'].")
+        reason = "of JSON, a path is read that is $ and then names and places, without * or blanks"
+        raise NotRead(reason, "Write '$.a.b[0]', or \"$['a.b']\" for a name with a point.")
     return call("get_json_object", [value], STRING, steps)
 
 

@@ -12,7 +12,7 @@ from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import NotRead, call
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.values.coercion import common_type
-from tailbit.index.values.literals import BINARY, BOOLEAN, LONG, NUMERIC, STRING, WHOLE, Literal
+from tailbit.index.values.literals import BINARY, BOOLEAN, LONG, NUMERIC, STRING, WHOLE, Literal, range_of
 from tailbit.index.values.refusals import mismatch
 from tailbit.tables.model import Column, DataType
 from tailbit.wording import with_article
@@ -166,8 +166,23 @@ def _beside(
 
 def contains(b: Builder, args: Sequence[Expression]) -> Expression:
     """array_contains."""
-    sides = _beside(b, "array_contains", args[0], args[1], "ARRAY_FUNCTION_DIFF_TYPES")
+    array, value = _beside(b, "array_contains", args[0], args[1], "ARRAY_FUNCTION_DIFF_TYPES")
+    narrow = _as_held(value, element_of("array_contains", args[0]))
+    sides = [array, value] if narrow is None else [args[0], narrow]
     return call("array_contains", sides, BOOLEAN)
+
+
+def _as_held(value: Expression, type_: DataType) -> Literal | None:
+    """Return an exact number as one of another type, if that type holds it: then no element need be cast."""
+    exact = (*WHOLE, "decimal")
+    if not isinstance(value, Literal) or value.value is None:
+        return None
+    if value.type.name not in exact or type_.name not in exact:
+        return None
+    held, limits = value.number * 10**type_.scale, range_of(type_)
+    if limits is None or held.denominator != 1 or not limits[0] <= held <= limits[1]:
+        return None
+    return Literal(type_, int(held))
 
 
 def position(b: Builder, args: Sequence[Expression]) -> Expression:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tailbit.index.functions.texts.json_paths import written
 from tailbit.index.functions.tree import LAMBDAS, Call, Expression, Ref, columns_in
-from tailbit.index.values.literals import WHOLE, Literal
+from tailbit.index.values.literals import STRING, WHOLE, Literal
 from tailbit.tables.date_text import date_texts
 
 _INFIX = frozenset("+ - * / % div & | ^ = <> < <= > >= <=> like rlike and or".split())
@@ -56,6 +57,8 @@ def _written_call(e: Call, args: list[str]) -> str:
         return f"{function}({args[0]}, {args[1]})" if function else f"{args[0]}[{args[1]}]"
     if e.name == "field":
         return f"{args[0]}.{_field_name(e)}"
+    if e.name == "get_json_object":
+        return f"{e.name}({args[0]}, {_constant(Literal(STRING, written(e.setting).encode()))})"
     first = [repr(e.setting[0])] if e.name in ("date_trunc",) else []
     return f"{e.name}({', '.join([*first, *args])})"
 

@@ -80,7 +80,7 @@ def _equal_to(rows: Spread, value: pa.Array, side: Expression) -> pa.Array:
 
     `side`: what the value is; a constant stands in the first row for all.
     """
-    if isinstance(side, Literal):
+    if isinstance(side, Literal) and len(value):
         return pc.equal(ordered(rows.flat, side.type), ordered(value.slice(0, 1), side.type)[0])
     wanted = value.take(pa.array(rows.rows))
     return pc.equal(ordered(rows.flat, side.type), ordered(wanted, side.type))

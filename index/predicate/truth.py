@@ -71,8 +71,23 @@ def raise_error(
 _CAST = re.compile(r"(?<!TRY_)CAST\(")
 
 
+_HINTS = {
+    "NOT_READ_EXACTLY": (
+        "What Spark gives there is not known here: exclude such rows by another condition, or ask Spark."
+    ),
+    "INVALID_ARRAY_INDEX": "Write get(tags, 0) for tags[0]: it is NULL where there is no such element.",
+    "INVALID_ARRAY_INDEX_IN_ELEMENT_AT": (
+        "Write try_element_at in place of element_at: it is NULL where there is no such element."
+    ),
+    "INVALID_INDEX_OF_ZERO": "Places of element_at begin at 1, or at -1 from the end; those of get at 0.",
+}
+"""What to write in place of what raises, by the name of the error."""
+
+
 def _instead(error: str, condition: str) -> dict[str, str]:
-    """Return the hint of an error that has a better one than all have: the condition with TRY_CAST."""
+    """Return the hint of an error that has a better one than all have, as the condition with TRY_CAST."""
+    if error in _HINTS:
+        return {"hint": _HINTS[error]}
     if not error.startswith("CAST") or not (tried := _CAST.sub("TRY_CAST(", condition)) != condition:
         return {}
     return {"hint": f"Write {tried}: then it is NULL for such rows. Or compare values of one type."}

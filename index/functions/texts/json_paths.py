@@ -47,6 +47,12 @@ def path_of(text: str) -> Path | None:
     return tuple(steps) if text.startswith("$") else None
 
 
+def written(path: Path) -> str:
+    """Write steps as a path that `path_of` reads to the same steps."""
+    steps = (f"[{step}]" if isinstance(step, int) else f"['{step}']" for step in path)
+    return "$" + "".join(steps)
+
+
 def part(call: Call, args: list[pa.Array]) -> Vector:
     """Return the parts of JSON texts at the path that the setting is; NULL where there is none."""
     path = call.setting

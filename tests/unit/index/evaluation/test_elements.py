@@ -67,6 +67,8 @@ TOLD = {
     "array_contains(numbers, 1)": [0, 4],
     "array_contains(numbers, 1000)": [],
     "NOT array_contains(numbers, 2.5)": [0, 1, 3, 5, 6, 8],
+    "array_contains(numbers, 127L) OR array_contains(numbers, -128)": [5, 6],
+    "NOT array_contains(numbers, 2.00)": [3, 5, 6, 8],
     "exists(numbers, n -> n > 1)": [0, 1, 6],
     "exists(numbers, n -> n > 1) IS NULL": [2, 4, 7],
     "forall(numbers, n -> n > 1)": [1, 3, 6],

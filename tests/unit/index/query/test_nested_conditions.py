@@ -141,3 +141,40 @@ def test_the_name_of_the_table_may_stand_before_a_column_and_a_struct_of_that_na
     assert ids(folder, "sales.sales.amount = 2 AND sales.id = 1") == [1]
     with pytest.raises(UnknownColumnError):
         tailbit.open(folder).where("other.amount = 2").count()
+
+
+def test_nothing_is_found_in_arrays_of_which_no_row_has_an_element(tmp_path: Path) -> None:
+    folder = str(tmp_path / "table")
+    inner, maps = pa.list_(pa.list_(pa.int32())), pa.list_(pa.map_(pa.string(), pa.string()))
+    table = pa.table({"id": [0, 1], "nested": pa.array([[], None], inner)})
+    deltalake.write_deltalake(folder, table.append_column("m", pa.array([[], None], maps)))
+    assert ids(folder, "exists(nested, n -> array_contains(n, 3))") == []
+    assert ids(folder, "NOT exists(nested, n -> array_position(n, 3) > 0)") == [0]
+    assert ids(folder, "exists(nested, n -> arrays_overlap(n, array(1, 2))) IS NULL") == [1]
+    assert ids(folder, "forall(m, x -> x['k'] = 'v' AND map_contains_key(x, 'k'))") == [0]
+
+
+@pytest.mark.parametrize(
+    ("where", "hint"),
+    [
+        ("tags = 'x'", "array_contains(a, x)"),
+        ("tags LIKE 'x%'", "exists(a, x -> x > 1)"),
+        ("tags IN ('x')", "size(a)"),
+        ("m = 'v'", "m['k']"),
+        ("tags[0] = 'x'", "get(tags, 0)"),
+        ("element_at(tags, 1) = 'x'", "try_element_at"),
+        ("element_at(tags, 0) = 'x'", "begin at 1"),
+        ("get_json_object(tags[0], '$.*') = 'x'", "$.a.b[0]"),
+    ],
+)
+def test_a_refusal_about_arrays_and_maps_says_what_to_write(path: str, where: str, hint: str) -> None:
+    with pytest.raises(TailbitError) as raised:
+        tailbit.open(path).where(where).count()
+    assert hint in f"{raised.value} {raised.value.hint}"
+
+
+@pytest.mark.parametrize("json_path", ["$", "$['a']['b.c']", "$[0]['x']"])
+def test_a_path_of_json_is_shown_as_it_is_read(path: str, json_path: str) -> None:
+    where = f'get_json_object(try_element_at(tags, 1), "{json_path}") = 1'
+    shown = tailbit.open(path).where(where).explain()["predicate"]
+    assert json_path.replace("'", "''") in shown

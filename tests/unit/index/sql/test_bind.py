@@ -561,3 +561,14 @@ def test_a_null_integer_beside_a_decimal_beyond_every_long_is_what_a_column_of_n
     text: str, truth: bool | None
 ) -> None:
     assert bind(text, SCHEMA) == Constant(truth)
+
+
+@pytest.mark.parametrize("number", ["1", "1L", "1.00", "CAST(1 AS DECIMAL(38,0))"])
+def test_an_exact_number_that_elements_hold_is_sought_as_one_of_their_type(number: str) -> None:
+    """So no element is cast, and an index looks the number up."""
+    array = {"type": "array", "elementType": "byte", "containsNull": True}
+    schema = parse_schema(json.dumps(struct(field("codes", array))), [], {}, "test")
+    wanted, found = (bind(f"array_contains(codes, {n})", schema) for n in ("1Y", number))
+    assert isinstance(wanted, Computed)
+    assert isinstance(found, Computed)
+    assert found.expression == wanted.expression
