@@ -108,9 +108,17 @@ def without_noise(pieces: Iterable[str]) -> Iterator[str]:
     """The pieces that a person needs; what joins a traceback that is left out to its cause goes with it."""
     left_out = False
     for text in pieces:
-        left_out = is_noise(text) or (left_out and (not text.strip() or text.startswith(_DURING)))
+        left_out = is_noise(text) or (left_out and _goes_on(text))
         if not left_out:
             yield text
+
+
+def _goes_on(text: str) -> bool:
+    """Return whether a piece belongs to the traceback before it: two workers may write theirs in between."""
+    frame = _FRAME.match(text)
+    if frame is not None:
+        return _SPARKS_OWN.search(frame[1]) is not None
+    return not text.strip() or text.startswith((_DURING, "    ", *_LOST))
 
 
 def is_noise(text: str) -> bool:

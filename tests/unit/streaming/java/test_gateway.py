@@ -28,6 +28,16 @@ def test_an_idle_worker_that_is_taken_down_says_nothing() -> None:
     assert is_noise("WARNING: Using incubator modules: jdk.incubator.vector\n")
 
 
+def test_tracebacks_of_two_workers_that_are_written_in_between_say_nothing_and_an_own_frame_is_told() -> None:
+    """Seen where a disk became read only: the second half of one stood in the log without its beginning."""
+    header, frame, *_, error = LOST
+    lines = [header, header, frame, error, frame, "    outfile.flush()\n", error]
+    told = ["ERROR Executor: lost\n", "  at the end\n"]
+    assert list(without_noise(paragraphs([*lines, *told]))) == told
+    ours = frame.replace("pyspark.zip/pyspark/daemon.py", "tailbit/index/write/run.py")
+    assert list(without_noise(paragraphs([*lines, ours, error]))) == [ours, error]
+
+
 def test_an_error_is_never_taken_for_noise() -> None:
     assert not is_noise("2026-01-01 00:00:00 ERROR Executor: lost\n")
     assert not is_noise("".join(LOST).replace("BrokenPipeError", "MemoryError"))
