@@ -24,13 +24,13 @@ class Liveness:
 
     `moves` counts progress. `lives` counts progress, and every sign that the run waits for something outside
     of it, such as an executor, and would go on at once if it came. `doing`: the present work or wait, in
-    words. `batch`: the last batch begun, -1 before. `answered`: when Spark's Java last answered, by
-    `time.monotonic`; None before.
+    words. `begun`: whether a query was started. `batch`: the last batch begun, -1 before. `answered`: when
+    Spark's Java last answered, by `time.monotonic`; None before.
     """
 
     def __init__(self, doing: str = "starting") -> None:
         self.moves = self.lives = 0
-        self.batch = -1
+        self.batch, self.begun = -1, False
         self.answered: float | None = None
         self._doing, self._waiting = doing, ""
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from tailbit.arguments.values import flag, wrong_type
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.errors import MalformedLogError, RequirementError, TailbitError
+from tailbit.errors import MalformedLogError, NotDrainedError, RequirementError, TailbitError
 from tailbit.streaming.java.requirements import check_requirements
 from tailbit.streaming.java.session import Session, build_session, is_submitted, on_one_machine
 from tailbit.streaming.life.cluster import addresses, await_master, check_master
@@ -135,10 +135,9 @@ def run(
     make = partial(prepare, path, columns, index, checkpoint, trigger, storage_options)
     life, supervision = Liveness("reading the table and the index"), supervision or Supervision()
     asked = _Asked(master, once, ui, on_progress, tell, supervision.announce, supervision.on_up)
-    _ready()
-    if not is_submitted():
-        check_master(master)
+    _ready(master)
     with (
+        _harmless_before_a_query(life),
         _signals() as stop,
         Watchdog(path, life, stop, tell, supervision) as watchdog,
         Sampler(life) as sampler,
@@ -147,6 +146,16 @@ def run(
         if prepared is not None:
             _index(prepared, asked, stop, life, watchdog, sampler)
     return 0
+
+
+@contextmanager
+def _harmless_before_a_query(life: Liveness) -> Iterator[None]:
+    """Let a run that is cut off before there is a query end well: no batch was in flight."""
+    try:
+        yield
+    except NotDrainedError:
+        if life.begun:
+            raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +249,12 @@ def _in_time(
         raise worth_a_restart(torn) from torn
 
 
-def _ready() -> None:
+def _ready(master: str) -> None:
     """Pass if what an indexer needs is there; from now on freed memory goes back to the system."""
     check_requirements()
     take_from_the_system()
+    if not is_submitted():
+        check_master(master)
 
 
 def _nothing_to_do(prepared: Prepared, asked: _Asked) -> bool:

@@ -141,7 +141,8 @@ class Watchdog:
 
     def _tell_of_long_work(self, seconds: float) -> None:
         """Announce at growing pauses that the same work goes on, as in a large batch."""
-        work = "" if self._life.idle else self._life.doing_now
+        waits = self._life.idle or self._life.doing != self._life.doing_now
+        work = "" if waits else self._life.doing_now
         self._same = self._same + seconds if work == self._work else 0.0
         if not self._same:
             self._work, self._next_work_line = work, FIRST_LINE_S

@@ -78,6 +78,7 @@ def _ended_well(run: Run, patience: Patience) -> bool:
     job: Job | None = None
     try:
         run.life.sign(_STARTING)
+        run.life.begun = True
         job = _launched(run)
         run.on_up()
         if run.life.doing_now == _STARTING:

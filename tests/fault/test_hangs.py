@@ -95,6 +95,15 @@ def test_sigterm_ends_a_run_whose_java_is_frozen_within_thirty_seconds(run: Ship
     assert f"Java is process {java.pid}, which is stopped" in text
 
 
+def test_sigterm_ends_a_start_that_hangs_with_0_for_no_batch_was_cut_off(run: Shipped) -> None:
+    run.start("--columns", "k,v", "--stall-limit", "off")
+    (java,) = run.wait(lambda: run.descendants("java"))
+    java.suspend()
+    assert run.terminate() == 0
+    run.wait_gone()
+    assert "Error" not in run.output.read_text()
+
+
 def test_the_start_says_for_which_table_spark_starts_and_systemd_hears_that_the_run_is_up_lives_and_ends(
     run: Shipped, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

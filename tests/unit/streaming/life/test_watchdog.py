@@ -74,6 +74,17 @@ def test_a_long_batch_is_announced_at_growing_pauses_and_an_idle_query_never() -
     assert run.told == []
 
 
+def test_a_wait_between_two_attempts_is_no_long_work() -> None:
+    run = Watched()
+    for _ in range(20):
+        run.life.sign("starting the query")
+        assert run.passes(1) is None
+        for _ in range(5):
+            run.life.wait_for("waiting after NotATableError")
+            assert run.passes(1) is None
+    assert run.announced == []
+
+
 def test_a_limit_of_zero_ends_nothing() -> None:
     assert Watched(limit_s=0.0).passes(1000) is None
 
