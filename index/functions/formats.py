@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tailbit.arrays import Longs
 from tailbit.index.functions.casting import cast_time
@@ -23,9 +24,12 @@ from tailbit.index.functions.vectors import (
     Codes,
     Raised,
     Vector,
+    array_of,
+    by_parts,
     code,
     first_of,
     nulls_of,
+    numbers,
     per_distinct,
 )
 from tailbit.index.values.literals import STRING
@@ -138,8 +142,16 @@ def read(call: Call, args: list[pa.Array]) -> Vector:
     The years 0 to 9999 are read; what begins with a sign or a longer year is not.
     """
     tried, zone, parts = call.setting[0] == "try", str(call.setting[1]), call.setting[2:]
-    pattern = _pattern(tuple(map(str, parts)))
-    found = per_distinct(args, [STRING], _NTZ, lambda text: _micros(pattern, text.decode(), tried))
+    pattern, usual = _pattern(tuple(map(str, parts))), _usual(tuple(map(str, parts)))
+
+    def one_by_one(texts: pa.Array) -> Vector:
+        return per_distinct([texts], [STRING], _NTZ, lambda text: _micros(pattern, text.decode(), tried))
+
+    if usual is None:
+        found = one_by_one(args[0])
+    else:
+        plain = pc.match_substring_regex(args[0], usual)
+        found = by_parts(args[0], plain, lambda texts: _read_all(texts, usual, tried), one_by_one)
     instants = cast_time(found.values, _NTZ, call.type, zone)
     return Vector(instants.values, first_of([found.raised, instants.raised]))
 
@@ -181,6 +193,50 @@ def _micros(pattern: re.Pattern[str], text: str, tried: bool) -> int | None:
         return None
     fraction = int(values.get("S", "0").ljust(6, "0"))
     return int(days[0]) * DAY_US + (hour * 3600 + minute * 60 + second) * 1_000_000 + fraction
+
+
+_LONG, _USUAL = "{1,19}", "{1,9}"
+"""Digits that Spark takes for a number of any width, and as many of which are below 2**31."""
+
+
+@lru_cache(maxsize=256)
+def _usual(parts: tuple[str, ...]) -> str | None:
+    """Return an expression of RE2 of texts that have a format, their numbers short and their year plain.
+
+    None where a number of any width is not followed by what is no digit: its width decides what is behind;
+    and where there is no number.
+    """
+    if all(part[0] == QUOTE for part in parts):
+        return None
+    for part, behind in zip(parts, (*parts[1:], QUOTE), strict=True):
+        if _LONG in _TAKEN.get(part, "") and (behind[0] != QUOTE or behind[1:2] in _FIGURES):
+            return None
+    taken = [_quoted(part[1:]) if part[0] == QUOTE else _TAKEN[part].replace(_LONG, _USUAL) for part in parts]
+    return rf"(?s)\A(?:{''.join(taken)})\z"
+
+
+_FIGURES = tuple("0123456789")
+
+
+def _read_all(texts: pa.Array, regex: str, tried: bool) -> Vector:
+    """Return as `_micros` does, of texts that an expression of `_usual` matches, or NULL."""
+    null, taken = nulls_of(texts), pc.extract_regex(texts, pattern=regex)
+    names = [field.name for field in taken.type]
+
+    def part(name: str, otherwise: int) -> Longs:
+        if name not in names:
+            return np.full(len(texts), otherwise, np.int64)
+        digits = pc.struct_field(taken, [names.index(name)])
+        return numbers((pc.utf8_rpad(digits, 6, padding="0") if name == "S" else digits).cast(pa.int64()))
+
+    year = part("yy", 0) + 2000 if "yy" in names else part("y", 1970)
+    month, day, hour, minute, second = (part(name, int(name in "Md")) for name in "MdHms")
+    good = (month >= 1) & (month <= 12) & (hour < 24) & (minute < 60) & (second < 60)
+    days = days_from(year, np.where(good, month, 1), np.where(good & (day <= 31), day, 1))
+    good &= (civil(days)[2] == day) & ~null
+    micros = days * DAY_US + (hour * 3600 + minute * 60 + second) * 1_000_000 + part("S", 0)
+    raised = None if tried else code("CANNOT_PARSE_TIMESTAMP", ~good & ~null)
+    return Vector(array_of(np.where(good, micros, 0), ~good, _NTZ), raised)
 
 
 def _fail(tried: bool) -> None:

@@ -20,7 +20,7 @@ from tailbit.index.functions.texts import digests, groups
 from tailbit.index.functions.texts.buffers import bytes_of, texts_of
 from tailbit.index.functions.texts.patterns import Unread
 from tailbit.index.functions.tree import Call, Expression, Ref
-from tailbit.index.functions.vectors import ERRORS, Vector
+from tailbit.index.functions.vectors import ERRORS, Vector, per_distinct
 from tailbit.index.values.literals import BINARY, LONG, STRING, Literal
 from tailbit.tables.model import Column, DataType
 
@@ -229,3 +229,48 @@ def test_years_of_other_than_four_digits_are_not_read() -> None:
     assert found.raised is not None
     assert [ERRORS[code] for code in found.raised] == ["NOT_READ_EXACTLY", "", "", "NOT_READ_EXACTLY"]
     assert found.values.to_pylist()[1:3] == ["00000101", "99991231"]
+
+
+FIELDS = {
+    "yyyy": ["2024", "0000", "9999", "1900", "+2024", "-0001"],
+    "yy": ["24", "00"],
+    **{key: ["01", "02", "12", "13", "00", "30", "31", "29"] for key in ("MM", "dd")},
+    **{key: ["1", "2", "12", "13", "0", "31", "29", "0000000007", "1234567890"] for key in ("M", "d")},
+    **{key: ["00", "23", "59", "60"] for key in ("HH", "mm", "ss")},
+    **{key: ["0", "23", "059", "60", "0000000000000000001"] for key in ("H", "m", "s")},
+    "SSS": ["1", "12", "123", "000"],
+    "SSSSSS": ["5", "123456"],
+}
+SIGNS = ["'-", "'/", "' ", "'T", "'é", "'7"]
+
+
+@st.composite
+def formats_and_texts(draw: st.DrawFn) -> tuple[tuple[str, ...], list[str | None]]:
+    """A format without a field twice, and texts that have it or nearly so."""
+    fields = draw(st.lists(st.sampled_from(list(FIELDS)), max_size=6, unique_by=lambda field: field[0]))
+    parts = [part for field in fields for part in (field, draw(st.sampled_from(["", *SIGNS])))]
+    parts = [part for part in parts if part]
+    one = st.tuples(
+        *(st.just(part[1:]) if part[0] == formats.QUOTE else st.sampled_from(FIELDS[part]) for part in parts)
+    ).map("".join)
+    odd = one.flatmap(lambda text: st.sampled_from([text + "\n", text[:-1], text.lower(), "1" + text]))
+    return tuple(parts), draw(st.lists(st.none() | one | odd, max_size=10))
+
+
+@given(formats_and_texts(), st.booleans())
+@example((("yyyy", "'-", "M", "'-", "d"), ["2023-2-29", "2024-2-29", None, "2024-2-000000000000029"]), False)
+def test_times_are_read_of_all_texts_as_one_by_one(
+    given: tuple[tuple[str, ...], list[str | None]], tried: bool
+) -> None:
+    parts, texts = given
+    rows = pa.array(["odd", *texts], pa.string())[1:]
+    type_ = DataType("timestamp_ntz")
+    call = Call("parsed time", (TEXT,), type_, ("try" if tried else "", "UTC", *parts))
+    pattern = formats._pattern(parts)
+    one_by_one = per_distinct(
+        [rows], [STRING], type_, lambda text: formats._micros(pattern, text.decode(), tried)
+    )
+    mine = formats.read(call, [rows])
+    codes = [np.zeros(len(rows)) if found.raised is None else found.raised for found in (mine, one_by_one)]
+    assert np.array_equal(*codes)
+    assert mine.values.cast(pa.int64()).equals(one_by_one.values.cast(pa.int64()))
