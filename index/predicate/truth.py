@@ -79,13 +79,15 @@ _HINTS = {
     "INVALID_ARRAY_INDEX_IN_ELEMENT_AT": (
         "Write try_element_at in place of element_at: it is NULL where there is no such element."
     ),
+    "DIVIDE_BY_ZERO": "Write try_divide(a, b), or a / nullif(b, 0): NULL where b is 0.",
+    "REMAINDER_BY_ZERO": "Write a % nullif(b, 0): NULL where b is 0.",
     "INVALID_INDEX_OF_ZERO": "Places of element_at begin at 1, or at -1 from the end; those of get at 0.",
 }
 """What to write in place of what raises, by the name of the error."""
 
 
 def _instead(error: str, condition: str) -> dict[str, str]:
-    """Return the hint of an error that has a better one than all have, as the condition with TRY_CAST."""
+    """Return the hint of an error that has one of its own, such as the condition with TRY_CAST."""
     if error in _HINTS:
         return {"hint": _HINTS[error]}
     if not error.startswith("CAST") or not (tried := _CAST.sub("TRY_CAST(", condition)) != condition:

@@ -14,7 +14,7 @@ INSTEAD = {
     ">>": "Write x div 4 for x >> 2, of numbers from 0 on.",
     "several values in parentheses": "For one column write IN ('SFO', 'LAX'); of several columns write "
     "(a = 1 AND b = 2) OR (a = 3 AND b = 4).",
-    "a lambda": "Write exists(tags, t -> t = 'a') or forall(tags, t -> t = 'a').",
+    "a lambda": "Write exists(tags, t -> t = 'a') or forall(tags, t -> t = 'a'); a key of a map is m['k'].",
 }
 """What to write in place of an expression that is not read, by what a refusal calls it."""
 
@@ -38,6 +38,8 @@ _BY_REASON = {
     "ESCAPE takes": "Write ESCAPE '!'.",
     "a plus sign in front": "Leave the plus sign out.",
     "a lambda is not": "A lambda stands only within exists(array, x -> condition).",
+    "depends on the moment": "Write current_date(), current_date() - INTERVAL 1 DAY, or now().",
+    "constant number of digits": "Write the digits as a number: round(x, 2).",
     " here, not ": "docs/functions.md shows each function with its arguments.",
     ">>> is not": "Write x div 4 for x >>> 2, of numbers from 0 on.",
     "before a constant is not": "Write only the quotes: 'UA'.",
@@ -51,6 +53,7 @@ _BY_ERROR = {
     "DIVIDE_BY_ZERO": "Write try_divide(a, b), or a / nullif(b, 0).",
     "REMAINDER_BY_ZERO": "Write a % nullif(b, 0).",
     "ARITHMETIC_OVERFLOW": "Write try_add, try_subtract or try_multiply, or CAST to a wider type.",
+    "INVALID_INDEX_OF_ZERO": "element_at counts from 1: the first element is element_at(a, 1), or a[0].",
     "INVALID_NUMERIC_LITERAL_RANGE": "Write a smaller number: a double goes to 1.7e308.",
     "FILTER_NOT_BOOLEAN": "Compare it with something.",
     "DATATYPE_MISMATCH": "Compare values of one type: a date as DATE'2026-01-31', a number without quotes, "

@@ -49,6 +49,10 @@ _BEHIND_A_VALUE = {
     **dict.fromkeys(("LE", "LTE"), "Write <=."),
     "CONTAINED": "Write array_contains(column, value) of an array, contains(column, 'part') of a text.",
     "OVER": "Window functions are not part of a condition: read the rows, and rank them there.",
+    "MOD": "Write a % b.",
+    **dict.fromkeys(("BUT", "WITH"), "Write AND."),
+    "UNLESS": "Write AND NOT.",
+    "AT": "Leave AT TIME ZONE out: --time-zone, in Python zone=, names the zone of times that have none.",
     "AS": "A condition has no alias: leave AS and the name out.",
     "EXISTS": "Write IS NOT NULL.",
     "FOR": "Leave it out: nothing is locked.",
@@ -61,13 +65,14 @@ _BEHIND_A_VALUE = {
 """Words that other languages have behind a value."""
 _SIGNS = {
     ",": "Conditions are joined by AND; a list of values stands in parentheses: dest IN ('SFO', 'LAX').",
-    "[": "A list of values stands in parentheses: dest IN ('SFO', 'LAX'); a name in backticks: `air time`.",
+    "[": "A list of values stands in parentheses: dest IN ('SFO', 'LAX'); an array is written "
+    "array('a', 'b'), a name in backticks: `air time`.",
     "]": "A list of values stands in parentheses: dest IN ('SFO', 'LAX').",
     "?": 'Give its value: in Python where("n > ?", [5]); on the command line write :n and --param n=5.',
     ":": 'Give its value: where("n > :n", {"n": 5}) in Python, --param n=5 on the command line; a time '
     "of day stands in quotes.",
     "->": "A function of one argument stands only within exists(array, x -> condition).",
-    "=>": "Write >=, or =.",
+    "=>": "Write >=, or =; within exists and forall a function is written x -> x > 1.",
     "(": "A function stands before its argument: upper(carrier), contains(carrier, 'U'), carrier IN ('UA').",
     "/": "A comment begins with two minus signs (--); a division has a number behind its sign.",
     "%": "Give values as parameters: ? with a list, or :name with a mapping.",
@@ -77,7 +82,7 @@ _SIGNS = {
 _TRUTH = "IS takes NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM"
 _BEHIND_IS = {
     **dict.fromkeys(("NONE", "NIL", "NUL", "UNDEFINED", "MISSING", "NA", "BLANK"), "Write IS NULL."),
-    "EMPTY": "Write = '' of a text, or IS NULL.",
+    "EMPTY": "Write = '' of a text, size(a) = 0 of an array, or IS NULL.",
     "NAN": "Write isnan(column).",
     **dict.fromkeys(
         ("IN", "LIKE", "BETWEEN", "RLIKE", "ILIKE"), "Leave IS out: NOT IN, NOT LIKE, NOT BETWEEN."

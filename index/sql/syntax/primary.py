@@ -233,7 +233,7 @@ class PrimaryParser(ABC):
             constant = WrittenConstant("hex", f"X'{value.constant.text}'")
             return Tree("constant", token.start, self.last_end, constant=constant)
         if token.text not in TYPED:
-            hint = "Write CAST(... AS ...)."
+            hint = "Write only the quotes, as in 'UA'; of another type CAST('1' AS INT)."
             refuse(self.text, f"{token.text} before a constant is not read", token.start, hint)
         type_ = Tree("type", token.start, token.end, text=token.text)
         return Tree("cast", token.start, self.last_end, value, type_, text=token.text)

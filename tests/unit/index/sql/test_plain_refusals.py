@@ -118,6 +118,17 @@ def test_a_wrong_condition_is_refused_in_plain_words_with_its_place_and_what_to_
         ("list_contains(split(carrier, ','), 'U')", ("array_contains(",)),
         ("strftime('%Y', dest) = '2013'", ("date_format(",)),
         (";", ("Write a condition",)),
+        ("split(dest, 'F')[7] = 'O'", ("get(tags, 0)",)),
+        ("element_at(split(dest, 'F'), 0) = 'S'", ("counts from 1",)),
+        ("1 / (flight - flight) > 1", ("nullif(b, 0)",)),
+        ("N'UA' = carrier", ("only the quotes",)),
+        ("arrays_overlap(array(carrier), ['UA'])", ("array('a', 'b')",)),
+        ("exists(array(carrier), c => c = 'UA')", ("x -> x > 1",)),
+        ("split(carrier, ',') = 'UA'", ("split(column, ',')[0]",)),
+        ("dep_delay mod 2 = 0", ("a % b",)),
+        ("carrier -> 'code' = 'UA'", ("m['k']",)),
+        ("round(dep_delay, flight) = 1", ("round(x, 2)",)),
+        ("date('2013-01-01') > 'yesterday'", ("current_date()",)),
     ],
 )
 def test_what_to_write_instead_is_told_with_the_persons_own_pieces(
