@@ -178,3 +178,17 @@ def test_a_path_of_json_is_shown_as_it_is_read(path: str, json_path: str) -> Non
     where = f'get_json_object(try_element_at(tags, 1), "{json_path}") = 1'
     shown = tailbit.open(path).where(where).explain()["predicate"]
     assert json_path.replace("'", "''") in shown
+
+
+def test_arrays_of_arrays_are_refused_without_an_error_that_spark_does_not_raise(tmp_path: Path) -> None:
+    folder = str(tmp_path / "table")
+    inner = pa.list_(pa.list_(pa.int32()))
+    deltalake.write_deltalake(folder, pa.table({"id": [0], "nested": pa.array([[[3]]], inner)}))
+    for where in (
+        "array_contains(nested, array(3))",
+        "arrays_overlap(nested, nested)",
+        "array_position(nested, nested[0]) = 1",
+    ):
+        with pytest.raises(TailbitError, match="of elements of type array is not read") as raised:
+            tailbit.open(folder).where(where).count()
+        assert "in Spark" not in str(raised.value)
