@@ -14,7 +14,7 @@ __all__ = ["start"]
 
 
 def __getattr__(name: str) -> Any:
-    """`start`, loaded when it is asked for: a look at the heartbeat needs no Spark."""
+    """Load `start` on first use: reading the heartbeat needs no Spark."""
     if name == "start":
         from tailbit.streaming.job import start
 

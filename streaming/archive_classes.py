@@ -28,7 +28,7 @@ _REMEDY = f"Name a folder that can be written to, for runs as well: {SETTING}=FO
 
 
 def archive_classes(again: bool = False, tell: Tell = tell_nobody) -> tuple[Path, bool]:
-    """Make the archive if there is none, or `again`; where it is, and whether it was made now.
+    """Write the class archive if there is none, or if `again`; return its path, and whether it was written.
 
     A small table is indexed by a Spark of its own, and Java writes down which classes that took. This process
     can start no Spark afterwards. Other processes see the whole file or the one before.
@@ -51,25 +51,25 @@ def archive_classes(again: bool = False, tell: Tell = tell_nobody) -> tuple[Path
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=stem.parent) as folder:
-            made = Path(folder, "made")
+            archive = Path(folder, "made")
             tell("starting Spark once, and writing down its classes")
-            _write(Path(folder), made)
-            return keep(made, stem), True
+            _write(Path(folder), archive)
+            return keep(archive, stem), True
     except OSError as refused:
         raise RequirementError(
             reason=f"the archive of classes cannot be written: {refused}", remedy=_REMEDY
         ) from refused
 
 
-def _write(folder: Path, made: Path) -> None:
-    """A whole run, after which Java ends and writes."""
+def _write(folder: Path, archive: Path) -> None:
+    """Run a whole indexer once, after which Java ends and writes the archive."""
     import deltalake
     import pyarrow as pa
     from pyspark import SparkContext
 
     table = str(folder / "table")
     deltalake.write_deltalake(table, pa.table({"k": [1, 2], "v": ["a", "b"]}))
-    with _option_of_java(f"{SILENT} -XX:ArchiveClassesAtExit={made}"):
+    with _option_of_java(f"{SILENT} -XX:ArchiveClassesAtExit={archive}"):
         run(table, ["k", "v"], once=True)
     gateway: Any = SparkContext._gateway
     # A signal ends a run early, and in good order.
@@ -81,7 +81,7 @@ def _write(folder: Path, made: Path) -> None:
     with suppress(OSError):
         gateway.proc.stdin.close()
     gateway.proc.wait()
-    if not made.exists():
+    if not archive.exists():
         raise RequirementError(
             reason="this Java writes no archive of classes",
             remedy="Runs work without one. OpenJDK 17 and newer write them.",

@@ -48,7 +48,7 @@ class Batch:
     """The function that Spark calls with every micro-batch, in the driver's Python process.
 
     Keeps the recorded state between batches; one batch runs at a time. `thread`: the native id of the thread
-    that runs it, 0 between batches. `master`: Spark's.
+    that runs the batch, 0 between batches. `master`: Spark's.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Batch:
             self._life.sign(IDLE)
 
     def latest(self) -> Progress | None:
-        """The progress of the last batch."""
+        """Return the progress of the last batch."""
         return self._last
 
     def _record(self, rows: DataFrame, batch_id: int) -> None:
@@ -128,7 +128,7 @@ class Batch:
     def _tell(
         self, outcome: BatchOutcome, before: Version, end: Offset, batch_id: int, seconds: float
     ) -> None:
-        """A snapshot that is being read lags by its own version until it is complete."""
+        """Report the progress of the batch. While a snapshot is read, the lag is that of the snapshot."""
         ledger = self._index.state.ledger
         lag = self._lag(end.version - 1)
         self._last = Progress(
@@ -147,7 +147,10 @@ class Batch:
             self._on_progress(self._last)
 
     def _run(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:
-        """Little work here and now, more on the workers: a Spark job costs more than a few small files."""
+        """Run small tasks in this process and larger ones on the workers.
+
+        A Spark job costs more than reading a few small files.
+        """
         batch, files = f"batch {self._life.batch}", sum(len(task.works) for task in tasks)
         inline = sum(weight(work) for task in tasks for work in task.works) <= self._settings.inline_bytes
         self._life.sign(f"{batch}: indexing {files} files {'in this process' if inline else 'on workers'}")
@@ -162,7 +165,7 @@ class Batch:
 
 
 def run_on_workers(spark: SparkSession, tasks: Sequence[BuildTask]) -> list[TaskResult]:
-    """The results of all tasks, each run as a Spark task of its own.
+    """Return the results of all tasks, each run as a Spark task of its own.
 
     Raises:
         TailbitError: as a task raised it.
@@ -184,7 +187,10 @@ def run_on_workers(spark: SparkSession, tasks: Sequence[BuildTask]) -> list[Task
 def _pickled_runner(
     options: StorageOptions,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a worker runs on the tasks of a partition; a named error travels as a value, to arrive by name."""
+    """Return the function that a worker runs on the tasks of a partition.
+
+    A named error is returned as a value, so that its class and fields survive.
+    """
 
     def run_pickled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -22,12 +22,12 @@ from tailbit.tables.table import Table
 RunTasks = Callable[[Sequence[BuildTask]], list[TaskResult]]
 
 ATTEMPTS = 3
-"""Runs of the same tasks where a file failed that could be read when it was looked at once more."""
+"""Runs of the same tasks if a file failed but could be read when it was checked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Building:
-    """Builds the works of one batch. `template`: its tasks, without any work in them."""
+    """The build tasks of one batch. `template`: a task without any work in it."""
 
     table: Table
     template: BuildTask
@@ -36,7 +36,7 @@ class Building:
     tell: Tell
 
     def built(self, works: Sequence[FileWork]) -> tuple[list[TaskResult], list[FileRecord]]:
-        """What the tasks give, and the records of the files that were left out.
+        """Run the tasks; return their results, and the records of the files that were left out.
 
         Raises:
             DataFileError, DeletionVectorError: no file that is wanted is to blame; or one fails again and
@@ -52,16 +52,20 @@ class Building:
                 tasks = pack([*doable, *taken_back], self.template, self.limits)
                 return self.run(tasks), list(skipped.values())
             except (DataFileError, DeletionVectorError) as error:
-                found = self._unreadable(error, doable, again=bool(skipped))
-                attempts += not found
+                unreadable = self._unreadable(error, doable, again=bool(skipped))
+                attempts += not unreadable
                 if attempts == ATTEMPTS:
                     raise
-                skipped |= {t.path: uncounted_record(t, self.template, why) for t, why in found}
+                skipped |= {t.path: uncounted_record(t, self.template, why) for t, why in unreadable}
 
     def _unreadable(
         self, error: DataFileError | DeletionVectorError, works: Sequence[FileWork], *, again: bool
     ) -> list[tuple[FileSlice, str]]:
-        """The slice that an error is about, and all that cannot be opened either, with the reasons.
+        """Return the file slice of an error and every other unreadable slice, with the reasons.
+
+        The slices are opened once more: none is unreadable if a folder had vanished for a moment. If files
+        were left out before (`again`), all columns are read, since each attempt builds the whole batch. A
+        file that is missing because the head of the log no longer names it is left out without notice.
 
         They are looked at once more: none, where a folder had vanished for a moment. Where files were left
         out before (`again`), the columns of all are read: each attempt builds the whole batch. One that is
@@ -73,17 +77,17 @@ class Building:
             raise error
         live = self.table.snapshot(self.table.head()).files
         columns = [column.column for column in self.template.columns]
-        found = []
+        unreadable = []
         for target in targets:
             looked_at = columns if again or target is failed else ()
             why = why_unreadable(self.table.storage, target, looked_at)
             if why is None:
                 continue
-            found.append((target, why))
+            unreadable.append((target, why))
             now = live.get(target.path)
             if now is not None and _identity(now) == _identity(target):
                 self.tell(f"not indexed: {why}; questions read it, and it is tried again")
-        return found
+        return unreadable
 
     def _is_about(self, error: DataFileError | DeletionVectorError, target: FileSlice) -> bool:
         named = str(error.fields.get("file", ""))
@@ -96,11 +100,11 @@ class Building:
 
 
 def _taken_back(work: FileWork) -> Iterator[FileWork]:
-    """The work that takes a skipped file's rows out of the value counts, where they are in them."""
+    """Yield the work that takes a skipped file's rows out of the value counts, where they are in them."""
     if not isinstance(work, Enter) and work.record.counted:
         yield Leave(work.record)
 
 
 def _identity(slice_: FileSlice) -> tuple[int, int, str]:
-    """The fields by which two states of one path differ."""
+    """Return the fields by which two states of one path differ."""
     return slice_.size, slice_.mtime, slice_.hidden_id

@@ -31,12 +31,12 @@ from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
 
 ATTEMPTS = 5
-"""Commits tried against another writer before giving up: each loser waits for nobody but the winner."""
+"""Most commits tried against concurrent writers; the loser of a conflict retries at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """What a batch did. `rows` are those indexed or counted anew."""
+    """The outcome of a batch. `rows`: rows indexed or counted anew."""
 
     verdict: Verdict
     first: Version | None
@@ -49,7 +49,7 @@ class BatchOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _KnownSchema:
-    """The schema at a version, and what tells that its commit is still the same."""
+    """The schema at a version, and the fingerprint of its commit."""
 
     version: Version
     stat: object
@@ -75,7 +75,7 @@ class Indexer:
         self._schema: _KnownSchema | None = None
 
     def apply(self, start: Offset, end: Offset, origin: Origin) -> BatchOutcome:
-        """Record everything before `end`; nothing where it is recorded, or where the ledger went elsewhere.
+        """Record everything before `end`; nothing if it is recorded, or if the ledger is elsewhere.
 
         What of the index is found damaged on the way is taken out of it, and the batch tried again.
 
@@ -124,7 +124,7 @@ class Indexer:
         )
 
     def _template(self, plan: BatchPlan, changes: Changes | None, target: Version) -> BuildTask:
-        """A task of the batch without any work in it: what all of its tasks have in common."""
+        """Return a task of the batch without any work in it: the part that all of its tasks share."""
         return BuildTask(
             root=self._table.root,
             index_path=self._index.path,
@@ -138,7 +138,7 @@ class Indexer:
         )
 
     def _changes(self, plan: BatchPlan, target: Version) -> Changes | None:
-        """What the log says of the range that the batch reads; None where the batch looks at a snapshot."""
+        """Return the changes in the range that the batch reads; None if the batch reads a snapshot."""
         if plan.first is None:
             return None
         if plan.first > target:
@@ -148,7 +148,7 @@ class Indexer:
     def _wanted(
         self, changes: Changes | None, start: Offset, end: Offset
     ) -> Iterator[tuple[str, FileSlice | None]]:
-        """Paths that may differ, with their slice at the target; None for a file that is not live there."""
+        """Yield paths that may differ, with their file slice at the target; None for a file not live there."""
         if changes is not None:
             yield from ((change.path, change.new) for change in changes.slices)
             return
@@ -163,16 +163,16 @@ class Indexer:
         yield from ((record.path, None) for record in recorded if record.path not in live)
 
     def _columns(self, changes: Changes | None, target: Version) -> tuple[TaskColumn, ...]:
-        """The indexed columns as they are at the target; one that is not there any more is left out."""
+        """Return the indexed columns as they are at the target; a dropped column is left out."""
         schema = self._schema_at(changes, target)
         leaves = {column.id: column for column in schema.leaves()}
         wanted = (leaves.get(column.id) for column in self._index.state.settings.columns)
         return tuple(TaskColumn.of(column) for column in wanted if column is not None)
 
     def _schema_at(self, changes: Changes | None, target: Version) -> Schema:
-        """The schema at the target; read anew only where a commit since the last known one changed it.
+        """Return the schema at the target; reread only if a commit since the last known one changed it.
 
-        What is known goes by the commit it is of: a version of a table made anew may have the same number.
+        The known schema belongs to a commit, not a number: a table made anew may have the same version.
         """
         known = self._schema
         if known is None or self._table.fingerprint_stat(known.version) != known.stat:
@@ -185,7 +185,7 @@ class Indexer:
         return self._schema.schema
 
     def _recorded_as(self, end: Offset) -> bool:
-        """Whether the ledger already says what this batch would record: a part of a snapshot, done before."""
+        """Return whether the ledger already records this batch, as for a part of a snapshot done before."""
         ledger = self._index.state.ledger
         return (
             ledger is not None
@@ -194,10 +194,10 @@ class Indexer:
         )
 
     def _settings_version(self, plan: BatchPlan, end: Offset) -> int:
-        """The settings that hold for every file once the round is complete.
+        """Return the settings version that holds for every file once the round is complete.
 
-        Those of today where a batch opens a snapshot or looks at all its files; else those that held before,
-        so that the planner sees that other columns are still to be posted.
+        The current one if the batch opens a snapshot or looks at all its files; else the version that held
+        before, so that the planner sees that other columns still need postings.
         """
         ledger = self._index.state.ledger
         opens = ledger is None or ledger.round < end.round or not end.in_snapshot

@@ -1,7 +1,7 @@
 """Merging between batches: small merges at once, large ones on a worker while the stream goes on.
 
-A batch must not wait for the merge of a history: what it waits for is bounded in bytes, the rest becomes a
-Spark task that commits by itself. Whichever of the two commits first, the other computes its part anew.
+A batch must not wait for the merge of a whole history: merges before a batch are bounded in bytes, the rest
+becomes a Spark task that commits by itself. Of two concurrent commits the later one is computed again.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EARLIEST_EVERY_S = 60.0
-"""How often the log is listed to see which versions can still be asked for."""
+"""Seconds between two listings of the log for the earliest version that can still be read."""
 
 
 class Merger:
-    """Runs the merges that are due after a batch; at most one merge at a time runs on the workers.
+    """The merges that are due after a batch; at most one merge at a time runs on the workers.
 
-    `failure`: why a merge on a worker failed, other than by losing to another writer; None where none has.
+    `failure`: why a merge on a worker failed, other than by losing to another writer; else None.
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class Merger:
         self.failure: TailbitError | None = None
 
     def after_batch(self) -> None:
-        """Merge small files that are due at once, and have a worker merge large ones.
+        """Merge small segments that are due, and start a worker to merge large ones.
 
-        What is found damaged is taken out of the index instead, to be posted again; the rest is merged after
-        the next batch.
+        Damaged files are taken out of the index instead, and built again; the rest is merged after the next
+        batch.
 
         Raises:
             TailbitError: a merge failed for another reason, other than by losing to another writer.
@@ -70,9 +70,9 @@ class Merger:
             self._mender.mend(damage)
 
     def finish(self, seconds: float) -> bool:
-        """Wait for a merge on a worker when no batch comes any more, and mend what it found damaged.
+        """Wait for a merge on a worker after the last batch, and mend the damage that it met.
 
-        True where something was mended, so that another batch would have work; `failure` says all else.
+        Returns True if something was mended, so that another batch has work; `failure` has any other error.
         """
         self.wait(seconds)
         if not isinstance(self.failure, CorruptIndexError):
@@ -100,7 +100,7 @@ class Merger:
                 self._start(replace(plan, groups=(large[0],)))
 
     def wait(self, seconds: float) -> None:
-        """Wait for a merge that runs on a worker, `seconds` at most; `failure` says what it failed with."""
+        """Wait up to `seconds` for a merge on a worker; `failure` is its error."""
         if self._thread is not None:
             self._thread.join(seconds)
 
@@ -121,7 +121,7 @@ class Merger:
         self._thread.start()
 
     def _on_a_worker(self, plan: MergePlan) -> None:
-        """One Spark task; where the session goes away beneath, nothing is visible: the next run merges."""
+        """Run a merge as one Spark task; if the session ends, nothing is committed."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -141,7 +141,7 @@ class Merger:
 def _merge_task(
     path: str, kinds: Kinds, plan: MergePlan, options: StorageOptions
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What the worker runs; a named error travels as a value, to arrive by name."""
+    """Return the function that the worker runs; a named error is returned as a value."""
 
     def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
@@ -154,7 +154,7 @@ def _merge_task(
 def try_merge(
     path: str, kinds: Kinds, plan: MergePlan, options: StorageOptions = NO_OPTIONS
 ) -> bool | TailbitError:
-    """What `run_merge` returns, or the error by name that it raises: both can be handed over by a worker."""
+    """Return the result of `run_merge`, or the named error that it raises; both can be pickled."""
     try:
         return run_merge(MetadataTable.open(path, kinds, options), plan)
     except TailbitError as error:

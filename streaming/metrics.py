@@ -1,4 +1,4 @@
-"""What a running indexer tells: progress of a batch, the job description in the Spark UI."""
+"""Metrics of a running indexer: the progress of a batch, the job description in the Spark UI."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REMOTE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One batch, or one look at an idle table, as a person wants to see it.
+    """One batch, or one look at an idle table, in the figures that a person wants.
 
     `covered`: the version the index covers, None until its first build is complete. `first` and `target`: the
     versions the batch went through, `first` covered before. `files`, `rows`: indexed or counted anew. `lag`:
@@ -43,7 +43,7 @@ class Progress:
 
 
 def describe(table: str, first: Version | None, target: Version, lag: Lag) -> str:
-    """The job description in the Spark UI.
+    """Return the job description in the Spark UI.
 
     >>> describe("orders", 120, 124, Lag(124, 131, versions=7, files=12, seconds=3.2))
     'orders · v120→v124 of v131 · 7 versions, 12 files, 3.2 s behind'
@@ -55,19 +55,20 @@ def describe(table: str, first: Version | None, target: Version, lag: Lag) -> st
 
 
 class Worker(Protocol):
-    """Whoever records batches."""
+    """Any object that records batches."""
 
     busy: bool
-    """Whether a batch is being recorded."""
+    """Return whether a batch is being recorded."""
 
     def latest(self) -> Progress | None:
-        """The progress of the last batch."""
+        """Return the progress of the last batch."""
 
 
 class IdleWatch:
-    """Progress of a query that has nothing to do, or is in a long batch, once a second.
+    """The progress of an idle query, or of one in a long batch, once a second.
 
-    In an object store once in ten seconds, since each look is two requests.
+    In an object store once in ten seconds, since each look is two requests. The watch has a table handle of
+    its own, so it can run in another thread than the batches.
 
     Looks with a table handle of its own, so that it can stand in another thread than the batches.
     """
@@ -86,7 +87,7 @@ class IdleWatch:
 
     @cached_property
     def _table(self) -> Table:
-        """Opened by a look: a store that refuses at this moment is asked again by the next."""
+        """Return the table, opened on first use; a store that refuses is tried again at the next look."""
         return open_table(self._path, self._options)
 
     @cached_property
@@ -94,7 +95,9 @@ class IdleWatch:
         return Backlog(self._table)
 
     def look(self, now: float) -> None:
-        """Tell how far the index is behind the head now, if a second has passed.
+        """Report how far the index is behind the head, if a second has passed.
+
+        Nothing is reported while the table cannot be read: the batch that reads it reports the error.
 
         Nothing is told while the table cannot be read: whoever reads it for a batch says why.
         """

@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields
 from tailbit.errors import UsageError
 
 DEFAULT_TRIGGER = "200ms"
-"""How often a stream looks for new commits unless it is told otherwise."""
+"""Default interval between two polls for new commits."""
 
 REMOTE_POLL_MS = 500
-"""How long a stream waits between two polls of an object store: each is a request, some 170,000 a day."""
+"""Milliseconds between two polls of an object store: each is a request, some 170,000 a day."""
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
@@ -34,27 +34,27 @@ class StreamSettings:
     inline_bytes: int = 16 << 20
 
     def options(self) -> dict[str, str]:
-        """As options of the streaming data source."""
+        """Return the settings as options of the streaming data source."""
         return {f.name: str(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> StreamSettings:
-        """From options of the data source, which come lower-cased; others keep their default."""
+        """Parse options of the data source, whose names come in lower case; others keep their default."""
         given = {f.name: int(options[f.name]) for f in fields(cls) if f.name in options}
         return cls(**given)
 
 
 def milliseconds(text: str) -> int:
-    """A length of time as `500ms`, `2s`, `1 minute` or plain seconds, in ms.
+    """Parse a length of time such as `500ms`, `2s`, `1 minute` or plain seconds; return milliseconds.
 
     Raises:
         UsageError: it is none of these.
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
-    unit = _unit(found[2]) if found else None
-    if found is None or unit is None:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
+    unit = _unit(match[2]) if match else None
+    if match is None or unit is None:
         raise UsageError(reason=f"{text!r} is no length of time", hint="Write 500ms, 2s or 1m.")
-    return round(float(found[1]) * unit)
+    return round(float(match[1]) * unit)
 
 
 def _unit(word: str) -> int | None:

@@ -8,13 +8,16 @@ from pathlib import Path
 
 
 def user_cache(environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder, which may not be there yet. Source: XDG Base Directory Specification."""
+    """Return the cache folder of this user, which may not exist yet.
+
+    Source: XDG Base Directory Specification.
+    """
     home = environment.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(home, "tailbit")
 
 
 def own_state(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return where an indexer keeps its progress: the first folder of `$STATE_DIRECTORY`, else `user_cache`.
+    """Return the folder of an indexer's progress: the first of `$STATE_DIRECTORY`, else `user_cache`.
 
     Source: systemd.exec(5), StateDirectory=; several folders are joined by colons.
     """

@@ -1,8 +1,7 @@
-"""What an answer says of the values of its rows: groups, extremes, sums, histograms.
+"""Analysis of the values in an answer's rows: groups, extremes, sums, histograms.
 
-All of it comes from counts by key: from the index where it covers the rows, from the data where it does not.
-What groups and sums is imported by the methods that need it: a count as a process of its own does not wait
-for it.
+Everything comes from counts by key: from the index for covered rows, from the data for the others. Each
+method imports what it needs, so that a process for one count imports no more.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Analysis:
 
     @property
     def version(self) -> Version:
-        """The version of the table that is answered for."""
+        """Return the version of the table that is answered for."""
         return self._selection.version
 
     @tells_vacuumed
@@ -60,7 +59,7 @@ class Analysis:
         max: str | Iterable[str] = (),
         avg: str | Iterable[str] = (),
     ) -> dict[Any, Any]:
-        """Matching rows per value of a column, the most frequent first; None stands for NULL.
+        """Count the matching rows per value of a column, most frequent first; None stands for NULL.
 
         Of several columns, a value is a tuple. Served from the recorded value counts when all rows are asked
         for at the covered version, from the postings for covered files otherwise, and from the data for the
@@ -100,7 +99,7 @@ class Analysis:
         max: str | Iterable[str] = (),
         avg: str | Iterable[str] = (),
     ) -> pa.Table:
-        """The facets as a table: the values in the columns' own types, `count`, and the measures.
+        """Return the facets as a table: the values in the columns' own types, `count`, and the measures.
 
         >>> flights.where("dest = 'LAX'").facet_table("carrier").to_pydict()
         {'carrier': ['UA', 'AA'], 'count': [2, 1]}
@@ -110,14 +109,14 @@ class Analysis:
         from tailbit.outputs.display import Measured
         from tailbit.outputs.facets import facet_table
 
-        found = self.facets(column, *more, sum=sum, min=min, max=max, avg=avg)
-        if isinstance(found, Measured):
-            return found.table
+        facets = self.facets(column, *more, sum=sum, min=min, max=max, avg=avg)
+        if isinstance(facets, Measured):
+            return facets.table
         fields = self._selection.schema.arrow(self._resolved([column, *more]))
-        return facet_table(list(fields), found)
+        return facet_table(list(fields), facets)
 
     def top(self, column: str, n: int = 10) -> dict[Any, int]:
-        """The `n` most frequent values of a column and their rows; of equal counts the lesser value is first.
+        """Return the `n` most frequent values of a column with their rows; ties by value, the lesser first.
 
         Raises:
             UsageError: `n` is below zero.
@@ -132,7 +131,7 @@ class Analysis:
         return Facets(most_frequent(self._counts(column, ordered=False), n))
 
     def distinct(self, column: str) -> list[Any]:
-        """The values of a column in the matching rows, each once, in order; None (NULL) is first.
+        """Return the values of a column in the matching rows, each once, in order; None (NULL) is first.
 
         >>> flights.where().distinct("carrier")
         [None, 'AA', 'DL', 'UA']
@@ -141,7 +140,7 @@ class Analysis:
 
     @tells_vacuumed
     def count_distinct(self, column: str, *more: str) -> int:
-        """The number of distinct values, or of combinations of values, NULL left out, as COUNT(DISTINCT ...).
+        """Count the distinct values, or combinations of values, without NULL, as COUNT(DISTINCT ...).
 
         >>> flights.where().count_distinct("carrier"), flights.where().count_distinct("carrier", "dest")
         (3, 5)
@@ -149,12 +148,12 @@ class Analysis:
         from tailbit.index.analytics.facets import count_distinct
 
         if not more:
-            found = self._counts(column, ordered=False)
-            return len(found.keys) - (found.nulls > 0)
+            key_counts = self._counts(column, ordered=False)
+            return len(key_counts.keys) - (key_counts.nulls > 0)
         return count_distinct(self._selection, self._resolved([column, *more]))
 
     def min(self, column: str) -> Any:
-        """The least value of a column; None where there is none. NaN is greater than every number.
+        """Return the least value of a column; None where there is none. NaN is greater than every number.
 
         >>> flights.where("carrier = 'UA'").min("dep_delay"), flights.where("carrier = 'UA'").max("dep_delay")
         (-4, 61)
@@ -162,7 +161,7 @@ class Analysis:
         return self._extremes(column)[0]
 
     def max(self, column: str) -> Any:
-        """The greatest value of a column; None where there is none. NaN is greater than every number.
+        """Return the greatest value of a column; None where there is none. NaN is greater than every number.
 
         >>> flights.where().max("carrier"), flights.where("carrier = 'ZZ'").max("carrier")
         ('UA', None)
@@ -170,7 +169,7 @@ class Analysis:
         return self._extremes(column)[1]
 
     def sum(self, column: str) -> int | float | Decimal | None:
-        """The exact sum of a column, in the type that Spark gives it; None where all rows are NULL.
+        """Return the exact sum of a column, in the type that Spark gives it; None where all rows are NULL.
 
         A double is the exact sum, rounded once: Spark rounds at each step, so its last digits depend on the
         order of the rows.
@@ -187,7 +186,7 @@ class Analysis:
         return total(self._totals(column, "sum"))
 
     def avg(self, column: str) -> float | Decimal | None:
-        """The average of a column, in the type that Spark gives it; None where all rows are NULL.
+        """Return the average of a column, in the type that Spark gives it; None where all rows are NULL.
 
         Raises:
             AggregateError: it, or the sum, is beyond its type, where Spark's ANSI mode raises too.
@@ -201,7 +200,7 @@ class Analysis:
         return mean(self._totals(column, "avg"))
 
     def summary(self, column: str) -> Summary:
-        """Rows, NULLs, distinct values, extremes, sum and average of a column, for the cost of one of them.
+        """Return rows, NULLs, distinct values, extremes, sum and average of a column, in one pass.
 
         Sum and average are None where the column is no number.
 
@@ -216,7 +215,7 @@ class Analysis:
         return summary(self._counts(column))
 
     def histogram(self, column: str, bins: int | Iterable[Any] = 10) -> list[Bin]:
-        """Matching rows in bins of a column: between rising edges, or in a number of bins of one width.
+        """Count the matching rows in bins of a column, between rising edges or in bins of equal width.
 
         A bin holds its lower edge; the last holds both. NULL, NaN and what lies beyond the edges are in none.
         Edges between numbers that doubles cannot tell apart are decimals.
@@ -234,7 +233,9 @@ class Analysis:
         return histogram(self._counts(column), _bins(bins))
 
     def date_histogram(self, column: str, part: str, zone: str = "UTC") -> dict[Any, int]:
-        """Matching rows by the year, quarter, month, week, day, hour, minute or second of a date or time.
+        """Count the matching rows by a unit of a date or time, such as year, month, week, day or hour.
+
+        `part`: year, quarter, month, week, day, hour, minute or second.
 
         In order of time; None (NULL) is first. A key is the part's beginning, as Spark's date_trunc has it in
         the session time zone `zone`. Parts without rows are left out.
@@ -255,7 +256,7 @@ class Analysis:
 
     @tells_vacuumed
     def crosstab(self, rows: str, columns: str) -> Crosstab:
-        """Matching rows by the values of two columns, as a matrix with the values of either in order.
+        """Count the matching rows by the values of two columns, as a matrix with both in order.
 
         Raises:
             UsageError: the matrix would have more than ten million cells.
@@ -273,7 +274,7 @@ class Analysis:
         return crosstab(self._selection, *self._resolved([rows, columns]))
 
     def _measures(self, wanted: Mapping[str, str | Iterable[str]]) -> list[Measure]:
-        """Return the measures that are asked for, function by function."""
+        """Return the requested measures, function by function."""
         given = {f: [some] if isinstance(some, str) else some for f, some in wanted.items()}
         every = {function: names(function, columns) for function, columns in given.items()}
         if not any(every.values()):
@@ -289,12 +290,12 @@ class Analysis:
         from tailbit.outputs.facets import measured_table
 
         columns = self._resolved(by)
-        keys, counts, told = measured(self._selection, columns, measures)
+        keys, counts, by_measure = measured(self._selection, columns, measures)
         values = [key[0] for key in keys] if len(by) == 1 else keys
         fields = list(self._selection.schema.arrow(columns))
-        typed = {m.name: (m.arrow, told[m]) for m in measures}
+        typed = {m.name: (m.arrow, by_measure[m]) for m in measures}
         table = measured_table(fields, dict(zip(values, counts, strict=True)), typed)
-        rows = zip(counts, *(told[m] for m in measures), strict=True)
+        rows = zip(counts, *(by_measure[m] for m in measures), strict=True)
         names_ = ["count", *(m.name for m in measures)]
         records = [dict(zip(names_, row, strict=True)) for row in rows]
         return Measured(dict(zip(values, records, strict=True)), table)
@@ -332,7 +333,7 @@ class Analysis:
 
 
 def _bins(bins: int | Iterable[Any]) -> int | list[Any]:
-    """A number of bins, or their edges."""
+    """Return a number of bins, or their edges."""
     try:
         if not isinstance(bins, (bool, np.bool_)):
             return operator.index(cast(SupportsIndex, bins))

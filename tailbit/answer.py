@@ -55,13 +55,17 @@ class Answer(Analysis):
     _table: Table | None = None
 
     def __repr__(self) -> str:
-        """Table, version and predicate in one line."""
-        asked = self.predicate
-        where = "" if asked is None else f", where={asked[:_SHOWN]!r}{'...' if len(asked) > _SHOWN else ''}"
+        """Return table, version and predicate in one line."""
+        predicate = self.predicate
+        where = (
+            ""
+            if predicate is None
+            else f", where={predicate[:_SHOWN]!r}{'...' if len(predicate) > _SHOWN else ''}"
+        )
         return f"Answer({self._path!r}, version={self.version}{where})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the line of `repr`, the number of rows, and the first of them."""
+        """Render the line of `repr`, the number of rows, and the first of them."""
         from tailbit.outputs.display import SHOWN_ROWS, answer_html
 
         # A table whose first commits have no schema yet has no columns to read.
@@ -70,17 +74,17 @@ class Answer(Analysis):
 
     @property
     def predicate(self) -> str | None:
-        """The condition as it was given; None where every row was asked for."""
+        """Return the condition as it was given; None if every row was requested."""
         return self._text
 
     @property
     def covered_version(self) -> int | None:
-        """The last version that the index held as a whole; None where there is none."""
+        """Return the last version that the index held as a whole; None if there is none."""
         return self._covered
 
     @property
     def indexed_share(self) -> float:
-        """The share of the table's files that the index covers, 0 to 1; the rest is pruned or scanned.
+        """Return the share of the table's files that the index covers, 0 to 1; the rest is pruned or scanned.
 
         Cost: nothing is computed for it.
 
@@ -93,7 +97,7 @@ class Answer(Analysis):
     @property
     @tells_vacuumed
     def files_scanned(self) -> int:
-        """Files whose data is read to find the rows; none is read to tell.
+        """Return the number of files whose data a question must read; this reads none.
 
         >>> flights.where("carrier = 'UA'").files_scanned, flights.where("dest = 'SFO'").files_scanned
         (0, 2)
@@ -102,17 +106,17 @@ class Answer(Analysis):
 
     @property
     def files_in_table(self) -> int:
-        """Files of the table at that version."""
+        """Return the number of the table's files at the answer's version."""
         return len(self._selection.snapshot.files)
 
     @property
     def damaged(self) -> list[CorruptIndexError]:
-        """Files of the index found damaged so far; the data was read instead, so the answer is right."""
+        """Return damaged index files met so far; the data was read instead, so the answer is right."""
         return self._selection.damaged
 
     @tells_vacuumed
     def count(self) -> int:
-        """Number of rows where the predicate is TRUE.
+        """Count the rows where the predicate is TRUE.
 
         Cost: the postings of the keys touched; plus the rows that must be rechecked and the uncovered files.
 
@@ -122,7 +126,7 @@ class Answer(Analysis):
         return self._selection.count()
 
     def __len__(self) -> int:
-        """Return what `count` counts, so that an answer without rows is false.
+        """Return the result of `count`, so that an answer without rows is false.
 
         >>> len(flights.where("carrier = 'UA'"))
         4
@@ -141,7 +145,7 @@ class Answer(Analysis):
 
     @tells_vacuumed
     def positions(self) -> dict[str, Positions]:
-        """Path (as the log names it, decoded) to ascending 0-based physical row positions, uint64.
+        """Return path (decoded, as in the log) to ascending 0-based physical row positions, uint64.
 
         >>> flights.where("carrier = 'UA'").positions()
         {'a.parquet': array([0, 2], dtype=uint64), 'b.parquet': array([0, 3], dtype=uint64)}
@@ -150,7 +154,7 @@ class Answer(Analysis):
 
     @tells_vacuumed
     def files(self) -> list[str]:
-        """Paths of the files that hold at least one matching row, in path order.
+        """Return the paths of the files with at least one matching row, in path order.
 
         >>> flights.where("carrier = 'DL'").files()
         ['b.parquet']
@@ -165,7 +169,7 @@ class Answer(Analysis):
         order_by: Iterable[str] | None = None,
         offset: int = 0,
     ) -> pa.Table:
-        """The matching rows, in the order of path and position, in the table's logical schema.
+        """Return the matching rows, in the order of path and position, in the table's logical schema.
 
         `columns`: names, nested ones as "address.city"; each is given once, in the order of first mention.
         No two have one name in the table: where a field s.a and a column named "s.a" are both read, that
@@ -251,7 +255,7 @@ class Answer(Analysis):
         order_by: Iterable[str] | None = None,
         offset: int = 0,
     ) -> tuple[pa.Schema, Iterator[pa.Table]]:
-        """The schema and the rows of `read`, batch by batch.
+        """Return the schema and the rows of `read`, batch by batch.
 
         Memory: a batch for each core, three more, and all positions; with `order_by` the columns to order
         by, of all matching rows or of some `offset + limit` of them.
@@ -279,7 +283,7 @@ class Answer(Analysis):
         order_by: Iterable[str] | None = None,
         offset: int = 0,
     ) -> pa.RecordBatchReader:
-        """The rows of `stream` as a reader of Arrow record batches.
+        """Return the rows of `stream` as a reader of Arrow record batches.
 
         >>> flights.where("carrier = 'UA'").reader(["flight"], offset=3).read_all().to_pylist()
         [{'flight': 8}]
@@ -289,7 +293,7 @@ class Answer(Analysis):
         return batch_reader(*self.stream(columns, limit, order_by=order_by, offset=offset))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows of `stream` to any library that takes Arrow streams: each call gives a new stream.
+        """Return the rows of `stream` to any library that takes Arrow streams: each call gives a new stream.
 
         So `polars.DataFrame(answer)`, `pyarrow.table(answer)` and `duckdb.sql("FROM answer")` read it.
         `polars.from_arrow` makes a Series of structs of any stream but pyarrow's: `.struct.unnest()` it.
@@ -300,12 +304,12 @@ class Answer(Analysis):
         return self.reader().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        """The schema of `stream` to any library that takes Arrow schemas. Cost: no data is read."""
+        """Return the schema of `stream` to any library that takes Arrow schemas. Cost: no data is read."""
         return self.stream(limit=0)[0].__arrow_c_schema__()
 
     @tells_vacuumed
     def to_delta(self, path: str | os.PathLike[str]) -> str:
-        """Write the rows as a Delta table that copies no data; its absolute path.
+        """Write the rows as a Delta table that copies no data; return its absolute path.
 
         The table names the same data files, and deletion vectors hide all other rows: Spark and deltalake
         open it; tailbit does where the storage option `allow_outside` is true, for they lie in another table.
@@ -328,7 +332,7 @@ class Answer(Analysis):
 
     @tells_vacuumed
     def dataframe(self, spark: SparkSession) -> DataFrame:
-        """The rows as a DataFrame of a Spark session with Delta, in the table's schema and nullability.
+        """Return the rows as a DataFrame of a Spark session with Delta, in the table's schema.
 
         Spark reads the table's own files, of which the index has named those that may match: nothing is
         written, so nothing is left to be cleaned up. The DataFrame stays at the answer's version. Its rows
@@ -353,7 +357,7 @@ class Answer(Analysis):
 
     @tells_vacuumed
     def explain(self, facets: Iterable[str] = (), columns: Iterable[str] = ()) -> Mapping[str, Any]:
-        """Per file: covered or not, kept or pruned, why and by what, rows; segments and bytes touched.
+        """Explain per file: covered or not, kept or pruned, why and by what; rows, segments, bytes read.
 
         `facets`: columns; it is then also told how their facets are counted, with estimates and times.
         `columns`: it is then also told in which way `read` would decode them, file by file.

@@ -49,7 +49,7 @@ def open_indexed(
     max_staleness: float | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> IndexedTable:
-    """A table with its index, or without where none has been built yet: then every question scans.
+    """Return a table with its index, or without where none has been built yet: then every question scans.
 
     `path` may also be a table that is open already, of a format that no path tells. Answers are right however
     far the index is. `at_least` and `max_staleness` say how far it must be for a question to be answered: it
@@ -93,7 +93,7 @@ class IndexedTable(MaintainedTable):
         zone: str = "UTC",
         partition_zone: str | None = None,
     ) -> Answer:
-        """The rows where `where` is TRUE, at `version` (or the last one at `as_of`), else at the head.
+        """Return the rows where `where` is TRUE, at `version` (or the last one at `as_of`), else at the head.
 
         `where` is a Spark SQL condition as text, built with `tailbit.col`, or a Column of pyspark, in which
         `df["a"]` is the table's column of that name, whatever `df` is; None asks for every row. `params` are
@@ -139,7 +139,7 @@ class IndexedTable(MaintainedTable):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the table at its head and their types, as pyarrow has them.
+        """Return the columns of the table at its head and their types, as pyarrow has them.
 
         >>> flights.schema.field("dest").type
         DataType(string)
@@ -149,7 +149,7 @@ class IndexedTable(MaintainedTable):
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns of the table at its head.
+        """Return the names of the columns of the table at its head.
 
         >>> flights.columns
         ['flight', 'carrier', 'dest', 'dep_delay']
@@ -164,7 +164,7 @@ class IndexedTable(MaintainedTable):
         zone: str,
         written: str,
     ) -> Answer:
-        """`where`, while no other thread binds an answer or looks at the index anew."""
+        """Bind an answer as `where` does, while no other thread binds one or refreshes the index."""
         self._refresh()
         snapshot = self._table.snapshot(self._version(version, as_of, zone))
         self._freshness.check(self._table, snapshot.version, self._covered())
@@ -180,11 +180,11 @@ class IndexedTable(MaintainedTable):
 
     @property
     def _name(self) -> str:
-        """The last part of the table's path, which a condition may write before the names of columns."""
+        """Return the table's name, the last part of its path, by which a condition may qualify columns."""
         return self.path.rstrip("/").rpartition("/")[2]
 
     def transitions(self, column: str, from_version: int, to_version: int) -> dict[Any, Transition]:
-        """Per value of a column, rows that left and came between two versions; the most moved first.
+        """Return per value of a column the rows that left and came between two versions, most moved first.
 
         A row is known by its file and position: one that was rewritten to another file has left and come.
 
@@ -213,7 +213,7 @@ class IndexedTable(MaintainedTable):
 
 
 def _version_by_name(params: Any, version: int | None) -> tuple[Any, int | None]:
-    """Return parameters and version; the version stood where the parameters stand, which is still taken."""
+    """Return parameters and version; a version in the place of the parameters is still accepted."""
     if version is not None or isinstance(params, bool) or not isinstance(params, int):
         return params, version
     warnings.warn("where: give the version by its name, version=", DeprecationWarning, stacklevel=4)
@@ -221,7 +221,7 @@ def _version_by_name(params: Any, version: int | None) -> tuple[Any, int | None]
 
 
 def _condition(where: str | Condition | Column | None, params: Any) -> str | None:
-    """Return the text of a condition, its parameters filled; None where every row is asked for."""
+    """Return the text of a condition with its parameters bound; None if every row is requested."""
     if params is None:
         return None if where is None else condition_text("where", where)
     values = parameter_texts(params)

@@ -38,7 +38,7 @@ class TailbitError(Exception):
         return _rebuild, (type(self), self.fields)
 
     def describe(self) -> str:
-        """Message and remedy in at most two lines."""
+        """Return message and remedy in at most two lines."""
         return f"{type(self).__name__}: {self}\n  {self.hint}"
 
 
@@ -158,7 +158,7 @@ class UnusableStorageError(StorageError):
 
 
 class NoConditionalPutError(StorageError):
-    """An object store in which of two writers neither would know that the other was first."""
+    """The object store has no conditional put: two concurrent writers could both believe to be first."""
 
     template = "storage at {path}: the store takes no notice of conditional puts (If-None-Match: *)"
     hint = "Two indexers could overwrite each other there: give another store by --index, or a newer release."
@@ -251,7 +251,7 @@ class IndexFormatError(IndexStateError):
 
     @property
     def is_older(self) -> bool:
-        """Whether an older release wrote the index, so that it can be made anew with its columns."""
+        """Return whether an older release wrote the index, so that it can be rebuilt with its columns."""
         return 1 <= int(self.fields["found"]) < int(self.fields["supported"])
 
 
@@ -347,7 +347,7 @@ class ClusterError(TailbitError):
 
 
 def __getattr__(name: str) -> Any:
-    """Return an error by the name that it had before, with a warning."""
+    """Return an error by its former name, with a warning."""
     if name != "EnvironmentError_":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     warnings.warn("EnvironmentError_ is RequirementError now", DeprecationWarning, stacklevel=2)

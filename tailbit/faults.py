@@ -43,7 +43,7 @@ _passes: dict[str, int] = {}
 
 
 def fault_point(fault: Fault) -> None:
-    """Do what TAILBIT_FAULT says for this point; nothing where it is not set."""
+    """Apply TAILBIT_FAULT at this point; do nothing if it is not set."""
     wanted = os.environ.get("TAILBIT_FAULT")
     if not wanted:
         return

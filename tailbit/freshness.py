@@ -21,14 +21,14 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """What the index must cover: a version, and all commits older than some seconds; None asks nothing."""
+    """The lag that the index may have: a version, and an age of commits, that it must cover; or None."""
 
     at_least: Version | None = None
     max_staleness: float | None = None
 
     @classmethod
     def of(cls, at_least: int | None, max_staleness: float | None) -> Freshness:
-        """The contract of a caller's arguments.
+        """Return the contract of a caller's arguments.
 
         Raises:
             UsageError: `at_least` is no version, or `max_staleness` no number of seconds.
@@ -38,15 +38,15 @@ class Freshness:
             None if max_staleness is None else seconds("max_staleness", max_staleness),
         )
 
-    def check(self, table: Table, asked: Version, covered: Version | None) -> None:
-        """Pass if the index covers enough for a question at a version. Cost: a commit read at most.
+    def check(self, table: Table, version: Version, covered: Version | None) -> None:
+        """Raise if the index does not cover enough for a question at a version. Cost: a commit read at most.
 
         Raises:
             StaleIndexError: it does not.
         """
         if self.at_least is not None and (covered is None or covered < self.at_least):
             raise stale(table, covered, f"version {self.at_least}")
-        if self.max_staleness is not None and (covered is None or covered < asked):
+        if self.max_staleness is not None and (covered is None or covered < version):
             behind = _seconds_behind(table, covered)
             if behind is None or behind > self.max_staleness:
                 lag = "an unknown time" if behind is None else f"{behind:.1f} s"
@@ -55,13 +55,13 @@ class Freshness:
 
 
 def stale(table: Table, covered: Version | None, wanted: str) -> StaleIndexError:
-    """The error of an index that is not far enough."""
+    """Return the error for an index that does not cover enough."""
     so_far = "no version" if covered is None else f"version {covered}"
     return StaleIndexError(path=table.root, covered=so_far, wanted=wanted)
 
 
 def _seconds_behind(table: Table, covered: Version | None) -> float | None:
-    """Seconds since the oldest commit that is not covered; None where that cannot be told."""
+    """Return the seconds since the oldest commit that is not covered; None if that is unknown."""
     if covered is None:
         return None
     try:
@@ -73,17 +73,17 @@ def _seconds_behind(table: Table, covered: Version | None) -> float | None:
 def wait_until_covered(
     covered: Callable[[], Version | None], table: Table, version: Version, timeout: float | None
 ) -> Version:
-    """The covered version, as soon as it is `version` or later; `covered` looks at the index anew.
+    """Wait until `covered`, which refreshes the index, returns `version` or later; return that version.
 
     Raises:
         StaleIndexError: it is not within `timeout` seconds.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     pause = _FIRST_PAUSE_S
-    while (found := covered()) is None or found < version:
+    while (covered_version := covered()) is None or covered_version < version:
         left = _LONGEST_PAUSE_S if deadline is None else deadline - time.monotonic()
         if left <= 0:
-            raise stale(table, found, f"version {version} within {timeout:g} s")
+            raise stale(table, covered_version, f"version {version} within {timeout:g} s")
         time.sleep(min(pause, left))
         pause = min(2 * pause, _LONGEST_PAUSE_S)
-    return found
+    return covered_version

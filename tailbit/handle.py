@@ -49,7 +49,7 @@ class Handle:
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def __repr__(self) -> str:
-        """The table, and what was last seen of its index, in one line; looks at nothing."""
+        """Return the table, and the last known state of its index, in one line; reads nothing."""
         ledger = None if self._index is None else self._index.state.ledger
         seen = "damaged" if self.damage is not None else "absent" if self._index is None else self.index_path
         covered = None if ledger is None else ledger.covered
@@ -57,12 +57,12 @@ class Handle:
 
     @property
     def path(self) -> str:
-        """The absolute local path of the table, or its URL."""
+        """Return the absolute local path of the table, or its URL."""
         return self._table.root
 
     @property
     def state(self) -> str:
-        """What the index is now.
+        """Return the state of the index.
 
         `absent`; `damaged`; `of an older format`: `run` makes it anew; `empty`: nothing is recorded yet;
         `building`: the first snapshot is being indexed; `complete`; `other history`: the
@@ -74,7 +74,7 @@ class Handle:
         return self._standing().value
 
     def wait_for(self, version: int | None = None, timeout: float | None = None) -> int:
-        """Wait until the index covers a version, else the head of now; the version that it covers then.
+        """Wait until the index covers a version, else the current head; return the covered version.
 
         `timeout` is in seconds; None waits for ever. The index is looked at anew twice a second or oftener.
 
@@ -107,7 +107,7 @@ class Handle:
             return Standing(ledger.state.value) if self._trusted() else Standing.OTHER_HISTORY
 
     def _covered_snapshot(self, standing: Standing) -> Snapshot:
-        """The snapshot that the index speaks of; the head where it speaks of none that can be read."""
+        """Return the snapshot that the index covers; the head if it covers none that can be read."""
         ledger = self._index.state.ledger if self._index is not None else None
         if ledger is not None and standing in (Standing.COMPLETE, Standing.BUILDING):
             try:
@@ -124,7 +124,7 @@ class Handle:
             return self._index
 
     def _refresh(self) -> None:
-        """Look at the index anew. One that cannot be read is left aside, with its `damage`, until it can.
+        """Refresh the index. An unreadable one is ignored, with its `damage`, until it can be read.
 
         Raises:
             ForeignIndexError: the index path holds something else.
@@ -153,7 +153,9 @@ class Handle:
             self.damage = CorruptIndexError(file=self.index_path, reason=reason, hint=other.hint)
 
     def _trusted(self) -> bool:
-        """Whether the commit that the ledger vouches for is still in the source log as it was.
+        """Return whether the ledger's commit is still in the source log, unchanged.
+
+        If it is not (other history), or is no longer there (cleaned up), nothing counts as covered.
 
         Where it is not (other history) or cannot be seen any more (cleaned up), nothing counts as covered.
         """
@@ -167,20 +169,20 @@ class Handle:
         seen = (ledger.fingerprint, self._table.fingerprint_stat(ledger.fingerprint.version))
         if self._trust is None or self._trust[0] != seen:
             try:
-                found = self._table.fingerprint(ledger.fingerprint.version)
+                fingerprint = self._table.fingerprint(ledger.fingerprint.version)
             except (CommitGapError, VersionNotFoundError):
-                found = None
-            self._trust = (seen, found == ledger.fingerprint)
+                fingerprint = None
+            self._trust = (seen, fingerprint == ledger.fingerprint)
         return self._trust[1]
 
     def _covered(self) -> int | None:
-        """The version that the index covers as a whole; None where there is none to be trusted."""
+        """Return the version that the index covers as a whole; None if no index can be trusted."""
         if self._index is None or self._index.state.ledger is None or not self._trusted():
             return None
         return self._index.state.ledger.covered
 
     def _cover(self, snapshot: Snapshot) -> Coverage:
-        """The snapshot divided by the index; kept while neither changes, extended where one does."""
+        """Return the coverage of a snapshot by the index; cached until one changes, then extended."""
         trusted, kept = self._trusted(), self._coverage
         state = None if self._index is None else self._index.state
         if kept is None or self._stale or kept.snapshot is not snapshot or kept.trusted != trusted:
@@ -200,7 +202,7 @@ def opened(
     at_least: int | None = None,
     max_staleness: float | None = None,
 ) -> H:
-    """A handle of a kind on the table at `path`; the index is looked at once.
+    """Return a handle of a class on the table at `path`; the index is read once.
 
     Raises:
         NotATableError: no table of a known format at `path`.

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class once(Generic[T]):
-    """A method without arguments as an attribute, whose first value to be found is kept.
+    """A method without arguments as an attribute, whose first value is kept for every thread.
 
     Invariant: every thread gets the same value. Threads that ask at the same time each compute one; none
     waits for another. What raises is not kept. The object needs a `__dict__`.

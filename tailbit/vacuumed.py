@@ -20,11 +20,11 @@ R = TypeVar("R")
 
 
 class Dated(Protocol):
-    """What is answered from one version of a table."""
+    """Anything that is answered from one version of a table."""
 
     @property
     def version(self) -> Version:
-        """The version."""
+        """Return the version."""
 
     @property
     def _table(self) -> Table | None: ...
@@ -35,16 +35,16 @@ A = TypeVar("A", bound=Dated)
 
 @contextmanager
 def vacuumed_told(*answers: Dated) -> Iterator[None]:
-    """Here, a DataFileError is a VacuumedFileError where the file was of an answer and has left the table."""
+    """Raise VacuumedFileError for a DataFileError about an answer's file that has left the table."""
     try:
         yield
     except DataFileError as lost:
-        told = (_vacuumed(answer, lost) for answer in answers)
-        raise next(filter(None, told), lost) from lost.__cause__
+        errors = (_vacuumed(answer, lost) for answer in answers)
+        raise next(filter(None, errors), lost) from lost.__cause__
 
 
 def tells_vacuumed(method: Callable[Concatenate[A, P], R]) -> Callable[Concatenate[A, P], R]:
-    """A method whose DataFileError is a VacuumedFileError where the file has left the table since."""
+    """Wrap a method so that it raises VacuumedFileError if a missing file has left the table."""
 
     @functools.wraps(method)
     def told(answer: A, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -55,13 +55,13 @@ def tells_vacuumed(method: Callable[Concatenate[A, P], R]) -> Callable[Concatena
 
 
 def told_rows(answer: Dated, rows: Iterator[Any]) -> Iterator[Any]:
-    """Rows as they come; an error on the way is told as `tells_vacuumed` does."""
+    """Yield rows as they come; an error on the way is raised as `tells_vacuumed` does."""
     with vacuumed_told(answer):
         yield from rows
 
 
 def _vacuumed(answer: Dated, lost: DataFileError) -> VacuumedFileError | None:
-    """The error of a file that is gone because the table no longer names it; None for any other error."""
+    """Return the error for a missing file that the table no longer names; None for any other error."""
     table, file = answer._table, str(lost.fields.get("file"))
     if table is None or isinstance(lost, VacuumedFileError):
         return None
@@ -79,7 +79,7 @@ def _vacuumed(answer: Dated, lost: DataFileError) -> VacuumedFileError | None:
 
 
 def _left(table: Table, file: str, version: Version, head: Version) -> Version:
-    """The first version after `version` that does not name a file; the head where the log cannot tell."""
+    """Return the first version after `version` that does not name a file; the head if the log cannot say."""
     try:
         for at in range(version + 1, head + 1):
             if any(change.path == file and change.new is None for change in table.changes(at, at).slices):

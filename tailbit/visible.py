@@ -1,4 +1,4 @@
-"""Text of others as a terminal may be given it: what would steer the terminal is spelled out."""
+"""Foreign text made safe for a terminal: control characters are escaped."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 _STEERS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, ends of lines, marks that turn the direction of a text, and what is no character."""
+"""Control characters, line ends, marks that change the direction of text, and code points without character.
+"""
 
 
 def visible(text: str, lines: bool = False) -> str:
-    r"""A text in which what steers a terminal is an escape, as Python writes it.
+    r"""Return a text with control characters escaped, as Python writes them.
 
     `lines`: ends of lines stay, as in a message that points with a caret.
 
@@ -20,7 +21,7 @@ def visible(text: str, lines: bool = False) -> str:
     """
     if text.isprintable():
         return text
-    return _STEERS.sub(lambda found: _escape(found[0], lines), text)
+    return _STEERS.sub(lambda match: _escape(match[0], lines), text)
 
 
 _OF_LINES = ("reason", "remedy", "hint", "predicate", "place")
@@ -28,7 +29,7 @@ _OF_LINES = ("reason", "remedy", "hint", "predicate", "place")
 
 
 def visible_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an error, as its message shows them."""
+    """Return the fields of an error with control characters escaped."""
     return {
         name: visible(value) if isinstance(value, str) and name not in _OF_LINES else value
         for name, value in fields.items()

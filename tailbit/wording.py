@@ -33,14 +33,14 @@ _LETTERS_WITH_AN = frozenset("aefhilmnorsx")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a question that names the known name nearest to a misspelt one; nothing where none is near.
+    """Return a question that names the known name nearest to a misspelt one; empty if none is near.
 
     >>> did_you_mean("colums", ["columns", "limit"]), did_you_mean("x", ["columns"])
     (' Did you mean columns?', '')
     """
     import difflib  # Only a misspelt name needs it.
 
-    by_lower = {one.lower(): one for one in known}
+    by_lower = {known_name.lower(): known_name for known_name in known}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1)
     return f" Did you mean {by_lower[near[0]]}?" if near else ""
 

@@ -21,18 +21,22 @@ BLOCKS = 8
 """Blocks of a sample: half a million rows, in which a value of one row in 100,000 is met some five times."""
 
 FEWEST_BLOCKS, COLUMN_BLOCKS = 3, 240
-"""Of a table of more than 30 columns, fewer than `BLOCKS` blocks are taken, but 3 at least: about 240 blocks
-of one column each are decoded.
+"""Least number of sampled blocks, and most blocks decoded over all columns.
+
+A table of more than 30 columns is sampled with fewer than `BLOCKS` blocks, but with 3 at least, so that about
+240 blocks of one column each are decoded.
 """
 
 OWN_VALUES, LARGE = 2.0, 0.25
-"""Rows a value below which a column has nearly a value a row. Its index is worth it where it is smaller than
-this share of the column, as that of a sorted one is.
+"""Rows per distinct value below which a column is nearly unique (first); share of its bytes (second).
+
+The index of a nearly unique column is worth building only where the index is smaller than `LARGE` times the
+stored column, as the index of a sorted column is.
 """
 
 
 class AdviceReason(enum.Enum):
-    """Why a column is worth an index, or is not."""
+    """The reason why an index of a column is advised, or is not."""
 
     WORTH = "worth it"
     ASKED = "asked about"
@@ -48,7 +52,10 @@ class AdviceReason(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnAdvice:
-    """What an index of one column would be. `why`: a sentence; `asked`: questions that name the column."""
+    """The advice on one column.
+
+    `why`: the reason as a sentence; `asked`: number of questions that name the column.
+    """
 
     column: str
     type: str
@@ -59,19 +66,19 @@ class ColumnAdvice:
 
     @property
     def worth(self) -> bool:
-        """Whether an index of it is advised."""
+        """Return whether an index of the column is advised."""
         return self.reason in (AdviceReason.WORTH, AdviceReason.ASKED)
 
     def account(self) -> dict[str, Any]:
-        """The same, JSON-able."""
-        told = {"column": self.column, "type": self.type, "worth": self.worth, "reason": self.reason.value}
-        told |= {"why": self.why, "asked": self.asked}
-        return told | ({} if self.estimate is None else asdict(self.estimate))
+        """Return the advice as a JSON-able dict."""
+        record = {"column": self.column, "type": self.type, "worth": self.worth, "reason": self.reason.value}
+        record |= {"why": self.why, "asked": self.asked}
+        return record | ({} if self.estimate is None else asdict(self.estimate))
 
 
 @dataclass(frozen=True)
 class Advice:
-    """One `ColumnAdvice` a column of the table, in the order of its schema.
+    """The advice on each column of the table, in the order of the schema.
 
     `rows`: of the table, hidden ones included; estimated where not every file was opened.
     """
@@ -83,37 +90,37 @@ class Advice:
 
     @property
     def columns(self) -> list[str]:
-        """The columns whose index is advised."""
-        return [found.column for found in self.every if found.worth]
+        """Return the names of the columns whose index is advised."""
+        return [advised.column for advised in self.every if advised.worth]
 
     @property
     def without_gain(self) -> list[str]:
-        """The columns that are not advised at the table's present size alone."""
+        """Return the names of the columns that are not advised only because the table is still small."""
         return [advised.column for advised in self.every if advised.reason is AdviceReason.NO_GAIN]
 
     def account(self) -> dict[str, Any]:
-        """The same, JSON-able."""
+        """Return the advice as a JSON-able dict."""
         return {
             "version": self.version,
             "rows": self.rows,
             "sampled_rows": self.sampled_rows,
             "columns": self.columns,
-            "advice": [found.account() for found in self.every],
+            "advice": [advised.account() for advised in self.every],
         }
 
     def __repr__(self) -> str:
-        """In one line."""
+        """Return the advice in one line."""
         return f"Advice(version={self.version}, rows={self.rows}, columns={self.columns})"
 
 
 def advise(
     snapshot: Snapshot,
     storage: Storage,
-    asked: Mapping[str, int] | None,
+    question_counts: Mapping[str, int] | None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Advice:
-    """Sample a table and say of each column whether it is worth an index.
+    """Sample a table and judge of each column whether an index of the column is worth its cost.
 
     `asked`: column ids to the number of questions that name them; None where no questions are known.
     Cost: a few row groups of each column.
@@ -130,30 +137,30 @@ def advise(
     for done, leaf in enumerate(leaves):
         if progress is not None:
             progress(done, len(leaves))
-        named = None if asked is None else asked.get(leaf.id, 0)
-        verdict, why, found = refused.get(leaf.id) or _sampled(leaf, sample, named)
-        every.append(ColumnAdvice(leaf.label, str(leaf.type), verdict, why, named or 0, found))
+        named = None if question_counts is None else question_counts.get(leaf.id, 0)
+        verdict, why, estimated = refused.get(leaf.id) or _sampled(leaf, sample, named)
+        every.append(ColumnAdvice(leaf.label, str(leaf.type), verdict, why, named or 0, estimated))
     if progress is not None:
         progress(len(leaves), len(leaves))
     return Advice(snapshot.version, sample.table_rows, sample.rows, tuple(every))
 
 
 ColumnVerdict = tuple[AdviceReason, str, Estimate | None]
-"""The reason in a word and in a sentence, and what it rests on."""
+"""The reason, the reason as a sentence, and the estimate that the reason rests on."""
 
 
-def _sampled(column: Column, sample: Sample, asked: int | None) -> ColumnVerdict:
-    """What the sample says of a column."""
+def _sampled(column: Column, sample: Sample, questions: int | None) -> ColumnVerdict:
+    """Return the verdict on a column, from the sample."""
     try:
         measure = measured(sample.blocks, column)
     except (DataFileError, ColumnTypeError) as failed:
         return AdviceReason.UNREADABLE, str(failed), None
-    found = estimate(measure, sample.table_rows)
-    return *judged(measure, found, sample.table_rows, asked), found
+    estimated = estimate(measure, sample.table_rows)
+    return *judged(measure, estimated, sample.table_rows, questions), estimated
 
 
 def _refused(column: Column) -> ColumnVerdict | None:
-    """Why a column is not worth an index whatever its values are; None where they decide."""
+    """Return the verdict on a column that is refused whatever its values are; None if the values decide."""
     try:
         posting_type_of_column(column)
     except ColumnTypeError as error:
@@ -163,29 +170,32 @@ def _refused(column: Column) -> ColumnVerdict | None:
     return None
 
 
-def judged(measure: Measure, found: Estimate, rows: int, asked: int | None) -> tuple[AdviceReason, str]:
-    """The verdict on a column whose sample was measured, in a word and in a sentence."""
-    if found.distinct <= 1:
+def judged(
+    measure: Measure, estimated: Estimate, rows: int, questions: int | None
+) -> tuple[AdviceReason, str]:
+    """Return the verdict on a measured column: the reason, and the reason as a sentence."""
+    if estimated.distinct <= 1:
         return AdviceReason.ONE_VALUE, "all rows have one value" if rows else "the table has no rows"
     if measure.cut > 0.5:
         why = f"most values are longer than {MAX_KEY} bytes, so that the data is read to tell"
         return AdviceReason.LONG, why
-    if asked == 0:
+    if questions == 0:
         return AdviceReason.NOT_ASKED, "no question names it"
-    large = found.bytes > LARGE * found.stored_bytes
-    if large and rows < OWN_VALUES * found.distinct and not asked:
-        size = f"{found.bytes_a_row:.1f} bytes a row beside {found.stored_bytes / rows:.1f} of the column"
+    large = estimated.bytes > LARGE * estimated.stored_bytes
+    if large and rows < OWN_VALUES * estimated.distinct and not questions:
+        stored_a_row = estimated.stored_bytes / rows
+        size = f"{estimated.bytes_a_row:.1f} bytes a row beside {stored_a_row:.1f} of the column"
         return AdviceReason.OWN_VALUES, f"nearly every row has a value of its own: {size}"
-    why = _gain(found)
-    if not found.gains:
+    why = _gain(estimated)
+    if not estimated.gains:
         return AdviceReason.NO_GAIN, why
-    if asked:
-        return AdviceReason.ASKED, f"{asked} question{'s' * (asked > 1)}; {why}"
+    if questions:
+        return AdviceReason.ASKED, f"{questions} question{'s' * (questions > 1)}; {why}"
     return AdviceReason.WORTH, why
 
 
 def _gain(estimated: Estimate) -> str:
-    """Return the sentence on what an index saves a question, of the numbers that decide it."""
+    """Return the sentence that compares the bytes an index lookup reads with the bytes a scan reads."""
     by_index, by_scan = _size(estimated.question_bytes), _size(estimated.scan_bytes)
     if estimated.gains:
         return f"one value goes through {by_index} of the index, a scan through {by_scan}"
@@ -193,7 +203,7 @@ def _gain(estimated: Estimate) -> str:
 
 
 def _size(count: float) -> str:
-    """A number of bytes for people."""
+    """Format a number of bytes for people."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.3g} {unit}"

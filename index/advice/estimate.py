@@ -16,7 +16,7 @@ from tailbit.index.model import ROWS_PER_SPACE
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES
 
 _GAP_BITS = 1.5
-"""Bits that a gap among random positions takes beyond the logarithm of its mean."""
+"""Bits that a stored gap between random positions takes beyond the logarithm of the mean gap."""
 
 CODE_BYTES = 4
 """Bytes of the code that a scan decodes for each row, however few bytes the row takes in its file."""
@@ -24,12 +24,12 @@ CODE_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A column of the whole table.
+    """The estimated sizes and times of the index of one column, for the whole table.
 
-    `distinct`: keys, NULL among them. `bytes`: of its index, once merged. `stored_bytes`: of the column in
-    the data files. `build_s`: seconds of one core to decode and post it. `scan_s`: to decode it alone.
-    `question_bytes`: of the index that a question about one value reads. `scan_bytes`: what a scan goes
-    through instead, the stored column and a code of every row.
+    `distinct`: keys, NULL among them. `bytes`: size of the index, once merged. `stored_bytes`: size of the
+    column in the data files. `build_s`: seconds of one core to decode the column and build its index.
+    `scan_s`: seconds to decode the column alone. `question_bytes`: index bytes that the lookup of one value
+    reads. `scan_bytes`: what a scan reads instead, the stored column and a code per row.
     """
 
     distinct: int
@@ -43,12 +43,12 @@ class Estimate:
 
     @property
     def gains(self) -> bool:
-        """Whether a question about one value goes through less than half of what a scan goes through."""
+        """Return whether the lookup of one value reads less than half of the bytes that a scan reads."""
         return 2 * self.question_bytes < self.scan_bytes
 
 
 def estimate(measure: Measure, table_rows: int) -> Estimate:
-    """Take a measure to `table_rows` rows. A sample of no row gives nothing but zeros."""
+    """Scale the measure of a sample to `table_rows` rows. A sample without rows gives zeros."""
     if not measure.rows:
         return Estimate(0, 0, 0.0, 0, 0.0, 0.0, 0, 0)
     times = table_rows / measure.rows
@@ -70,7 +70,7 @@ def estimate(measure: Measure, table_rows: int) -> Estimate:
 
 
 def distinct_keys(measure: Measure, table_rows: int) -> int:
-    """About how many keys the whole column has: no fewer than were seen, no more than rows."""
+    """Estimate the number of keys of the whole column: at least those seen, at most the rows."""
     seen, once, m = measure.distinct, measure.once, measure.blocks
     blocks = m * table_rows / measure.rows
     if m < 2 or blocks <= m:
@@ -81,7 +81,11 @@ def distinct_keys(measure: Measure, table_rows: int) -> int:
 
 
 def _positions(measure: Measure, distinct: int, table_rows: int) -> float:
-    """Bytes of the positions. A gap grows with the keys, which a sample of few rows a key cannot show."""
+    """Estimate the bytes of the positions.
+
+    Gaps between positions grow with the number of keys, so a sample with few rows per key underestimates
+    them.
+    """
     a_row = measure.positions_bytes / measure.rows
     expected = (math.log2(max(2, distinct)) + _GAP_BITS) / 8
     few_rows = measure.distinct * 4 > measure.rows

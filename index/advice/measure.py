@@ -34,12 +34,13 @@ _OF_POSTINGS = ("bitmap", *gaps.COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One column in the sampled rows.
+    """The size and the keys of one column's index over the sampled rows.
 
-    `distinct`: keys, NULL among them. `once`, `twice`: keys that are in one, in two sampled blocks.
-    `positions_bytes`, `keys_bytes`: of their segment. `sparse`: share of the rows whose keys are stored as
-    gaps. `cut`: share of keys that are longer than a key holds. `stored_bytes`: of the column in the data
-    files. Seconds of one core: to decode the values, to make the segment of them.
+    `distinct`: keys, NULL among them. `once`, `twice`: keys that occur in exactly one, in exactly two sampled
+    blocks. `positions_bytes`, `keys_bytes`: compressed bytes of the positions, and of the rest, of the
+    segment. `sparse`: share of the rows whose keys are stored as gaps. `cut`: share of the keys that are
+    longer than `MAX_KEY`. `stored_bytes`: bytes of the column in the data files. `decode_s`, `build_s`:
+    seconds of one core to decode the values, to build the segment.
     """
 
     rows: int
@@ -58,7 +59,7 @@ class Measure:
 
 
 def measured(blocks: Sequence[SampledBlock], column: Column) -> Measure:
-    """Build the index of the sampled rows of a column, in memory, and weigh it.
+    """Build the index of the sampled rows of a column in memory, and measure its size.
 
     Raises:
         DataFileError, ColumnTypeError: as of reading the column.
@@ -110,7 +111,7 @@ def _segment(coded: Coded, column: Column, key_type: str, rows: int) -> pa.Buffe
 
 
 def _weighed(buffer: pa.Buffer) -> tuple[int, int, int]:
-    """Compressed bytes of the positions and of the rest of a segment, and the rows of sparse keys."""
+    """Return the compressed bytes of a segment's positions and of its rest, and the rows of sparse keys."""
     file = pq.ParquetFile(pa.BufferReader(buffer))
     positions = rest = 0
     for group in range(file.metadata.num_row_groups):
@@ -129,13 +130,13 @@ def _weighed(buffer: pa.Buffer) -> tuple[int, int, int]:
 def _by_block(
     coded: Coded, blocks: Sequence[SampledBlock]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Per key its rows, and the number of blocks that it is in."""
+    """Return for each key its number of rows, and the number of sampled blocks with the key."""
     counts = np.zeros(len(coded.keys), dtype=np.int64)
     present = np.zeros(len(coded.keys), dtype=np.int64)
     at = 0
     for block in blocks:
-        found = coded.counts(at, at + block.rows)
-        counts += found
-        present += found > 0
+        in_block = coded.counts(at, at + block.rows)
+        counts += in_block
+        present += in_block > 0
         at += block.rows
     return counts, present

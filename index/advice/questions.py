@@ -14,11 +14,11 @@ from tailbit.tables.schema import Schema
 _COMMENTS = ("#", "--")
 
 _ENDS = frozenset("GROUP ORDER HAVING LIMIT OFFSET QUALIFY CLUSTER DISTRIBUTE SORT WINDOW".split())
-"""Words that end the condition of a SELECT where they stand in no parentheses."""
+"""Keywords that end the WHERE clause of a SELECT, outside parentheses."""
 
 
 def asked_about(lines: Iterable[str], schema: Schema) -> dict[str, int]:
-    """Column ids to the number of questions that name them.
+    """Return for each column id the number of questions that name the column.
 
     Blank lines and those that begin with # or -- are no questions. The lines
 
@@ -30,7 +30,7 @@ def asked_about(lines: Iterable[str], schema: Schema) -> dict[str, int]:
     Raises:
         UsageError: a question is not understood; says in which line.
     """
-    asked: Counter[str] = Counter()
+    questions: Counter[str] = Counter()
     for number, line in enumerate(lines, 1):
         question = line.strip().rstrip(";")
         if not question or question.startswith(_COMMENTS):
@@ -38,17 +38,17 @@ def asked_about(lines: Iterable[str], schema: Schema) -> dict[str, int]:
         try:
             where = _where(question) if question[:6].upper() == "SELECT" else question
             if where is not None:
-                asked.update(column.id for column in columns_of(bind(where, schema)))
+                questions.update(column.id for column in columns_of(bind(where, schema)))
         except UsageError as wrong:
             raise UsageError(
                 reason=f"question {number} is not understood: {wrong}",
                 hint="Write a predicate a line, or a SELECT of this table alone with its WHERE.",
             ) from wrong
-    return dict(asked)
+    return dict(questions)
 
 
 def _where(statement: str) -> str | None:
-    """Return the condition of a SELECT as it is written; None where it has none."""
+    """Return the text of the WHERE clause of a SELECT; None if it has none."""
     depth, start = 0, None
     for token in tokens_of(statement):
         if token.kind == "sign":

@@ -1,7 +1,8 @@
 """A sample of a table: blocks of 65,536 neighbouring rows at random places.
 
-An index keeps positions by blocks of 65,536, so a sampled block takes what one of the whole index takes. A
-file is drawn as often as its share of the bytes says, a row group as its share of the rows.
+An index stores positions in blocks of 65,536 rows, so a sampled block takes as many bytes as a block of the
+whole index. A file is drawn with a probability in proportion to its bytes, a row group in proportion to its
+rows.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class SampledBlock:
     rows: int
 
     def stored_bytes(self, column: Column) -> float:
-        """The compressed bytes of a column in the file for the rows of the block, by the footer."""
+        """Return the compressed bytes of a column that belong to the block's rows, from the footer."""
         steps = find_column(self.file.tree, column, self.file.path)
         group = self.file.metadata.row_group(self.group)
         if not steps or not group.num_rows:
@@ -42,19 +43,19 @@ class SampledBlock:
 
 @dataclass(frozen=True)
 class Sample:
-    """Blocks of a table, and how many rows the whole table has, as the sampled files let expect."""
+    """The sampled blocks, and the number of rows of the table, extrapolated from the sampled files."""
 
     blocks: tuple[SampledBlock, ...]
     table_rows: int
 
     @property
     def rows(self) -> int:
-        """Sampled rows."""
+        """Return the number of sampled rows."""
         return sum(block.rows for block in self.blocks)
 
 
 def values_of(blocks: Sequence[SampledBlock], column: Column) -> list[pa.ChunkedArray]:
-    """The values of a column in each block, in row order. Cost: each row group is decoded once.
+    """Return the values of a column in each block, in row order. Cost: each row group is decoded once.
 
     Raises:
         DataFileError: they cannot be decoded. ColumnTypeError: the type cannot.
@@ -65,7 +66,7 @@ def values_of(blocks: Sequence[SampledBlock], column: Column) -> list[pa.Chunked
 
 
 def sampled(storage: Storage, files: FileList, columns: Sequence[Column], blocks: int, seed: int) -> Sample:
-    """Draw blocks; of a small table every block is in the sample, once.
+    """Draw blocks at random; a small table is sampled whole.
 
     Raises:
         DataFileError: a sampled file is missing or is not Parquet.
@@ -83,8 +84,8 @@ def sampled(storage: Storage, files: FileList, columns: Sequence[Column], blocks
     if table_rows == rows and len(every) <= blocks:
         return Sample(tuple(every), rows)
     weights = [block.rows for block in every]
-    found = dict.fromkeys(rng.choices(range(len(every)), weights, k=2 * blocks))
-    return Sample(tuple(every[n] for n in sorted(list(found)[:blocks])), table_rows)
+    drawn_blocks = dict.fromkeys(rng.choices(range(len(every)), weights, k=2 * blocks))
+    return Sample(tuple(every[n] for n in sorted(list(drawn_blocks)[:blocks])), table_rows)
 
 
 def _by_size(rng: random.Random, sizes: npt.NDArray[np.int64], blocks: int) -> list[int]:
@@ -96,7 +97,7 @@ def _opened(storage: Storage, slice_: FileSlice, columns: Sequence[Column]) -> D
 
 
 def _blocks(file: DataFile) -> Iterator[SampledBlock]:
-    """The blocks of a file: its row groups, cut."""
+    """Yield the blocks of a file: the row groups of the file, cut into blocks."""
     for group in range(file.metadata.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
         for first in range(0, rows, BLOCK):

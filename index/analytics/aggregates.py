@@ -1,8 +1,9 @@
 """Extremes, sums and averages, from counts by key or value by value, exact, in Spark's result types.
 
-An integer's sum is a long and a decimal's has ten more digits: beyond that Spark raises, and so do we. Spark
-adds row by row, so it may raise for a sum on the way that ends within bounds, and rounds doubles at each
-step; here only the total counts, and a double is rounded once.
+The sum of integers is a BIGINT, and the sum of decimals has ten more digits; Spark raises for a larger sum,
+and so does this module. Spark adds row by row, so Spark may raise for an intermediate sum although the total
+fits, and rounds doubles at each step; here only the total is checked, and a double is rounded once.
+
 Source: Spark 4.2, Sum.scala, Average.scala and DecimalAggregates of Optimizer.scala.
 """
 
@@ -29,7 +30,7 @@ from tailbit.tables.model import Column, DataType
 _LONG = 1 << 63
 _MOST_DIGITS = 38
 _EXACT = 1 << 53
-"""Up to here every whole number is a double."""
+"""Largest bound below which every integer is exactly a double."""
 
 _BY_DOUBLE = 11
 """Spark averages decimals of up to this many digits as doubles."""
@@ -37,7 +38,7 @@ _BY_DOUBLE = 11
 
 @dataclass(frozen=True)
 class Summary:
-    """What is told of a column in some rows; `sum` and `avg` are None where it is no number."""
+    """The statistics of a column over some rows; `sum` and `avg` are None if the column is not numeric."""
 
     rows: int
     nulls: int
@@ -50,10 +51,10 @@ class Summary:
 
 @dataclass(frozen=True)
 class Totals:
-    """The values of a column in some rows: how many are not NULL, and their exact sum.
+    """The number of values of a column that are not NULL, and their exact sum.
 
-    `sum`: an int of integers, or of the unscaled integers of decimals; of floats a fraction, or an infinity
-    or NaN where one of them makes it so.
+    `sum`: an int for integers; the unscaled int for decimals; for floats a Fraction, or the infinity or NaN
+    that one of the values makes of the sum.
     """
 
     column: Column
@@ -62,25 +63,25 @@ class Totals:
 
     @classmethod
     def of(cls, column: Column, values: pa.Array, counts: Longs | None = None) -> Totals:
-        """Of values that are not NULL, each as often as `counts` says, else once."""
+        """Return the totals of non-NULL values, each repeated `counts` times (once if None)."""
         times = np.ones(len(values), dtype=np.int64) if counts is None else counts
         floating = column.type.name in FLOATING
-        found = _float_sum(values, times) if floating else _whole_sum(values, times)
-        return cls(column, int(times.sum()), found)
+        exact_sum = _float_sum(values, times) if floating else _whole_sum(values, times)
+        return cls(column, int(times.sum()), exact_sum)
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(self.column, self.rows + other.rows, self.sum + other.sum)
 
 
-def totals(found: KeyCounts) -> Totals:
-    """The sum of counted rows of a numeric column."""
-    first = int(found.nulls > 0)
-    values = decode_keys(found.keys.slice(first), found.key_type, found.column.type)
-    return Totals.of(found.column, values, found.counts[first:])
+def totals(key_counts: KeyCounts) -> Totals:
+    """Return the totals of a numeric column, from its counts by key."""
+    first = int(key_counts.nulls > 0)
+    values = decode_keys(key_counts.keys.slice(first), key_counts.key_type, key_counts.column.type)
+    return Totals.of(key_counts.column, values, key_counts.counts[first:])
 
 
 def check_numeric(column: Column, function: str) -> None:
-    """Let numbers pass.
+    """Check that a column is numeric.
 
     Raises:
         ColumnTypeError: the column is of no numeric type.
@@ -91,75 +92,75 @@ def check_numeric(column: Column, function: str) -> None:
         raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason, hint=hint)
 
 
-def summary(found: KeyCounts) -> Summary:
-    """All that counts by key tell.
+def summary(key_counts: KeyCounts) -> Summary:
+    """Return the statistics of a column, from its counts by key.
 
     Raises:
         AggregateError: the sum or the average is beyond its type.
     """
-    its = totals(found) if found.column.type.name in NUMERIC else None
-    least, most = extremes(found)
+    column_totals = totals(key_counts) if key_counts.column.type.name in NUMERIC else None
+    least, most = extremes(key_counts)
     return Summary(
-        rows=int(found.counts.sum()),
-        nulls=found.nulls,
-        distinct=len(found.keys) - (found.nulls > 0),
+        rows=int(key_counts.counts.sum()),
+        nulls=key_counts.nulls,
+        distinct=len(key_counts.keys) - (key_counts.nulls > 0),
         min=least,
         max=most,
-        sum=None if its is None else total(its),
-        avg=None if its is None else mean(its),
+        sum=None if column_totals is None else total(column_totals),
+        avg=None if column_totals is None else mean(column_totals),
     )
 
 
-def extremes(found: KeyCounts) -> tuple[Any, Any]:
-    """The least and the greatest value; None where there is none. Cost: two values are decoded."""
-    first = int(found.nulls > 0)
-    if len(found.keys) <= first:
+def extremes(key_counts: KeyCounts) -> tuple[Any, Any]:
+    """Return the least and the greatest value; None where there is none. Cost: two values are decoded."""
+    first = int(key_counts.nulls > 0)
+    if len(key_counts.keys) <= first:
         return None, None
-    ends = found.keys.take(pa.array([first, len(found.keys) - 1]))
-    least, most = python_values(ends, found.key_type, found.column)
+    ends = key_counts.keys.take(pa.array([first, len(key_counts.keys) - 1]))
+    least, most = python_values(ends, key_counts.key_type, key_counts.column)
     return least, most
 
 
-def total(found: Totals) -> int | float | Decimal | None:
-    """The sum of a column; None where all are NULL.
+def total(column_totals: Totals) -> int | float | Decimal | None:
+    """Return the sum of a column; None where all are NULL.
 
     Raises:
         AggregateError: it is beyond the type that Spark gives it.
     """
-    type_, whole = found.column.type, found.sum
-    if not found.rows:
+    type_, whole = column_totals.column.type, column_totals.sum
+    if not column_totals.rows:
         return None
     if not isinstance(whole, int):
         return _rounded(whole, 1)
     if type_.name in WHOLE:
         if not -_LONG <= whole < _LONG:
-            raise _overflow(found, "sum", f"{whole} is beyond BIGINT")
+            raise _overflow(column_totals, "sum", f"{whole} is beyond BIGINT")
         return whole
-    _check_digits(found, "sum", whole, type_)
+    _check_digits(column_totals, "sum", whole, type_)
     return Decimal(whole).scaleb(-type_.scale, _WIDE)
 
 
-def mean(found: Totals) -> float | Decimal | None:
-    """The average of a column; None where all are NULL.
+def mean(column_totals: Totals) -> float | Decimal | None:
+    """Return the average of a column; None where all are NULL.
 
     Raises:
         AggregateError: it, or the sum, is beyond the type that Spark gives it.
     """
-    type_, whole = found.column.type, found.sum
-    if not found.rows:
+    type_, whole = column_totals.column.type, column_totals.sum
+    if not column_totals.rows:
         return None
     if not isinstance(whole, int):
-        return _rounded(whole, found.rows)
+        return _rounded(whole, column_totals.rows)
     if type_.name in WHOLE:
-        return _rounded(Fraction(whole), found.rows)
-    _check_digits(found, "avg", whole, type_)
-    return _decimal_mean(found, whole, found.rows, type_)
+        return _rounded(Fraction(whole), column_totals.rows)
+    _check_digits(column_totals, "avg", whole, type_)
+    return _decimal_mean(column_totals, whole, column_totals.rows, type_)
 
 
-def _decimal_mean(found: Totals, whole: int, rows: int, type_: DataType) -> Decimal:
-    """A decimal with four more digits behind the point, rounded half up where Spark rounds.
+def _decimal_mean(column_totals: Totals, whole: int, rows: int, type_: DataType) -> Decimal:
+    """Return the average as a decimal with four more fractional digits, rounded half up as Spark does.
 
-    Source: DecimalType.adjustPrecisionScale is not asked here: `bounded` cuts both at 38.
+    Source: DecimalType.bounded cuts precision and scale at 38; adjustPrecisionScale does not apply here.
     """
     scale = min(type_.scale + 4, _MOST_DIGITS)
     if type_.precision <= _BY_DOUBLE and abs(whole) < _EXACT:
@@ -171,25 +172,25 @@ def _decimal_mean(found: Totals, whole: int, rows: int, type_: DataType) -> Deci
         exact = Decimal(-quotient if whole < 0 else quotient).scaleb(-_MOST_DIGITS, _WIDE)
     out = exact.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _WIDE)
     if len(out.as_tuple().digits) > min(type_.precision + 4, _MOST_DIGITS):
-        raise _overflow(found, "avg", f"{out} has too many digits")
+        raise _overflow(column_totals, "avg", f"{out} has too many digits")
     return out
 
 
 _WIDE = Context(prec=200)
 
 
-def _overflow(found: Totals, function: str, reason: str) -> AggregateError:
-    return AggregateError(function=function, column=found.column.label, reason=reason)
+def _overflow(column_totals: Totals, function: str, reason: str) -> AggregateError:
+    return AggregateError(function=function, column=column_totals.column.label, reason=reason)
 
 
-def _check_digits(found: Totals, function: str, whole: int, type_: DataType) -> None:
+def _check_digits(column_totals: Totals, function: str, whole: int, type_: DataType) -> None:
     digits = min(type_.precision + 10, _MOST_DIGITS)
     if abs(whole) >= 10**digits:
-        raise _overflow(found, function, f"the sum has more than {digits} digits")
+        raise _overflow(column_totals, function, f"the sum has more than {digits} digits")
 
 
 def _whole_sum(values: pa.Array, counts: Longs) -> int:
-    """The sum of integers, or of the unscaled integers of decimals."""
+    """Return the sum of integers, or of the unscaled integers of decimals."""
     if pa.types.is_decimal128(values.type):
         if not len(values):
             return 0
@@ -200,7 +201,7 @@ def _whole_sum(values: pa.Array, counts: Longs) -> int:
 
 
 def _dot(numbers: Longs, counts: Longs) -> int:
-    """The exact sum of products, by halves of 32 bits, since neither sum of halves overflows."""
+    """Return the exact sum of products, computed in halves of 32 bits so that no partial sum overflows."""
     low = (numbers & 0xFFFFFFFF) @ counts
     return (int((numbers >> 32) @ counts) << 32) + int(low)
 
@@ -211,7 +212,7 @@ def _dot_unsigned(numbers: npt.NDArray[np.uint64], counts: Longs) -> int:
 
 
 def _float_sum(values: pa.Array, counts: Longs) -> Fraction | float:
-    """The exact sum of doubles; an infinity or NaN where one of them makes it so."""
+    """Return the exact sum of doubles; the infinity or NaN of the sum if a value is not finite."""
     numbers = np.asarray(values.cast(pa.float64()))
     finite = np.isfinite(numbers)
     if not finite.all():
@@ -226,7 +227,7 @@ def _float_sum(values: pa.Array, counts: Longs) -> Fraction | float:
 
 
 def _rounded(exact: Fraction | float, rows: int) -> float:
-    """The double nearest to a sum divided by a number of rows; infinite beyond the range of doubles."""
+    """Return the double nearest to `exact / rows`; an infinity beyond the range of doubles."""
     if isinstance(exact, float):
         return exact
     try:

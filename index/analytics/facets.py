@@ -25,41 +25,44 @@ from tailbit.wording import counted
 K = TypeVar("K")
 
 
-def as_facets(found: KeyCounts) -> dict[Any, int]:
-    """Counts by value, the most frequent first; texts that look the same are one."""
-    order = found.most_frequent()
-    listed, counts = found.values(), found.counts[order].tolist()
+def as_facets(key_counts: KeyCounts) -> dict[Any, int]:
+    """Return the counts by value, most frequent first; keys that decode to the same text are added up."""
+    order = key_counts.most_frequent()
+    listed, counts = key_counts.values(), key_counts.counts[order].tolist()
     values = [listed[place] for place in order.tolist()]
     return _summed(values, counts)
 
 
-def most_frequent(found: KeyCounts, n: int) -> dict[Any, int]:
-    """The first `n` of the facets. Cost: Python values of these alone, unless texts may look the same."""
-    if is_textual(found.key_type) and not all_texts(found.keys):
-        return dict(list(as_facets(found).items())[:n])
-    places = found.most_frequent(n)
-    values = python_values(found.keys.take(arrow_array(places)), found.key_type, found.column)
-    return dict(zip(values, found.counts[places].tolist(), strict=True))
+def most_frequent(key_counts: KeyCounts, n: int) -> dict[Any, int]:
+    """Return the first `n` of the facets.
+
+    Cost: `n` keys are decoded; all keys, if two of them may decode to the same text.
+    """
+    if is_textual(key_counts.key_type) and not all_texts(key_counts.keys):
+        return dict(list(as_facets(key_counts).items())[:n])
+    places = key_counts.most_frequent(n)
+    values = python_values(key_counts.keys.take(arrow_array(places)), key_counts.key_type, key_counts.column)
+    return dict(zip(values, key_counts.counts[places].tolist(), strict=True))
 
 
 def group_facets(selection: Selection, columns: Sequence[Column]) -> dict[tuple[Any, ...], int]:
-    """Tuple of values to number of matching rows, most frequent first, ties by key order, column by column.
+    """Return the number of matching rows by tuple of values, most frequent first, ties by key order.
 
     Raises:
         ColumnTypeError: a column's type has no keys (struct, array, map ...).
     """
-    found = count_groups(Rows.of(selection), columns)
-    order = np.argsort(-found.counts, kind="stable")
+    groups = count_groups(Rows.of(selection), columns)
+    order = np.argsort(-groups.counts, kind="stable")
     listed = [
         [values[code] for code in codes[order].tolist()]
-        for values, codes in zip(found.values(), found.codes, strict=True)
+        for values, codes in zip(groups.values(), groups.codes, strict=True)
     ]
-    counts = found.counts[order].tolist()
+    counts = groups.counts[order].tolist()
     return _summed(list(zip(*listed, strict=True)), counts)
 
 
 def _summed(values: Sequence[K], counts: Sequence[int]) -> dict[K, int]:
-    """Values to rows, in that order; two keys may be one text, whose rows are added up."""
+    """Return values to rows, in that order; rows of keys that decode to the same value are added up."""
     out = dict(zip(values, counts, strict=True))
     if len(out) < len(values):
         out = {}
@@ -71,24 +74,24 @@ def _summed(values: Sequence[K], counts: Sequence[int]) -> dict[K, int]:
 def steps_of(
     selection: Selection, columns: Sequence[Column], recorded: RecordedCounts | None
 ) -> list[dict[str, Any]]:
-    """How facets of some columns are counted, step by step. Cost: counts them."""
-    found = (
+    """Return how the facets of some columns are counted, step by step. Cost: counts them."""
+    counted_rows = (
         key_counts(selection, columns[0], recorded)
         if len(columns) == 1
         else count_groups(Rows.of(selection), columns)
     )
-    return [step.account() for step in found.steps]
+    return [step.account() for step in counted_rows.steps]
 
 
 def count_distinct(selection: Selection, columns: Sequence[Column]) -> int:
-    """The number of distinct combinations of values, of which none is NULL.
+    """Return the number of distinct combinations of values without a NULL.
 
     Raises:
         ColumnTypeError: a column's type has no keys (struct, array, map ...).
     """
-    found = count_groups(Rows.of(selection), columns)
-    present = np.ones(len(found.counts), dtype=np.bool_)
-    for keys, codes in zip(found.keys, found.codes, strict=True):
+    groups = count_groups(Rows.of(selection), columns)
+    present = np.ones(len(groups.counts), dtype=np.bool_)
+    for keys, codes in zip(groups.keys, groups.codes, strict=True):
         if keys.null_count:
             present &= codes != 0
     return int(np.count_nonzero(present))
@@ -96,9 +99,10 @@ def count_distinct(selection: Selection, columns: Sequence[Column]) -> int:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Crosstab:
-    """Rows by the values of two columns: `counts[i, j]` of `rows[i]` and `columns[j]`.
+    """Rows by the values of two columns: `counts[i, j]` belongs to `rows[i]` and `columns[j]`.
 
-    Either's values are in order; None stands for NULL, and is first. `row_name`, `column_name`: the columns.
+    The values of both columns are in order; None stands for NULL and comes first. `row_name`, `column_name`:
+    names of the two columns.
     """
 
     rows: list[Any]
@@ -108,7 +112,7 @@ class Crosstab:
     column_name: str = ""
 
     def __repr__(self) -> str:
-        """Return a line a value, with the values as labels; a large table is cut."""
+        """Return the table as text, a line per value; a large table is cut."""
         names = [f"{self.row_name} / {self.column_name}", *map(str, self.columns[:_SHOWN])]
         cut = len(self.columns) > _SHOWN
         lines = [[*names, *(["..."] if cut else [])]]
@@ -122,7 +126,7 @@ class Crosstab:
         return "\n".join([*shown, *([f"and {counted(left, 'more row')}"] if left > 0 else [])])
 
     def to_pandas(self) -> Any:
-        """Return the counts as a DataFrame of pandas whose index and columns are the values.
+        """Return the counts as a pandas DataFrame, with the values as index and columns.
 
         Raises:
             UsageError: pandas is not installed.
@@ -139,24 +143,24 @@ class Crosstab:
 
 
 _SHOWN = 20
-"""Most rows and columns of a cross-tab that its text shows."""
+"""Most rows and columns of a cross-tab that `repr` shows."""
 
 
 def crosstab(selection: Selection, rows: Column, columns: Column) -> Crosstab:
-    """The matching rows by the values of two columns.
+    """Return the matching rows by the values of two columns.
 
     Raises:
         ColumnTypeError: a column's type has no keys (struct, array, map ...).
         UsageError: there would be more than MOST_CELLS cells.
     """
-    found = count_groups(Rows.of(selection), [rows, columns])
-    (row_values, column_values), (at_row, at_column) = found.values(), found.codes
+    groups = count_groups(Rows.of(selection), [rows, columns])
+    (row_values, column_values), (at_row, at_column) = groups.values(), groups.codes
     rows_at, columns_at = np.unique(at_row), np.unique(at_column)
     if len(rows_at) * len(columns_at) > MOST_CELLS:
         reason = f"the cross-tab has {counted(len(rows_at), 'row')} and {counted(len(columns_at), 'column')}"
         raise UsageError(reason=reason, hint="Narrow the predicate, or ask for facets of both columns.")
     counts = np.zeros((len(rows_at), len(columns_at)), dtype=np.int64)
-    counts[np.searchsorted(rows_at, at_row), np.searchsorted(columns_at, at_column)] = found.counts
+    counts[np.searchsorted(rows_at, at_row), np.searchsorted(columns_at, at_column)] = groups.counts
     return Crosstab(
         [row_values[at] for at in rows_at.tolist()],
         [column_values[at] for at in columns_at.tolist()],
@@ -167,4 +171,4 @@ def crosstab(selection: Selection, rows: Column, columns: Column) -> Crosstab:
 
 
 MOST_CELLS = 10_000_000
-"""Cells of the largest cross-tab that is made."""
+"""Most cells of a cross-tab; a larger one is refused."""

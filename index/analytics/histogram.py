@@ -27,33 +27,34 @@ MOST_BINS = 100_000
 _ULPS_A_BIN = 1000
 """Edges are doubles where a bin is wider than 1,000 steps from a double to the next one."""
 _EXACT = Context(prec=50)
-"""More digits than tell any two edges apart."""
+"""Enough decimal digits to distinguish any two edges."""
 
 _UNITS = {"year": "Y", "month": "M", "day": "D", "hour": "h", "minute": "m", "second": "s"}
 PARTS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
-"""The units that dates and times are cut to; dates only to days."""
+"""The units to which dates and times are truncated; dates only to days."""
 
 
 @dataclass(frozen=True)
 class Bin:
-    """The rows from `low` on, below `high`; in the last bin `high` belongs too."""
+    """The rows from `low` (inclusive) to `high` (exclusive; inclusive in the last bin)."""
 
     low: Any
     high: Any
     count: int
 
 
-def histogram(found: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
-    """Counted rows in bins between rising edges, or in a number of bins of one width from least to greatest.
+def histogram(key_counts: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
+    """Count rows in bins, between rising edges or in a number of bins of equal width.
 
-    NULL, NaN and what lies beyond the edges are in no bin. Cost: a binary search an edge.
+    Bins of equal width span the least to the greatest value. NULL, NaN and values beyond the edges are in no
+    bin. Cost: a binary search an edge.
 
     Raises:
         UsageError: edges that do not rise or cannot be compared with the values, or too many or no bins.
         ColumnTypeError: bins of one width of a column that is no number.
     """
-    values, counts = _ordered(found)
-    edges = _even(found, values, bins) if isinstance(bins, int) else list(bins)
+    values, counts = _ordered(key_counts)
+    edges = _even(key_counts, values, bins) if isinstance(bins, int) else list(bins)
     if not edges and isinstance(bins, int):
         return []
     try:
@@ -61,7 +62,7 @@ def histogram(found: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
         at = [bisect_left(values, edge) for edge in edges[:-1]]
         at += [bisect_right(values, edge) for edge in edges[-1:]]
     except TypeError as unlike:
-        hint = f"Give edges of the column's type, {found.column.type}."
+        hint = f"Give edges of the column's type, {key_counts.column.type}."
         raise UsageError(reason=f"edges and values do not compare: {unlike}", hint=hint) from unlike
     if len(edges) < 2 or not rising:
         raise UsageError(reason="the edges of the bins do not rise", hint="Give two or more rising edges.")
@@ -72,23 +73,23 @@ def histogram(found: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
     ]
 
 
-def _ordered(found: KeyCounts) -> tuple[list[Any], Longs]:
-    """Values in order and their counts, without NULL and NaN."""
-    values, counts = found.values(), found.counts
-    first = int(found.nulls > 0)
+def _ordered(key_counts: KeyCounts) -> tuple[list[Any], Longs]:
+    """Return the values in order and their counts, without NULL and NaN."""
+    values, counts = key_counts.values(), key_counts.counts
+    first = int(key_counts.nulls > 0)
     last = len(values) - int(bool(values) and isinstance(values[-1], float) and math.isnan(values[-1]))
     return values[first:last], counts[first:last]
 
 
-def _even(found: KeyCounts, values: list[Any], bins: int) -> list[Any]:
-    """The edges of bins of one width; the first and the last are the least and the greatest value."""
+def _even(key_counts: KeyCounts, values: list[Any], bins: int) -> list[Any]:
+    """Return the edges of bins of equal width; the outer edges are the least and the greatest value."""
     if not 0 < bins <= MOST_BINS:
         raise UsageError(reason=f"{bins} bins", hint=f"Ask for 1 to {MOST_BINS:,} bins.")
-    if found.column.type.name not in NUMERIC:
+    if key_counts.column.type.name not in NUMERIC:
         reason = "bins of one width are made of numbers"
         hint = "Give the edges of the bins, or ask for the parts of the dates."
         raise ColumnTypeError(
-            column=found.column.label, type=str(found.column.type), reason=reason, hint=hint
+            column=key_counts.column.label, type=str(key_counts.column.type), reason=reason, hint=hint
         )
     finite = [value for value in (values[:2] + values[-2:]) if math.isfinite(value)]
     if not finite:
@@ -103,28 +104,28 @@ def _even(found: KeyCounts, values: list[Any], bins: int) -> list[Any]:
 
 
 def _above(value: Any) -> Any:
-    """A number above another: greater by one, where its type can tell them apart."""
+    """Return the number plus one, or the next number of its type if adding one changes nothing."""
     if isinstance(value, float):
         return max(value + 1, math.nextafter(value, math.inf))
     return _EXACT.add(value, 1) if isinstance(value, Decimal) else value + 1
 
 
 def _in_digits(edge: Fraction) -> Decimal:
-    """An edge between numbers that are too near to each other for doubles."""
+    """Return an edge as a decimal, between numbers that are too close to each other for doubles."""
     return _EXACT.divide(Decimal(edge.numerator), Decimal(edge.denominator))
 
 
-def by_part(found: KeyCounts, part: str, zone: str) -> dict[Any, int]:
-    """Counted rows by the year, month, ... of a date or time: its beginning to rows, in order; NULL is first.
+def by_part(key_counts: KeyCounts, part: str, zone: str) -> dict[Any, int]:
+    """Count rows by the year, month, ... of a date or time: start of the unit to rows; NULL first.
 
-    Weeks begin on Monday, as Spark's date_trunc has them. Times are cut in `zone`. Cost: vectors over the
+    Weeks start on Monday, as in Spark's date_trunc. Times are truncated in `zone`. Cost: vectors over the
     distinct values.
 
     Raises:
         ColumnTypeError: the column is no date or time, or a date is to be cut to less than a day.
         UsageError: no such part.
     """
-    name = found.column.type.name
+    name = key_counts.column.type.name
     if part not in PARTS:
         raise UsageError(reason=f"no part of a date is named {part!r}", hint=f"Parts: {', '.join(PARTS)}.")
     within = name in ("timestamp", "timestamp_ntz") or (name == "date" and part in PARTS[:5])
@@ -133,23 +134,23 @@ def by_part(found: KeyCounts, part: str, zone: str) -> dict[Any, int]:
         hint = (
             f"Ask for {', '.join(PARTS[:5])}." if name == "date" else "Name a date or time, or use histogram."
         )
-        raise ColumnTypeError(column=found.column.label, type=name, reason=reason, hint=hint)
-    first = int(found.nulls > 0)
-    values = decode_keys(found.keys.slice(first), found.key_type, found.column.type)
+        raise ColumnTypeError(column=key_counts.column.label, type=name, reason=reason, hint=hint)
+    first = int(key_counts.nulls > 0)
+    values = decode_keys(key_counts.keys.slice(first), key_counts.key_type, key_counts.column.type)
     numbers = np.asarray(values.cast(pa.int32() if name == "date" else pa.int64())).astype(np.int64)
     local = numbers + offsets_of_instants(numbers, zone) if name == "timestamp" else numbers
     begins = _begins(local, part, days=name == "date")
     if name == "timestamp":
         begins = _instants(numbers, local, begins, part, zone)
     places, at = np.unique(begins, return_inverse=True)
-    counts = np.bincount(at, weights=found.counts[first:], minlength=len(places)).astype(np.int64)
-    out: dict[Any, int] = {None: found.nulls} if found.nulls else {}
+    counts = np.bincount(at, weights=key_counts.counts[first:], minlength=len(places)).astype(np.int64)
+    out: dict[Any, int] = {None: key_counts.nulls} if key_counts.nulls else {}
     width = pa.array(places).cast(pa.int32()) if name == "date" else pa.array(places)
     return out | dict(zip(_python(width.cast(values.type)), counts.tolist(), strict=True))
 
 
 def _begins(local: Longs, part: str, days: bool) -> Longs:
-    """The beginning of the part that each day or microsecond since 1970 is in."""
+    """Return the start of the unit that contains each day or microsecond since 1970."""
     unit = "D" if days else "us"
     if part == "week":
         # 1 January 1970 was a Thursday.
@@ -162,15 +163,16 @@ def _begins(local: Longs, part: str, days: bool) -> Longs:
         cut = (months - months % 3).view("datetime64[M]")
     else:
         cut = moments.astype(f"datetime64[{_UNITS[part]}]")
-    found: Longs = cut.astype(f"datetime64[{unit}]").astype(np.int64)
-    return found
+    beginnings: Longs = cut.astype(f"datetime64[{unit}]").astype(np.int64)
+    return beginnings
 
 
 def _instants(instants: Longs, local: Longs, begins: Longs, part: str, zone: str) -> Longs:
-    """The instants of local beginnings.
+    """Convert local starts of units to instants.
 
-    A day begins when its clocks first show it; within a day, the offset of the time itself is kept where the
-    clocks went back. Source: Java 17, LocalDate.atStartOfDay and ZonedDateTime.truncatedTo.
+    A day starts at the first instant that its date has; within a day, where the clocks were set back, the UTC
+    offset of the original time is kept. Source: Java 17, LocalDate.atStartOfDay and
+    ZonedDateTime.truncatedTo.
     """
     if part in PARTS[:5]:
         return begins - offsets_of_starts(begins, zone)
@@ -179,7 +181,7 @@ def _instants(instants: Longs, local: Longs, begins: Longs, part: str, zone: str
 
 def _python(values: pa.Array) -> list[Any]:
     try:
-        found: list[Any] = values.to_pylist()
+        listed: list[Any] = values.to_pylist()
     except (OverflowError, ValueError):
-        found = date_texts(values)
-    return found
+        listed = date_texts(values)
+    return listed

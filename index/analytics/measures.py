@@ -1,8 +1,8 @@
-"""Sums, extremes and averages by group: by key from the index where it has the columns, else row by row.
+"""Sums, extremes and averages by group: from the index where the columns have postings, else row by row.
 
-With `carrier` and `dep_delay` indexed, the rows are counted by pairs of keys, and each pair adds its delay as
-often as it has rows; nothing is read. Where one of the columns has no postings, the rows are read, batch by
-batch. Both give the same: sums are exact, and a double is rounded once.
+With `carrier` and `dep_delay` indexed, rows are counted by pairs of keys; each pair adds its delay times its
+number of rows, and no data file is read. If one of the columns has no postings, the data is read batch by
+batch. Both ways give the same result: sums are exact, and a double is rounded once.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.schema import arrow_type
 
 _SAFE = 1 << 62
-"""Sums below this stay within 64 bits on the way."""
+"""Sums below this bound stay within 64 bits while they are added up."""
 
 
 class Measure(NamedTuple):
-    """What is told of a column in each group: its `sum`, `min`, `max` or `avg`."""
+    """An aggregate of a column in each group: `sum`, `min`, `max` or `avg`."""
 
     function: str
     column: Column
 
     @property
     def name(self) -> str:
-        """The name that Spark gives the column: `sum(dep_delay)`."""
+        """Return the column name that Spark gives the aggregate, such as `sum(dep_delay)`."""
         return f"{self.function}({self.column.label})"
 
     @property
     def arrow(self) -> pa.DataType:
-        """The type that Spark gives it."""
+        """Return the Arrow type of the type that Spark gives the aggregate."""
         own = self.column.type
         if self.function in ("min", "max"):
             return arrow_type(own, self.column.label)
@@ -59,9 +59,9 @@ class Measure(NamedTuple):
 
 @dataclass
 class _Groups:
-    """Values of the columns to group by, a tuple each, numbered as they are met, and how many rows have them.
+    """The groups, numbered in the order of their first row, with their values and row counts.
 
-    `keys`: the keys of each, by which groups are ordered; two keys may look like one text.
+    `keys`: the keys of each group, by which ties are ordered; two keys may decode to the same text.
     """
 
     columns: Sequence[Column]
@@ -70,25 +70,25 @@ class _Groups:
     keys: list[list[bytes]] = field(default_factory=list)
 
     def add(self, keys: Sequence[pa.BinaryArray], codes: Sequence[Longs], counts: Longs) -> Longs:
-        """Return the number of each combination of keys, adding its rows; a new one is the next."""
-        taken = [part.take(pa.array(at)) for part, at in zip(keys, codes, strict=True)]
+        """Add rows by combination of keys; return the group number of each combination."""
+        group_keys = [part.take(pa.array(at)) for part, at in zip(keys, codes, strict=True)]
         values = [
             _one_nan(python_values(part, key_type_of_column(column), column))
-            for part, column in zip(taken, self.columns, strict=True)
+            for part, column in zip(group_keys, self.columns, strict=True)
         ]
-        orders = [[b"" if key is None else b"1" + key for key in part.to_pylist()] for part in taken]
-        found = np.zeros(len(counts), dtype=np.int64)
-        each = zip(zip(*values, strict=True), zip(*orders, strict=True), counts.tolist(), strict=True)
-        for at, (value, order, count) in enumerate(each):
-            number = found[at] = self.numbers.setdefault(value, len(self.counts))
+        orders = [[b"" if key is None else b"1" + key for key in part.to_pylist()] for part in group_keys]
+        numbers = np.zeros(len(counts), dtype=np.int64)
+        combinations = zip(zip(*values, strict=True), zip(*orders, strict=True), counts.tolist(), strict=True)
+        for at, (value, order, count) in enumerate(combinations):
+            number = numbers[at] = self.numbers.setdefault(value, len(self.counts))
             if number == len(self.counts):
                 self.counts.append(0)
                 self.keys.append(list(order))
             self.counts[number] += count
-        return found
+        return numbers
 
     def in_order(self) -> list[int]:
-        """Return the numbers by falling count, ties in the order of the keys; NULL is least."""
+        """Return the group numbers by falling count, ties in key order; NULL is least."""
         return sorted(range(len(self.counts)), key=lambda n: (-self.counts[n], self.keys[n]))
 
 
@@ -99,7 +99,7 @@ def _one_nan(values: list[Any]) -> list[Any]:
 
 @dataclass
 class _Column:
-    """What is known of a column by group: its totals, and its least and greatest key."""
+    """The aggregates of one column by group: totals, and the least and the greatest key."""
 
     column: Column
     summed: bool
@@ -107,7 +107,10 @@ class _Column:
     ends: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
 
     def add(self, keys: pa.BinaryArray, codes: Longs, groups: Longs, counts: Longs) -> None:
-        """Add rows of groups; `keys`: distinct and in order, NULL first, `codes`: the place of each row's."""
+        """Add rows to groups.
+
+        `keys`: distinct and in order, NULL first; `codes`: the index into `keys` of each row's key.
+        """
         if keys.null_count:
             present = codes > 0
             codes, groups, counts = codes[present], groups[present], counts[present]
@@ -140,22 +143,22 @@ class _Column:
         if numbers is not None:
             sums = np.add.reduceat(numbers[codes - first] * counts, starts).tolist()
         else:
-            taken = values.take(pa.array(codes - first))
+            row_values = values.take(pa.array(codes - first))
             spans = zip(starts.tolist(), stops.tolist(), strict=True)
-            sums = [Totals.of(self.column, taken.slice(a, b - a), counts[a:b]).sum for a, b in spans]
+            sums = [Totals.of(self.column, row_values.slice(a, b - a), counts[a:b]).sum for a, b in spans]
         for group, n, added in zip(groups[starts].tolist(), rows.tolist(), sums, strict=True):
-            found = Totals(self.column, n, added)
-            self.totals[group] = self.totals[group] + found if group in self.totals else found
+            group_totals = Totals(self.column, n, added)
+            self.totals[group] = self.totals[group] + group_totals if group in self.totals else group_totals
 
     def tell(self, function: str, groups: int) -> list[Any]:
-        """Return a measure by group; None where all rows of a group are NULL.
+        """Return a measure by group; None if all rows of a group are NULL.
 
         Raises:
             AggregateError: a sum or an average is beyond its type, where Spark's ANSI mode raises too.
         """
         if function in ("sum", "avg"):
-            told = total if function == "sum" else mean
-            return [told(self.totals[n]) if n in self.totals else None for n in range(groups)]
+            reduce = total if function == "sum" else mean
+            return [reduce(self.totals[n]) if n in self.totals else None for n in range(groups)]
         end = int(function == "max")
         keys = [self.ends[n][end] if n in self.ends else None for n in range(groups)]
         values: list[Any] = python_values(
@@ -167,7 +170,7 @@ class _Column:
 def measured(
     selection: Selection, by: Sequence[Column], measures: Sequence[Measure]
 ) -> tuple[list[tuple[Any, ...]], list[int], dict[Measure, list[Any]]]:
-    """Return the groups, most frequent first, ties by key, how many rows each has, and each measure by group.
+    """Return the groups (most frequent first, ties by key), their row counts, and each measure by group.
 
     Raises:
         ColumnTypeError: a sum or an average of no number, or a column whose type has no keys.
@@ -175,22 +178,25 @@ def measured(
     """
     columns = _columns(measures)
     rows, groups = Rows.of(selection), _Groups(by)
-    if any(reads_data(selection, column) for column in (*by, *(one.column for one in columns))):
+    if any(
+        reads_data(selection, column)
+        for column in (*by, *(measured_column.column for measured_column in columns))
+    ):
         _read(rows, by, columns, groups)
     else:
         _counted(rows, by, columns, groups)
     order = groups.in_order()
-    told = {m: _one(columns, m).tell(m.function, len(groups.counts)) for m in measures}
+    results = {m: _one(columns, m).tell(m.function, len(groups.counts)) for m in measures}
     keys = list(groups.numbers)
     return (
         [keys[n] for n in order],
         [groups.counts[n] for n in order],
-        {measure: [values[n] for n in order] for measure, values in told.items()},
+        {measure: [values[n] for n in order] for measure, values in results.items()},
     )
 
 
 def _columns(measures: Sequence[Measure]) -> list[_Column]:
-    """Return each measured column once, checked."""
+    """Return each measured column once, after checking its type."""
     summed = {m.column.id for m in measures if m.function in ("sum", "avg")}
     for measure in measures:
         key_type_of_column(measure.column)
@@ -200,52 +206,54 @@ def _columns(measures: Sequence[Measure]) -> list[_Column]:
 
 
 def _one(columns: Sequence[_Column], measure: Measure) -> _Column:
-    return next(one for one in columns if one.column.id == measure.column.id)
+    return next(candidate for candidate in columns if candidate.column.id == measure.column.id)
 
 
 def _counted(rows: Rows, by: Sequence[Column], columns: Sequence[_Column], groups: _Groups) -> None:
-    """Add up by key: the rows are counted by the keys of the group and of one column at a time."""
-    for at, one in enumerate(columns):
-        found = count_groups(rows, [*by, one.column])
-        if not len(found.counts):
+    """Aggregate from the index: count rows by the group's keys and the keys of one column at a time."""
+    for at, measured_column in enumerate(columns):
+        pairs = count_groups(rows, [*by, measured_column.column])
+        if not len(pairs.counts):
             continue
-        changes = np.any([np.diff(codes) != 0 for codes in found.codes[: len(by)]], axis=0)
+        changes = np.any([np.diff(codes) != 0 for codes in pairs.codes[: len(by)]], axis=0)
         starts = np.append(0, np.flatnonzero(changes) + 1)
-        counts = np.add.reduceat(found.counts, starts) * (at == 0)
+        counts = np.add.reduceat(pairs.counts, starts) * (at == 0)
         numbers = groups.add(
-            found.keys[: len(by)], [codes[starts] for codes in found.codes[: len(by)]], counts
+            pairs.keys[: len(by)], [codes[starts] for codes in pairs.codes[: len(by)]], counts
         )
-        each = np.repeat(numbers, np.diff(np.append(starts, len(found.counts))))
-        one.add(found.keys[-1], found.codes[-1], each, found.counts)
+        group_of_pair = np.repeat(numbers, np.diff(np.append(starts, len(pairs.counts))))
+        measured_column.add(pairs.keys[-1], pairs.codes[-1], group_of_pair, pairs.counts)
 
 
 def _read(rows: Rows, by: Sequence[Column], columns: Sequence[_Column], groups: _Groups) -> None:
-    """Add up row by row, from the data of each file that has rows. Cost: the columns are read there."""
-    wanted = list({c.id: c for c in (*by, *(one.column for one in columns))}.values())
+    """Aggregate row by row, from the data files with matching rows. Cost: the columns are read there."""
+    wanted = list({c.id: c for c in (*by, *(measured_column.column for measured_column in columns))}.values())
     for table in fetch_files(rows.storage, list(_reads(rows)), wanted):
         if not table.num_rows:
             continue
-        each = _numbered(table, by, groups)
+        group_of_row = _numbered(table, by, groups)
         ones = np.ones(table.num_rows, dtype=np.int64)
-        for one in columns:
-            keys, codes = coded(table[one.column.id], key_type_of_column(one.column))
-            one.add(keys, codes, each, ones)
+        for measured_column in columns:
+            keys, codes = coded(table[measured_column.column.id], key_type_of_column(measured_column.column))
+            measured_column.add(keys, codes, group_of_row, ones)
 
 
 def _numbered(table: pa.Table, by: Sequence[Column], groups: _Groups) -> Longs:
-    """Return the number of each row's group, and count the row."""
+    """Return the group number of each row, and count the rows of the groups."""
     keys, codes = zip(*(coded(table[c.id], key_type_of_column(c)) for c in by), strict=True)
     sizes = [len(part) for part in keys]
     if math.prod(sizes) < _SAFE:
         folded = np.zeros(table.num_rows, dtype=np.int64)
         for part, size in zip(codes, sizes, strict=True):
             folded = folded * size + part
-        some, each, counts = np.unique(folded, return_inverse=True, return_counts=True)
+        some, group_of_row, counts = np.unique(folded, return_inverse=True, return_counts=True)
         combined = unfold(some, sizes)
     else:
-        rows, each, counts = np.unique(np.stack(codes, 1), axis=0, return_inverse=True, return_counts=True)
+        rows, group_of_row, counts = np.unique(
+            np.stack(codes, 1), axis=0, return_inverse=True, return_counts=True
+        )
         combined = [rows[:, n] for n in range(len(by))]
-    return groups.add(keys, combined, counts)[each.ravel()]
+    return groups.add(keys, combined, counts)[group_of_row.ravel()]
 
 
 def _reads(rows: Rows) -> Iterator[Any]:
@@ -255,7 +263,7 @@ def _reads(rows: Rows) -> Iterator[Any]:
 
 
 def _small_numbers(column: Column, values: pa.Array, rows: int) -> Longs | None:
-    """Return integers, or the unscaled integers of decimals, if no sum of them leaves 64 bits; else None."""
+    """Return integers, or unscaled integers of decimals, if no sum of them exceeds 64 bits; else None."""
     if column.type.name in FLOATING or not len(values):
         return None
     if column.type.name in WHOLE:

@@ -1,6 +1,7 @@
-"""Extremes and sums of a column that no bitmap serves, batch by batch of its data.
+"""Extremes and sums of a column without postings, from its data, batch by batch.
 
-Nothing is grouped: to count each value of a column of many values takes twenty times as long as to add them.
+No values are counted: counting each value of a column with many values takes twenty times as long as adding
+them up.
 """
 
 from __future__ import annotations
@@ -26,21 +27,23 @@ from tailbit.tables.schema import arrow_type
 
 
 def reads_data(selection: Selection, column: Column) -> bool:
-    """Whether neither bitmaps nor the log tell any value of a column."""
+    """Return whether a column has neither postings nor partition values in the log, so data is read."""
     spaces = selection.coverage.spaces
-    return not column.partition and not any(column.id in s.columns for its in spaces for s in its.segments)
+    return not column.partition and not any(
+        column.id in s.columns for space in spaces for s in space.segments
+    )
 
 
 def totals_of_data(selection: Selection, column: Column) -> Totals:
-    """The sum of a numeric column over the rows of a selection. Cost: the column is read at them."""
-    found = Totals(column, 0, 0)
+    """Return the totals of a numeric column over a selection. Cost: the column is read at the rows."""
+    column_totals = Totals(column, 0, 0)
     for values in _present(selection, column):
-        found += Totals.of(column, values)
-    return found
+        column_totals += Totals.of(column, values)
+    return column_totals
 
 
 def extremes_of_data(selection: Selection, column: Column) -> tuple[Any, Any]:
-    """The least and the greatest value; None where there is none. Cost: the column is read at the rows.
+    """Return the least and the greatest value; (None, None) without values. Cost: the column is read.
 
     Raises:
         ColumnTypeError: the column's type has no keys.
@@ -54,7 +57,7 @@ def extremes_of_data(selection: Selection, column: Column) -> tuple[Any, Any]:
 
 
 def _present(selection: Selection, column: Column) -> Iterator[pa.Array]:
-    """The values that are not NULL, batch by batch."""
+    """Yield the values that are not NULL, batch by batch."""
     rows = Rows.of(selection)
     reads = [*rows.loose, *(read for space, bits in rows.spaces for read in rows.by_slice(space, bits))]
     for table in fetch_files(rows.storage, reads, [column]):
@@ -63,10 +66,10 @@ def _present(selection: Selection, column: Column) -> Iterator[pa.Array]:
 
 
 def _ends(values: pa.Array, column: Column) -> pa.Array:
-    """The least and the greatest of some values, at least one, as Spark orders them."""
+    """Return the least and the greatest of at least one value, in Spark's order."""
     if column.type.name in FLOATING:
         numbers = ordered_ints(values, "double")
         ends = np.array([numbers.min(), numbers.max()])
         return decode_keys(integer_keys(ends), "double", column.type)
-    found = pc.min_max(values)
-    return pa.array([found["min"], found["max"]], arrow_type(column.type, column.label))
+    bounds = pc.min_max(values)
+    return pa.array([bounds["min"], bounds["max"]], arrow_type(column.type, column.label))

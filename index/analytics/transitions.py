@@ -1,9 +1,8 @@
 """Between two versions of a table: how many rows of each value left, and how many came.
 
-From state to state, by record position: a row that is rewritten to another file leaves and comes, and one
-that was deleted and restored in between has done neither. Files that both versions show alike are not looked
-at; where the log gives one another value of a partition column, its rows have left that value and come to
-the other.
+Rows are compared by record position: a row that was rewritten to another file left and came; a row that was
+deleted and restored in between did neither. A file with the same visible rows in both versions is skipped; if
+its partition value changed, all its rows left the old value and came to the new value.
 
 Six rows by hand; version 2 hides row 1 of a.parquet and has c.parquet instead of b.parquet:
 
@@ -49,7 +48,7 @@ class Transition(NamedTuple):
 
 
 def transitions(before: Selection, after: Selection, column: Column) -> dict[Any, Transition]:
-    """Value to rows that left and came from one version to another; the most moved first.
+    """Return by value the rows that left and that came between two versions, the most moved first.
 
     Args:
         before: every row of the one version.
@@ -66,10 +65,10 @@ def transitions(before: Selection, after: Selection, column: Column) -> dict[Any
     old, new = _columns_of(before, after, column)
     left = count_keys(_only_in(before, after, old, new), old)
     came = count_keys(_only_in(after, before, new, old), new)
-    made = united([left.keys, came.keys])
-    moved = np.zeros((2, len(made.keys)), dtype=np.int64)
-    moved[0, made.places[0]], moved[1, made.places[1]] = left.counts, came.counts
-    values = made.values(old, left.key_type)
+    union = united([left.keys, came.keys])
+    moved = np.zeros((2, len(union.keys)), dtype=np.int64)
+    moved[0, union.places[0]], moved[1, union.places[1]] = left.counts, came.counts
+    values = union.values(old, left.key_type)
     out: dict[Any, Transition] = {}
     for place in np.argsort(-moved.sum(axis=0), kind="stable").tolist():
         known = out.get(values[place], Transition(0, 0))
@@ -79,15 +78,15 @@ def transitions(before: Selection, after: Selection, column: Column) -> dict[Any
 
 
 def _columns_of(before: Selection, after: Selection, column: Column) -> list[Column]:
-    """The column as either version has it, in the wider of both types."""
+    """Return the column of each version, both in the wider of the two types."""
     known = [next((c for c in s.schema.leaves() if c.id == column.id), column) for s in (before, after)]
-    types = [found.type for found in known]
+    types = [column_then.type for column_then in known]
     wide = next((t for t in (column.type, *types) if all(_widens(type_, t) for type_ in types)), None)
     if wide is None:
         reason = f"it is {types[0]} at version {before.version} and {types[1]} at version {after.version}"
         hint = "Ask about two versions in which one type is the wider one."
         raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason, hint=hint)
-    return [replace(found, type=wide) for found in known]
+    return [replace(column_then, type=wide) for column_then in known]
 
 
 _WIDER = {
@@ -100,7 +99,7 @@ _WIDER = {
 
 
 def _widens(narrow: DataType, wide: DataType) -> bool:
-    """Whether all values of one type are values of another, as Delta widens types."""
+    """Return whether every value of one type is a value of the other, by Delta's type widening."""
     if narrow.name == wide.name != "decimal":
         return True
     if wide.name != "decimal":
@@ -110,7 +109,7 @@ def _widens(narrow: DataType, wide: DataType) -> bool:
 
 
 def _only_in(mine: Selection, other: Selection, column: Column, theirs: Column) -> Rows:
-    """The rows that one version shows and the other does not, or with another partition value.
+    """Return the rows that `mine` shows and `other` does not show, or shows with another partition value.
 
     `column`: as `mine` has it; `theirs`: as `other` has it.
     """
@@ -123,10 +122,10 @@ def _only_in(mine: Selection, other: Selection, column: Column, theirs: Column) 
 
 
 class _Difference:
-    """What one version shows and the other does not: whole files, and files with other hidden rows.
+    """The rows that one version shows and the other does not: whole files, and files with other hidden rows.
 
-    Per file of `mine`: `whole`, whether the other lacks it; `partly`, whether it has other hidden rows there;
-    `theirs`, its number there.
+    Per file of `mine`: `whole`: the file is missing from `other`; `partly`: the file has other hidden rows in
+    `other`; `theirs`: the number of the file in `other`.
     """
 
     def __init__(self, mine: Coverage, other: Coverage) -> None:
@@ -144,7 +143,7 @@ class _Difference:
         self.partly: Mask = alike & ~same
 
     def tell_apart(self, column: Column) -> None:
-        """Files whose partition value is another one are wholly in one version and wholly in the other."""
+        """Treat files whose partition value changed as wholly missing from the other version."""
         alike = np.flatnonzero(~self.whole)
         own, others = (
             snapshot.files.partition_texts(column.physical[0]).take(pa.array(numbers))
@@ -155,15 +154,18 @@ class _Difference:
         )
         null = pc.and_(pc.is_null(own), pc.is_null(others))
         same = np.asarray(pc.or_(pc.fill_null(pc.equal(own, others), False), null), dtype=bool)
-        texts = zip(*(found.filter(pa.array(~same)).to_pylist() for found in (own, others)), strict=True)
+        texts = zip(
+            *(texts_of_side.filter(pa.array(~same)).to_pylist() for texts_of_side in (own, others)),
+            strict=True,
+        )
         for number, both in zip(alike[~same].tolist(), texts, strict=True):
-            # Two texts may be one value.
-            one, other = (partition_array(column, text, 1) for text in both)
-            self.whole[number] = not one.equals(other)
+            # Two partition texts may stand for the same value.
+            own_value, other = (partition_array(column, text, 1) for text in both)
+            self.whole[number] = not own_value.equals(other)
         self.partly &= ~self.whole
 
     def in_space(self, space: SpaceView) -> BitMap:
-        """Positions of a row space that only `mine` shows."""
+        """Return the positions in a row space of the rows that only `mine` shows."""
         whole = self.whole[space.files]
         bits = claims(space.bases[whole], space.rows[whole]) & space.visible if whole.any() else BitMap()
         for order in np.flatnonzero(self.partly[space.files]).tolist():
@@ -171,7 +173,10 @@ class _Difference:
         return bits
 
     def uncovered(self, selection: Selection) -> Iterator[Read]:
-        """Rows of uncovered files that only `mine` shows. Cost: the footers of files without a row count."""
+        """Yield the rows of uncovered files that only `mine` shows.
+
+        Cost: the footers of files without a row count.
+        """
         for number in self.mine.uncovered.tolist():
             slice_ = self.mine.snapshot.files[number]
             if self.partly[number]:
@@ -179,13 +184,13 @@ class _Difference:
                 if gone:
                     yield slice_, positions_in(gone).astype(np.uint64)
             elif self.whole[number]:
-                its = Scan(slice_, Constant(True), self.mine.hidden_of(number))
-                (found,) = scan(selection.storage, [its])
-                if len(found):
-                    yield slice_, found
+                slice_scan = Scan(slice_, Constant(True), self.mine.hidden_of(number))
+                (shown_rows,) = scan(selection.storage, [slice_scan])
+                if len(shown_rows):
+                    yield slice_, shown_rows
 
     def _hidden_there(self, number: int) -> BitMap:
-        """Rows of a file that `other` hides and `mine` shows."""
+        """Return the rows of a file that `other` hides and `mine` shows."""
         theirs = self.other.hidden_of(int(self.theirs[number]))
         if theirs is None:
             return BitMap()
@@ -194,5 +199,5 @@ class _Difference:
 
 
 def _one(snapshot: Snapshot, name: str) -> pa.Array:
-    found = snapshot.files.core[name]
-    return pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, found.type)
+    chunks = snapshot.files.core[name]
+    return pa.concat_arrays(chunks.chunks) if chunks.num_chunks else pa.nulls(0, chunks.type)

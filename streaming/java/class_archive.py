@@ -1,9 +1,9 @@
 """The classes that a run of Spark loads, in a file that every later Java maps into memory.
 
 Java finds, reads and checks some 19,000 classes in Spark's jars at each start: half of its processor time
-until the first batch is done. The file is made once by `streaming.archive_classes`, which takes longer than a
-run. Java itself compares the file with its own build, with the jars and with the checksums in it, and does
-without it where they differ. Source: JEP 350, dynamic class data archives.
+until the first batch is done. `streaming.archive_classes` writes the file once, which takes longer than a
+run. Java compares the file with its own build, with the jars and with the checksums in the file, and ignores
+the file if they differ. Source: JEP 350, dynamic class data archives.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ SETTING = "TAILBIT_CLASS_ARCHIVE"
 SUFFIX = ".jsa"
 
 OPTIONS_OF_JAVA = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-"""Environment variables by which Java gets options, besides Spark's settings."""
+"""Environment variables through which Java gets options, besides Spark's settings."""
 
 _CHOSEN = re.compile(r"-XX:(SharedArchiveFile|ArchiveClassesAtExit)|-Xshare")
 _UNSAFE = re.compile(r"[\s\"'\\,:]")
 SILENT = "-Xlog:disable -Xlog:all=error:stderr"
-"""What Java thinks of a file that does not fit is for nobody to read, unless the user has it log."""
+"""Java's log settings: its remarks on an archive that does not fit are not shown, unless the user logs them.
+"""
 
 _UNREAD_S = 30 * 86_400.0
-"""Seconds after which a file that no Java has read is that of one that has gone."""
+"""Seconds after which an archive that no Java has read belongs to an uninstalled Java or Spark."""
 
 
 def use_archive(java: Path | None, options: str, environment: Mapping[str, str]) -> str:
-    """Options of Java by which it uses the file; none where there is no file, or not all of it.
+    """Return the Java options that use the archive; empty if there is no complete archive.
 
-    Nor where the user has chosen by an option of Java's. `java`: its binary, all links followed. `options`:
-    those of Spark's own settings.
+    Empty also if the user has set such options himself. `java`: the binary, with symbolic links resolved.
+    `options`: those of Spark's own settings.
     """
     given = [options, *(environment.get(name, "") for name in OPTIONS_OF_JAVA)]
     path = None
@@ -52,29 +53,29 @@ def use_archive(java: Path | None, options: str, environment: Mapping[str, str])
 
 
 def archives(java: Path, environment: Mapping[str, str]) -> list[Path]:
-    """The whole files for a Java and the installed Spark: one, or none.
+    """Return the complete archives for a Java and the installed Spark: one, or none.
 
-    A name ends with the size that the file was written with. Java compares checksums, but reading behind the
-    end of a file that was cut off would be its own end.
+    A file name ends with the size of the complete file. Java compares checksums, but reading beyond the end
+    of a truncated file would crash Java.
     """
     stem = archive_stem(java, environment)
     if stem is None:
         return []
-    found = []
+    archive_files = []
     for file in stem.parent.glob(f"{stem.name}-*{SUFFIX}"):
         with suppress(FileNotFoundError):
             if file.name == with_size(stem, file.stat().st_size).name:
-                found.append(file)
-    return found
+                archive_files.append(file)
+    return archive_files
 
 
-def keep(made: Path, stem: Path) -> Path:
-    """Put a file that was made in place of the one before, whole; where it is now.
+def keep(written: Path, stem: Path) -> Path:
+    """Move a new archive to its place, atomically; return its path.
 
-    Files of another Java or Spark go where nobody has read them for a month.
+    Archives of another Java or Spark are deleted if nobody has read them for a month.
     """
-    path = with_size(stem, made.stat().st_size)
-    os.replace(made, path)
+    path = with_size(stem, written.stat().st_size)
+    os.replace(written, path)
     for file in {*stem.parent.glob(f"spark-*{SUFFIX}")} - {path}:
         with suppress(FileNotFoundError):
             if file.name.startswith(f"{stem.name}-") or time.time() - file.stat().st_atime > _UNREAD_S:
@@ -83,14 +84,14 @@ def keep(made: Path, stem: Path) -> Path:
 
 
 def with_size(stem: Path, size: int) -> Path:
-    """The whole name of a file of `size` bytes."""
+    """Return the path of the complete archive of `size` bytes."""
     return stem.with_name(f"{stem.name}-{size}{SUFFIX}")
 
 
 def archive_stem(java: Path, environment: Mapping[str, str]) -> Path | None:
-    """The path of the file for a Java and the installed Spark, up to its size.
+    """Return the archive's path for a Java and the installed Spark, without the size at its end.
 
-    None where there is to be none, or where Spark would take the folder's name apart.
+    None if archives are switched off, or if Spark would split the folder's name into several arguments.
     """
     chosen = environment.get(SETTING)
     folder = Path(chosen).absolute() if chosen else user_cache(environment) / "java"
@@ -100,7 +101,10 @@ def archive_stem(java: Path, environment: Mapping[str, str]) -> Path | None:
 
 
 def _fingerprint(java: Path) -> str:
-    """Of Java's binary, and of the names, sizes and times of Spark's jars: Java compares the latter too."""
+    """Return a hash of Java's binary and of the names, sizes and times of Spark's jars.
+
+    Java compares names, sizes and times of the jars too.
+    """
     import pyspark
 
     home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)

@@ -33,7 +33,7 @@ _LOST = ("BrokenPipeError", "ConnectionResetError", "EOFError")
 
 
 QUICK_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""Java's options that let the quick compiler work alone, with a code cache as large as that of both.
+"""Java options for the quick compiler alone, with a code cache as large as for both compilers.
 
 Spark plans every batch anew, in code so large that the optimising compiler is busy with it for the first
 thousands of batches: see docs/decisions.md.
@@ -43,9 +43,9 @@ _COLLECTED = re.compile(r"-XX:\+Use\w+GC\b")
 
 
 def quick_java() -> str:
-    """Options of a Java process that ends soon: the quick compiler, and one thread that collects the garbage.
+    """Return options for a short-lived Java process: the quick compiler, one garbage collection thread.
 
-    Where the environment has chosen another collector, it is left to that: Java takes no two.
+    If the environment chooses another collector, no collector is set: Java accepts only one.
     """
     chosen = any(_COLLECTED.search(os.environ.get(name, "")) for name in OPTIONS_OF_JAVA)
     return QUICK_COMPILER if chosen else f"{QUICK_COMPILER} -XX:+UseSerialGC"
@@ -56,9 +56,9 @@ _LAST_WORDS_S = 2.0
 
 
 class JavaErrors:
-    """Passes on what the JVM and its children write to stderr, until `hush`.
+    """The filter that passes on what the JVM and its children write to stderr, until `hush`.
 
-    What a Python worker prints when its JVM is taken down under it is not passed on.
+    The traceback of a Python worker whose JVM was shut down is not passed on.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class JavaErrors:
         self._thread.start()
 
     def hush(self) -> None:
-        """Stop passing on stderr: Spark is being shut down, and what it prints from now on is expected."""
+        """Stop passing on stderr: Spark is being shut down, and its output from now on is expected."""
         self._hushed = True
 
     def why(self) -> str:
@@ -92,7 +92,7 @@ class JavaErrors:
 
 
 def paragraphs(lines: Iterable[str]) -> Iterator[str]:
-    """Lines one by one, but a Python traceback with the line that ends it as one piece."""
+    """Yield lines one by one, but a Python traceback, with its last line, as one piece."""
     held = ""
     for line in lines:
         held += line
@@ -105,7 +105,10 @@ def paragraphs(lines: Iterable[str]) -> Iterator[str]:
 
 
 def without_noise(pieces: Iterable[str]) -> Iterator[str]:
-    """The pieces that a person needs; what joins a traceback that is left out to its cause goes with it."""
+    """Yield the pieces that a person needs.
+
+    The line that joins a dropped traceback to its cause is dropped too.
+    """
     left_out = False
     for text in pieces:
         left_out = is_noise(text) or (left_out and _goes_on(text))
@@ -122,14 +125,14 @@ def _goes_on(text: str) -> bool:
 
 
 def is_noise(text: str) -> bool:
-    """Whether a piece says nothing that a person needs to know."""
+    """Return whether a piece says nothing that a person needs to know."""
     if not text.startswith(_TRACEBACK):
         return text.startswith(_NOISE)
     return _CALLS_BACK in text or _lost_its_java(text)
 
 
 def _lost_its_java(traceback: str) -> bool:
-    """Whether a Python worker found the JVM at the other end gone, with no code but Spark's on its stack."""
+    """Return whether a Python worker lost its JVM, with only Spark's code on its stack."""
     frames = _FRAME.findall(traceback)
     error = traceback.rstrip().rpartition("\n")[2]
     return error.startswith(_LOST) and bool(frames) and all(map(_SPARKS_OWN.search, frames))
@@ -155,7 +158,7 @@ class _Spawned(dict[str, Any]):
 
 
 def launch_java(settings: Mapping[str, str], variables: Mapping[str, str]) -> tuple[Any, JavaErrors]:
-    """Start a JVM with these Spark settings: the gateway for a SparkContext, and its errors.
+    """Start a JVM with these Spark settings; return the gateway for a SparkContext, and the JVM's errors.
 
     `variables`: of its environment, beside those of this process, which stay as they are.
 

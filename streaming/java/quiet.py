@@ -1,7 +1,7 @@
-"""What Spark's own Python code logs, or raises in its threads, is not told: its caller names the cause.
+"""Noise of Spark's own Python code, in logs and threads, is dropped: the caller names the cause.
 
-py4j logs a traceback for each call that finds Java gone. Where nobody has set up logging it would stand on
-the terminal, before the one line that matters.
+py4j logs a traceback for each call that finds Java gone. If nobody has set up logging, the traceback would be
+printed before the one line that matters.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _THREADS_OWN = re.compile(r"[/\\](?:threading|socketserver|concurrent[/\\]future
 
 
 def hush_python() -> None:
-    """Leave out what Spark's own code logs and raises in its threads, from now on; all else is told.
+    """Drop from now on what Spark's own code logs and raises in its threads; keep everything else.
 
-    Where a program has set up logging, its log stays as it is.
+    If a program has set up logging, its log is unchanged.
     """
     root = logging.getLogger()
     if not root.handlers:
@@ -42,13 +42,13 @@ def hush_python() -> None:
 
 
 def hush_accumulators(context: SparkContext) -> None:
-    """Let the server that gathers Spark's accumulators say nothing when Java is gone; we have none."""
+    """Silence the server of Spark's accumulators when Java is gone; this program has no accumulators."""
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda request, client: None
 
 
 def is_sparks_own(files: Iterable[str]) -> bool:
-    """Whether the files on a thread's stack are Spark's, but for what every thread begins with."""
+    """Return whether all files on a thread's stack are Spark's, apart from the standard start of a thread."""
     own = [file for file in files if not _THREADS_OWN.search(file)]
     return bool(own) and all(map(_SPARKS.search, own))

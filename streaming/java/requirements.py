@@ -10,16 +10,16 @@ from tailbit.errors import RequirementError
 from tailbit.streaming.java.session import check_java
 
 OLDEST_SPARK = (4, 2)
-"""The first Spark whose streaming sources in Python say how much of what is there a batch takes."""
+"""The first Spark whose Python streaming sources can limit how much a batch reads."""
 
 TOO_NEW_PANDAS = (3, 0)
-"""The first pandas with which Spark's Python workers do not agree on types."""
+"""The first pandas whose types Spark's Python workers do not support."""
 
 _REMEDY = "Install what fits: pip install 'tailbit[spark]'. Questions need none of it."
 
 
 def check_requirements() -> None:
-    """Pass if this process can index: Java, pyspark and pandas are there, each of a release that will do.
+    """Check that Java, pyspark and pandas are installed, each in a supported release.
 
     Cost: reads the packages' names on disk; imports none of them and starts no Java.
 
@@ -42,7 +42,7 @@ def check_requirements() -> None:
 
 
 def _installed(package: str) -> str | None:
-    """Return the version of an installed package; None where it cannot be imported."""
+    """Return the version of an installed package; None if it cannot be imported."""
     if find_spec(package) is None:
         return None
     try:
@@ -53,7 +53,7 @@ def _installed(package: str) -> str | None:
 
 
 def _release(text: str) -> tuple[int, int]:
-    """Return major and minor of a version."""
+    """Return the major and minor number of a version."""
     numbers = re.match(r"(\d+)(?:\.(\d+))?", text)
     return (int(numbers[1]), int(numbers[2] or 0)) if numbers else (0, 0)
 

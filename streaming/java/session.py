@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 JAVA_VERSION = 17
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Set where spark-submit has started the JVM already, with a master of its own."""
+"""Environment variable that spark-submit sets when it has started the JVM, with a master of its own."""
 
 _EVERYWHERE = {
     # Two local hops a task less: about 40 ms each over TCP.
@@ -89,7 +89,7 @@ logger.job.level = off
 def session_settings(
     master: str, ui: bool = True, extra: Mapping[str, str] | None = None, short: bool = False
 ) -> dict[str, str]:
-    """Spark's settings for a master; `extra` wins over ours. `short`: for a run that ends by itself."""
+    """Return Spark's settings for a master; `extra` overrides. `short`: for a run that ends by itself."""
     ours = dict(_EVERYWHERE)
     ours["spark.driver.extraJavaOptions"] += f" {quick_java() if short else QUICK_COMPILER}"
     if on_one_machine(master):
@@ -99,13 +99,13 @@ def session_settings(
 
 
 def on_one_machine(master: str) -> bool:
-    """Whether all of Spark is one process and its workers."""
+    """Return whether all of Spark is one process and its workers."""
     return master.startswith("local") and not master.startswith("local-cluster")
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A Spark session of our own; `errors` is None where the JVM was there before."""
+    """A Spark session of our own; `errors` is None if the JVM was there before."""
 
     spark: SparkSession
     errors: JavaErrors | None = None
@@ -114,7 +114,7 @@ class Session:
         return self.spark
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Stop Spark; after an error it goes with the process. Its helpers go without a word."""
+        """Stop Spark; after an error Spark ends with the process. Its child processes end silently."""
         if self.errors is not None:
             self.errors.hush()
         if kind is None:
@@ -122,7 +122,7 @@ class Session:
 
 
 def is_submitted() -> bool:
-    """Whether spark-submit has started the JVM, with a master of its own."""
+    """Return whether spark-submit has started the JVM, with a master of its own."""
     return _SUBMITTED in os.environ
 
 
@@ -133,9 +133,10 @@ def build_session(
     extra: Mapping[str, str] | None = None,
     short: bool = False,
 ) -> Session:
-    """A Spark session in a JVM of its own; under spark-submit in its JVM, with its master and not `master`.
+    """Return a Spark session in a JVM of its own.
 
-    `short`: for a run that ends by itself.
+    Under spark-submit the session is in spark-submit's JVM, with its master and not `master`. `short`: for a
+    run that ends by itself.
 
     Raises:
         RequirementError: Java 17 or pyspark is missing, or the JVM does not start.
@@ -166,7 +167,7 @@ def build_session(
 
 
 def _make_context(settings: dict[str, str], gateway: Any, variables: dict[str, str]) -> None:
-    """Make the Spark context of a Java that was just started."""
+    """Create the Spark context of a JVM that was just started."""
     from pyspark import SparkConf, SparkContext
 
     conf = SparkConf(_jvm=gateway.jvm).setAll(list(settings.items()))
@@ -177,7 +178,7 @@ def _make_context(settings: dict[str, str], gateway: Any, variables: dict[str, s
 
 
 def _join_context(settings: dict[str, str]) -> None:
-    """Make a Spark context in a Java that is there already, unless it has one."""
+    """Create a Spark context in an existing JVM, unless the JVM has one."""
     from pyspark import SparkConf, SparkContext
 
     is_there = SparkContext._active_spark_context is not None
@@ -189,7 +190,7 @@ def _join_context(settings: dict[str, str]) -> None:
 
 
 def _variables(master: str, host: str | None) -> dict[str, str]:
-    """Return the variables of Java's environment alone: of its workers, and of its own address."""
+    """Return the environment variables for Java alone: for its workers, and for its own address."""
     variables = variables_of_workers(on_one_machine(master))
     if host:
         variables["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP") or host
@@ -197,7 +198,7 @@ def _variables(master: str, host: str | None) -> dict[str, str]:
 
 
 def _launched(settings: dict[str, str], archive: str, variables: dict[str, str]) -> tuple[Any, JavaErrors]:
-    """Start Java with the archive of classes, and where it does not start so, without."""
+    """Start Java with the class archive; if Java does not start with the archive, without it."""
     options = settings["spark.driver.extraJavaOptions"]
     if archive:
         with suppress(RequirementError):
@@ -207,48 +208,52 @@ def _launched(settings: dict[str, str], archive: str, variables: dict[str, str])
 
 
 def _in_another_thread(make: Callable[[], SparkContext]) -> SparkContext:
-    """A Spark context, made in a thread that ends.
+    """Create a Spark context in a short-lived thread.
 
-    In the main thread it takes SIGINT for itself: it then cancels all jobs and raises KeyboardInterrupt.
+    In the main thread the context would take over SIGINT: it then cancels all jobs and raises
+    KeyboardInterrupt.
     """
     with ThreadPoolExecutor(1, "tailbit-spark") as thread:
         return thread.submit(make).result()
 
 
 def check_java() -> None:
-    """Pass if Java 17 or newer is there.
+    """Check that Java 17 or newer is installed.
 
     Raises:
         RequirementError: it is not; the remedy names what to install.
     """
-    found = _java_version()
+    version = _java_version()
     remedy = f"Install Java {JAVA_VERSION} (Debian: apt install openjdk-17-jre-headless) and set JAVA_HOME."
-    if found is None:
+    if version is None:
         raise RequirementError(
             reason="Java is not installed; the indexer needs it, queries do not", remedy=remedy
         )
-    if found < JAVA_VERSION:
-        raise RequirementError(reason=f"Java {found} is too old; Spark needs {JAVA_VERSION}", remedy=remedy)
+    if version < JAVA_VERSION:
+        raise RequirementError(reason=f"Java {version} is too old; Spark needs {JAVA_VERSION}", remedy=remedy)
 
 
 def java_binary() -> Path | None:
-    """The Java that Spark would start, all links followed; None where there is none."""
+    """Return the Java binary that Spark would start, with links resolved; None if there is none."""
     home = os.environ.get("JAVA_HOME")
     binary = os.path.join(home, "bin", "java") if home else shutil.which("java")
     return Path(os.path.realpath(binary)) if binary and os.path.exists(binary) else None
 
 
 def _java_version() -> int | None:
-    """The major version of the Java that Spark would start; from its release file, without starting it."""
+    """Return the major version of the Java that Spark would start, without starting it.
+
+    Read from Java's release file.
+    """
     binary = java_binary()
     if binary is None:
         return None
     release = binary.parent.parent / "release"
     text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else _ask_java(binary)
-    found = re.search(r'(?:JAVA_VERSION="|version ")(\d+)(?:\.(\d+))?', text)
-    if not found:
+    match = re.search(r'(?:JAVA_VERSION="|version ")(\d+)(?:\.(\d+))?', text)
+    if not match:
         return None
-    return int(found[2]) if found[1] == "1" and found[2] else int(found[1])
+    return int(match[2]) if match[1] == "1" and match[2] else int(match[1])
 
 
 def _ask_java(binary: Path) -> str:

@@ -1,4 +1,4 @@
-"""A query of the command line is attended to its end, and started again after a trouble that passes."""
+"""A query started from the command line runs until it ends, and is restarted after transient failures."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 _STARTING = "starting the query"
 
 ONCE_WAIT_S = 60.0
-"""With `once` a trouble that lasts longer than this many seconds ends the run."""
+"""With `once`, seconds of lasting failure after which the run ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A prepared job of the command line, what ends it, and who is told of it.
+    """A prepared job of the command line, what ends it, and whom it reports to.
 
-    `once`: it ends when all is indexed. `stop`: it ends when this is set. `sampler`: looks at the work of its
-    query. `on_up`: called each time that the query runs.
+    `once`: the run ends when everything is indexed. `stop`: the run ends when this event is set. `sampler`:
+    observes the work of the query.
     """
 
     spark: SparkSession
@@ -60,7 +60,7 @@ class Run:
 
 
 def run_to_its_end(run: Run) -> None:
-    """Keep a query running until the run ends, whatever passes meanwhile.
+    """Run a query until it ends; restart it after transient failures.
 
     Raises:
         TailbitError: by name, whatever ended the query.
@@ -71,9 +71,9 @@ def run_to_its_end(run: Run) -> None:
 
 
 def _ended_well(run: Run, patience: Patience) -> bool:
-    """Run the query to its end; False where it is to be started again.
+    """Run the query once; return False if it must be restarted.
 
-    It met a trouble that passes, or the last thing that was seen of the index was damage, now mended.
+    It is restarted after a transient failure, or if the last thing seen of the index was damage, now mended.
     """
     job: Job | None = None
     try:
@@ -105,9 +105,9 @@ def _ended_well(run: Run, patience: Patience) -> bool:
 
 
 def as_vanished(prepared: Prepared, met: TailbitError) -> TailbitError:
-    """What was met, or that the table or its index has vanished, which is behind whatever is met after.
+    """Return the error, or the error that the table or its index has vanished, if that is the cause.
 
-    A missing file looks like damage then.
+    A missing file looks like damage in that case.
     """
     try:
         refuse_vanished(prepared)
@@ -119,7 +119,7 @@ def as_vanished(prepared: Prepared, met: TailbitError) -> TailbitError:
 
 
 def _launched(run: Run) -> Job:
-    """A query that was started.
+    """Return a started query.
 
     Raises:
         StreamError: the Java process is gone, or lost the Python process that it asked.
@@ -149,7 +149,9 @@ def _java_is_gone(prepared: Prepared, gone: Exception) -> StreamError:
 
 
 def _after_reset(run: Run, failed: TailbitError) -> tuple[TailbitError, bool]:
-    """Reset a Spark checkpoint that ended a query, as one that was deleted or damaged while it ran does.
+    """Reset a Spark checkpoint that was deleted or damaged during the query and so ended it.
+
+    Return the error that remains, and whether the checkpoint was reset.
 
     What is wrong after that, and whether the checkpoint was reset.
     """
@@ -167,9 +169,9 @@ def _after_reset(run: Run, failed: TailbitError) -> tuple[TailbitError, bool]:
 
 
 def attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnProgress | None) -> bool:
-    """Wait for the end of the query; drain it when asked to. True where damage was mended at its end.
+    """Wait for the end of the query; drain it when told to. Return True if damage was mended at its end.
 
-    An idle query is the only one that stops without noise: so the planner first says that no batch runs.
+    Only an idle query stops without errors in the log, so the planner first confirms that no batch runs.
     """
     from py4j.protocol import Py4JError
 

@@ -12,10 +12,10 @@ from tailbit.streaming.source.planner import Planner
 
 
 def caught_up(prepared: Prepared) -> Progress | None:
-    """What is told of an index that covers its table; None where there is anything to do, or to be named.
+    """Return the progress of an index that covers its table; None if there is work or an error to report.
 
-    Asks what a query without a Spark checkpoint would be told by the planner: where that has nothing to read,
-    a query with one has at most a batch to replay, which records nothing. Cost: as of an idle look.
+    Asks the planner the same as a query without a Spark checkpoint would: if there is nothing to read, a
+    query with a checkpoint has at most a batch to replay, which records nothing. Cost: as of an idle poll.
     """
     planner = Planner(prepared.table, prepared.index, replace(prepared.settings, wait_ms=0))
     try:

@@ -1,4 +1,4 @@
-"""A prepared job and its query: checked before Spark is asked for anything, named errors at its end."""
+"""A prepared job and its query: checked before Spark starts, with named errors at its end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Path = Union[str, "os.PathLike[str]"]
 
 CHECKPOINT_FOLDER = "_checkpoint"
 CONTINUOUS_MS = 1000
-"""Up to this trigger the planner waits for the next commit itself, so that it is picked up at once."""
+"""Largest trigger at which the planner itself waits for the next commit, to read it at once."""
 
 
 _LOST_TASK = re.compile(r".*Job aborted due to stage failure: .* most recent failure: Lost task [^:]*: ")
@@ -65,7 +65,7 @@ _REFUSED_FOR_GOOD = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A table and its index, checked before Spark is asked for anything."""
+    """A table and its index, checked before Spark starts."""
 
     table: Table
     index: MetadataTable
@@ -75,14 +75,14 @@ class Prepared:
 
     @property
     def name(self) -> str:
-        """The query's name: the table's folder, and enough of the index id to tell two of one name apart."""
+        """Return the query's name: the table's folder, and enough of the index id to be unique."""
         folder = re.sub(r"\W", "_", PurePath(self.table.root).name)
         return f"{folder}_{self.index.state.index_id[:6]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A query that runs, and what must go when it ends."""
+    """A running query, and the resources to release when it ends."""
 
     spark: SparkSession
     query: StreamingQuery
@@ -93,14 +93,14 @@ class Job:
     upkeep: Upkeep
 
     def close(self) -> None:
-        """Release the heartbeat, and end what runs beside the query."""
+        """Release the heartbeat, and stop the threads beside the query."""
         self.heartbeat.release()
         self.end()
 
     def end(self) -> None:
-        """End the upkeep and take the control folder away; the heartbeat stays.
+        """Stop the upkeep and remove the control folder; the heartbeat stays.
 
-        Nothing of Spark's stays in the place of a table or an index that has vanished.
+        Files of Spark are not left in place of a table or an index that has vanished.
         """
         self.upkeep.stop()
         self.control.remove()
@@ -108,7 +108,7 @@ class Job:
             refuse_vanished(self.prepared)
 
     def failure(self) -> TailbitError | None:
-        """Why the query ended, or a merge beside it failed, by name; None where all went well."""
+        """Return why the query ended, or why a merge beside it failed, by name; None after a success."""
         named = self.batch.error or self.batch.merger.failure or self.control.reported()
         ended = self.query.exception()
         if named is not None or ended is None:
@@ -125,9 +125,9 @@ def prepare(
     storage_options: Mapping[str, str] | None = None,
     anew: bool = False,
 ) -> Prepared:
-    """The table and its index, the index made where it is not there yet.
+    """Return the table and its index; create the index if there is none.
 
-    `anew`: also where its own log cannot be read.
+    `anew`: create the index also if its own log cannot be read.
 
     Raises:
         UsageError: the table, a column, the index or the trigger is not what it must be, or not of its type.
@@ -141,20 +141,20 @@ def prepare(
     )
     options = StorageOptions.of(texts_by_name("storage_options", storage_options))
     table = open_table(path_text("path", path), options)
-    found = prepare_index(table, index_path(table.root, index or None), columns, anew=flag("anew", anew))
+    index_log = prepare_index(table, index_path(table.root, index or None), columns, anew=flag("anew", anew))
     settings = StreamSettings(
         wait_ms=trigger_ms if trigger_ms <= CONTINUOUS_MS else 0,
         poll_ms=REMOTE_POLL_MS if table.storage.remote else StreamSettings().poll_ms,
     )
-    if checkpoint or found.storage.remote:
-        _can_be_made(checkpoint or _checkpoint_of(found))
-    return Prepared(table, found, checkpoint or _checkpoint_of(found), settings, trigger_ms)
+    if checkpoint or index_log.storage.remote:
+        _can_be_made(checkpoint or _checkpoint_of(index_log))
+    return Prepared(table, index_log, checkpoint or _checkpoint_of(index_log), settings, trigger_ms)
 
 
 def _checkpoint_of(index: MetadataTable) -> str:
-    """Where Spark keeps its progress: below the index, on this machine where that is in an object store.
+    """Return the path of Spark's checkpoint: below the index; on this machine if the index is remote.
 
-    It is a cache: another machine, or this one without it, goes on where the ledger of the index says.
+    The checkpoint is a cache: without it, a query continues where the ledger of the index says.
     """
     if not index.storage.remote:
         return os.path.join(index.path, CHECKPOINT_FOLDER)
@@ -162,7 +162,7 @@ def _checkpoint_of(index: MetadataTable) -> str:
 
 
 def _can_be_made(checkpoint: str) -> None:
-    """Make the folder of a checkpoint that lies on this machine, apart from the index.
+    """Create the folder of a checkpoint that is on this machine.
 
     Raises:
         UnusableStorageError: this user may not make the folder or write to it, or its path is no folder's; a
@@ -195,7 +195,7 @@ def launch(
     tell: Tell = tell_nobody,
     life: Liveness | None = None,
 ) -> Job:
-    """Start the query of a prepared job; a Spark checkpoint that it could not go on from is reset.
+    """Start the query of a prepared job; first reset a Spark checkpoint that cannot be continued from.
 
     Raises:
         NotATableError, NoIndexError: the table or its index has vanished, perhaps for a moment.
@@ -226,7 +226,7 @@ def launch(
 
 
 def _commits(spark: SparkSession, prepared: Prepared, control: Control) -> DataFrame:
-    """The commit log as a stream."""
+    """Return the commit log as a stream."""
     from tailbit.streaming.source.log_source import FORMAT, source_with
 
     spark.dataSource.register(source_with(prepared.table.storage.options))
@@ -239,10 +239,10 @@ def _commits(spark: SparkSession, prepared: Prepared, control: Control) -> DataF
 
 
 def refuse_vanished(prepared: Prepared) -> None:
-    """Pass if table and index are there; else what Spark has made in their place is taken away.
+    """Check that table and index exist; if not, remove what Spark created in their place.
 
-    Spark makes every folder above its checkpoint. In the place of one that vanished it would keep that from
-    coming back under its name.
+    Spark creates every folder above its checkpoint. In place of a vanished folder, it would keep that folder
+    from coming back under its name.
 
     Raises:
         NotATableError, NoIndexError: the table or its index has vanished, perhaps for a moment.
@@ -258,7 +258,7 @@ def refuse_vanished(prepared: Prepared) -> None:
 
 
 def spark_failed(text: str, prepared: Prepared, master: str = "") -> TailbitError:
-    """Why Spark, with this `master`, could not start a query, or ended it, by all that it says of that."""
+    """Return the error for why Spark, with this `master`, could not start or ended a query."""
     ended = ended_by_cluster(text, master) if master else None
     if ended is not None:
         return ended
@@ -270,7 +270,10 @@ def spark_failed(text: str, prepared: Prepared, master: str = "") -> TailbitErro
 
 
 def _in_short(text: str) -> str:
-    """The line of a message that says what happened first, in Python or in a task; else its first line."""
+    """Return the line of a message that names the first cause, in Python or in a task; else its first line.
+
+    Else its first line.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
     caused = [line for line in lines[1:] if line.startswith(": ")]
     if caused:

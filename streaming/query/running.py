@@ -1,7 +1,7 @@
-"""The queries that this process runs, and why those that have ended did.
+"""The queries that this process runs, and why ended ones ended.
 
-Invariant: a query is known by its job until its failure is known, so there is no moment at which neither is.
-Queries are told apart by their run: one that starts again from a Spark checkpoint keeps its id.
+Invariant: a query is known by its job until its failure is known, so at every moment one of the two is known.
+Queries are identified by their run: a query that is restarted from a Spark checkpoint keeps its id.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tailbit.errors import TailbitError
 
 
 class Ending(Protocol):
-    """What runs, and ends once."""
+    """A job that runs, and ends once."""
 
     def failure(self) -> TailbitError | None:
         """Why the job ended, as a named error; None while the job runs or if it ended well."""
@@ -26,7 +26,7 @@ J = TypeVar("J", bound=Ending)
 
 
 class Running(Generic[J]):
-    """Jobs by the run of their query; safe to share between threads."""
+    """The jobs by the run of their query; safe to share between threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,24 +34,24 @@ class Running(Generic[J]):
         self._failures: dict[str, TailbitError] = {}
 
     def add(self, run: str, job: J) -> None:
-        """A job has started."""
+        """Register a started job."""
         with self._lock:
             self._jobs[run] = job
 
     def jobs(self) -> list[tuple[str, J]]:
-        """The jobs that are not closed yet, by run."""
+        """Return the jobs that are not closed yet, by run."""
         with self._lock:
             return list(self._jobs.items())
 
     def end(self, run: str) -> None:
-        """Close a job that has ended; of several callers one does it. Why it ended stays known."""
+        """Close a job that has ended; of several callers only one closes it. The reason stays known."""
         with self._lock:
             job = self._jobs.get(run)
         if job is not None:
             self._close(run, job, job.failure())
 
     def give_up(self, run: str) -> None:
-        """Close a job whose Spark is gone and cannot be asked why."""
+        """Close a job whose Spark is gone and cannot be asked for the reason."""
         with self._lock:
             job = self._jobs.get(run)
         if job is not None:
@@ -66,10 +66,10 @@ class Running(Generic[J]):
             job.close()
 
     def failure_of(self, run: str) -> TailbitError | None:
-        """Why a query ended, by name; None while it runs or where it ended well."""
+        """Return why a query ended, by name; None while it runs or if it ended well."""
         with self._lock:
             job = self._jobs.get(run)
-        found = None if job is None else job.failure()
+        failure = None if job is None else job.failure()
         with self._lock:
             # A job that was closed while it was asked had named its failure before that.
-            return self._failures.get(run, found)
+            return self._failures.get(run, failure)

@@ -1,8 +1,8 @@
-"""The Spark UI says that an index is up to date.
+"""The Spark UI shows that an index is up to date.
 
-Its list of jobs would end with how far behind the last batch began. Spark shows what a job was for by its
-description, which nothing changes later. So once a query that has caught up is idle, one small job is run
-that says so.
+Otherwise the last line of Spark's job list would show how far behind the last batch began. Spark shows a job
+by its description, which never changes later. So once a query that has caught up is idle, one small job with
+the right description is run.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from tailbit.streaming.query.launch import Job
 
 IDLE_S = 1.0
-"""Seconds without a batch after which a query is idle, so that the job keeps no batch waiting."""
+"""Seconds without a batch after which a query is idle, so that the small job delays no batch."""
 
 
 class UpToDate:
-    """Shows once after a query has caught up that it has; at most one such job runs at a time."""
+    """The job that shows that a query has caught up, run once after each time; at most one runs."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -34,7 +34,7 @@ class UpToDate:
         self._thread: threading.Thread | None = None
 
     def look(self, now: float) -> None:
-        """Show it where it is due."""
+        """Run the job if it is due."""
         latest = self._job.batch.latest()
         if latest is not self._seen or self._job.batch.busy:
             self._seen, self._since = latest, now
@@ -53,7 +53,7 @@ class UpToDate:
 
 
 def _show(spark: SparkSession, text: str) -> None:
-    """Run a job of one number under this description; where Java is going, nothing is shown."""
+    """Run a job of one number under this description; if Java is stopping, nothing is shown."""
     from py4j.protocol import Py4JError
 
     with suppress(OSError, Py4JError):

@@ -1,4 +1,4 @@
-"""Warms up Spark beside the start of a query, so that its first batches are as quick as the later ones.
+"""Spark is warmed up beside the start of a query, so that its first batches are as quick as later ones.
 
 A Python worker takes a second to fork and import; a merge that runs on one worker must not make the next
 batch wait for another.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOADED = (merge, run, log_source)
-"""What a Python worker has imported as soon as it runs anything of this module."""
+"""Modules that a Python worker imports as soon as it runs anything of this module."""
 
 _GROUP = "tailbit-warm-up"
 _ENDS_S = 5.0
@@ -32,9 +32,9 @@ _TOGETHER_S = 0.3
 
 @contextmanager
 def warming_up(spark: SparkSession, workers: int = 2) -> Iterator[None]:
-    """Start `workers` Python workers and have the path of a batch compiled, in a thread beside the block.
+    """Start `workers` Python workers and compile a batch's path, in a thread beside the block.
 
-    What of it runs when the block ends is cut off, before Spark is stopped beneath it.
+    Warm-up work still running when the block ends is cancelled before Spark stops.
     """
     ended = threading.Event()
     thread = threading.Thread(target=_warm, args=(spark, workers, ended), name="tailbit-warm-up", daemon=True)
@@ -56,7 +56,7 @@ def _cut_off(spark: SparkSession) -> None:
 
 
 def _warm(spark: SparkSession, workers: int, ended: threading.Event) -> None:
-    """The first round keeps all workers busy at once, so that each is one of its own."""
+    """Warm up the workers; the first round occupies all of them at once, so that each is started."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -1,7 +1,7 @@
 """The rows of the streaming source: what happened in a range of the log, never data.
 
-A batch reads the row of its range alone, and derives what it does from the recorded state. The others are
-counted by Spark: its progress events and its UI tell the input rows of a batch.
+A batch reads only the row of its range, and derives its work from the recorded state. The other rows are
+there for Spark to count: its progress events and its UI show the input rows of a batch.
 """
 
 from __future__ import annotations
@@ -13,26 +13,27 @@ from tailbit.tables.model import Version
 
 
 class Happening(Enum):
-    """What a row tells."""
+    """The kind of event that a row describes."""
 
     RANGE = "range"
-    """The batch goes from one offset to another; `note` has both as JSON. This row is always there, first."""
+    """The batch covers the log between two offsets; `note` has both as JSON. This row always exists, first.
+    """
 
     VERSION = "version"
     """A version was committed; `note` is its operation."""
 
     ENTER = "enter"
-    """A file slice came; `note` is the identity of its hidden rows, as of the two below."""
+    """A file slice became live; `note` identifies its hidden rows, as in the two kinds below."""
 
     LEAVE = "leave"
-    """A file slice went."""
+    """A file slice is no longer live."""
 
     HIDDEN = "hidden"
-    """Other rows of a file slice are hidden than before."""
+    """The hidden rows of a file slice changed."""
 
 
 class Descriptor(NamedTuple):
-    """One row; `files`, `rows` and `bytes` are those of the version or the file slice that it tells of."""
+    """One row; `files`, `rows` and `bytes` are those of the row's version or file slice."""
 
     kind: Happening
     round: int
@@ -44,7 +45,7 @@ class Descriptor(NamedTuple):
     note: str = ""
 
     def as_row(self) -> tuple[str, int, Version, str, int, int, int, str]:
-        """The row as Spark takes it: a plain tuple of `DESCRIPTOR_SCHEMA`."""
+        """Return the row as a plain tuple of `DESCRIPTOR_SCHEMA`, as Spark needs it."""
         return (self.kind.value, *self[1:])
 
 

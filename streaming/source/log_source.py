@@ -1,7 +1,7 @@
 """The Python streaming data source `tailbit_log`: the commit log of a table as rows that say what happened.
 
-One row a range, a version and a slice change, never data. Everything but `read` runs in one planner process
-beside the driver; `read` runs in a worker and only hands over what was planned.
+One row per range, version and slice change, never data. Everything but `read` runs in one planner process
+beside the driver; `read` runs in a worker and only returns the planned rows.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ FORMAT = "tailbit_log"
 
 
 class LogSource(DataSource):
-    """Options: `path`, `index`, `control` (a folder) and the fields of StreamSettings.
+    """The data source. Options: `path`, `index`, `control` (a folder) and the fields of StreamSettings.
 
-    Options of Spark are shown in its UI, so `storage_options` are not among them: see `source_with`.
+    Spark shows options in its UI, so `storage_options` are not among them: see `source_with`.
     """
 
     storage_options = NO_OPTIONS
 
     @classmethod
     def name(cls) -> str:
-        """The format's name in `readStream.format(...)`."""
+        """Return the format's name in `readStream.format(...)`."""
         return FORMAT
 
     def schema(self) -> str:
-        """The columns of a descriptor row."""
+        """Return the columns of a descriptor row."""
         return DESCRIPTOR_SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """A reader; Spark makes one for planning and pickles another for `read`."""
+        """Return a reader; Spark creates one for planning and pickles another for `read`."""
         return LogReader(dict(self.options), self.storage_options)
 
 
 def source_with(options: StorageOptions) -> type[LogSource]:
-    """The source for stores that need options: they travel within the class, as a part of its code."""
+    """Return the data source for stores that need options; the options are pickled with the class."""
 
     class LogSourceWithOptions(LogSource):
         storage_options = options
@@ -61,14 +61,14 @@ def source_with(options: StorageOptions) -> type[LogSource]:
 
 
 class Descriptors(InputPartition):
-    """The rows of a batch, planned, as Spark takes them."""
+    """The planned rows of a batch, as Spark needs them."""
 
     def __init__(self, rows: Sequence[Descriptor]) -> None:
         self.rows = tuple(row.as_row() for row in rows)
 
 
 class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark's view of the planner: offsets as JSON."""
+    """The planner as Spark sees it: offsets are JSON."""
 
     def __init__(self, options: Mapping[str, str], storage_options: StorageOptions = NO_OPTIONS) -> None:
         self._storage_options = storage_options
@@ -88,7 +88,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @contextmanager
     def _named(self) -> Iterator[Planner]:
-        """The planner; an error of its keeps its name on the way to the driver."""
+        """Yield the planner; an error of the planner is reported by name to the driver."""
         try:
             yield self._planner
         except TailbitError as error:
@@ -100,38 +100,38 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._control.answered()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """By files; the source also limits versions and bytes, which Spark cannot name together."""
+        """Return a limit on files; the source also limits versions and bytes, which Spark cannot combine."""
         return ReadMaxFiles(StreamSettings.from_options(self._options).files)
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a query without a Spark checkpoint begins."""
+        """Return the first offset of a query without a Spark checkpoint."""
         with self._named() as planner:
             return planner.initial().to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Freeze the head: what comes later is not read."""
+        """Freeze the head: later commits are not read."""
         with self._named() as planner:
             planner.freeze()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next batch, within the source's own limits."""
+        """Return the end of the next batch, within the limits of the source."""
         with self._named() as planner:
             end = planner.next(Offset.from_json(start))
             return end.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """The head of the log and the lag behind it, for progress events."""
+        """Return the head of the log and the lag behind it, for progress events."""
         with self._named() as planner:
             return planner.report()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The descriptors of a range: the same for the same range."""
+        """Return the descriptors of a range; the same range always gives the same descriptors."""
         if start == end:
             return []
         with self._named() as planner:
             return [Descriptors(planner.describe(Offset.from_json(start), Offset.from_json(end)))]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        """The descriptors, as planned."""
+        """Yield the descriptors, as planned."""
         assert isinstance(partition, Descriptors)
         yield from partition.rows

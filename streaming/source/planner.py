@@ -1,7 +1,7 @@
 """Which part of the source log the next batch reads: admission, new rounds, lag. No Spark.
 
-Lives in a process of its own beside the driver, for as long as the query runs. What it remembers only saves
-reading: every answer follows from the log, the ledger and the offset that Spark gives.
+The planner lives in a process of its own beside the driver, for as long as the query runs. Its memory is a
+cache: every answer follows from the log, the ledger and the offset that Spark passes.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
 
 BLANK_MS = 10_000
-"""A newest commit without an action is taken for one that is still being written for so long."""
+"""How long a newest commit without an action is taken to be still being written."""
 
 CHECK_EVERY = 20
-"""In an object store, polls for the next commit between two looks at the index and the past of the log."""
+"""In an object store, polls for the next commit between two checks of the index and of the log's past."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """An offset that the ledger confirmed, and what tells cheaply that the log is still the same."""
+    """An offset that the ledger confirmed, and cheap evidence that the log is still the same."""
 
     offset: Offset
     resume: Resume
@@ -43,10 +43,10 @@ class Agreement:
 
 
 class Planner:
-    """Answers Spark's questions about offsets; one a query.
+    """The answers to Spark's questions about offsets; one planner per query.
 
-    Cost: an idle look is a few stats; in an object store one request, every 20th time a few. The ledger is
-    asked when the offset, the index or the log's past moves.
+    Cost: an idle poll is a few stats; in an object store one request, every 20th time a few. The ledger is
+    read when the offset, the index or the log's past changes.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Planner:
         self._polls, self._polled = 0, 0.0
 
     def initial(self) -> Offset:
-        """Where a query without a Spark checkpoint begins; asked twice, pinned once."""
+        """Return the first offset of a query without a Spark checkpoint; pinned at the first call."""
         if self._initial is None:
             with one_look():
                 self._index.refresh()
@@ -82,9 +82,9 @@ class Planner:
         self._frozen = self._table.head()
 
     def next(self, start: Offset) -> Offset:
-        """The end of the next batch; `start` where there is nothing to do or the run is draining.
+        """Return the end of the next batch; `start` if there is nothing to do or the run is draining.
 
-        Waits for a commit, a stat each `poll_ms`, for at most `wait_ms`.
+        Waits for a commit, with a stat every `poll_ms`, for at most `wait_ms`.
         """
         deadline = self._clock() + self._settings.wait_ms / 1000
         while True:
@@ -98,7 +98,7 @@ class Planner:
             self._sleep(self._settings.poll_ms / 1000)
 
     def report(self) -> dict[str, Any] | None:
-        """The head as an offset, with the lag behind it; nothing before the first look."""
+        """Return the head as an offset, with the lag behind it; None before the first poll."""
         if self._agreed is None:
             return None
         offset, lag = self._agreed.offset, self.lag(self._agreed.offset)
@@ -111,15 +111,15 @@ class Planner:
         return Offset(offset.round, lag.head + 1).to_json() | {"behind": behind}
 
     def lag(self, offset: Offset) -> Lag:
-        """What is behind `offset` in the log; in an object store, as it was last seen."""
+        """Return how far `offset` is behind the log; in an object store, behind the head last seen."""
         head = self._seen_head if self._table.storage.remote else self._head()
         return self._backlog.lag(offset.version - 1, head)
 
     def describe(self, start: Offset, end: Offset) -> list[Descriptor]:
-        """One row for the range, one a version and one a slice change.
+        """Return one row for the range, one per version and one per slice change.
 
-        A function of the range and the log alone. Where the log is gone only the row of the range is left: a
-        batch derives what it does from the recorded state, not from these rows.
+        A function of the range and the log alone. If the log is cleaned up, only the row of the range is
+        left: a batch derives its work from the recorded state, not from these rows.
         """
         note = orjson.dumps({"start": start.to_json(), "end": end.to_json()}).decode()
         rows = [Descriptor(Happening.RANGE, end.round, end.stands_at, note=note)]
@@ -136,7 +136,10 @@ class Planner:
         return rows
 
     def _is_due(self, start: Offset) -> bool:
-        """Whether there may be more to do than to wait: where looks are dear, one probe by name has to do."""
+        """Return whether to look for more work now.
+
+        In an object store, where a poll costs a request, one probe of the next commit's name decides.
+        """
         agreed = self._agreed is not None and self._agreed.offset == start == self._agreed.resume.offset
         if not self._table.storage.remote or not agreed or self._frozen is not None:
             self._polls, self._polled = 0, self._clock()
@@ -157,7 +160,7 @@ class Planner:
             return snapshot_start(start.round + 1, self._table.fingerprint(head), head)
 
     def _agree(self, start: Offset) -> Offset:
-        """Where the stream goes on; the ledger is asked anew if offset, index or the log's past changed."""
+        """Return where the stream goes on; reread the ledger if offset, index or the log's past changed."""
         if (
             not self._index.refresh()
             and self._agreed is not None
@@ -180,7 +183,10 @@ class Planner:
         return self._seen_head if self._frozen is None else min(self._seen_head, self._frozen)
 
     def _admit_files(self, base: Offset) -> Offset:
-        """The next files of the pinned snapshot that the limits allow; those that are posted cost nothing."""
+        """Return the offset after the next files of the pinned snapshot that the limits allow.
+
+        Files with postings cost nothing.
+        """
         snapshot = self._table.snapshot(base.version)
         files, columns = snapshot.files, self._columns(snapshot)
         count = size = 0
@@ -194,7 +200,7 @@ class Planner:
         return base.after_snapshot()
 
     def _is_done(self, path: str, columns: set[str]) -> bool:
-        """Whether a file is posted and counted; not where the records are damaged: the batch will see."""
+        """Return whether a file has postings and counts; False if its records are damaged."""
         try:
             record = self._index.state.recorded.get(path)
         except CorruptIndexError:
@@ -203,13 +209,13 @@ class Planner:
         return record is not None and posted and record.counted
 
     def _columns(self, snapshot: Snapshot) -> set[str]:
-        """Ids of the indexed columns that the table has."""
+        """Return the ids of the indexed columns that the table has."""
         return {column.id for column in self._index.state.settings.columns} & {
             leaf.id for leaf in snapshot.schema.leaves()
         }
 
     def _admit_versions(self, base: Offset) -> Offset:
-        """The next versions that the limits allow, at least one where there is one."""
+        """Return the offset after the next versions that the limits allow, at least one if there is one."""
         limits, head = self._settings, self._head()
         last = base.version - 1
         files = size = 0

@@ -1,7 +1,7 @@
-"""What a process of the indexer frees goes back to the system, so that its memory is what it holds.
+"""Memory that a process of the indexer frees goes back to the system, so that it uses only what it holds.
 
-Arrow's own allocator, that of delta-rs (jemalloc) and the C library keep what was freed for the next time,
-each thread for itself. A process that merges now and then kept what its largest merges took, several times.
+Arrow's own allocator, jemalloc in delta-rs, and the C library keep freed memory for later, each thread for
+itself. A process that merges now and then would keep several times what its largest merges took.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ import sys
 import time
 
 EVERY_S = 2.0
-"""Seconds between two times that freed memory is given back: it takes some milliseconds."""
+"""Least seconds between two returns of freed memory to the system: each takes some milliseconds."""
 
 _POOL = "ARROW_DEFAULT_MEMORY_POOL"
-"""The environment variable by which Arrow chooses its allocator."""
+"""The environment variable that selects Arrow's allocator."""
 
 _OF_DELTA_RS = "_RJEM_MALLOC_CONF"
-"""The environment variable by which jemalloc, as Rust has it, is configured."""
+"""The environment variable that configures jemalloc as Rust builds it."""
 
 _KEEPS_NOTHING = "narenas:1,dirty_decay_ms:0,muzzy_decay_ms:0"
-"""One arena for all threads, and no page kept that is free."""
+"""jemalloc settings: one arena for all threads, and free pages returned at once."""
 
 
 def take_from_the_system() -> None:
-    """Let Arrow take memory from the C library and delta-rs keep none, here and in processes started later.
+    """Configure Arrow and delta-rs to keep no freed memory, here and in child processes.
 
-    Where somebody has chosen otherwise, it is left at that. Both look when they are first imported; of an
-    Arrow that is there already, what it takes for Python alone can be moved.
+    Settings that somebody has chosen stay. Both libraries read their settings when they are first imported;
+    if Arrow is imported already, only what it allocates for Python can be moved to the C library.
     """
     # In the environment of this process, and left there: both libraries read it by getenv while they are
     # loaded, which happens late, and the workers inherit it through Java.
@@ -39,15 +39,15 @@ def take_from_the_system() -> None:
 
 
 class Freed:
-    """Gives back what this process has freed, after pieces of work."""
+    """The return of freed memory to the system, after pieces of work."""
 
     def __init__(self) -> None:
         self._last = 0.0
 
     def give_back(self, at_once: bool = False) -> bool:
-        """Give back what is free, unless that was done a moment ago; `at_once`: even then.
+        """Return free memory to the system, unless that was done a moment ago; `at_once`: even then.
 
-        Arrow passes it on to its allocator: the C library, where `take_from_the_system` was called.
+        Arrow passes the call on to its allocator: the C library, if `take_from_the_system` was called.
         """
         import pyarrow as pa
 
@@ -60,4 +60,4 @@ class Freed:
 
 
 FREED = Freed()
-"""That of this process."""
+"""The instance of this process."""

@@ -1,7 +1,7 @@
-"""A damaged file of the index is mended while the stream goes on: the batch that met it is tried again.
+"""A damaged file of the index is mended while the stream goes on, and the batch that met it is retried.
 
-An error names a file; it is read once more before anything goes, since a folder that vanished for a moment,
-or a process out of handles, looks like damage too.
+An error names a file; the file is read once more before it is removed from the index, since a folder that
+vanished for a moment, or a process out of file handles, looks like damage too.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
 
 Tell = Callable[[str], None]
-"""Takes one line of notice for the person who runs the indexer."""
+"""A function that shows one line of notice to the person who runs the indexer."""
 
 
 def tell_nobody(line: str) -> None:
-    """Nobody listens."""
+    """Ignore a line of notice."""
 
 
 class Mender:
-    """Mends one index, for the one thread that commits to it; `mended` counts what it has done.
+    """The mending of one index, for the one thread that commits to it; `mended` counts the mended damages.
 
-    `tell`: takes the lines of notice.
+    `tell`: shows the lines of notice.
     """
 
     def __init__(self, table: Table, index: MetadataTable, tell: Tell = tell_nobody) -> None:
@@ -39,29 +39,32 @@ class Mender:
 
     @property
     def table(self) -> Table:
-        """The table that is indexed."""
+        """Return the table that is indexed."""
         return self._table
 
     @property
     def path(self) -> str:
-        """Where the index is."""
+        """Return the path of the index."""
         return self._index.path
 
     @property
     def options(self) -> StorageOptions:
-        """How its store is reached."""
+        """Return the storage options of the index."""
         return self._index.storage.options
 
     def of_another_thread(self, index: MetadataTable) -> Mender:
-        """A mender of the same index, opened by another thread: whoever commits second starts again."""
+        """Return a mender of the same index, opened by another thread.
+
+        If both commit at once, the second one starts again.
+        """
         return Mender(open_table(self._table.root, self._table.storage.options), index, self.tell)
 
     def note(self, error: CorruptIndexError) -> None:
-        """Another thread has met damage; it is mended when `mend_noted` is called."""
+        """Record damage that another thread met; `mend_noted` mends it."""
         self._noted.put(error)
 
     def mend_noted(self) -> None:
-        """Mend what other threads have noted, and tell what was mended of the log in passing.
+        """Mend the damage that other threads noted, and report what was mended in the log meanwhile.
 
         Raises:
             TailbitError: as `mend`.
@@ -72,9 +75,9 @@ class Mender:
             self.mend(self._noted.get())
 
     def mend(self, error: CorruptIndexError) -> None:
-        """Take what an error names out of the index, or find that it can be read after all.
+        """Remove the files that an error names from the index, unless they can be read after all.
 
-        Whoever met the error tries again. What then is not posted the planner finds by itself.
+        The caller tries again; the planner finds by itself which files need postings again.
 
         Raises:
             StorageError: the store refuses for a reason that says nothing of the file.
@@ -98,10 +101,10 @@ class Mender:
         for path in damage.files:
             if path not in self._index.state.files:
                 return
-            found = why_damaged(self._index.storage, path, self._index.kinds)
-            if found is None:
+            why = why_damaged(self._index.storage, path, self._index.kinds)
+            if why is None:
                 return
-            reason = f"index file {path}: {found}"
+            reason = f"index file {path}: {why}"
         done = mend(self._index, self._table, damage, reason)
         self.mended += 1
         self.tell(f"mended: {reason}; {_what_follows(done.to_post, done.to_count)}")

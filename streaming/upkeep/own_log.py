@@ -1,6 +1,6 @@
-"""The index's own log: where it cannot be read for longer than a writer takes, the index is made anew.
+"""The index's own log: if it stays unreadable for longer than a writer takes, the index is rebuilt.
 
-A commit gets its name once it is whole, in every store that is supported: a log that stays as it is for ten
+In every supported store a commit gets its name only once it is complete: a log that stays unreadable for ten
 seconds, while no other indexer gives a sign of life, is damaged.
 """
 
@@ -19,7 +19,7 @@ from tailbit.streaming.upkeep.patience import Patience
 from tailbit.tables.storage import StorageOptions, open_storage
 
 SURE_S = 10.0
-"""A log that cannot be read for this many seconds is damaged: no writer is in the middle of a commit."""
+"""Seconds after which an unreadable log is damaged, because no writer is in the middle of a commit."""
 
 P = TypeVar("P")
 
@@ -31,9 +31,9 @@ def in_time(
     tell: Tell,
     sure_s: float = SURE_S,
 ) -> P | None:
-    """What `prepare` gives once the index's own log can be read; None where `stop` is set before.
+    """Return the result of `prepare` once the index's own log can be read; None if `stop` is set before.
 
-    After `sure_s` seconds it is called with True, to make the index anew; at once where an older release
+    After `sure_s` seconds `prepare` is called with True, to rebuild the index; at once if an older release
     wrote the index.
 
     Raises:
@@ -66,7 +66,7 @@ def _made_anew(
     stop: threading.Event,
     tell: Tell,
 ) -> P:
-    """What `prepare` gives when it may make the index anew, while no other indexer is there."""
+    """Return the result of `prepare` when it may rebuild the index, while no other indexer is there."""
     options = StorageOptions.of(storage_options)
     heartbeat = Heartbeat(open_storage(str(damage.fields.get("file") or damage.fields["path"]), options))
     heartbeat.claim(stop)
@@ -79,7 +79,7 @@ def _made_anew(
 
 
 def mended_log(index: MetadataTable, failed: TailbitError, patience: Patience, tell: Tell) -> None:
-    """Make the index of a run anew, if what it failed of is the index's own log, and for long enough.
+    """Rebuild the index when runs keep failing because the index's own Delta log is damaged.
 
     Raises:
         StorageError: the store refused.

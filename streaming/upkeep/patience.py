@@ -1,7 +1,7 @@
-"""How long a run waits for what is wrong to go, before it ends and leaves the rest to its supervisor.
+"""How long a run retries after transient failures, before it ends and leaves the rest to its supervisor.
 
-Troubles that pass: a folder that vanishes for a moment, a full disk, a commit that a writer has half written,
-a worker that was killed. Each is told when it is met, waited for with back-off, and gone on from.
+Transient failures: a folder that vanishes for a moment, a full disk, a commit that a writer has half written,
+a worker that was killed. Each failure is reported when it happens and retried with back-off.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tailbit.errors import (
 )
 
 WAIT_S = 600.0
-"""A trouble that lasts longer than this many seconds ends the run."""
+"""Seconds of lasting failure after which the run ends."""
 
 FIRST_S, LONGEST_S = 0.5, 30.0
-"""The first pause, doubled each time, and the longest."""
+"""The first pause, doubled for each retry, and the longest pause."""
 
 _PASSING = (StorageError, NoIndexError, NotATableError, MalformedLogError, IndexLogError)
 
@@ -35,16 +35,16 @@ _LOST_WORKER = re.compile(
     r"|Stream closed|Pipe closed|Python process was lost",
     re.IGNORECASE,
 )
-"""What Spark says of a Python process that died; where the planner did, it has no words for the cause."""
+"""Spark's messages about a Python process that died; if the planner died, they do not say why."""
 
 
 def lost_worker(text: str) -> bool:
-    """Whether what Spark says, with all its causes, is that a Python process of its own died."""
+    """Return whether Spark's message, with all causes, says that a Python process of Spark died."""
     return _LOST_WORKER.search(text) is not None
 
 
 def passes(error: TailbitError) -> bool:
-    """Whether what an error says may be gone in a moment, with nobody's help."""
+    """Return whether an error may be transient, so that a retry can succeed."""
     if isinstance(error, StreamError):
         return lost_worker(str(error))
     return isinstance(error, _PASSING)
@@ -53,22 +53,25 @@ def passes(error: TailbitError) -> bool:
 _REFUSED = re.compile(
     r"(No space left on device|Disk quota exceeded)|(Read-only file system)|\((Permission denied)\)"
 )
-"""How Spark's Java says that the operating system did not let it write."""
+"""Messages of Spark's Java that the operating system refused a write."""
 
 
 def refused_write(text: str, path: str) -> StorageError | None:
-    """What Spark says, with all its causes, as a refusal of the storage at `path`; None where it is none."""
-    found = _REFUSED.search(text)
-    if found is None:
+    """Return the StorageError for a refused write that Spark reports, with all causes; None if there is none.
+
+    `path`: root of the storage.
+    """
+    match = _REFUSED.search(text)
+    if match is None:
         return None
-    full, *others = found.groups()
+    full, *others = match.groups()
     return StorageError(path=path, reason="the disk is full" if full else next(filter(None, others)))
 
 
 def worth_a_restart(error: TailbitError, waited_s: float = 0.0) -> TailbitError:
-    """The error, marked so that a supervisor starts again, where what it says may yet pass.
+    """Return the error, marked for a restart by the supervisor if the failure may be transient.
 
-    So a table that vanished while a run worked is no wrong use of the command.
+    So a table that vanished while a run worked is not reported as wrong use of the command.
     """
     if not isinstance(error, (NoIndexError, NotATableError, MalformedLogError, IndexLogError)):
         return error
@@ -79,7 +82,7 @@ def worth_a_restart(error: TailbitError, waited_s: float = 0.0) -> TailbitError:
 
 @dataclass
 class Patience:
-    """The pauses of one run: doubled while nothing works, short again once something did."""
+    """The pauses of one run: doubled while retries fail, short again after a success."""
 
     limit_s: float = WAIT_S
     clock: Callable[[], float] = time.monotonic
@@ -87,17 +90,17 @@ class Patience:
     _pause: float = field(default=FIRST_S, init=False)
 
     def worked(self) -> None:
-        """Something was recorded since the last trouble."""
+        """Reset the pauses, since something was recorded."""
         self._since, self._pause = None, FIRST_S
 
     def waited(self) -> float:
-        """Seconds since the first of the troubles that have not gone."""
+        """Return the seconds since the first failure that still lasts."""
         return 0.0 if self._since is None else self.clock() - self._since
 
     def pause(self, error: TailbitError, mended: bool = False) -> float | None:
-        """Seconds to wait before it is tried again; None where the error does not pass, or has not in time.
+        """Return the seconds to wait before a retry; None if the error is not transient, or lasted too long.
 
-        `mended`: what caused the error has been taken away.
+        `mended`: the cause of the error has been removed.
         """
         now = self.clock()
         self._since = now if self._since is None else self._since

@@ -1,8 +1,8 @@
-"""Spark's checkpoint is a cache of progress: one that cannot be used is reset, and the index says the rest.
+"""Spark's checkpoint is a cache of progress: an unusable one is reset, since the index records the progress.
 
-Spark reads of it the newest offset, the one before and the newest commit; a file of these that is empty or
-torn, or a folder with gaps, ends a query. A checkpoint that is whole, but of another table or of yesterday,
-is the planner's to judge: the ledger of the index decides (`checkpoints.recovery`).
+Spark reads the newest offset, the one before it and the newest commit; an empty or torn file of these, or a
+gap in a folder, ends a query. A complete checkpoint of another table, or an old one, is for the planner to
+judge: the ledger of the index decides (`checkpoints.recovery`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tailbit.errors import StorageError, UsageError
 from tailbit.tables.storage import SMALL, local_name
 
 _PARTS = ("metadata", "offsets", "commits", "sources", "state")
-"""What Spark keeps in a checkpoint; nothing else in the folder is touched."""
+"""Files and folders of a Spark checkpoint; nothing else in the folder is touched."""
 
 _BLAMED = re.compile(
     r"Incomplete log file|MISSING_METADATA_FILE|CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming queries"
@@ -30,25 +30,25 @@ _BLAMED = re.compile(
     r"|Mkdirs failed to create \S*/(?:offsets|commits|sources|state)\b",
     re.IGNORECASE,
 )
-"""What Spark says of a checkpoint that it cannot go on from."""
+"""Spark's messages about a checkpoint that it cannot continue from."""
 
 
 _HEARTBEAT = re.compile(rf"{heartbeat.NAME}|\.{heartbeat.NAME}\.[0-9a-f]+\.tmp")
-"""The names of a heartbeat: written, and half written."""
+"""The names of a heartbeat file: complete, and half written."""
 
 _TRIES = 3
 
 _METADATA = re.compile(rb'(\{("(i(d("(:("[0-9a-f-]*("\}?\n?)?)?)?)?)?)?)?)?')
-"""The id of a query as Spark writes it into the metadata of a checkpoint, or its first bytes."""
+"""The query id as Spark writes it into the metadata of a checkpoint, or a prefix of that text."""
 
 
 def blames_checkpoint(message: str) -> bool:
-    """Whether Spark ended a query because of its checkpoint, by what it says."""
+    """Return whether Spark's message says that it ended a query because of its checkpoint."""
     return _BLAMED.search(message) is not None
 
 
 def why_unusable(checkpoint: str) -> str | None:
-    """Why Spark could not go on from a checkpoint; None where it can, or where it is not on local disk."""
+    """Return why Spark cannot continue from a local checkpoint; None if it can, or if it is remote."""
     folder = _local(checkpoint)
     if folder is None or not folder.is_dir():
         return None
@@ -59,7 +59,7 @@ def why_unusable(checkpoint: str) -> str | None:
 
 
 def reset(checkpoint: str, reason: str, tell: Callable[[str], None]) -> bool:
-    """Take away what Spark keeps in a checkpoint, with one line of notice; False where it is out of reach.
+    """Remove Spark's files from a checkpoint, with one line of notice; return False if it is out of reach.
 
     Raises:
         UsageError: it is not tailbit's; nothing of it is touched.
@@ -77,10 +77,11 @@ def reset(checkpoint: str, reason: str, tell: Callable[[str], None]) -> bool:
 
 
 def make_way(checkpoint: str, *roots: str) -> None:
-    """Where the folders above a checkpoint have vanished, take away what Spark has made in their place since.
+    """Remove what Spark created in place of vanished folders above a checkpoint.
 
-    `roots`: those folders. What lies between the checkpoint and the outermost goes too, and the heartbeat
-    that beat on into it; a folder that holds anything else stays with all above it, as does one in a store.
+    `roots`: the vanished folders. Folders between the checkpoint and the outermost root are removed too, with
+    a heartbeat file that was still written into them; a folder that holds anything else stays with all
+    folders above it, and so does a folder in an object store.
     """
     folder = _local(checkpoint)
     if folder is None:
@@ -89,18 +90,21 @@ def make_way(checkpoint: str, *roots: str) -> None:
         _take_away(folder)
     above = {root for root in map(_local, roots) if root is not None}.intersection(folder.parents)
     outermost = min(above, key=lambda root: len(root.parts), default=folder)
-    made = False
+    removed = False
     for path in (folder, *folder.parents):
         if path.is_dir():
-            if not (made or path == folder or _beats(path)) or not _emptied(path):
+            if not (removed or path == folder or _beats(path)) or not _emptied(path):
                 return
-            made = True
+            removed = True
         if path == outermost:
             return
 
 
 def _emptied(folder: Path) -> bool:
-    """Whether a folder that held no more than a heartbeat has been removed; that may beat on meanwhile."""
+    """Remove a folder that holds only a heartbeat file.
+
+    Return whether the folder was removed; another process may still be writing the heartbeat.
+    """
     for _ in range(_TRIES):
         try:
             for file in _beats(folder):
@@ -113,7 +117,7 @@ def _emptied(folder: Path) -> bool:
 
 
 def _beats(folder: Path) -> list[Path]:
-    """The heartbeat of a folder, whole or half written, where that is all that the folder holds."""
+    """Return the heartbeat files of a folder, complete or half written, if the folder holds nothing else."""
     files = list(folder.iterdir())
     return files if all(_HEARTBEAT.fullmatch(file.name) for file in files) else []
 
@@ -132,7 +136,10 @@ def _take_away(folder: Path) -> None:
 
 
 def _foreign(folder: Path) -> str | None:
-    """What would go with a checkpoint, and is of no query of ours, which keep no state; None for nothing."""
+    """Return what shows that a checkpoint is not from a query of ours; None if nothing does.
+
+    Our queries keep no state.
+    """
     metadata = folder / "metadata"
     known = set(map(_is_ours, _batches(folder / "offsets").values()))
     if False in known:
@@ -150,12 +157,12 @@ def _foreign(folder: Path) -> str | None:
 
 
 def _is_of_spark(metadata: Path) -> bool:
-    """Whether metadata names a query as Spark does, be it torn."""
+    """Return whether metadata names a query as Spark does, even if the file is torn."""
     return _METADATA.fullmatch(_bytes_of(metadata)) is not None
 
 
 def _is_ours(offset: Path) -> bool | None:
-    """Whether an offset says what ours say; None where it is torn. A source that has none yet says `-`."""
+    """Return whether an offset has our form; None if it is torn. A source without an offset writes `-`."""
     lines = _bytes_of(offset).split(b"\n")
     try:
         held, *ends = [None if line == b"-" else orjson.loads(line) for line in lines[1:]]
@@ -177,9 +184,9 @@ def _wrong(folder: Path) -> str | None:
     offsets, commits = _batches(folder / "offsets"), _batches(folder / "commits")
     if not offsets and not commits:
         return None if not (folder / "metadata").exists() else _in_metadata(folder / "metadata")
-    found = _in_metadata(folder / "metadata")
-    if found is not None:
-        return found
+    problem = _in_metadata(folder / "metadata")
+    if problem is not None:
+        return problem
     last, done = max(offsets, default=-1), max(commits, default=-1)
     if not last - 1 <= done <= last:
         return f"its last offset is that of batch {last}, its last commit that of batch {done}"
@@ -208,7 +215,7 @@ def _in_metadata(file: Path) -> str | None:
 
 
 def _is_offset(file: Path) -> bool:
-    """Whether a file says a version, what held for the batch, and where the batch ends."""
+    """Return whether a file has a version, the settings of the batch, and the end of the batch."""
     lines = _bytes_of(file).split(b"\n")
     try:
         Offset.from_json(orjson.loads(lines[2]))
@@ -226,5 +233,5 @@ def _is_commit(file: Path) -> bool:
 
 
 def _bytes_of(file: Path) -> bytes:
-    """What a file of a few lines says; nothing where it is longer than any such file."""
+    """Return the bytes of a short file; nothing if it is longer than any such file."""
     return file.read_bytes() if file.stat().st_size <= SMALL else b""

@@ -1,6 +1,6 @@
-"""The index looks after itself while a query runs: it is swept and scrubbed in a thread beside the batches.
+"""The index is swept and scrubbed while a query runs, in a thread beside the batches.
 
-A batch waits for none of it. Merges are `merging`'s; the log of the index gets its checkpoints from commits.
+No batch waits for it. Merges belong to `merging`; the log of the index gets its checkpoints from commits.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ EVERY_S = 60.0
 
 
 class Upkeep:
-    """Sweeps and scrubs an index every `every_s` seconds from `start` to `stop`, with an index of its own.
+    """The thread that sweeps and scrubs an index every `every_s` seconds from `start` to `stop`.
 
-    `mender`: of the thread that commits batches; it has the records in memory, and mends them after the next
-    batch. All else that is found damaged is mended at once. A pass that fails is made again when the next is
-    due: nothing rests on it, and a batch that meets the same trouble says so by name. `failure` is why the
-    last pass failed, None where it did not; `passes` counts those that did not.
+    The thread opens the index for itself. `mender`: of the thread that commits batches; it has the records in
+    memory and mends damage to them after the next batch. Other damage is mended at once. A failed pass is
+    repeated when the next is due: nothing depends on a pass, and a batch with the same trouble reports it by
+    name. `failure`: why the last pass failed, or None; `passes`: number of successful passes.
     """
 
     def __init__(self, mender: Mender, every_s: float = EVERY_S, kept_s: float = KEPT_S) -> None:
@@ -39,11 +39,11 @@ class Upkeep:
         self.passes = 0
 
     def start(self) -> None:
-        """Begin; the first pass comes after `every_s`."""
+        """Start the thread; the first pass comes after `every_s`."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the file at hand; asked twice, nothing happens."""
+        """Stop the thread after the current file; a second call does nothing."""
         self._stop.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(5.0)
@@ -53,7 +53,7 @@ class Upkeep:
             self.look()
 
     def look(self) -> None:
-        """Make one pass."""
+        """Run one pass."""
         try:
             if self._work is None:
                 self._work = self._opened()
@@ -71,7 +71,7 @@ class Upkeep:
         self.passes += 1
 
     def _opened(self) -> Callable[[], None]:
-        """What one pass does, with an index opened for all of them."""
+        """Return the function that runs one pass, with the index opened once for all passes."""
         index = MetadataTable.open(self._mender.path, options=self._mender.options)
         sweeper, scrubber = Sweeper(index, self._kept_s), Scrubber(index)
         mine = self._mender.of_another_thread(index)

@@ -1,7 +1,8 @@
-"""Data files that could not be read are tried again with back-off; one that can be read is posted.
+"""Unreadable data files are retried with back-off; once a file can be read, its postings are built.
 
-Such a file does not stop the stream. Its batch records it with the reason, questions read it by themselves,
-and all else goes on. That it can be read is seen here; a new round then posts it.
+An unreadable file does not stop the stream. Its batch records the file with the reason, questions read the
+file directly, and everything else goes on. This module notices that the file can be read; a new round then
+builds its postings.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from tailbit.streaming.upkeep.mending import Tell
 from tailbit.tables.table import Table
 
 FIRST_S, LONGEST_S = 60.0, 3600.0
-"""The pause after a file was tried, doubled each time, and the longest."""
+"""The pause after a retry, doubled each time, and the longest pause."""
 
 
 class Retrier:
-    """Tries the recorded files of one index that could not be read, each when it is due."""
+    """The retries of the unreadable files of one index, each when it is due."""
 
     def __init__(
         self, table: Table, index: MetadataTable, clock: Callable[[], float] = time.monotonic
@@ -32,7 +33,7 @@ class Retrier:
         self._due: dict[str, tuple[float, float]] = {}
 
     def look(self) -> bool:
-        """Ask for a new round where a file that is due can be read; True where one is asked for.
+        """Request a new round if an unreadable file that is due can be read; return whether it was requested.
 
         Cost: nothing while all live files are counted; else one pass over the records, and the columns of the
         files that are due, up to the first that can be read.
@@ -56,13 +57,13 @@ class Retrier:
         return False
 
     def _unread(self) -> list[str]:
-        """Files that could not be read; of all others it is forgotten when they are due."""
+        """Return the unreadable files; forget the due times of all others."""
         unread = self._index.state.recorded.unread()
         self._due = {path: self._due[path] for path in unread if path in self._due}
         return unread
 
     def _can_be_read(self, path: str, now: float) -> bool:
-        """Whether a file that is due can be read; it is due again after twice the pause."""
+        """Return whether a file that is due can be read; if not, it is due again after twice the pause."""
         pause = min(2 * self._due.get(path, (now, FIRST_S / 2))[1], LONGEST_S)
         self._due[path] = now + pause, pause
         snapshot = self._table.snapshot(self._table.head())
@@ -72,7 +73,7 @@ class Retrier:
 
 
 def retry_now(table: Table, index: MetadataTable, tell: Tell) -> None:
-    """Try all files that could not be read, before a run begins, and tell why others still cannot be."""
+    """Retry all unreadable files before a run begins, and report why some still cannot be read."""
     with suppress(TailbitError):
         if Retrier(table, index).look() or not index.state.recorded.unread():
             return

@@ -1,7 +1,7 @@
-"""Conditions built in Python: each is the text of a Spark SQL expression, so that there is one parser.
+"""Conditions built in Python: each is the text of a Spark SQL expression, so that one parser serves both.
 
-`col("dest").isin("SFO", "LAX") & (col("dep_delay") > 60)` is the text that one would write; `where` takes it
-as it takes the text, and as it takes a Column of pyspark.
+`col("dest").isin("SFO", "LAX") & (col("dep_delay") > 60)` builds the text that one would write by hand;
+`where` accepts a condition, such a text, and a pyspark Column alike.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tailbit.tables.schema import name_parts
 
 
 class Condition:
-    """An expression or condition; `sql` is its text. Operators give new ones, and nothing is evaluated.
+    """An expression or condition; `sql` is its text. Operators return new conditions; nothing is evaluated.
 
-    `==` and the like give conditions, so two of them are never equal in Python's sense, and none is a truth.
+    `==` and the other comparisons return conditions, so conditions cannot be compared or used as a bool.
 
     >>> str((col("dest").isin("SFO", "LAX") & ~(col("dep_delay") > 60)))
     "((`dest` IN ('SFO', 'LAX')) AND (NOT (`dep_delay` > 60)))"
@@ -111,7 +111,7 @@ class Condition:
         return _joined(self, sign, other)
 
     def same_as(self, other: Any) -> Condition:
-        """`<=>`: equal, or both NULL.
+        """Compare with `<=>`: TRUE if both are equal or both are NULL.
 
         >>> flights.where(col("carrier").same_as(None)).count()
         1
@@ -119,7 +119,7 @@ class Condition:
         return self._with("<=>", other)
 
     def isin(self, *values: Any) -> Condition:
-        """IN a list, given as arguments or as one iterable; no value is in an empty list.
+        """Test membership with IN; the values are arguments or one iterable. An empty list has no members.
 
         >>> flights.where(col("dest").isin("SFO", "ORD")).count(), flights.where(col("dest").isin([])).count()
         (5, 0)
@@ -131,7 +131,7 @@ class Condition:
         return _as_operand(f"({self._operand} IN ({listed}))" if listed else "FALSE")
 
     def between(self, low: Any, high: Any) -> Condition:
-        """BETWEEN two bounds, which belong to it.
+        """Test with BETWEEN whether the value lies between two bounds, both included.
 
         >>> flights.where(col("dep_delay").between(0, 60)).count()
         3
@@ -139,7 +139,7 @@ class Condition:
         return _as_operand(f"({self._operand} BETWEEN {sql_of(low)} AND {sql_of(high)})")
 
     def like(self, pattern: str, escape: str | None = None) -> Condition:
-        """LIKE a pattern of `%` and `_`.
+        """Match with LIKE against a pattern of `%` and `_`.
 
         >>> dest = col("dest")
         >>> [flights.where(c).count() for c in (dest.like("%O"), dest.ilike("sf_"), dest.rlike("^[LO]"))]
@@ -148,7 +148,7 @@ class Condition:
         return self._like("LIKE", pattern, escape)
 
     def ilike(self, pattern: str, escape: str | None = None) -> Condition:
-        """LIKE, whatever the case of letters."""
+        """Match with ILIKE: as LIKE, regardless of case."""
         return self._like("ILIKE", pattern, escape)
 
     def _like(self, word: str, pattern: str, escape: str | None) -> Condition:
@@ -156,11 +156,11 @@ class Condition:
         return _as_operand(f"({self._operand} {word} {sql_of(text('pattern', pattern))}{end})")
 
     def rlike(self, pattern: str) -> Condition:
-        """Whether a regular expression is found."""
+        """Match with RLIKE: TRUE if the regular expression matches a part of the text."""
         return _as_operand(f"({self._operand} RLIKE {sql_of(text('pattern', pattern))})")
 
     def startswith(self, part: Any) -> Condition:
-        """Whether a text begins with another.
+        """Test whether the text starts with another.
 
         >>> dest = col("dest")
         >>> [flights.where(c).count() for c in (dest.startswith("S"), dest.endswith("X"), dest.contains("R"))]
@@ -169,15 +169,15 @@ class Condition:
         return call("startswith", self, part)
 
     def endswith(self, part: Any) -> Condition:
-        """Whether a text ends with another."""
+        """Test whether the text ends with another."""
         return call("endswith", self, part)
 
     def contains(self, part: Any) -> Condition:
-        """Whether a text holds another."""
+        """Test whether the text contains another."""
         return call("contains", self, part)
 
     def is_null(self) -> Condition:
-        """IS NULL.
+        """Test with IS NULL.
 
         >>> carrier = col("carrier")
         >>> flights.where(carrier.is_null()).count(), flights.where(carrier.is_not_null()).count()
@@ -186,11 +186,11 @@ class Condition:
         return _as_operand(f"({self._operand} IS NULL)")
 
     def is_not_null(self) -> Condition:
-        """IS NOT NULL."""
+        """Test with IS NOT NULL."""
         return _as_operand(f"({self._operand} IS NOT NULL)")
 
     def is_true(self) -> Condition:
-        """IS TRUE: FALSE where the condition is NULL.
+        """Test with IS TRUE: FALSE if the condition is NULL.
 
         >>> late = col("dep_delay") > 0
         >>> [flights.where(c).count() for c in (late.is_true(), late.is_false(), ~late.is_true())]
@@ -199,11 +199,11 @@ class Condition:
         return _as_operand(f"({self._operand} IS TRUE)")
 
     def is_false(self) -> Condition:
-        """IS FALSE: FALSE where the condition is NULL."""
+        """Test with IS FALSE: FALSE if the condition is NULL."""
         return _as_operand(f"({self._operand} IS FALSE)")
 
     def cast(self, to: str) -> Condition:
-        """The value as another type, such as "int"; what does not fit raises.
+        """Convert the value to another type, such as "int"; raises for a value that does not fit.
 
         >>> flights.where(col("flight").cast("string") == "7").count()
         1
@@ -213,19 +213,19 @@ class Condition:
         return _as_operand(f"CAST({self._operand} AS {text('to', to)})")
 
     def try_cast(self, to: str) -> Condition:
-        """The value as another type; NULL where it does not fit."""
+        """Convert the value to another type; NULL if the value does not fit."""
         return _as_operand(f"TRY_CAST({self._operand} AS {text('to', to)})")
 
 
 def _as_operand(sql: str) -> Condition:
-    """A condition whose text is one operand as it stands, without parentheses around it."""
-    made = Condition(sql)
-    made._operand = sql
-    return made
+    """Return a condition whose text is already one operand, so no parentheses are added."""
+    condition = Condition(sql)
+    condition._operand = sql
+    return condition
 
 
 def col(name: str) -> Condition:
-    """A column by name, a nested one as "address.city", a name with a dot in backticks.
+    """Return a column by name: a nested one as "address.city", a name with a dot in backticks.
 
     >>> str(col("address.city") == "Oslo")
     "(`address`.`city` = 'Oslo')"
@@ -235,7 +235,7 @@ def col(name: str) -> Condition:
 
 
 def call(function: str, *args: Any) -> Condition:
-    """A function of `docs/functions.md` by its name in Spark.
+    """Call a function of `docs/functions.md` by its Spark name.
 
     >>> str(call("year", col("day")) == 2013)
     '(year(`day`) = 2013)'
@@ -248,21 +248,21 @@ def call(function: str, *args: Any) -> Condition:
 
 
 def _joined(left: Any, sign: str, right: Any) -> Condition:
-    """Two operands and a sign between them; chains of AND and of OR stay flat, however long they become."""
+    """Join two operands by an operator; chains of AND and of OR stay flat, however long they become."""
     chain = f"{_linked(left, sign)} {sign} {_linked(right, sign)}"
-    made = _as_operand(f"({chain})")
-    made._chain = (sign, chain) if sign in ("AND", "OR") else None
-    return made
+    condition = _as_operand(f"({chain})")
+    condition._chain = (sign, chain) if sign in ("AND", "OR") else None
+    return condition
 
 
 def _linked(value: Any, sign: str) -> str:
-    """An operand of a chain: what is a chain of the same sign stands in it without parentheses."""
+    """Return an operand of a chain; an operand that is a chain of the same operator loses its parentheses."""
     chain = value._chain if isinstance(value, Condition) else None
     return chain[1] if chain is not None and chain[0] == sign else sql_of(value)
 
 
 def sql_of(value: Any) -> str:
-    """The text of a condition, or of a value of Python as a constant of Spark SQL.
+    """Return the text of a condition, or of a Python value as a Spark SQL constant.
 
     Raises:
         UsageError: a value that is no constant.
@@ -271,7 +271,7 @@ def sql_of(value: Any) -> str:
 
 
 def condition_text(name: str, value: Any) -> str:
-    """The text of a condition that is given as text, as a `Condition`, or as a Column of pyspark.
+    """Return the text of a condition given as text, as a `Condition`, or as a pyspark Column.
 
     Raises:
         UsageError: none of these, or a Column that has no text here.

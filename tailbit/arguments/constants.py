@@ -1,4 +1,4 @@
-"""Values of Python as constants of Spark SQL; what has no such constant is refused."""
+"""Python values as Spark SQL constants; a value without such a constant is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tailbit.arguments.values import text, wrong_type
 
 
 def constant_text(value: Any, which: str = "value") -> str:
-    r"""Return a value as the text of a constant; `which`: what a refusal calls the value.
+    r"""Return the text of a value as a constant; `which`: what the error calls the value.
 
     Raises:
         UsageError: a value that is no constant.
@@ -30,17 +30,18 @@ def constant_text(value: Any, which: str = "value") -> str:
 
 
 def _item(value: Any, which: str) -> Any:
-    """The value of a numpy scalar; of a time in nanoseconds too, where it is a whole number of microseconds.
+    """Return the Python value of a numpy scalar.
 
-    Where `item` of numpy has no type of Python for a time, it gives a plain number.
+    A time in nanoseconds is accepted if it is a whole number of microseconds. For a time that Python cannot
+    represent, numpy's `item` returns a plain number.
     """
     if value.dtype.kind not in "mM":
         return value.item()
     micros = value.astype("datetime64[us]") if isinstance(value.item(), int) else value
-    found = micros.item()
-    if value.dtype.kind == "m" or isinstance(found, int) or (found is not None and micros != value):
+    item = micros.item()
+    if value.dtype.kind == "m" or isinstance(item, int) or (item is not None and micros != value):
         raise wrong_type(which, value, "a time of the years 1 to 9999 in whole microseconds")
-    return found
+    return item
 
 
 def _text(value: str) -> str:

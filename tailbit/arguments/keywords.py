@@ -1,4 +1,4 @@
-"""Names of keyword arguments: a misspelt one is refused with the nearest name, an old one is still taken."""
+"""Names of keyword arguments: a misspelt name is refused with the nearest, a former name is still taken."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ C = TypeVar("C", bound=type)
 
 
 def checks_keywords(function: Callable[P, R], old: Mapping[str, str] | None = None) -> Callable[P, R]:
-    """Return a function that names the nearest argument where it is given an unknown one.
+    """Wrap a function so that an unknown argument raises an error that names the nearest argument.
 
-    `old`: former names of arguments and the names of today; a former name is taken with a warning. Cost:
-    a look at the names that a call gives.
+    `old`: former argument names to current ones; a former name is accepted with a warning. Cost: a comparison
+    of the names of each call.
     """
     code = inspect.unwrap(function).__code__
     known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]) - {"self"}
@@ -37,7 +37,7 @@ def checks_keywords(function: Callable[P, R], old: Mapping[str, str] | None = No
 
 
 def checks_keywords_of_methods(**old: str) -> Callable[[C], C]:
-    """Return a decorator that makes each public method of a class check the names of its arguments."""
+    """Return a decorator that makes each public method of a class check its argument names."""
 
     def decorated(cls: C) -> C:
         for name, method in list(vars(cls).items()):
@@ -51,7 +51,7 @@ def checks_keywords_of_methods(**old: str) -> Callable[[C], C]:
 def _of_today(
     function: str, given: dict[str, Any], known: frozenset[str], today: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the arguments under the names of today.
+    """Return the arguments under their current names.
 
     Raises:
         UnknownArgumentError: an argument has neither a name of today nor a former one.

@@ -1,4 +1,4 @@
-"""Times that a question names, as milliseconds, and the time zones that they are in."""
+"""Times in a question as milliseconds since 1970, and the time zones to read them in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tailbit.tables.zones.times import check_zone
 
 
 def known_zone(name: str, zone: str) -> str:
-    """A time zone that there is.
+    """Check that a time zone exists, and return it.
 
     Raises:
         UsageError: there is no such zone, or it is no text.
@@ -26,9 +26,9 @@ def known_zone(name: str, zone: str) -> str:
 
 
 def to_millis(when: datetime.date | str, zone: str = "UTC") -> int:
-    """Milliseconds since 1970 of a time; text is ISO 8601, a date is its midnight.
+    """Return a time as milliseconds since 1970; text is ISO 8601, a date is its midnight.
 
-    Without an offset it is in `zone`.
+    A time without an offset is in `zone`.
 
     >>> to_millis("1970-01-02"), to_millis("1970-01-01T01:00:00.5+01:00")
     (86400000, 500)

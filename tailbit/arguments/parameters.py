@@ -1,4 +1,4 @@
-"""Values of Python for the parameters of a condition: each a constant, which is never read as grammar."""
+"""Python values for the parameters of a condition: each is bound as a constant, never parsed as SQL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WANTED = 'a list such as ["DE", 3] for each ?, or a mapping such as {"country":
 
 
 def parameter_texts(params: Any) -> list[str] | dict[str, str]:
-    r"""Return the constants of parameters, by place or by name.
+    r"""Return the constants of parameters, positional or by name.
 
     Raises:
         UsageError: neither a list nor a mapping, or a value that is no constant.

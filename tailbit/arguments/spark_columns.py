@@ -1,7 +1,8 @@
-"""The text of a Column of pyspark: its tree in Spark's JVM, written as SQL.
+"""The text of a pyspark Column: its expression tree in Spark's JVM, written as SQL.
 
-Spark's own text of an unresolved Column is no SQL: `>(i, 0)`. A column that is bound to a DataFrame is read
-by its name: Spark binds it by a number, and a Column does not say what its DataFrame made that column of.
+Spark's own text of an unresolved Column is not SQL: `>(i, 0)`. A column that is bound to a DataFrame is
+referred to by name: Spark binds it by a number, and a Column does not say how its DataFrame computed that
+column.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _REWRITTEN = {
     "equal_null": "({} <=> {})",
     **dict.fromkeys(("extract", "datepart"), "date_part({}, {})"),
 }
-"""Functions that have no name here, or a comparison that takes more columns than the function does."""
+"""Spark functions that have no name here, or compare more columns than the function here does."""
 _CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter$"
 _SUFFIXES = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L", "float": "F", "double": "D"}
 _MOMENTS = {
@@ -33,7 +34,7 @@ _MOMENTS = {
     "timestamp": ("TIMESTAMP", pa.timestamp("us", "UTC")),
     "timestamp_ntz": ("TIMESTAMP_NTZ", pa.timestamp("us")),
 }
-"""By a type of Spark: the word before its constants, and the type of their numbers."""
+"""For each Spark type: the keyword of its constants, and the Arrow type of their numbers."""
 
 _ELEMENTS = "Give the condition as SQL text: exists(tags, t -> t = 'a'), items.price, attrs['k']."
 _NAMED = "Name each column: F.col('a') > 0."
@@ -47,40 +48,40 @@ _INSTEAD = {
     "SortOrder": "An order is given to read, order_by=['a DESC'].",
     "SubqueryExpression": "Ask the other table first, and give its values as a list: isin(1, 2).",
 }
-"""What to write in place of a node that is not read, by its class in Spark."""
+"""For each class of Spark node that is not supported: the replacement that the error suggests."""
 _ALONE = "Call a function of docs/functions.md by its name alone, as in F.upper."
 
 
 def is_spark_column(value: Any) -> bool:
-    """Whether a value is a Column of pyspark."""
+    """Return whether a value is a pyspark Column."""
     return type(value).__name__ == "Column" and type(value).__module__.startswith("pyspark.sql")
 
 
 def column_text(column: Any) -> str:
-    """A Column as SQL text.
+    """Return a Column as SQL text.
 
     Raises:
         UsageError: a Column of Spark Connect, or one that holds what has no equivalent here; names it.
     """
-    made = getattr(column, "_jc", None)
-    if made is None:
+    java_column = getattr(column, "_jc", None)
+    if java_column is None:
         reason = "a Column of Spark Connect has no text here"
         raise UsageError(reason=reason, hint="Give the condition as SQL text.")
     try:
-        return _Writer().text(made.node())
+        return _Writer().text(java_column.node())
     except RecursionError:
         hint = "Join conditions with | and &, which nest as deep as one likes, and give values to isin."
         raise UsageError(reason="the Column is nested too deeply", hint=hint) from None
 
 
 class _Writer:
-    """Writes the nodes of one Column, and knows the columns of DataFrames that it has met."""
+    """The writer of one Column's nodes as SQL, with the DataFrame columns met so far."""
 
     def __init__(self) -> None:
         self.bound: dict[str, str] = {}
 
     def text(self, node: Any) -> str:
-        """A node of Spark's and all below it as SQL that stands as one operand."""
+        """Return a Spark node and its descendants as SQL that stands as one operand."""
         kind = _kind(node)
         if kind == "Alias":
             return self.text(node.child())
@@ -107,7 +108,7 @@ class _Writer:
         return ".".join("`" + part.replace("`", "``") + "`" for part in self.parts(node))
 
     def parts(self, node: Any) -> tuple[str, ...]:
-        """The parts of the name of a column, or of a field of a struct, however it is reached."""
+        """Return the name parts of a column, or of a struct field, however the field is accessed."""
         kind = _kind(node)
         if kind == "UnresolvedAttribute":
             return tuple(map(str, _all(node.nameParts())))
@@ -127,7 +128,7 @@ class _Writer:
         raise _refusal(kind)
 
     def _is_field(self, node: Any) -> bool:
-        """Whether a value is taken out of a column by a text, which names a field or is the key of a map."""
+        """Return whether a node extracts a struct field or a map value by a text key."""
         if _kind(node) != "UnresolvedExtractValue":
             return _kind(node) in (
                 "UnresolvedAttribute",
@@ -139,15 +140,15 @@ class _Writer:
         return is_text and self._is_field(node.child())
 
     def _chain(self, node: Any, name: str) -> str:
-        """The operands of a chain of AND or of OR without parentheses between them, however long it is."""
-        found, rest = [], [node]
+        """Return the operands of a chain of AND or of OR, however long, joined without parentheses."""
+        operands, rest = [], [node]
         while rest:
             at = rest.pop()
             if _is_link(at, (name,)):
                 rest += reversed(_all(at.arguments()))
             else:
-                found.append(self.text(at))
-        return f"({f' {name.upper()} '.join(found)})"
+                operands.append(self.text(at))
+        return f"({f' {name.upper()} '.join(operands)})"
 
     def _bind(self, name: str, number: str) -> None:
         if self.bound.setdefault(name.lower(), number) != number:
@@ -171,7 +172,7 @@ def _refusal(kind: str) -> UsageError:
 
 
 def _written(node: Any) -> str:
-    """The text of F.expr in parentheses, if Spark parses it: else it might close them and go on."""
+    """Return the text of F.expr in parentheses, if Spark parses the text alone; else it could close them."""
     from pyspark.errors import PySparkException
 
     sql = str(node.expression())
@@ -186,15 +187,16 @@ def _written(node: Any) -> str:
 
 
 def _expression(node: Any) -> Any:
-    """What Spark makes of a node, unresolved."""
+    """Return the unresolved expression that Spark makes of a node."""
     converter = node.getClass().getClassLoader().loadClass(_CONVERTER).getField("MODULE$").get(None)
     return converter.apply(node)
 
 
 def _constant(node: Any) -> str:
-    """A constant, of the type and value that Spark itself makes of it; its own text of a node tells no types.
+    """Return a constant with the type and value that Spark gives it.
 
-    Spark counts days and microseconds of UTC, whatever the session's time zone is.
+    The node's own text does not say the type. Spark counts days and microseconds in UTC, whatever the
+    session's time zone is.
     """
     literal = _expression(node)
     kind, value = str(literal.dataType().simpleString()), literal.value()
@@ -237,5 +239,5 @@ def _call(name: str, args: list[str]) -> str:
 
 
 def _all(items: Any) -> list[Any]:
-    """The items of a sequence of Scala."""
+    """Return the items of a Scala sequence."""
     return [items.apply(n) for n in range(items.size())]

@@ -1,7 +1,7 @@
-"""Arguments of the Python front door: of the type that is meant, else a UsageError that says what is.
+"""Checks of the arguments of the Python front door; a wrong type raises a UsageError that says what is meant.
 
-Accepted is whatever means the same beyond doubt: numpy's integers, numbers and texts, a path of pathlib, any
-iterable of names. A text where names are asked for is refused, since it is a sequence too: of letters.
+Accepted is whatever means the same beyond doubt: numpy's integers, numbers and texts, a pathlib path, any
+iterable of names. A single text is refused as a list of names, although it is a sequence: of letters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tailbit.wording import with_article
 
 
 def wrong_type(name: str, value: Any, wanted: str) -> UsageError:
-    """The refusal of an argument that is of another type than `wanted`."""
+    """Return the error for an argument whose type is not `wanted`."""
     shown = repr(value)
     shown = shown if len(shown) <= 80 else f"{shown[:80]}..."
     return UsageError(
@@ -29,19 +29,19 @@ def wrong_type(name: str, value: Any, wanted: str) -> UsageError:
 
 
 def path_text(name: str, value: Any) -> str:
-    """A path as text.
+    """Return a path as text.
 
     Raises:
         UsageError: neither text nor a path object, or it holds a NUL or what UTF-8 lacks.
     """
-    found = os.fspath(value) if isinstance(value, os.PathLike) else value
-    if not isinstance(found, str) or "\0" in found or not _is_utf8(found):
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(text, str) or "\0" in text or not _is_utf8(text):
         raise wrong_type(name, value, "a text or a pathlib.Path without NUL, in UTF-8")
-    return found
+    return text
 
 
 def _is_utf8(value: str) -> bool:
-    """Whether UTF-8 can hold a text: it lacks halves of surrogate pairs."""
+    """Return whether UTF-8 can encode a text: it cannot encode lone surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -50,7 +50,7 @@ def _is_utf8(value: str) -> bool:
 
 
 def text(name: str, value: Any) -> str:
-    """A text.
+    """Return a text.
 
     Raises:
         UsageError: it is none.
@@ -61,7 +61,7 @@ def text(name: str, value: Any) -> str:
 
 
 def whole(name: str, value: Any, negative: bool = False) -> int:
-    """A whole number; a truth value is none.
+    """Return an integer; a bool is refused.
 
     Raises:
         UsageError: it is none, or is below zero and may not be `negative`.
@@ -69,18 +69,18 @@ def whole(name: str, value: Any, negative: bool = False) -> int:
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         raise wrong_type(name, value, "a whole number")
     try:
-        found = operator.index(value)
+        integer = operator.index(value)
     except TypeError:
         raise wrong_type(name, value, "a whole number") from None
-    if found < 0 and not negative:
+    if integer < 0 and not negative:
         raise UsageError(
-            reason=f"{name} {found} is below zero", hint=f"Give {with_article(name)} of 0 or more."
+            reason=f"{name} {integer} is below zero", hint=f"Give {with_article(name)} of 0 or more."
         )
-    return found
+    return integer
 
 
 def number(name: str, value: Any) -> float:
-    """A number that is no truth value.
+    """Return a number; a bool is refused.
 
     Raises:
         UsageError: it is none.
@@ -91,19 +91,19 @@ def number(name: str, value: Any) -> float:
 
 
 def seconds(name: str, value: Any) -> float:
-    """A number of seconds, 0 or more.
+    """Return a number of seconds, 0 or more.
 
     Raises:
         UsageError: it is none.
     """
-    found = number(name, value)
-    if not found >= 0:
+    duration = number(name, value)
+    if not duration >= 0:
         raise UsageError(reason=f"{name} of {value} s is no time to wait", hint="Give 0 or more seconds.")
-    return found
+    return duration
 
 
 def flag(name: str, value: Any) -> bool:
-    """A truth value.
+    """Return a bool.
 
     Raises:
         UsageError: it is none.
@@ -114,7 +114,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def names(name: str, value: Any) -> list[str]:
-    """Names of columns.
+    """Return a list of column names.
 
     Raises:
         UsageError: not a list or other iterable of texts, or a text alone.
@@ -125,17 +125,17 @@ def names(name: str, value: Any) -> list[str]:
     if not isinstance(value, Iterable) or isinstance(value, (bytes, bytearray, Mapping)):
         raise wrong_type(name, value, wanted)
     try:
-        found = list(value)
+        listed = list(value)
     except TypeError:
         raise wrong_type(name, value, wanted) from None
-    for item in found:
+    for item in listed:
         if not isinstance(item, str):
             raise wrong_type(f"a name in {name}", item, "text")
-    return found
+    return listed
 
 
 def texts_by_name(name: str, value: Any) -> dict[str, str]:
-    """Texts by name; none where nothing is given. No value is shown: it may be a secret.
+    """Return texts by name, empty if nothing is given. Values are never shown: they may be secrets.
 
     Raises:
         UsageError: it is no mapping of texts.
@@ -154,7 +154,7 @@ def texts_by_name(name: str, value: Any) -> dict[str, str]:
 
 
 def split_names(text: str) -> list[str]:
-    """The names in a comma-separated list; a name in backticks may hold a comma.
+    """Return the names in a comma-separated list; a name in backticks may hold a comma.
 
     >>> split_names("carrier, `air,time`")
     ['carrier', '`air,time`']
@@ -164,7 +164,7 @@ def split_names(text: str) -> list[str]:
 
 
 def function(name: str, value: Any) -> None:
-    """Pass if a value can be called.
+    """Check that a value can be called.
 
     Raises:
         UsageError: it cannot.

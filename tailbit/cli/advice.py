@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tailbit.index.advice.advise import Advice, ColumnAdvice
 
 AUTO = "auto"
-"""What `--columns` says for the columns that are advised; a column of that name stands in backticks."""
+"""Value of `--columns` for the advised columns; a column of that name is written in backticks."""
 
 
 @click.command()
@@ -38,15 +38,15 @@ def advise(table: str, queries: Any, seed: int, as_json: bool) -> None:
     tailbit advise flights --queries questions.sql --json
     tailbit run flights --columns auto               # index what is advised
     """
-    found = advice_of(table, queries, seed, hidden=as_json)
+    advice = advice_of(table, queries, seed, hidden=as_json)
     if as_json:
-        emit(found.account())
+        emit(advice.account())
     else:
-        print_advice(found)
+        print_advice(advice)
 
 
 def advice_of(table: str, queries: Any, seed: int = 0, *, hidden: bool = False) -> Advice:
-    """The advice on a table; `queries`: an open file of questions, or None."""
+    """Return the advice on a table; `queries`: an open file of questions, or None."""
     from tailbit.cli.render import progress_bar
 
     lines = None if queries is None else list(queries)
@@ -57,9 +57,9 @@ def advice_of(table: str, queries: Any, seed: int = 0, *, hidden: bool = False) 
 def columns_of_run(
     table: str, index: str | None, columns: str | None, queries: Any, *, as_json: bool
 ) -> list[str] | None:
-    """The columns that `tailbit run` is given: those advised where it says `auto` and there is no index yet.
+    """Return the columns for `tailbit run`: the advised ones for `auto` while there is no index.
 
-    Of a table so small that no column gains, all that may gain once it grows.
+    Of a table so small that no column gains, all columns that may gain once the table grows.
 
     Raises:
         UsageError: none is worth an index.
@@ -73,10 +73,10 @@ def columns_of_run(
     except IndexLogError:
         return None
     except (NoIndexError, CorruptIndexError):
-        found = advice_of(table, queries, hidden=as_json)
+        advice = advice_of(table, queries, hidden=as_json)
     else:
         return None
-    columns_to_index = found.columns or found.without_gain
+    columns_to_index = advice.columns or advice.without_gain
     if not columns_to_index:
         raise UsageError(
             reason=f"no column of {table} is worth an index, by `tailbit advise`",
@@ -85,28 +85,31 @@ def columns_of_run(
     if as_json:
         emit({"advised": columns_to_index})
     else:
-        print_advice(found)
-    if not found.columns and not as_json:
+        print_advice(advice)
+    if not advice.columns and not as_json:
         click.echo(f"Indexed all the same, for when the table grows: {', '.join(columns_to_index)}")
     return columns_to_index
 
 
-def print_advice(found: Advice) -> None:
-    """A line a column, and what all that are advised would take."""
+def print_advice(advice: Advice) -> None:
+    """Print a line per column, and the total cost of the advised columns."""
     from tailbit.cli.render import print_table
 
-    rows = [(one.column, "yes" if one.worth else "no", *_figures(one), one.why) for one in found.every]
+    rows = [
+        (advised.column, "yes" if advised.worth else "no", *_figures(advised), advised.why)
+        for advised in advice.every
+    ]
     print_table(("column", "index", "values", "bytes", "a row", "build s", "why"), rows)
-    chosen = [one.estimate for one in found.every if one.worth and one.estimate is not None]
+    chosen = [advised.estimate for advised in advice.every if advised.worth and advised.estimate is not None]
     click.echo(
-        f"{counted(found.rows, 'row')}, {found.sampled_rows:,} sampled. "
-        f"Advised: {', '.join(found.columns) or '-'}; "
+        f"{counted(advice.rows, 'row')}, {advice.sampled_rows:,} sampled. "
+        f"Advised: {', '.join(advice.columns) or '-'}; "
         f"about {sum(e.bytes for e in chosen):,} bytes, {sum(e.build_s for e in chosen):.1f} s of one core"
     )
 
 
-def _figures(one: ColumnAdvice) -> tuple[str, ...]:
-    e = one.estimate
+def _figures(advised: ColumnAdvice) -> tuple[str, ...]:
+    e = advised.estimate
     if e is None:
         return ("-",) * 4
     return f"{e.distinct:,}", f"{e.bytes:,}", f"{e.bytes_a_row:.2f}", f"{e.build_s:.1f}"

@@ -38,15 +38,15 @@ def summary(table: str, column: str, where: str | None, as_json: bool, **options
     average are of the types that Spark gives them; of a column that is no number they are null.
     """
     answer = ask(table, where, options)
-    found = dataclasses.asdict(answer.summary(column))
+    record = dataclasses.asdict(answer.summary(column))
     warn(answer)
     if as_json:
-        emit({"column": column, "version": answer.version, **found})
+        emit({"column": column, "version": answer.version, **record})
         return
     from tailbit.cli.render import print_table
     from tailbit.outputs.plain_values import cell, json_value
 
-    print_table([column, "value"], [[name, cell(json_value(value))] for name, value in found.items()])
+    print_table([column, "value"], [[name, cell(json_value(value))] for name, value in record.items()])
 
 
 @click.command(cls=Question)
@@ -107,18 +107,18 @@ def crosstab(table: str, rows: str, columns: str, where: str | None, as_json: bo
     With --json: {"rows": {"column", "values"}, "columns": {"column", "values"}, "version", "counts"}.
     """
     answer = ask(table, where, options)
-    found = answer.crosstab(rows, columns)
+    table_of_counts = answer.crosstab(rows, columns)
     warn(answer)
     if as_json:
-        sides = {"rows": (rows, found.rows), "columns": (columns, found.columns)}
-        told = {side: {"column": name, "values": values} for side, (name, values) in sides.items()}
-        emit({**told, "version": answer.version, "counts": found.counts.tolist()})
+        sides = {"rows": (rows, table_of_counts.rows), "columns": (columns, table_of_counts.columns)}
+        record = {side: {"column": name, "values": values} for side, (name, values) in sides.items()}
+        emit({**record, "version": answer.version, "counts": table_of_counts.counts.tolist()})
         return
     from tailbit.cli.render import print_table
     from tailbit.outputs.plain_values import cell, json_value
 
-    header = [f"{rows} / {columns}", *(cell(json_value(value)) for value in found.columns)]
-    pairs = zip(found.rows, found.counts.tolist(), strict=True)
+    header = [f"{rows} / {columns}", *(cell(json_value(value)) for value in table_of_counts.columns)]
+    pairs = zip(table_of_counts.rows, table_of_counts.counts.tolist(), strict=True)
     print_table(header, [[cell(json_value(value)), *counts] for value, counts in pairs])
 
 
@@ -138,13 +138,13 @@ def transitions(table: str, column: str, before: int, after: int, index: str | N
     A row is known by its file and position: one that was rewritten has left and come. With --json:
     {"column", "from", "to", "transitions": [{"value", "left", "came"}, ...]}.
     """
-    found = open_for_question(table, index).transitions(column, before, after)
+    moves = open_for_question(table, index).transitions(column, before, after)
     if as_json:
-        listed = [{"value": value, **moved._asdict()} for value, moved in found.items()]
+        listed = [{"value": value, **moved._asdict()} for value, moved in moves.items()]
         emit({"column": column, "from": before, "to": after, "transitions": listed})
         return
     from tailbit.cli.render import print_table
     from tailbit.outputs.plain_values import cell, json_value
 
-    rows = [[cell(json_value(value)), moved.left, moved.came] for value, moved in found.items()]
+    rows = [[cell(json_value(value)), moved.left, moved.came] for value, moved in moves.items()]
     print_table([column, "left", "came"], rows)

@@ -43,5 +43,5 @@ def _obey(handler: Callable[[int, FrameType | None], None] | signal.Handlers) ->
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """End at once: an exception could be caught, or told, by whatever is being imported."""
+    """End at once: an exception could be caught or printed by a module that is being imported."""
     os._exit(0)

@@ -60,16 +60,16 @@ def main() -> None:
 
 
 def _status(error: TailbitError) -> int:
-    """What a supervisor needs to know: whether to start again by itself, as after a trouble that passes."""
+    """Return the exit status for a supervisor: whether to restart, as after a transient failure."""
     if error.retryable:
         return AGAIN
     return WRONG_USE if isinstance(error, UsageError) else PROBLEM
 
 
 def _status_of_run(error: TailbitError) -> int:
-    """Return what the supervisor of an indexer needs to know: whether a later start can end otherwise.
+    """Return the exit status for an indexer's supervisor: whether a restart can end differently.
 
-    A table that is not there may come back, as on a disk that is mounted later.
+    A missing table may come back, as on a disk that is mounted later.
     """
     return AGAIN if error.retryable or isinstance(error, NotATableError) else CONFIGURATION
 
@@ -78,18 +78,18 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _leave_quietly(status: int = 0) -> None:
-    """End because nobody reads on, as `head` does: nothing is wrong, and nothing is left to flush."""
+    """End silently because the reader has closed the pipe, as `head` does."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(status)
 
 
 class _NobodyReads(Exception):
-    """Whoever read our output has gone."""
+    """The reader of our output has closed the pipe."""
 
 
 class _Commands(click.Group):
-    """Tells a broken pipe from other ends: click would call it a problem, status 1."""
+    """The command group that handles a broken pipe; click would end with status 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""

@@ -1,4 +1,4 @@
-"""What the commands share: options, how a table is opened for a question, and how answers are printed.
+"""What the commands share: options, opening a table for a question, and printing answers.
 
 Heavy imports stand inside functions, so that a command loads only what it needs.
 """
@@ -25,14 +25,14 @@ _STORAGE_OPTIONS = "tailbit.storage_options"
 
 
 def index_option(function: F) -> F:
-    """`--index` and `--storage-option`: where table and index are, and how their stores are reached."""
+    """Add `--index` and `--storage-option`: the locations of table and index, and options of their stores."""
     return click.option("--index", metavar="PATH", help="Where the index is.  [default: TABLE/_tailbit]")(
         storage_option(function)
     )
 
 
 def storage_option(function: F) -> F:
-    """`--storage-option`."""
+    """Add `--storage-option`."""
     return click.option(
         "--storage-option",
         metavar="KEY=VALUE",
@@ -44,7 +44,7 @@ def storage_option(function: F) -> F:
 
 
 def _keep_storage_options(context: click.Context, _: click.Parameter, given: tuple[str, ...]) -> None:
-    """Keep the options of a command for `storage_options`. A value is shown to nobody, wrong or right."""
+    """Save a command's options for `storage_options`. Values are never shown, right or wrong."""
     for text in given:
         if "=" not in text.lstrip("="):
             raise click.BadParameter("write it as KEY=VALUE")
@@ -52,18 +52,18 @@ def _keep_storage_options(context: click.Context, _: click.Parameter, given: tup
 
 
 def storage_options() -> dict[str, str]:
-    """The storage options that the command was given."""
-    found: dict[str, str] = click.get_current_context().meta.get(_STORAGE_OPTIONS, {})
-    return found
+    """Return the storage options of the command."""
+    options: dict[str, str] = click.get_current_context().meta.get(_STORAGE_OPTIONS, {})
+    return options
 
 
 def json_option(function: F) -> F:
-    """`--json`."""
+    """Add `--json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for a program to read.")(function)
 
 
 def format_options(function: F) -> F:
-    """`--format` and `--output`."""
+    """Add `--format` and `--output`."""
     chosen = click.Choice(["table", "json", "csv", "parquet", "arrow"])
     form = click.option("--format", "form", type=chosen, default="table", show_default=True)
     return form(
@@ -74,7 +74,7 @@ def format_options(function: F) -> F:
 
 
 def to_rows(form: str, output: str | None) -> None:
-    """Pass if rows can be written in a format: bytes are for files and pipes, Parquet is for files alone.
+    """Check that rows can be written in a format: bytes need a file or pipe, Parquet needs a file.
 
     Raises:
         UsageError: they cannot (click's).
@@ -84,7 +84,7 @@ def to_rows(form: str, output: str | None) -> None:
 
 
 def query_options(function: F) -> F:
-    """The options of every question."""
+    """Add the options of every question."""
     for option in (
         click.option("--version", type=click.IntRange(min=0), help="Answer for this version of the table."),
         click.option("--as-of", metavar="TIME", help="Answer for the last version at this time (ISO 8601)."),
@@ -111,11 +111,11 @@ def query_options(function: F) -> F:
 
 
 MEASURES = ("sum", "min", "max", "avg")
-"""What facets may tell of a column by group."""
+"""The aggregates that facets can show of a column by group."""
 
 
 def measure_options(function: F) -> F:
-    """`--sum`, `--min`, `--max` and `--avg`."""
+    """Add `--sum`, `--min`, `--max` and `--avg`."""
     words = {"sum": "the sum", "min": "the least value", "max": "the greatest value", "avg": "the average"}
     for name in reversed(MEASURES):
         text = f"Tell also {words[name]} of these columns."
@@ -124,7 +124,7 @@ def measure_options(function: F) -> F:
 
 
 def measures_of(options: dict[str, Any]) -> dict[str, Any]:
-    """Take the measures that a command was asked for out of its options."""
+    """Take the requested measures out of a command's options."""
     given = {
         name: [c for listed in options.pop(name) for c in split_columns(listed) or ()] for name in MEASURES
     }
@@ -132,12 +132,12 @@ def measures_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def where_option(function: F) -> F:
-    """`--where`, which a condition may also be given by."""
+    """Add `--where`, an alternative to the condition argument."""
     return click.option("--where", metavar="CONDITION", help="Only rows where this is true.")(function)
 
 
 def only_condition(positional: str | None, named: str | None) -> str | None:
-    """Return the condition, which is given as an argument or by `--where`.
+    """Return the condition, given as an argument or by `--where`.
 
     Raises:
         UsageError: both are given (click's).
@@ -148,7 +148,7 @@ def only_condition(positional: str | None, named: str | None) -> str | None:
 
 
 def _parameters(context: click.Context, _: click.Parameter, given: tuple[str, ...]) -> dict[str, str] | None:
-    """Read the values of `--param`; each is a text, which is compared as Spark compares texts."""
+    """Parse the values of `--param`; each is a text, compared as Spark compares texts."""
     values: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -161,30 +161,30 @@ def _parameters(context: click.Context, _: click.Parameter, given: tuple[str, ..
 
 
 _SIGNED = re.compile(r"-[\s(+-]*(?:\d|\.\d).*(?:[=<>]|\b(?:IN|IS|NOT|BETWEEN)\b)", re.IGNORECASE | re.DOTALL)
-"""A predicate that begins with a negative number. Two minus signs that touch begin a comment of SQL."""
+"""A predicate that begins with a negative number. Two minus signs in a row begin a SQL comment."""
 
 
 class Question(click.Command):
-    """A command that takes a predicate, which may begin with a minus sign, as options do."""
+    """A command with a predicate, which may begin with a minus sign, as options do."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; a blank in front of such a predicate keeps it from being read as an option."""
+        """Parse the arguments; a blank before such a predicate keeps it from being read as an option."""
         return super().parse_args(ctx, [f" {arg}" if _SIGNED.match(arg) else arg for arg in args])
 
 
 class AnswersOne:
-    """Marks a process that is there for one command alone, and ends with it."""
+    """The mark of a process that runs one command and ends."""
 
 
 def open_for_question(table: str, index: str | None) -> IndexedTable:
-    """The table of a question."""
+    """Open a table for a question."""
     from tailbit.api import open_indexed
 
     return open_indexed(table, index, storage_options=storage_options())
 
 
 def ask(table: str, predicate: str | None, options: dict[str, Any]) -> Answer:
-    """The answer that a command's arguments ask for."""
+    """Return the answer to the question in a command's arguments."""
     with _loading():
         return open_for_question(table, options["index"]).where(
             predicate,
@@ -198,7 +198,10 @@ def ask(table: str, predicate: str | None, options: dict[str, Any]) -> Answer:
 
 @contextmanager
 def _loading() -> Iterator[None]:
-    """Loads modules without a look for garbage: they leave none. In a process for one question alone."""
+    """Load modules with garbage collection off: imports leave no garbage.
+
+    Only in a process for one question.
+    """
     if click.get_current_context().find_object(AnswersOne) is None:
         yield
         return
@@ -218,18 +221,18 @@ def emit(value: Any) -> None:
 
 
 def warn(answer: Answer) -> None:
-    """Say on stderr what of the index is damaged: the answer is right, but slower than it need be."""
+    """Print damage of the index on stderr: the answer is right, but slower than it could be."""
     for damage in answer.damaged:
         click.echo(f"warning: {damage}; the data was read instead", err=True)
 
 
 def or_dash(value: Any) -> Any:
-    """A value for people: a dash where there is none."""
+    """Return a value for display: a dash for None."""
     return "-" if value is None else value
 
 
 def split_columns(text: str | None) -> list[str] | None:
-    """The names in a comma-separated list; a name in backticks may hold a comma."""
+    """Return the names in a comma-separated list; a name in backticks may hold a comma."""
     from tailbit.arguments.values import split_names
 
     return None if text is None else split_names(text)

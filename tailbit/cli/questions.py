@@ -118,8 +118,8 @@ def facets(
     items = list(_facets(answer, columns, top).items())
     warn(answer)
     if as_json:
-        found = [{"value": value, "count": n} for value, n in items]
-        emit({"column": column, "version": answer.version, "facets": found})
+        listed = [{"value": value, "count": n} for value, n in items]
+        emit({"column": column, "version": answer.version, "facets": listed})
     else:
         _print_facets(columns, items)
 
@@ -127,19 +127,20 @@ def facets(
 def _show_measures(
     answer: Answer, columns: list[str], measures: dict[str, Any], top: int | None, as_json: bool
 ) -> None:
-    """Print facets with sums and the like."""
+    """Print facets with their measures."""
     from tailbit.cli.render import print_table
     from tailbit.outputs.plain_values import cell, json_value
 
-    found = dict(list(answer.facets(*columns, **measures).items())[:top])
+    records = dict(list(answer.facets(*columns, **measures).items())[:top])
     warn(answer)
     if as_json:
-        listed = [{"value": value, **record} for value, record in found.items()]
+        listed = [{"value": value, **record} for value, record in records.items()]
         emit({"column": ",".join(columns), "version": answer.version, "facets": listed})
         return
     header = answer.facet_table(*columns, **measures).column_names
     rows = [
-        ((value,) if len(columns) == 1 else value) + tuple(record.values()) for value, record in found.items()
+        ((value,) if len(columns) == 1 else value) + tuple(record.values())
+        for value, record in records.items()
     ]
     print_table(header, [[cell(json_value(value)) for value in row] for row in rows])
 
@@ -170,8 +171,8 @@ def _write_facets(
 ) -> None:
     from tailbit.cli.render import write_rows
 
-    found = answer.facet_table(*columns, **measures).slice(0, top)
-    write_rows(found.schema, [found], form, output)
+    facet_rows = answer.facet_table(*columns, **measures).slice(0, top)
+    write_rows(facet_rows.schema, [facet_rows], form, output)
     warn(answer)
 
 
@@ -245,12 +246,12 @@ def positions(table: str, condition: str | None, where: str | None, as_json: boo
     Lines are tab-separated: path, position. With --json: {"version", "positions": {path: [position, ...]}}.
     """
     answer = ask(table, only_condition(condition, where), options)
-    found = answer.positions()
+    by_path = answer.positions()
     warn(answer)
     if as_json:
-        emit({"version": answer.version, "positions": {p: at.tolist() for p, at in found.items()}})
+        emit({"version": answer.version, "positions": {p: at.tolist() for p, at in by_path.items()}})
         return
-    for path, at in found.items():
+    for path, at in by_path.items():
         click.echo("\n".join(f"{path}\t{position}" for position in at.tolist()))
 
 
@@ -313,7 +314,7 @@ def _print_explanation(account: Mapping[str, Any]) -> None:
 
 
 def _print_files(files: list[dict[str, Any]]) -> None:
-    """What kept or pruned each file, as a table."""
+    """Print for each file what kept or pruned it, as a table."""
     from tailbit.cli.render import print_table
 
     rows = [
@@ -332,8 +333,8 @@ def _print_files(files: list[dict[str, Any]]) -> None:
 
 
 def _print_step(step: dict[str, Any]) -> None:
-    """How the facets of one column were counted, and what each way was estimated to take."""
-    estimates = ", ".join(f"{way} {ms:.3g}" for way, ms in step["estimates_ms"].items())
+    """Print how the facets of one column were counted, and the estimated time of each method."""
+    estimates = ", ".join(f"{method} {ms:.3g}" for method, ms in step["estimates_ms"].items())
     click.echo(
         f"facets by {step['way']}: {or_dash(step['rows'])} rows, took {or_dash(step['took_ms'])} ms"
         + (f"; estimated, in ms: {estimates}" if estimates else "")

@@ -1,4 +1,4 @@
-"""What the command line shows: tables, progress, rows in a format. rich draws; nothing here computes."""
+"""Rendering for the command line: tables, progress, rows in a format. rich draws; nothing here computes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tailbit.wording import counted
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A table for a terminal; tab-separated lines where the output is no terminal."""
+    """Print a table on a terminal; tab-separated lines elsewhere."""
     if not sys.stdout.isatty():
         for row in (header, *rows):
             sys.stdout.write(_line(row))
@@ -38,12 +38,12 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _line(row: Iterable[Any]) -> str:
-    """A row between tabs: what would break the line is spelled out, as on a terminal."""
+    """Return a row between tabs; characters that would break the line are escaped, as on a terminal."""
     return "\t".join(visible(str(v)) for v in row) + "\n"
 
 
 def write_rows(schema: pa.Schema, tables: Iterable[pa.Table], form: str, output: str | None) -> None:
-    """Rows as table, JSON lines, CSV, Parquet or Arrow IPC, to a file or the terminal, as they come.
+    """Write rows as table, JSON lines, CSV, Parquet or Arrow IPC, to a file or the terminal, as they come.
 
     A file appears under its name once it is whole. Values are text as `plain_values` says. In CSV, NULL is an
     empty field, an empty string is "", a float that is no number is nan, inf or -inf, and a struct, array or
@@ -67,7 +67,10 @@ def write_rows(schema: pa.Schema, tables: Iterable[pa.Table], form: str, output:
 
 @contextlib.contextmanager
 def _finished(output: str) -> Iterator[str]:
-    """A path to write to that becomes `output` when all went well; a device or pipe is written as it is."""
+    """Yield a path to write to; it is renamed to `output` after success.
+
+    A device or pipe is written directly.
+    """
     if not output or os.path.isdir(output) or not os.path.isdir(os.path.dirname(output) or "."):
         reason = "it is no file" if not output or os.path.isdir(output) else "its folder does not exist"
         raise UsageError(reason=f"{output!r} cannot be written: {reason}", hint="Give the path of a file.")
@@ -88,7 +91,7 @@ def _finished(output: str) -> Iterator[str]:
 
 
 def _terminated(number: int, frame: object) -> NoReturn:
-    """End by an exception, so that no unfinished file stays."""
+    """Raise on a signal, so that no unfinished file stays."""
     sys.exit(128 + number)
 
 
@@ -115,9 +118,9 @@ def _write_parquet(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO)
 
 
 def _write_arrow(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> None:
-    """The file format has its index at the end, for readers that seek; a pipe has none."""
-    made = pa.ipc.new_file if out.seekable() and out is not sys.stdout.buffer else pa.ipc.new_stream
-    with made(out, schema) as writer:
+    """Write the file format, whose index is at the end, to what can seek; to a pipe the stream format."""
+    new_writer = pa.ipc.new_file if out.seekable() and out is not sys.stdout.buffer else pa.ipc.new_stream
+    with new_writer(out, schema) as writer:
         for table in tables:
             writer.write_table(table, max_chunksize=BATCH_ROWS)
 
@@ -150,7 +153,7 @@ def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> 
 
 @contextlib.contextmanager
 def progress_bar(title: str, *, hidden: bool = False) -> Iterator[Callable[[int, int], None] | None]:
-    """A callback (done, total) that draws a bar on stderr; None where there is no terminal."""
+    """Yield a callback (done, total) that draws a bar on stderr; None without a terminal."""
     if hidden or not sys.stderr.isatty():
         yield None
         return
@@ -163,7 +166,7 @@ def progress_bar(title: str, *, hidden: bool = False) -> Iterator[Callable[[int,
 
 
 def encoding_text(account: dict[str, Any]) -> str:
-    """The encoding of a column in words."""
+    """Return the encoding of a column in words."""
     if account["encoding"] is None:
         return "no postings"
     sparse = f", {account['sparse_keys']:,} of them sparse" if account["encoding"] == "mixed" else ""
@@ -171,9 +174,9 @@ def encoding_text(account: dict[str, Any]) -> str:
 
 
 def progress_lines(as_json: bool) -> Callable[[Any], None]:
-    """A callback that tells the progress of a running indexer: a live line on a terminal, lines elsewhere.
+    """Return a callback that prints an indexer's progress: a live line on a terminal, else lines.
 
-    An idle look is told only on a terminal or as JSON, so that a log holds a line per batch.
+    An idle look is printed only on a terminal or as JSON, so that a log has a line per batch.
     """
     if as_json:
         return _json_progress
@@ -193,7 +196,7 @@ def progress_lines(as_json: bool) -> Callable[[Any], None]:
 
 
 def notice_lines(as_json: bool) -> Callable[[str], None]:
-    """A callback that tells what a running indexer did by itself: a line on stderr, or as JSON on stdout."""
+    """Return a callback that prints what a running indexer did by itself: on stderr, or as JSON on stdout."""
 
     def tell(line: str) -> None:
         out = sys.stdout if as_json else sys.stderr
@@ -204,7 +207,7 @@ def notice_lines(as_json: bool) -> Callable[[str], None]:
 
 
 def progress_text(progress: Any) -> str:
-    """Return the covered version, the lag and what the last batch did, as a line."""
+    """Return a line with the covered version, the lag and the work of the last batch."""
     done = "building" if progress.covered is None else f"covered v{progress.covered}"
     lag = progress.lag
     behind = (
@@ -226,7 +229,7 @@ def _plain_progress(progress: Any) -> None:
 
 
 def _json_progress(progress: Any) -> None:
-    found = {
+    record = {
         "covered_version": progress.covered,
         "head": progress.head,
         "files": progress.files,
@@ -238,5 +241,5 @@ def _json_progress(progress: Any) -> None:
         "batch_ms": round(progress.batch_ms, 1),
         "idle": progress.idle,
     }
-    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.write(json.dumps(record) + "\n")
     sys.stdout.flush()

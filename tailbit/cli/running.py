@@ -94,7 +94,7 @@ def run(
 
 
 def _told(stall_limit: str, *, quiet: bool, as_json: bool) -> dict[str, Any]:
-    """Return who is told how a run goes, systemd among them, and when it counts as hung."""
+    """Return the callbacks of a run, systemd's among them, and the limit after which it counts as hung."""
     from tailbit.cli.render import notice_lines, progress_lines
     from tailbit.streaming.life.service_manager import ServiceManager
     from tailbit.streaming.life.watchdog import Supervision
@@ -113,7 +113,7 @@ def _told(stall_limit: str, *, quiet: bool, as_json: bool) -> dict[str, Any]:
 
 
 def _noted_by(systemd: ServiceManager, on_progress: OnProgress | None) -> OnProgress:
-    """Return a callback that passes progress on, and has systemd show it in the next status."""
+    """Return a callback that passes progress on, and shows it in systemd's next status."""
     from tailbit.cli.render import progress_text
 
     def note(progress: Progress) -> None:
@@ -125,7 +125,7 @@ def _noted_by(systemd: ServiceManager, on_progress: OnProgress | None) -> OnProg
 
 
 def _made_ready() -> None:
-    """Refuse a machine that cannot index before anything is read; from here on freed memory is given back."""
+    """Check the machine before anything is read; from here on freed memory is given back."""
     from tailbit.streaming.upkeep.memory import take_from_the_system
 
     take_from_the_system()
@@ -151,9 +151,9 @@ def archive_classes(again: bool, quiet: bool) -> int:
     """
     from tailbit.streaming.archive_classes import archive_classes as archive
 
-    path, made = archive(again, (lambda _: None) if quiet else partial(click.echo, err=True))
+    path, written = archive(again, (lambda _: None) if quiet else partial(click.echo, err=True))
     if not quiet:
-        click.echo(f"{path}: " + (f"{path.stat().st_size >> 20} MiB" if made else "is there already"))
+        click.echo(f"{path}: " + (f"{path.stat().st_size >> 20} MiB" if written else "is there already"))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What `tailbit status` shows to people: a line a fact, in an operator's words, or a line a table."""
+"""The page of `tailbit status` for people: a line a fact, in an operator's words, or a line a table."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _STATES = {
     "complete": "every file of the covered version is indexed",
     "other history": "the table was replaced since: questions read the data until it is indexed anew",
 }
-"""What a state means, in words."""
+"""The meaning of each state, in words."""
 
 
 def print_status(account: Mapping[str, Any]) -> None:
-    """Print the status of one index, a line a fact; what is in order and says nothing is left out."""
+    """Print the status of one index, a line per fact; facts without news are left out."""
     for name, text in _facts(account):
         sys.stdout.write(f"{name:<{_WIDTH}}{visible(text)}\n")
 
 
 def line_of(account: Mapping[str, Any], within: bool) -> list[str]:
-    """Return the cells of a table's line: whether it keeps to the lag, its name, state, lag and indexer."""
+    """Return a table's line: whether it keeps to the lag, its name, state, lag and indexer."""
     lag = _lag(account) if "lag" in account else str(account.get("damage") or account.get("error") or "-")
     sign = account.get("last_sign_of_life")
     indexer = account.get("indexer") or (sign["meaning"] if sign else "none runs")
@@ -76,7 +76,7 @@ def _lag(account: Mapping[str, Any]) -> str:
 
 
 def _left_out(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Yield what is answered rightly but slower, because the index does not have it."""
+    """Yield what is answered rightly but slower, because the index lacks it."""
     for column, files in (account.get("files_to_post") or {}).items():
         yield "still to index", f"{column} in {counted(files, 'file')}: its data is read until then"
     for reason, files in (account.get("not_covered") or {}).items():
@@ -84,12 +84,12 @@ def _left_out(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     if account.get("uncounted_files"):
         files = counted(account["uncounted_files"], "file")
         yield "still to count", f"{files}: counts of all values are made from the index or data until then"
-    for what in account.get("damaged_segments") or ():
-        yield "damaged", f"{what}: the data is read instead; tailbit repair builds it again"
+    for damage in account.get("damaged_segments") or ():
+        yield "damaged", f"{damage}: the data is read instead; tailbit repair builds it again"
 
 
 def _stored(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Yield what the index takes, and how the rows of each value are kept by column."""
+    """Yield the sizes of the index, and the encoding of the postings by column."""
     sizes = account.get("index_bytes") or {}
     if sizes:
         kinds = ", ".join(f"{_KINDS.get(kind, kind)} {size_text(size)}" for kind, size in sizes.items())
@@ -111,7 +111,7 @@ _TOLD = frozenset(
     "table index columns state damage remedy covered_version head lag indexer files_to_post not_covered "
     "uncounted_files damaged_segments index_bytes segments encodings round row_spaces index_version".split()
 )
-"""What has a line of its own, or says nothing to an operator; --json has it all."""
+"""Fields with a line of their own, or of no interest to an operator; --json has all fields."""
 
 
 def _shown(value: Any) -> str:

@@ -65,11 +65,11 @@ def status(tables: tuple[str, ...], index: str | None, max_lag: float | None, as
 
 
 _MAX_LAG = 300.0
-"""Seconds that a commit may wait to be indexed, where nothing else is said of several tables."""
+"""Default seconds that a commit may wait to be indexed, for several tables."""
 
 
 def _status_of_each(tables: Sequence[str], max_lag: float, as_json: bool) -> int:
-    """Print a line a table; return 0 if all keep to the lag."""
+    """Print a line per table; return 0 if all keep to the lag."""
     from tailbit.cli.render import print_table
     from tailbit.cli.status_page import line_of
     from tailbit.upkeep.status import is_within, status_of
@@ -158,7 +158,7 @@ def _emit_report(report: Report) -> None:
 
 def _print_report(report: Report) -> None:
     click.echo(f"index {report.state}, compared with version {or_dash(report.version)} of the table")
-    told = (
+    parts = (
         counted(report.files, "file"),
         counted(report.postings, "value with its rows", "values with their rows"),
         counted(report.positions, "row"),
@@ -167,14 +167,14 @@ def _print_report(report: Report) -> None:
         f"{counted(report.derived, 'column of a file', 'columns of files')} derived again",
         f"{counted(report.files_read, 'index file')} read",
     )
-    click.echo(", ".join(told))
+    click.echo(", ".join(parts))
     for problem in report.problems:
         click.echo(visible(f"WRONG {problem.where}: {problem.found}"))
     click.echo("sound" if report.sound else counted(len(report.problems), "problem"))
 
 
 def _told(problems: Sequence[Problem]) -> list[dict[str, str]]:
-    """Problems as JSON has them."""
+    """Return problems as JSON objects."""
     return [{"where": problem.where, "found": problem.found} for problem in problems]
 
 
@@ -222,7 +222,7 @@ def repair(table: str, samples: int, seed: int, columns: str | None, index: str 
 
 
 def _what_was_done(done: Repaired) -> str:
-    """What a repair did, and who builds again what went."""
+    """Return a sentence on the result of a repair, and on who builds the removed parts again."""
     if not done.problems:
         return "nothing to repair"
     anew = f"made anew, with columns {', '.join(done.anew)}"
@@ -273,7 +273,7 @@ def alter(table: str, add: tuple[str, ...], drop: tuple[str, ...], index: str | 
 
 
 def _who_posts(table: str, index: str | None, indexer: str | None) -> str:
-    """Who will post a new column, and what to start where nobody does."""
+    """Return who will index a new column, or which command to start if nobody does."""
     if indexer is not None:
         return f"the running indexer ({indexer}) posts what is new"
     given = "" if index is None else f" --index {index}"

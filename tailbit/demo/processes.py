@@ -1,6 +1,6 @@
-"""The processes that the demo starts: each in a group of its own, so that none outlives it.
+"""The processes that the demo starts, each in its own process group, so that none outlives the demo.
 
-A process of Spark is two, Python and Java; signals go to the group.
+A Spark process consists of two, Python and Java, so signals are sent to the group.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from tailbit.errors import TailbitError
 
 _QUICK_JAVA = "-XX:TieredStopAtLevel=1 " + os.environ.get("JDK_JAVA_OPTIONS", "")
-"""In a run of a minute the optimising compiler costs more than it gives back: Spark scans sooner too."""
+"""JVM options: in a run of a minute the optimising compiler costs more than it saves."""
 
 
 class DemoError(TailbitError):
@@ -33,9 +33,9 @@ class DemoError(TailbitError):
 
 @contextlib.contextmanager
 def signals_wait() -> Iterator[None]:
-    """A signal that comes while a process is started is obeyed once somebody will see to that process's end.
+    """Defer signals while a process is started, until that process can be cleaned up.
 
-    Only handlers are put off, which a new process does not inherit, as it would a mask.
+    Handlers are deferred rather than signals masked, because a new process would inherit a mask.
     """
     came: list[int] = []
 
@@ -53,7 +53,7 @@ def signals_wait() -> Iterator[None]:
 
 
 class Child:
-    """A process of this program in its own process group; what it says goes to a log file."""
+    """A process of this program in its own process group; its output goes to a log file."""
 
     def __init__(self, name: str, log: Path, arguments: list[str], talks: bool = False) -> None:
         self.name, self.log = name, log
@@ -69,7 +69,7 @@ class Child:
             )
 
     def check(self) -> None:
-        """Pass while the process lives.
+        """Raise if the process has ended.
 
         Raises:
             DemoError: it ended.
@@ -80,13 +80,13 @@ class Child:
             raise DemoError(name=self.name, status=status, tail=tail, log=str(self.log))
 
     def kill(self) -> None:
-        """SIGKILL to the whole group: nothing is flushed, nothing is said."""
+        """Send SIGKILL to the whole group: nothing is flushed."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def stop(self, seconds: float) -> int | None:
-        """SIGTERM; the exit status, or None where it had to be killed after `seconds`."""
+        """Send SIGTERM; return the exit status, or None if the process had to be killed after `seconds`."""
         self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self.process.wait(seconds)
@@ -100,7 +100,7 @@ class Child:
 
 
 class Writer(Child):
-    """The writer, which answers one JSON line to each."""
+    """The writer process, which answers each command with one JSON line."""
 
     def __init__(self, table: str, log: Path) -> None:
         super().__init__("writer", log, ["tailbit.demo.writer", table], talks=True)
@@ -108,7 +108,7 @@ class Writer(Child):
         threading.Thread(target=self._listen, daemon=True).start()
 
     def ask(self, do: str, **arguments: Any) -> None:
-        """Send a command; its answer will be in `answers`.
+        """Send a command; the answer will arrive in `answers`.
 
         Raises:
             DemoError: the writer is gone.

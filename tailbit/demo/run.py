@@ -40,13 +40,16 @@ QUESTIONS: tuple[tuple[str, int | None], ...] = (
     ("dest = 'MIA' AND month = 12 AND air_time > 180", None),
     ("carrier = 'FL'", BEFORE_UPDATE),
 )
-"""Conditions and the version to ask at, None for the last. `air_time` is not indexed: rows are rechecked."""
+"""Conditions, each with the version to query (None: the last).
+
+`air_time` is not indexed, so its condition stays as a residual filter.
+"""
 
 KILLED_BY = STEPS.index("merge")
-"""The step whose commit the indexer does not survive."""
+"""The step after whose commit the indexer is killed."""
 
 PATIENCE_S = 150.0
-"""How long anything may take before the demo gives up."""
+"""Longest time that the demo waits for one event."""
 
 
 def run_demo(folder: str | None = None) -> int:
@@ -85,9 +88,9 @@ def run_demo(folder: str | None = None) -> int:
 
 
 def console() -> Console:
-    """The terminal; where there is none, lines wide enough for the results."""
-    found = Console()
-    return found if found.is_terminal else Console(width=120)
+    """Return the terminal; without one, a console wide enough for the results."""
+    screen = Console()
+    return screen if screen.is_terminal else Console(width=120)
 
 
 def _interrupted(*_: object) -> None:
@@ -95,7 +98,7 @@ def _interrupted(*_: object) -> None:
 
 
 class Demo:
-    """One run: two processes, the screen, and how far they are."""
+    """One run of the demo: two processes, the screen, and the progress."""
 
     def __init__(self, console: Console, place: Path, stack: contextlib.ExitStack) -> None:
         self.console, self.place, self.stack = console, place, stack
@@ -110,7 +113,7 @@ class Demo:
         self.backlog: Backlog | None = None
 
     def run(self) -> int:
-        """Write and index, then compare."""
+        """Write and index the table, then compare the answers."""
         started = time.monotonic()
         with self.screen:
             self._say("starting", "two processes: the writer (delta-spark) and the indexer (tailbit run)")
@@ -125,7 +128,7 @@ class Demo:
         return 0 if sound else 1
 
     def _step(self, number: int) -> None:
-        """One commit of the writer; the indexer is started after the first and killed at `KILLED_BY`."""
+        """Run one commit of the writer; start the indexer after the first and kill it at `KILLED_BY`."""
         if number == KILLED_BY:
             self._wait("the indexer to be at work", lambda lag: lag is not None and lag.covered > 2)
         self.writer.ask("step", number=number)
@@ -159,23 +162,23 @@ class Demo:
         if status != 0:
             raise DemoError(name="indexer", status=status, tail="", log=str(self.indexer.log))
 
-    def _say(self, who: str, what: str) -> None:
-        self.screen.event(who, what)
+    def _say(self, who: str, event: str) -> None:
+        self.screen.event(who, event)
 
     def _answer(self) -> dict[str, Any]:
-        """The writer's next answer; the screen goes on meanwhile."""
-        found: list[dict[str, Any]] = []
+        """Return the writer's next answer; refresh the screen while waiting."""
+        answers: list[dict[str, Any]] = []
 
         def arrived(_: Lag | None) -> bool:
             with contextlib.suppress(queue.Empty):
-                found.append(self.writer.answers.get_nowait())
-            return bool(found)
+                answers.append(self.writer.answers.get_nowait())
+            return bool(answers)
 
         self._wait("the writer", arrived)
-        return found[0]
+        return answers[0]
 
-    def _wait(self, what: str, done: Callable[[Lag | None], bool], pause: float = 0.1) -> None:
-        """Keep the screen alive until `done`.
+    def _wait(self, condition: str, done: Callable[[Lag | None], bool], pause: float = 0.1) -> None:
+        """Refresh the screen until `done`.
 
         Raises:
             DemoError: a process ended, or it took too long.
@@ -190,11 +193,11 @@ class Demo:
                 if child is not None:
                     child.check()
             if time.monotonic() > until:
-                raise DemoError(name=f"wait for {what}", status="none", tail="", log=str(self.place))
+                raise DemoError(name=f"wait for {condition}", status="none", tail="", log=str(self.place))
             time.sleep(pause)
 
     def _lag(self) -> Lag | None:
-        """How far the index is behind; None before there is a table."""
+        """Return how far the index is behind; None while there is no table."""
         if self.table is None:
             if not Path(self.path, "_delta_log", f"{0:020}.json").exists():
                 return None
@@ -267,13 +270,13 @@ class Demo:
 
 
 def _best(measure: Callable[[], int]) -> tuple[int, float]:
-    """The result and the better time of two runs."""
+    """Return the result, and the shorter time, of two runs."""
     times = []
     for _ in range(2):
         started = time.perf_counter()
-        found = measure()
+        result = measure()
         times.append(time.perf_counter() - started)
-    return found, min(times)
+    return result, min(times)
 
 
 def _ms(seconds: float) -> str:

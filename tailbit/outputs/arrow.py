@@ -1,4 +1,4 @@
-"""Rows as an Arrow stream that any library takes by the PyCapsule interface, without pyarrow in between.
+"""Rows as an Arrow stream that any library can read through the PyCapsule interface, without pyarrow.
 
 Source: Arrow PyCapsule Interface, https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
 """
@@ -12,14 +12,14 @@ import pyarrow as pa
 from tailbit.tables.arrow import arrow_array
 
 BATCH_ROWS = 131_072
-"""Most rows of a batch: consumers hold a batch or two at a time, so that memory is theirs to bound."""
+"""Most rows of a batch. A consumer holds one or two batches at a time, so this bounds its memory."""
 
 
 def batch_reader(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.RecordBatchReader:
-    """A stream of the rows of tables; a table is asked for when its rows are.
+    """Return the rows of tables as a stream; each table is computed only when its rows are requested.
 
-    What a table raises on its way ends the stream: a reader in Python gets the error itself, one behind the
-    C interface gets its text.
+    An error that a table raises ends the stream: a Python reader gets the error, a reader behind the C
+    interface gets its text.
     """
     return pa.RecordBatchReader.from_batches(schema, _batches(tables))
 
@@ -31,7 +31,10 @@ def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
 
 
 def _for_duckdb(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch, its columns of nested structs copied: DuckDB 2.0 refuses one that begins at an offset."""
+    """Copy the columns of nested structs of a batch.
+
+    DuckDB 2.0 refuses such a column if it has an offset.
+    """
     copied = [_nests_structs(column) for column in batch.schema.types]
     if not any(copied):
         return batch
@@ -43,6 +46,6 @@ def _for_duckdb(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _nests_structs(of: pa.DataType) -> bool:
-    """Whether a struct lies within a type; the entries of a map are one."""
+    """Return whether a type contains a struct; the entries of a map are structs."""
     inner = [of.field(i).type for i in range(of.num_fields)]
     return pa.types.is_map(of) or any(pa.types.is_struct(t) or _nests_structs(t) for t in inner)

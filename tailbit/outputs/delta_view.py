@@ -1,9 +1,9 @@
-"""An answer as a Delta table that copies no data: the same data files, deletion vectors over all other rows.
+"""An answer as a Delta table that copies no data: it names the source's files and hides rows by vectors.
 
-The view is a table of its own beside the source: what is later committed to either is not seen by the other.
-It can be read for as long as the source keeps the data files of the answer's version: VACUUM of the source
-deletes those that its newer versions no longer name, a week after by default, and reading the view then ends
-in an error of the reader. VACUUM of the view deletes nothing of the source.
+The view is a Delta table of its own beside the source: later commits to either table do not show in the
+other. The view can be read for as long as the source keeps the data files of the answer's version: VACUUM of
+the source deletes the files that its newer versions no longer name, by default after a week, and a reader of
+the view then fails. VACUUM of the view deletes no file of the source.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIRST_COMMIT = f"_delta_log/{0:020d}.json"
 
 
 def write_view(selection: Selection, target: str) -> str:
-    """Write the view; its absolute path. Cost: that of the positions, and one file of bitmaps.
+    """Write the view and return its absolute path. Cost: finding the positions, and one file of bitmaps.
 
     No file is left behind where it fails.
 
@@ -46,12 +46,12 @@ def write_view(selection: Selection, target: str) -> str:
 
 
 def _real(storage: Storage) -> str:
-    """Where a root really is: links on the way to it are followed."""
+    """Return the real path of a root, with symbolic links resolved."""
     return os.path.realpath(storage.root) if os.path.isabs(storage.root) else storage.root
 
 
 def shown_files(selection: Selection) -> Iterator[ShownFile]:
-    """The files of an answer and which of their rows are shown.
+    """Yield the data files of an answer, each with the rows that the view shows.
 
     Raises:
         DataFileError: a data file is gone.
@@ -59,16 +59,16 @@ def shown_files(selection: Selection) -> Iterator[ShownFile]:
     hits, storage = selection.hits(), selection.storage
     slices = []
     for hit in hits:
-        found = storage.locate(hit.slice_.path)[1]
-        if found is None:
+        located = storage.locate(hit.slice_.path)[1]
+        if located is None:
             raise DataFileError(file=hit.slice_.path, reason="the file is missing")
-        slices.append(replace(hit.slice_, size=found.size))
+        slices.append(replace(hit.slice_, size=located.size))
     for slice_, hit, rows in zip(slices, hits, selection.physical_rows(hits), strict=True):
         yield ShownFile(slice_, rows, hit.positions)
 
 
 def _write(storage: Storage, vectors: str, data: bytes, log: bytes) -> None:
-    """The vectors first: a view is there as soon as its commit is."""
+    """Write the deletion vectors before the commit: the view exists as soon as its commit does."""
     storage.make_root()
     storage.put_if_absent(vectors, data)
     try:

@@ -21,10 +21,10 @@ _BAR_PX = 240
 
 
 class Facets(dict[Any, int]):
-    """Facets: a dict of value to rows that a notebook shows as bars."""
+    """A dict of value to row count that a notebook shows as bars."""
 
     def _repr_html_(self) -> str:
-        """A bar a value, as long as its rows are many beside those of the most frequent one."""
+        """Render a bar per value, its length in proportion to the most frequent value's rows."""
         most = max(self.values(), default=0)
         rows = [
             (escape(cell(json_value(value))), f"{n:,}", _bar(n, most))
@@ -37,9 +37,10 @@ class Facets(dict[Any, int]):
 
 
 class Measured(Facets):
-    """Facets with measures: a dict of value to `count` and measures by name.
+    """A dict of value to `count` and measures by name.
 
-    `table` is the same as an Arrow table: the values, `count`, and each measure in the type Spark gives it.
+    `table`: the same as an Arrow table: the values, `count`, and each measure in the type that Spark gives
+    it.
     """
 
     def __init__(self, records: dict[Any, Any], table: pa.Table) -> None:
@@ -59,7 +60,7 @@ class Measured(Facets):
         return to_polars(self.table)
 
     def _repr_html_(self) -> str:
-        """Return a row a value."""
+        """Render a row per value."""
         shown = self.table.slice(0, SHOWN_VALUES)
         rows = [[escape(cell(value)) for value in row.values()] for row in plain_rows([shown])]
         left = self.table.num_rows - len(rows)
@@ -68,10 +69,10 @@ class Measured(Facets):
 
 
 class Explanation(dict[str, Any]):
-    """The account of an answer: a dict that a notebook shows as a table of files."""
+    """The account of an answer, a dict that a notebook shows as a table of files."""
 
     def _repr_html_(self) -> str:
-        """What became of each file, and what it was answered from."""
+        """Render what the account says of each file, and from which source each was answered."""
         files = self["files"]
         header = ("path", "covered", "outcome", "by", "rows", "matching")
         rows = [[escape(cell(file[name])) for name in header] for file in files[:SHOWN_VALUES]]
@@ -88,7 +89,7 @@ class Explanation(dict[str, Any]):
 
 
 def answer_html(note: str, count: int, rows: pa.Table) -> str:
-    """An answer: what it is, how many rows it has, and the first of them."""
+    """Render an answer: its description, its number of rows, and its first rows."""
     shown = [[escape(cell(value)) for value in row.values()] for row in plain_rows([rows])]
     more = counted(count, "row") + (f", the first {len(shown)} shown" if count > len(shown) else "")
     return _note(note) + _table([escape(name) for name in rows.column_names], shown) + _note(more)

@@ -13,16 +13,16 @@ from tailbit.tables.date_text import is_date_or_time
 
 
 def facet_table(columns: Sequence[pa.Field], counts: Mapping[Any, int]) -> pa.Table:
-    """Values and counts in the order of `counts`, whose keys are tuples where the columns are several.
+    """Return values and counts in the order of `counts`; its keys are tuples if there are several columns.
 
-    The counts are int64 in the last column, `count`; a column that is named so itself is named in backticks.
+    The counts are int64 in the last column, `count`; a facet column named `count` is put in backticks.
 
     >>> facet_table([pa.field("carrier", pa.string())], {"UA": 4, None: 1}).to_pylist()
     [{'carrier': 'UA', 'count': 4}, {'carrier': None, 'count': 1}]
     """
     keys = list(counts)
-    each = list(zip(*keys, strict=True)) if len(columns) > 1 and keys else [keys] * len(columns)
-    arrays = [_typed(list(values), c.type) for values, c in zip(each, columns, strict=True)]
+    key_columns = list(zip(*keys, strict=True)) if len(columns) > 1 and keys else [keys] * len(columns)
+    arrays = [_typed(list(values), c.type) for values, c in zip(key_columns, columns, strict=True)]
     totals = arrow_array(counts.values(), pa.int64())
     return pa.Table.from_arrays([*arrays, totals], names=facet_header([c.name for c in columns]))
 
@@ -32,7 +32,7 @@ def measured_table(
     counts: Mapping[Any, int],
     measures: Mapping[str, tuple[pa.DataType, Sequence[Any]]],
 ) -> pa.Table:
-    """Return a facet table with a column more for each measure: its name, its type, and its values."""
+    """Return a facet table with one more column per measure: its name, type and values."""
     table = facet_table(columns, counts)
     for name, (type_, values) in measures.items():
         table = table.append_column(pa.field(name, type_), _typed(list(values), type_))
@@ -40,26 +40,26 @@ def measured_table(
 
 
 def facet_header(names: Sequence[str]) -> list[str]:
-    """The names of the columns, and `count`: each once, whatever the case of its letters.
+    """Return the column names and `count`, made unique regardless of case.
 
     >>> facet_header(["dest", "Count"])
     ['dest', '`Count`', 'count']
     >>> facet_header(["count", "`Count`", "i", "i"])
     ['``count``', '`Count`', 'i', '`i`', 'count']
     """
-    wanted, taken = {name.lower() for name in names}, {"count"}
+    wanted, used = {name.lower() for name in names}, {"count"}
     out = []
     for name in names:
-        if name.lower() in taken:
-            while name.lower() in wanted | taken:
+        if name.lower() in used:
+            while name.lower() in wanted | used:
                 name = f"`{name}`"
-        taken.add(name.lower())
+        used.add(name.lower())
         out.append(name)
     return [*out, "count"]
 
 
 def _typed(values: list[Any], type_: pa.DataType) -> pa.Array:
-    """Python values in a type; dates and times outside of Python's calendar come as text."""
+    """Convert Python values to an Arrow type; dates and times beyond Python's calendar are given as text."""
     if not is_date_or_time(type_) or not any(isinstance(value, str) for value in values):
         return arrow_array(values, type_)
     days = pa.types.is_date32(type_)
@@ -70,6 +70,6 @@ def _typed(values: list[Any], type_: pa.DataType) -> pa.Array:
 
 
 def _zoneless(value: Any) -> str:
-    """A date or time as numpy reads it; instants are in UTC."""
+    """Return a date or time in the form that numpy parses; instants are in UTC."""
     text = value if isinstance(value, str) else value.isoformat().removesuffix("+00:00")
     return text.removesuffix("Z").replace(" ", "T")

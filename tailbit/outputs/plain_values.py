@@ -1,9 +1,9 @@
-"""Values as JSON and text can hold them, of every type that a table has.
+"""Values of every type that a table has, in the forms that JSON and text can hold.
 
-A date, time or decimal is text in full, bytes are hex digits, a float that is no number is "NaN", "Infinity"
-or "-Infinity", a struct is an object. A map is an object where its keys are plain values, as text; where they
-are structs, arrays or maps, it is a list of objects with `key` and `value`, since no object can have such
-keys. Which of the two it is depends on the type alone.
+A date, time or decimal becomes text in full, bytes become hex digits, a float that is not finite becomes
+"NaN", "Infinity" or "-Infinity", a struct becomes an object. A map becomes an object, with keys as text, if
+its keys are of a plain type; a map with keys that are structs, arrays or maps becomes a list of objects with
+`key` and `value`, since an object cannot have such keys. The choice depends on the type alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BATCH_ROWS = 10_000
 
 
 def plain_rows(tables: Iterable[pa.Table]) -> Iterator[dict[str, Any]]:
-    """Rows of JSON-able values.
+    """Yield rows of JSON-able values.
 
     Raises:
         UsageError: a map holds one key twice.
@@ -38,7 +38,7 @@ def plain_rows(tables: Iterable[pa.Table]) -> Iterator[dict[str, Any]]:
 
 
 def plain_values(values: pa.Array) -> list[Any]:
-    """The JSON-able values of a column.
+    """Return the JSON-able values of a column.
 
     Raises:
         UsageError: a map holds one key twice.
@@ -55,19 +55,19 @@ def plain_values(values: pa.Array) -> list[Any]:
     if pa.types.is_string(type_):
         return _texts(values)
     if pa.types.is_boolean(type_) or pa.types.is_integer(type_):
-        found: list[Any] = values.to_pylist()
-        return found
+        listed: list[Any] = values.to_pylist()
+        return listed
     return [json_value(value) for value in values.to_pylist()]
 
 
 def _texts(values: pa.Array) -> list[str | None]:
-    """Text; bytes that are no UTF-8 are replaced."""
+    """Decode text; bytes that are not UTF-8 are replaced."""
     try:
-        found: list[str | None] = values.to_pylist()
+        texts: list[str | None] = values.to_pylist()
     except UnicodeDecodeError:
         data = values.cast(pa.binary()).to_pylist()
         return [None if value is None else value.decode("utf-8", "replace") for value in data]
-    return found
+    return texts
 
 
 def _structs(values: pa.StructArray) -> list[dict[str, Any] | None]:
@@ -79,7 +79,7 @@ def _structs(values: pa.StructArray) -> list[dict[str, Any] | None]:
 
 
 def _inside(values: pa.ListArray, flat: pa.Array) -> pa.Array:
-    """The elements of a slice of lists alone, of all those that its parent holds."""
+    """Return the elements that belong to a slice of lists, out of all elements of the parent array."""
     first, last = values.offsets[0].as_py(), values.offsets[-1].as_py()
     return flat.slice(first, last - first)
 
@@ -96,8 +96,8 @@ def _lists(values: pa.ListArray, elements: Sequence[Any]) -> list[list[Any] | No
 def _maps(values: pa.MapArray) -> list[Any]:
     keys, items = plain_values(_inside(values, values.keys)), plain_values(_inside(values, values.items))
     whole = _with_pairs if pa.types.is_nested(values.type.key_type) else _with_keys
-    found = _lists(values, list(zip(keys, items, strict=True)))
-    return [None if pairs is None else whole(pairs) for pairs in found]
+    pair_lists = _lists(values, list(zip(keys, items, strict=True)))
+    return [None if pairs is None else whole(pairs) for pairs in pair_lists]
 
 
 def _with_pairs(pairs: Sequence[tuple[Any, Any]]) -> list[dict[str, Any]]:
@@ -105,17 +105,17 @@ def _with_pairs(pairs: Sequence[tuple[Any, Any]]) -> list[dict[str, Any]]:
 
 
 def _with_keys(pairs: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
-    found = {cell(key): value for key, value in pairs}
-    if len(found) != len(pairs):
+    record = {cell(key): value for key, value in pairs}
+    if len(record) != len(pairs):
         names = [cell(key) for key, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         hint = "Read it with --format parquet, or leave it out."
         raise UsageError(reason=f"a map holds the key {twice!r} twice", hint=hint)
-    return found
+    return record
 
 
 def json_value(value: Any) -> Any:
-    """A Python value as JSON can hold it."""
+    """Convert a Python value to a JSON-able one."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes):
@@ -132,7 +132,7 @@ def json_value(value: Any) -> Any:
 
 
 def cell(value: Any) -> str:
-    """A JSON-able value as one cell of a table."""
+    """Format a JSON-able value as one cell of a table."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -141,7 +141,7 @@ def cell(value: Any) -> str:
 
 
 def csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column as pyarrow's writer of CSV spells it rightly: as it is, else as text."""
+    """Return a column in a form that pyarrow's CSV writer spells correctly: unchanged, else as text."""
     if not _needs_text(column):
         return column
     chunks = [arrow_array(map(_csv_text, plain_values(chunk)), pa.string()) for chunk in column.chunks]
@@ -149,7 +149,7 @@ def csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 _PLAIN_SCALE = 6
-"""Digits behind the point up to which a decimal is never written with an exponent."""
+"""Greatest scale at which a decimal is never written with an exponent."""
 
 
 def _needs_text(column: pa.ChunkedArray) -> bool:

@@ -1,11 +1,12 @@
-"""A predicate as a filter of Spark that loses no row whose FLOAT or DOUBLE is NaN or -0.0.
+"""A predicate as a Spark filter that loses no row whose FLOAT or DOUBLE is NaN or -0.0.
 
 Spark pushes comparisons of a column with constants down to Delta's data skipping and to Parquet's statistics,
-dictionaries and Bloom filters. To Spark NaN is the greatest value and -0.0 equals 0.0. Most writers leave NaN
-out of statistics, and Parquet's dictionaries tell -0.0 from 0.0: files and row groups with matching rows are
-skipped. So such a column is hidden in a function that gives its value, which is pushed nowhere. What holds of
-its rows for sure, whatever writers do with NaN, stands beside it and is pushed: bounds, moved outwards past
-zeros, where NaN does not match. Conditions on other columns are pushed as ever.
+dictionaries and Bloom filters. In Spark NaN is the greatest value and -0.0 equals 0.0; but most writers leave
+NaN out of statistics, and Parquet dictionaries distinguish -0.0 from 0.0, so files and row groups with
+matching rows would be pruned. Therefore such a column is wrapped in an identity function, which Spark does
+not push down. A weaker condition that is safe whatever writers do with NaN is added beside it and is pushed
+down: bounds, widened past zeros, where NaN does not match. Conditions on other columns are pushed down as
+always.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ _ALL = ValueSet.of([Interval(None, False, None, False)])
 
 
 def filtered(frame: DataFrame, node: Node, predicate: str) -> DataFrame:
-    """The rows of a frame where a predicate is TRUE; `node`: the same, bound to the frame's columns.
+    """Return the rows of a frame where a predicate is TRUE.
+
+    `node`: the predicate, bound to the frame's columns. Columns, types, nullability and metadata are those of
+    the frame.
 
     Columns, types, nullability and metadata are those of the frame.
     """
@@ -62,7 +66,10 @@ def _quoted(*parts: str) -> str:
 
 
 def _sure(leaf: Leaf, value: SparkColumn) -> Iterator[SparkColumn]:
-    """What holds of a column wherever a condition on it is TRUE, and is right of statistics without NaN."""
+    """Yield weaker conditions on a column that statistics without NaN can be pruned by.
+
+    Each condition holds of every row for which `leaf` is TRUE.
+    """
     from pyspark.sql.functions import lit
 
     within = leaf.true.intersect(_ALL).intervals
@@ -82,10 +89,10 @@ def _sure(leaf: Leaf, value: SparkColumn) -> Iterator[SparkColumn]:
 
 
 def _outwards(type_: str, bound: object, end: float) -> float | None:
-    """The next number of a type from a bound towards an end; None where there is none."""
+    """Return the next number of a type from a bound towards an end; None if there is none."""
     if not isinstance(bound, float) or not math.isfinite(bound):
         return None
     kind = np.float32 if type_ == "float" else np.float64
     with np.errstate(over="ignore"):
-        found = float(np.nextafter(kind(bound), kind(end)))
-    return found if math.isfinite(found) else None
+        nearest = float(np.nextafter(kind(bound), kind(end)))
+    return nearest if math.isfinite(nearest) else None

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MOST_BYTES = 0.5
-"""The share of the table's bytes up to which a list of files is made."""
+"""Largest share of the table's bytes for which the files are listed one by one."""
 
 _SAME_SQL = {
     "spark.sql.ansi.enabled": "true",
@@ -54,11 +54,11 @@ _SAME_SQL = {
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.ansi.enforceReservedKeywords": "false",
 }
-"""Settings under which a filter of Spark means what the answer's predicate does."""
+"""Settings under which a Spark filter means the same as the answer's predicate."""
 
 
 def data_frame(selection: Selection, predicate: str | None, zone: str, spark: SparkSession) -> DataFrame:
-    """The rows of a selection in a session; `predicate` is its text, `zone` its session time zone.
+    """Return the rows of a selection in a session; `predicate` is its text, `zone` its session time zone.
 
     Raises:
         UsageError: the source is no Delta table, or `spark` is no session with a JVM beside this process.
@@ -92,7 +92,7 @@ def data_frame(selection: Selection, predicate: str | None, zone: str, spark: Sp
 
 
 def _lost(selection: Selection, paths: Iterable[str]) -> str | None:
-    """The first of some data files that is gone."""
+    """Return the first missing file of some data files; None if all exist."""
     storage = selection.storage
     return next((path for path in paths if storage.stat(storage.resolve(path)) is None), None)
 
@@ -111,7 +111,10 @@ def _means_the_same(selection: Selection, zone: str, spark: SparkSession) -> boo
 
 
 def _of_files(snapshot: DeltaSnapshot, adds: list[dict[str, Any]], spark: SparkSession) -> DataFrame:
-    """A DataFrame over files of a version by Delta's own file index; all add actions cross in one call."""
+    """Return a DataFrame over files of a version, through Delta's own file index.
+
+    All add actions are passed to the JVM in one call.
+    """
     from pyspark.sql import DataFrame
 
     jvm = spark._jvm
@@ -129,7 +132,7 @@ def _of_files(snapshot: DeltaSnapshot, adds: list[dict[str, Any]], spark: SparkS
 
 
 def _shown_alone(jvm: Any, log: Any, at_version: Any) -> Any:
-    """A version of a table as a list of its files is read by, with vectors that hide rows of them.
+    """Return the snapshot through which Delta reads a list of files with their deletion vectors.
 
     Delta looks at deletion vectors only where the table's protocol has them, and demands row ids of each file
     where the table tracks rows.
@@ -146,7 +149,7 @@ def _shown_alone(jvm: Any, log: Any, at_version: Any) -> Any:
 
 
 def _parsed(jvm: Any, value: Any, name: str) -> Any:
-    """A value as an object of a class of Delta, in one call."""
+    """Parse a value into an object of a Delta class, in one call."""
     mapper = getattr(getattr(jvm.org.apache.spark.sql.delta.util, "JsonUtils$"), "MODULE$").mapper()
     return mapper.readValue(
         json.dumps(value), jvm.org.apache.spark.util.Utils.classForName(name, True, False)

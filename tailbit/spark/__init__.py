@@ -16,9 +16,9 @@ __all__ = ["register"]
 
 
 def register(spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
-    """Make `spark.read.format("tailbit")` and three SQL functions known to a session.
+    """Register `spark.read.format("tailbit")` and three SQL functions with a session.
 
-    Views and DataFrames over the source read the table's head in each query, as those over Delta do.
+    Views and DataFrames over the data source read the table's head in each query, as those over Delta do.
 
     The functions are `tailbit_rows`, `tailbit_facets` (table functions) and `tailbit_count`. Executors need
     tailbit installed, since Spark finds data source and functions there by their names. `storage_options` are

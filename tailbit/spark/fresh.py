@@ -1,9 +1,9 @@
 """Views and DataFrames over `format("tailbit")` read the table's head in each query, as those over Delta do.
 
-Spark plans the partitions of a Python data source once a relation, and views and DataFrames keep the
-relation. An optimizer rule of the session gives each query its own plan of the partitions; the rule is Java,
-compiled by Spark's own compiler of generated code. Spark Connect has no JVM beside the client: there a
-relation stays at the version of its first query for as long as the server keeps its plan.
+Spark plans the partitions of a Python data source once per relation, and views and DataFrames keep the
+relation. An optimizer rule of the session plans the partitions again for each query; the rule is written in
+Java and compiled by Spark's own compiler of generated code. Spark Connect has no JVM beside the client: there
+a relation stays at the version of its first query for as long as the server keeps the plan.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _RULE = "tailbit.FreshScans"
 
 
 def plan_each_query_anew(spark: SparkSession) -> None:
-    """Add the rule to a session that has a JVM beside this process; once a session."""
+    """Add the rule to a session that has a JVM beside this process, once per session."""
     if not hasattr(spark, "_jsparkSession"):
         return
     experimental = spark._jsparkSession.experimental()

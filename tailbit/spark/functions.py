@@ -31,12 +31,15 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=8)
 def opened(path: str) -> IndexedTable:
-    """A handle of a worker's process, which serves many statements; it looks at its table anew when asked."""
+    """Return the worker process's handle of a table, which is shared by many statements.
+
+    The handle looks for new commits at each question.
+    """
     return open_indexed(path)
 
 
 def register_functions(spark: SparkSession) -> None:
-    """Make the three functions known to a session; its time zone travels as a part of their code."""
+    """Register the three functions with a session; the session's time zone is pickled with their code."""
     zone = session_zone(spark)
 
     @told_plainly
@@ -71,14 +74,14 @@ def register_functions(spark: SparkSession) -> None:
 
 
 def session_zone(spark: SparkSession) -> str:
-    """The time zone that a session has now."""
+    """Return the current time zone of a session."""
     zone: str | None = spark.conf.get("spark.sql.session.timeZone")
     return zone or "UTC"
 
 
 @dataclass
 class OfVersion(AnalyzeResult):
-    """The columns of a table function, the version that they were found at, and the zone of its predicate."""
+    """The columns of a table function, the version that they belong to, and the predicate's time zone."""
 
     version: int = 0
     zone: str = "UTC"
@@ -93,7 +96,7 @@ class Rows:
     def eval(
         self, path: str, predicate: str | None = None, version: int | None = None
     ) -> Iterator[tuple[Any, ...]]:
-        """The rows."""
+        """Yield the rows."""
         with without_traceback():
             _, tables = opened(path).where(predicate, version=self._at.version, zone=self._at.zone).stream()
             for table in tables:
@@ -101,7 +104,7 @@ class Rows:
 
 
 def rows_of(answer: Answer, zone: str) -> OfVersion:
-    """Columns and version of an answer's rows."""
+    """Return the columns and the version of an answer's rows."""
     columns = spark_schema(answer._selection.schema.columns, answer.stream(limit=0)[0])
     return OfVersion(columns, version=answer.version, zone=zone)
 
@@ -109,7 +112,7 @@ def rows_of(answer: Answer, zone: str) -> OfVersion:
 class Facets:
     """`tailbit_facets(path, column, predicate, version)`: matching rows per value, most frequent first.
 
-    Of columns "a, b" they are counted per pair of values.
+    For several columns, such as "a, b", rows are counted per combination of values.
     """
 
     def __init__(self, analyzed: OfVersion) -> None:
@@ -118,20 +121,20 @@ class Facets:
     def eval(
         self, path: str, column: str, predicate: str | None = None, version: int | None = None
     ) -> Iterator[tuple[Any, ...]]:
-        """A row per value, or per values."""
+        """Yield a row per value, or per combination of values."""
         with without_traceback():
             answer = opened(path).where(predicate, version=self._at.version, zone=self._at.zone)
             yield from python_rows(answer.facet_table(*_named(column)))
 
 
 def facets_of(answer: Answer, named: str, zone: str) -> OfVersion:
-    """The columns in their types, and `count`."""
+    """Return the facet columns in their types, and `count`."""
     schema = answer._selection.schema
-    found = [schema.resolve(name) for name in _named(named)]
-    for column in found:
+    facet_columns = [schema.resolve(name) for name in _named(named)]
+    for column in facet_columns:
         key_type_of_column(column)
-    header = facet_table(list(schema.arrow(found)), {}).schema
-    values = spark_schema(found, header.remove(len(found))).fields
+    header = facet_table(list(schema.arrow(facet_columns)), {}).schema
+    values = spark_schema(facet_columns, header.remove(len(facet_columns))).fields
     for value in values:
         value.nullable = True
     columns = StructType([*values, StructField("count", LongType(), False)])
@@ -139,7 +142,7 @@ def facets_of(answer: Answer, named: str, zone: str) -> OfVersion:
 
 
 def _named(columns: str) -> list[str]:
-    """The columns of an argument such as "carrier, dest"."""
+    """Return the column names in an argument such as "carrier, dest"."""
     return split_names(columns) or [columns]
 
 
@@ -151,7 +154,7 @@ def _answer(
 
 
 def _constant(name: str, argument: AnalyzeArgument | None) -> Any:
-    """The value of an argument that is a constant; None where it is not given.
+    """Return the value of a constant argument; None if it is not given.
 
     Raises:
         UsageError: it depends on a row.

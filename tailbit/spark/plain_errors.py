@@ -1,11 +1,11 @@
-"""An error of tailbit in Spark is what and hint, in two lines, without the traceback of a Python worker.
+"""An error of tailbit shows in Spark as two lines, message and hint, without a Python worker's traceback.
 
-A worker sends the text of an exception to the JVM, with the traceback first unless its environment has
-`SPARK_HIDE_TRACEBACK`, and ends. So the variable is set when an error of tailbit leaves this package, in the
-worker that ends by it; other functions of the session keep their tracebacks.
+A worker sends the text of an exception to the JVM, with the traceback first unless the worker's environment
+has `SPARK_HIDE_TRACEBACK`, and ends. So this module sets the variable when an error of tailbit leaves the
+package, in the worker that the error ends; other functions of the session keep their tracebacks.
 
 When Spark needs no more rows of a worker (LIMIT), the worker finds its pipe closed, prints half a traceback
-(BrokenPipeError) and ends. Such an end is no error, so it is not printed.
+(BrokenPipeError) and ends. Such an end is no error, so the traceback is not printed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _Result = TypeVar("_Result")
 
 @contextmanager
 def without_traceback() -> Iterator[None]:
-    """Have the worker tell an error of tailbit without its traceback, and end without a word."""
+    """Report an error of tailbit without its traceback, and end silently when the pipe is closed."""
     _end_quietly()
     try:
         yield
@@ -36,7 +36,7 @@ def without_traceback() -> Iterator[None]:
 
 
 class _Traceback:
-    """What Spark's daemon of workers prints at the end of a worker, but for a closed pipe."""
+    """The standard error of a worker that ends, without the traceback of a closed pipe."""
 
     format_exc = staticmethod(traceback.format_exc)
 
@@ -47,14 +47,14 @@ class _Traceback:
 
 
 def _end_quietly() -> None:
-    """Let this process, where it is a worker of Spark, end without a word about a closed pipe."""
+    """Silence the traceback of a closed pipe, if this process is a Spark worker."""
     main = sys.modules["__main__"]
     if main.__spec__ is not None and main.__spec__.name == "pyspark.daemon":
         main.traceback = _Traceback  # type: ignore[attr-defined]
 
 
 def told_plainly(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Return a function of which the worker tells errors of tailbit without a traceback."""
+    """Wrap a function so that its worker reports errors of tailbit without a traceback."""
 
     @wraps(function)
     def plain(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:

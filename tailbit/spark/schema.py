@@ -1,4 +1,4 @@
-"""Columns of a table as Spark's types, and rows as what Spark takes of Python."""
+"""Columns of a table as Spark types, and rows as the Python values that Spark accepts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tailbit.errors import ColumnTypeError
 from tailbit.tables.model import Column
 
 _OF_DELTA = ("delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
-"""What fields carry for Delta alone; Spark's own reader of Delta takes it away too."""
+"""Field metadata that only Delta uses; Spark's own reader of Delta removes it too."""
 
 
 def spark_schema(columns: Sequence[Column], arrow: pa.Schema) -> StructType:
-    """The columns under the names of `arrow`, in the types and with the nullability that the table has.
+    """Return the columns, named as in `arrow`, with the types and nullability of the table.
 
     Raises:
         ColumnTypeError: a variant, which Spark takes from no data source in Python.
@@ -34,7 +34,7 @@ def spark_schema(columns: Sequence[Column], arrow: pa.Schema) -> StructType:
 
 
 def _of_spark(type_: Any) -> Any:
-    """A type of Delta's schema as Spark's JSON has it: the same, without what fields carry for Delta."""
+    """Convert a type of Delta's schema to Spark's JSON, without field metadata that only Delta uses."""
     if isinstance(type_, list):
         return [_of_spark(part) for part in type_]
     if not isinstance(type_, dict):
@@ -47,7 +47,7 @@ def _own(metadata: Any) -> dict[str, Any]:
 
 
 def python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """Rows as tuples of Python values, structs and maps as dicts.
+    """Yield rows as tuples of Python values; structs and maps are dicts.
 
     Raises:
         ColumnTypeError: a date or time outside of Python's calendar, or a map that holds one key twice, or
@@ -62,8 +62,8 @@ def python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 def _python(column: pa.Array, name: str) -> list[Any]:
     try:
-        found: list[Any] = column.to_pylist(maps_as_pydicts="strict")
+        listed: list[Any] = column.to_pylist(maps_as_pydicts="strict")
     except (OverflowError, ValueError, KeyError, TypeError) as wrong:
         hint = 'Read it with spark.read.format("tailbit"), whose rows are never Python values.'
         raise ColumnTypeError(column=name, type=str(column.type), reason=str(wrong), hint=hint) from wrong
-    return found
+    return listed

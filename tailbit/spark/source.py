@@ -1,11 +1,11 @@
 """`spark.read.format("tailbit")`: the rows of an answer as a batch data source, read by Spark's workers.
 
-The predicate is an option, so it is known before anything is planned. Filters that Spark would push down are
-not taken: Spark 4.2.0 keeps them for other scans of the same relation, whose rows would be lost.
+The predicate is an option, so it is known before anything is planned. Filter pushdown is not offered: Spark
+4.2.0 would reuse the pushed filters for other scans of the same relation, which would lose rows.
 
 Each query reads one version: that of option `version` or `asOf`, else the head when the query is planned,
-also where a view or a DataFrame is older (see `fresh`). The planner finds the rows; the workers read data
-files, and no index.
+even if a view or a DataFrame is older (see `fresh`). The planner finds the matching rows; the workers read
+data files only, never the index.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tailbit.tables.table import Table
 from tailbit.vacuumed import told_rows, vacuumed_told
 
 OPTIONS = ("path", "where", "version", "asOf", "index", "columns", "timeZone", "partitionTimeZone")
-"""The options of a load, in any case."""
+"""The options of a load; their case does not matter."""
 
 _NO_TABLE = "CREATE TABLE … USING tailbit cannot work: Spark 4.2 keeps no path for a data source in Python"
 
@@ -47,32 +47,32 @@ _VIEW_INSTEAD = (
 
 _TASK_ROWS = 1_000_000
 _TASK_BYTES = 64 << 20
-"""A task reads rows up to the one limit, from files up to the other, or a single file."""
+"""Limits of a task: its rows, and the bytes of its files; a single file may exceed both."""
 
 
 class TailbitSource(DataSource):
-    """Rows where option `where` is TRUE, at option `version` or `asOf`, else at the head of each query."""
+    """The rows where option `where` is TRUE, at option `version` or `asOf`, else at each query's head."""
 
     _pinned: int | None = None
-    """The version that option `version` or `asOf` was at the load: Spark keeps this object."""
+    """The version that option `version` or `asOf` resolved to at the load: Spark keeps this object."""
 
     _inferred: StructType | None = None
-    """The schema that Spark was told at the load; None where Spark was given one."""
+    """The schema given to Spark at the load; None if the user gave Spark a schema."""
 
     storage_options = NO_OPTIONS
-    """Those of the stores; no options of a load, which Spark shows: see `source_with`."""
+    """Options of the object stores; not options of a load, which Spark shows: see `source_with`."""
 
     zone = "UTC"
-    """The time zone of predicates whose load has no option timeZone."""
+    """Time zone of predicates if the load has no option timeZone."""
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return "tailbit"
 
     @told_plainly
     def schema(self) -> StructType:
-        """Names, types and nullability of the table's columns, or of those in option `columns`."""
+        """Return the table's columns, or those in option `columns`, with types and nullability."""
         answer = self._answer()
         if {"version", "asof"} & self._asked().keys():
             self._pinned = answer.version
@@ -136,23 +136,26 @@ class TailbitSource(DataSource):
         return given
 
     def _answer(self) -> Answer:
-        asked = self._asked()
-        version, zone = asked.get("version"), asked.get("timezone", self.zone)
+        options = self._asked()
+        version, zone = options.get("version"), options.get("timezone", self.zone)
         if version is not None and not version.strip().isdigit():
             raise UsageError(reason=f"version {version!r} is no number", hint="Give a version of the table.")
         wanted = None if version is None else int(version)
         stores = dict(self.storage_options)
-        return open_indexed(asked["path"], asked.get("index"), storage_options=stores).where(
-            asked.get("where"),
+        return open_indexed(options["path"], options.get("index"), storage_options=stores).where(
+            options.get("where"),
             version=wanted if self._pinned is None else self._pinned,
-            as_of=asked.get("asof") if self._pinned is None else None,
+            as_of=options.get("asof") if self._pinned is None else None,
             zone=zone,
-            partition_zone=asked.get("partitiontimezone"),
+            partition_zone=options.get("partitiontimezone"),
         )
 
 
 def source_with(options: StorageOptions, session_zone: str) -> type[TailbitSource]:
-    """The source of a session: options of its stores and its time zone travel as parts of the class."""
+    """Return the data source class of a session.
+
+    The storage options and the time zone are pickled with the class.
+    """
 
     class TailbitSourceOfSession(TailbitSource):
         storage_options = options
@@ -166,7 +169,7 @@ def _shapes(schema: StructType) -> list[tuple[str, DataType, bool]]:
 
 
 def _changed(how: str) -> SchemaError:
-    """Return the error of a view or DataFrame whose table has other columns now."""
+    """Return the error for a view or DataFrame whose table now has other columns."""
     hint = "Load it again, or create the view again; option columns names the columns that it needs."
     return SchemaError(reason=f"the table's columns have changed since this was loaded: {how}", hint=hint)
 
@@ -179,14 +182,14 @@ def _columns(answer: Answer, names: list[str] | None) -> tuple[list[Column], pa.
 
 @dataclass
 class TaskRows(InputPartition):
-    """What one task reads: files, and of each the matching positions as a serialized bitmap."""
+    """The files that one task reads, each with its matching positions as a serialized bitmap."""
 
     files: list[tuple[FileSlice, bytes]]
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a load is bound to: a worker opens the table only to tell why a data file is gone."""
+    """The table that a load is bound to; a worker opens it only to explain why a data file is missing."""
 
     path: str
     version: Version
@@ -198,7 +201,10 @@ class Loaded:
 
 
 class TailbitReader(DataSourceReader):
-    """Finds the matching rows when Spark plans, and reads them in tasks. It holds no index once pickled."""
+    """The reader that finds matching rows when Spark plans, and reads them in tasks.
+
+    Once pickled, the reader holds no index.
+    """
 
     def __init__(
         self, answer: Answer, names: list[str] | None, schema: StructType, options: StorageOptions
@@ -214,16 +220,16 @@ class TailbitReader(DataSourceReader):
 
     @told_plainly
     def partitions(self) -> list[InputPartition]:
-        """Files with matching rows, in path order, packed into tasks."""
+        """Return the files with matching rows, in path order, packed into tasks."""
         assert self._found is not None
         with vacuumed_told(self._found):
             return self._packed(self._found)
 
     @staticmethod
-    def _packed(found: Answer) -> list[InputPartition]:
+    def _packed(answer: Answer) -> list[InputPartition]:
         packed: list[InputPartition] = []
         rows = size = 0
-        for hit in found._selection.hits():
+        for hit in answer._selection.hits():
             bits = bitmap_of(hit.positions)
             full = rows + len(bits) > _TASK_ROWS or size + hit.slice_.size > _TASK_BYTES
             if not packed or full:
@@ -234,7 +240,7 @@ class TailbitReader(DataSourceReader):
         return packed or [TaskRows([])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task, in the order of path and position."""
+        """Yield the rows of a task, in the order of path and position."""
         assert isinstance(partition, TaskRows)
         schema = to_arrow_schema(self._schema, timezone="UTC")
         tables = (

@@ -23,11 +23,11 @@ from tailbit.tables.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What a repair did: the problems it found, what it took out, what it left, and who builds it again.
+    """The result of a repair: the problems, what was removed, what is left, and who builds it again.
 
-    `left`: problems that are not the index's to mend, such as a data file that cannot be read. `indexer`: the
-    running indexer that builds again what went; None where that has been done when the repair returns.
-    `anew`: its columns, where the index was made anew as a whole.
+    `left`: problems outside the index, such as a data file that cannot be read. `indexer`: the running
+    indexer that builds the removed parts again; None if they are built when the repair returns. `anew`: the
+    columns, if the whole index was rebuilt.
     """
 
     problems: tuple[Problem, ...]
@@ -43,7 +43,7 @@ def repair(
     problems: Sequence[Problem],
     columns: Sequence[IndexedColumn] | None = None,
 ) -> Repaired:
-    """Take what is wrong out of an index in one commit, and build it again where no indexer does.
+    """Remove damaged parts from an index in one commit, and build them again if no indexer does.
 
     `columns`: those that it must have.
 
@@ -74,7 +74,7 @@ def made_anew(
     problems: Sequence[Problem],
     kinds: Kinds = KINDS,
 ) -> Repaired:
-    """What a repair did where nothing can be kept: the index at `path` is made anew, and built again.
+    """Rebuild the index at `path` from nothing, and return the result of the repair.
 
     `columns`: those to index where the settings are lost.
 
@@ -89,7 +89,7 @@ def made_anew(
 
 
 def build_again(table: Table, index: MetadataTable) -> str | None:
-    """Bring an index up to its table in this process; the indexer that runs does it where there is one."""
+    """Bring an index up to its table in this process, unless an indexer runs; return that indexer."""
     from tailbit.streaming.indexer import Indexer
     from tailbit.streaming.settings import StreamSettings
     from tailbit.streaming.source.planner import Planner

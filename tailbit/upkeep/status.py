@@ -22,16 +22,16 @@ from tailbit.tables.table import Table
 from tailbit.upkeep.table import MaintainedTable
 
 _FILES = 10_000
-"""Most files whose statistics are looked at to say which could not be read."""
+"""Most files whose statistics are checked for unreadable ones."""
 
 _COMMITS = 10_000
-"""Most commits read to say how many files and bytes are not covered."""
+"""Most commits read to count the files and bytes that are not covered."""
 
 
 def status_of(
     path: str, index: str | None = None, storage_options: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """A JSON-able account of an index.
+    """Return a JSON-able account of an index.
 
     `files_to_post`: per column that was added, recorded files whose rows are still scanned for it.
     `set_aside`: what of the source's log was not used, because it cannot be read; statistics of the first
@@ -50,27 +50,27 @@ def status_of(
         NoIndexError: there is no index.
     """
     table = opened(MaintainedTable, path, index, storage_options)
-    found = table._index
-    told: dict[str, Any] = {"table": table.path, "index": table.index_path}
+    index_log = table._index
+    account: dict[str, Any] = {"table": table.path, "index": table.index_path}
     storage = open_storage(table.index_path, table._table.storage.options)
-    if found is None:
+    if index_log is None:
         if table.damage is None:
             raise NoIndexError(path=table.index_path)
         unread = _of_older_format(table) if table.older_format else _unreadable(table, table.damage)
-        return {**told, **unread, **_indexer(storage)}
+        return {**account, **unread, **_indexer(storage)}
     names = table.indexed()
     return {
-        **told,
+        **account,
         "columns": list(names.values()),
-        **_recorded(found, names),
-        **_progress(table, found),
-        **_sizes(found, names),
+        **_recorded(index_log, names),
+        **_progress(table, index_log),
+        **_sizes(index_log, names),
         **_indexer(storage),
     }
 
 
 def _indexer(storage: Storage) -> dict[str, Any]:
-    """The indexer at work, and the last sign of life of one that works, hangs or was killed.
+    """Return the running indexer, and its last sign of life.
 
     Of the sign: its age in seconds; its `state` (`alive`; `stale`: hung, or killed on another machine;
     `dead`: its process has ended); what the indexer was `doing`; the `meaning` in words.
@@ -91,7 +91,7 @@ def _indexer(storage: Storage) -> dict[str, Any]:
 
 
 def is_within(account: Mapping[str, Any], max_lag: float) -> bool:
-    """Return whether an index is whole, and no commit waits longer than `max_lag` seconds; of 0, none."""
+    """Return whether an index is complete, and no commit waits longer than `max_lag` seconds."""
     lag = account.get("lag")
     if account.get("state") != Standing.COMPLETE.value or lag is None:
         return False
@@ -118,12 +118,12 @@ def _unreadable(table: MaintainedTable, damage: CorruptIndexError) -> dict[str, 
 
 
 def _damaged(damage: CorruptIndexError) -> dict[str, Any]:
-    """What is damaged, and what mends it."""
+    """Return the damage, and the command that mends it."""
     return {"damage": str(damage), "remedy": damage.hint}
 
 
 def _recorded(index: MetadataTable, names: Mapping[str, str]) -> dict[str, Any]:
-    """The files that are scanned all the same; or what keeps that from being read."""
+    """Return the files that are scanned although recorded; or the damage that keeps this from being read."""
     try:
         recorded = index.state.recorded
         unposted = recorded.unposted(names)
@@ -136,7 +136,7 @@ def _recorded(index: MetadataTable, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _progress(table: MaintainedTable, index: MetadataTable) -> dict[str, Any]:
-    """How far the index is, and how far behind the head."""
+    """Return the covered version, and how far it is behind the head."""
     ledger, standing, head = index.state.ledger, table._standing(), table._table.head()
     snapshot = table._table.snapshot(head)
     covered = None if ledger is None or standing is Standing.OTHER_HISTORY else ledger.covered
@@ -152,7 +152,7 @@ def _progress(table: MaintainedTable, index: MetadataTable) -> dict[str, Any]:
 
 
 def _sizes(index: MetadataTable, names: Mapping[str, str]) -> dict[str, Any]:
-    """What the index holds, and how the postings of each column are encoded."""
+    """Return the sizes of the index, and the encoding of each column's postings."""
     sizes = statistics_of(index.version, index.state)
     encodings, damaged = _encodings(index.state.spaces.values(), names)
     return {
@@ -168,7 +168,7 @@ def _sizes(index: MetadataTable, names: Mapping[str, str]) -> dict[str, Any]:
 def _encodings(
     spaces: Iterable[Sequence[Segment]], columns: Iterable[str]
 ) -> tuple[dict[str, Encoding], list[str]]:
-    """The encoding of each column, and the segments whose footer cannot be read."""
+    """Return the encoding of each column, and the segments whose footer cannot be read."""
     sound: list[Segment] = []
     damaged: list[str] = []
     for segment in chain.from_iterable(spaces):
@@ -194,6 +194,6 @@ def _lag(table: Table, covered: Version | None, head: Version) -> dict[str, Any]
 
 
 def running_indexer(index: Storage) -> str | None:
-    """Host and process of the indexer at work on an index; None where none gives a sign of life."""
+    """Return host and process of the indexer at work on an index; None if none gives a sign of life."""
     beat = running(index)
     return None if beat is None else beat.owner

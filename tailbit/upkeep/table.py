@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Checks:
-    """How much of the data a verification reads again: the arguments of `verify`, each of its type."""
+    """The extent of a verification: the arguments of `verify`, each of its type."""
 
     samples: int
     seed: int
@@ -42,7 +42,7 @@ class _Checks:
     def of(
         cls, samples: int, seed: int, derive: int, files: Iterable[str], columns: Iterable[str]
     ) -> _Checks:
-        """The checks of a caller's arguments.
+        """Check a caller's arguments and return them.
 
         Raises:
             UsageError: an argument is not of its type, or `samples` or `derive` is below zero.
@@ -56,7 +56,7 @@ class _Checks:
         )
 
     def chosen(self, snapshot: Snapshot, index: IndexState) -> Callable[[str, str], bool] | None:
-        """Whether a file, by its path, and a column, by its id, are among those named; None where none are.
+        """Return a filter on file path and column id for the named files and columns; None if none is named.
 
         Raises:
             UnknownColumnError: the table has no such column.
@@ -117,7 +117,7 @@ class MaintainedTable(Handle):
     def _compared(
         self, index: MetadataTable, checks: _Checks, progress: Callable[[int, int], None] | None
     ) -> Report:
-        """What is found when the index is compared with the snapshot that it speaks of."""
+        """Compare the index with the snapshot that it covers, and report the differences."""
         from tailbit.index.verification.verify import verify
 
         standing = self._standing()
@@ -160,13 +160,13 @@ class MaintainedTable(Handle):
         from tailbit.index.maintenance.create import indexed_columns
         from tailbit.upkeep.repairs import made_anew, repair
 
-        asked = None if columns is None else indexed_columns(self._table, names("columns", columns))
+        wanted = None if columns is None else indexed_columns(self._table, names("columns", columns))
         report = self.verify(samples=samples, seed=seed, progress=progress)
         seen = self._apart()
         seen._refresh()
         if seen._index is None:
-            return made_anew(self._table, self.index_path, asked, report.problems)
-        return repair(self._table, seen._index, report.problems, asked)
+            return made_anew(self._table, self.index_path, wanted, report.problems)
+        return repair(self._table, seen._index, report.problems, wanted)
 
     def advise(
         self,
@@ -174,7 +174,7 @@ class MaintainedTable(Handle):
         seed: int = 0,
         progress: Callable[[int, int], None] | None = None,
     ) -> Advice:
-        """Which columns are worth an index, and what each would cost, from a sample of the data.
+        """Advise which columns are worth an index, and at what cost, from a sample of the data.
 
         `queries`: questions that are asked of the table, each a predicate or a SELECT; a column that none of
         them names is not advised. `seed`: of the sample. No index is needed, and nothing is written.
@@ -194,11 +194,11 @@ class MaintainedTable(Handle):
         if progress is not None:
             function("progress", progress)
         snapshot = self._apart()._table.snapshot()
-        asked = None if questions is None else asked_about(questions, snapshot.schema)
-        return advise(snapshot, self._table.storage, asked, whole("seed", seed), progress)
+        question_counts = None if questions is None else asked_about(questions, snapshot.schema)
+        return advise(snapshot, self._table.storage, question_counts, whole("seed", seed), progress)
 
     def compact(self) -> int:
-        """Merge small segments until none is due; the number of merges committed.
+        """Merge small segments until none is due; return the number of merges committed.
 
         Raises:
             NoIndexError: there is no index.
@@ -244,7 +244,7 @@ class MaintainedTable(Handle):
         return alter(index, coming, going)
 
     def indexed(self) -> dict[str, str]:
-        """Id of each indexed column to its name today, or in its day where the table has it no more.
+        """Return for each indexed column its id and its name, a former name if the column is dropped.
 
         >>> flights.indexed()
         {'carrier': 'carrier'}
@@ -254,7 +254,7 @@ class MaintainedTable(Handle):
         return {column.id: names.get(column.id, column.label) for column in indexed}
 
     def vacuum(self, older_than_hours: float = 1.0, dry_run: bool = False) -> list[str]:
-        """Delete index files that no state of the index refers to; their paths.
+        """Delete index files that no state of the index refers to; return their paths.
 
         Raises:
             NoIndexError: there is no index.
@@ -271,12 +271,12 @@ class MaintainedTable(Handle):
         return vacuum(self._apart()._needed(), older_than_hours=hours, dry_run=dry_run)
 
     def _apart(self) -> MaintainedTable:
-        """The same table with an index of its own, for what takes long or commits."""
+        """Return the same table with an index handle of its own, for work that takes long or commits."""
         return MaintainedTable(self._table, self.index_path)
 
 
 def _unreadable(path: str, standing: Standing, damage: CorruptIndexError) -> Report:
-    """What is found of an index that cannot be opened."""
+    """Return the report on an index that cannot be opened."""
     from tailbit.index.kinds.kind import Problem
     from tailbit.index.verification.report import Report
 
@@ -286,7 +286,7 @@ def _unreadable(path: str, standing: Standing, damage: CorruptIndexError) -> Rep
 
 
 def _indexed_id(settings: Settings, schema: Schema, name: str) -> str:
-    """The id of a column by its name of today; where the table has none such, by that it was indexed under.
+    """Return the id of a column by its name today, else by the name under which it was indexed.
 
     Raises:
         UnknownColumnError: neither the table nor the index knows it.
