@@ -148,7 +148,7 @@ class Indexer:
     def _wanted(
         self, changes: Changes | None, start: Offset, end: Offset
     ) -> Iterator[tuple[str, FileSlice | None]]:
-        """Yield paths that may differ, with their file slice at the target; None for a file not live there."""
+        """Yield paths that may differ, with their slice at the target; None for a file not live there."""
         if changes is not None:
             yield from ((change.path, change.new) for change in changes.slices)
             return
