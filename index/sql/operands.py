@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from tailbit.errors import UnknownColumnError
+from tailbit.errors import ColumnTypeError, UnknownColumnError
 from tailbit.index.model import key_type_of_column
 from tailbit.index.sql.refusals import INSTEAD, cast_instead, of_name, placed, refuse
 from tailbit.index.sql.spans import Span, span
@@ -98,7 +98,11 @@ class OperandReader:
         Raises:
             ColumnTypeError: they cannot.
         """
-        key_type_of_column(column, reason=_ASKED_FOR.get(column.type.name, _NULL_ALONE))
+        name, told = column.type.name, {"column": column.label, "type": str(column.type)}
+        if name in _ASKED_FOR:
+            hint = "Such a value is not compared as a whole: ask for what it holds."
+            raise ColumnTypeError(**told, reason=_ASKED_FOR[name], hint=hint)
+        key_type_of_column(column, reason=_NULL_ALONE)
         return column
 
     def asked_for_parts(self, column: Column) -> Column:

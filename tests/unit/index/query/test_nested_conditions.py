@@ -161,6 +161,7 @@ def test_nothing_is_found_in_arrays_of_which_no_row_has_an_element(tmp_path: Pat
         ("tags LIKE 'x%'", "exists(a, x -> x > 1)"),
         ("tags IN ('x')", "size(a)"),
         ("m = 'v'", "m['k']"),
+        ("m LIKE 'v%'", "ask for what it holds"),
         ("tags[0] = 'x'", "get(tags, 0)"),
         ("element_at(tags, 1) = 'x'", "try_element_at"),
         ("element_at(tags, 0) = 'x'", "begin at 1"),
