@@ -1,1 +1,1 @@
-"""A predicate is a tree of value sets: where it is TRUE, asked of keys, rows, statistics and partitions."""
+"""A predicate is a tree of value sets, evaluated on keys, rows, statistics and partition values alike."""

@@ -1,4 +1,4 @@
-"""Comparisons of two columns of one row: both are brought to the type that Spark compares them in.
+"""Comparisons of two columns of one row, in the common type that Spark compares them in.
 
 Such a comparison is evaluated on rows only.
 """
@@ -17,7 +17,7 @@ from tailbit.tables.model import Column
 
 
 def compare_columns(left: pa.Array, right: pa.Array, node: Compare) -> Mask:
-    """Rows where a comparison of two columns is TRUE."""
+    """Return the rows where a comparison of two columns is TRUE."""
     op, wanted = node.op, key_type_of(node.common)
     left, right = _equally_long(left, node.left, node.right), _equally_long(right, node.right, node.left)
     a, b = _keys(left, wanted), _keys(right, wanted)
@@ -33,7 +33,7 @@ def compare_columns(left: pa.Array, right: pa.Array, node: Compare) -> Mask:
 
 
 def _equally_long(values: pa.Array, column: Column, other: Column) -> pa.Array:
-    """Values of a CHAR column beside a longer CHAR column: filled up or cut to its length."""
+    """Pad or cut the values of a CHAR column to the length of the longer CHAR column compared with it."""
     length, wanted = column.type.char_length, other.type.char_length
     if not 0 < length < wanted:
         return values
@@ -41,7 +41,7 @@ def _equally_long(values: pa.Array, column: Column, other: Column) -> pa.Array:
 
 
 def _keys(values: pa.Array, wanted: str) -> pa.Array:
-    """One side as bytes in the order of the common type; text as it is, whatever its length."""
+    """Encode one side as bytes in the order of the common type; text is not truncated."""
     if is_textual(wanted):
         return values.cast(pa.binary())
     if wanted == "double":

@@ -1,6 +1,7 @@
-"""What partition values and statistics alone say of many files at once: all rows, none, or some may match.
+"""Truth of a predicate for many files, by partition values and statistics alone: all, no or some rows.
 
-Eight files by hand; `region` is a partition column, and the log has the least and the greatest `x` of most:
+Worked example: eight files; `region` is a partition column, and the log has min and max of `x` for most
+files.
 
     file                    0      1      2      3      4      5      6      7
     region                  EU     EU     EU     NULL   US     US     EU     US
@@ -37,13 +38,13 @@ from tailbit.once import once
 from tailbit.tables.model import Column, FileSlice
 
 _MANY = 16
-"""From this many alternatives on, it pays to leave out, file by file, those that no row can meet."""
+"""From this many alternatives of an OR on, those that no row of a file can meet are pruned per file."""
 
 
 class FileTruths:
-    """A predicate asked of some files without reading them.
+    """A predicate evaluated for some files without reading them.
 
-    Cost: a parse of the statistics of each file and a vector operation over all files for each node.
+    Cost: one parse of the statistics per file, and one vector operation over all files per node.
     """
 
     def __init__(self, node: Node, slices: Sequence[FileSlice]) -> None:
@@ -55,25 +56,28 @@ class FileTruths:
 
     @once
     def all_rows(self) -> Mask:
-        """Per file whether partition values alone make the predicate TRUE for every row."""
+        """Return, per file, whether partition values alone make the predicate TRUE for every row."""
         return self._decided(self.node)[0]
 
     @once
     def no_row(self) -> Mask:
-        """Per file whether partition values alone make it TRUE for no row."""
+        """Return, per file, whether partition values alone make the predicate TRUE for no row."""
         return self._decided(self.node)[1]
 
     @once
     def can_match(self) -> Mask:
-        """Per file whether a row of it may make the predicate TRUE; in doubt, it may."""
+        """Return, per file, whether one of its rows may make the predicate TRUE; True when in doubt."""
         return ~self.no_row & self._may(self.node)
 
     def never(self, part: Node, statistics: bool = False) -> Mask:
-        """Per file whether no row makes a part of the predicate TRUE, by partition values or statistics."""
+        """Return, per file, whether no row makes a part of the predicate TRUE.
+
+        Partition values decide, or with `statistics` partition values and statistics.
+        """
         return ~self._may(part) if statistics else self._decided(part)[1]
 
     def narrowed(self, order: int) -> Node:
-        """The predicate without the alternatives that no row of one file can meet."""
+        """Return the predicate without the alternatives that no row of one file can meet."""
         alternatives = self._alternatives
         if alternatives is None or not isinstance(self.node, Or):
             return self.node
@@ -82,13 +86,13 @@ class FileTruths:
 
     @once
     def _alternatives(self) -> Mask | None:
-        """Per alternative and file whether a row of the file can meet it."""
+        """Return, per alternative and file, whether a row of the file can meet the alternative."""
         if not isinstance(self.node, Or) or len(self.node.children) < _MANY:
             return None
         return np.stack([self._may(child) for child in self.node.children])
 
     def _decided(self, node: Node) -> tuple[Mask, Mask]:
-        """Per file whether partition values make a node TRUE for all rows, and whether for none."""
+        """Return, per file, whether partition values make a node TRUE for all rows, and whether for none."""
         if id(node) not in self._whole:
             self._whole[id(node)] = self._decide(node)
         return self._whole[id(node)]
@@ -108,7 +112,7 @@ class FileTruths:
         return unknown, unknown
 
     def _by_partition(self, node: Leaf | Computed, column: Column) -> tuple[Mask, Mask]:
-        """Per file whether a condition on a partition column is TRUE, and whether it raises."""
+        """Return, per file, whether a condition on a partition column is TRUE, and whether it raises."""
         if not self.slices:
             return np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
         if column.id not in self._partitions:
@@ -140,7 +144,7 @@ class FileTruths:
 
     @once
     def _bounds(self) -> dict[str, ColumnBounds]:
-        """By column, the bounds in the files that partition values leave open."""
+        """Return min/max bounds per column for the files that partition pruning kept."""
         left = [self.slices[n] for n in np.flatnonzero(~self.no_row).tolist()]
         return file_bounds(left, [c for c in columns_of(self.node) if not c.partition])
 
@@ -154,10 +158,10 @@ def _any(parts: list[Mask]) -> Mask:
 
 
 def first_ruled_out(parts: Sequence[Node], slices: Sequence[FileSlice]) -> list[tuple[int, bool] | None]:
-    """Per file the first of several conditions that no row can meet, and whether partition values tell it.
+    """Return, per file, the first condition that no row can meet, and whether partition values prove that.
 
-    Statistics tell it otherwise; None where the log rules out no condition. Cost: as that of `FileTruths`;
-    statistics are read of the files alone whose partition values do not rule out a condition before them.
+    Otherwise statistics prove it; None if the log rules out no condition. Cost: as for `FileTruths`;
+    statistics are read only for files where partition values do not rule out an earlier condition.
     """
     either = Or(tuple(parts))
     decided = FileTruths(either, slices)
@@ -174,7 +178,7 @@ def first_ruled_out(parts: Sequence[Node], slices: Sequence[FileSlice]) -> list[
 
 
 class WholeFile(enum.Enum):
-    """For which rows of a file a predicate is TRUE, as far as that is known without reading it."""
+    """Rows of a file for which a predicate is TRUE, as far as known without reading the file."""
 
     EVERY_ROW = "every row"
     NO_ROW = "no row"
@@ -182,7 +186,7 @@ class WholeFile(enum.Enum):
 
 
 def whole_file_truth(node: Node, slice_: FileSlice) -> WholeFile:
-    """For which rows of a file partition values alone make `node` TRUE."""
+    """Return whether partition values alone make `node` TRUE for every row or for no row of a file."""
     truths = FileTruths(node, [slice_])
     if truths.all_rows[0]:
         return WholeFile.EVERY_ROW
@@ -190,5 +194,8 @@ def whole_file_truth(node: Node, slice_: FileSlice) -> WholeFile:
 
 
 def file_can_match(node: Node, slice_: FileSlice) -> bool:
-    """Whether a row of a file may make `node` TRUE, by partition values and statistics; in doubt, it may."""
+    """Return whether a row of a file may make `node` TRUE, by partition values and statistics.
+
+    True when in doubt.
+    """
     return bool(FileTruths(node, [slice_]).can_match[0])

@@ -1,7 +1,7 @@
-"""A set of values as ranges of the keys stored in a segment, whose key type may be narrower than today's.
+"""A value set as ranges of the keys stored in a segment, whose key type may be narrower than the column's.
 
-A key beyond `MAX_KEY` bytes stands for every value with its prefix: ranges say what is sure and what is only
-possible.
+A key of more than `MAX_KEY` bytes is truncated and stands for every value with its prefix: some ranges are
+sure, others only possible.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ _HASHES = b"\xff" * 17
 
 @dataclass(frozen=True, slots=True)
 class KeyRanges:
-    """Ranges of stored keys, for the intervals of a set of values.
+    """Ranges of stored keys for the intervals of a value set.
 
-    Every value stored under a `sure` key lies in the intervals. A `maybe` key was truncated: its values may
-    lie in them. The intervals are those of the set without its complement; the caller applies complement and
-    NULL.
+    Every value stored under a `sure` key lies in the intervals. A `maybe` key is truncated: its values may
+    lie in the intervals. The complement and NULL of the set are left to the caller.
     """
 
     sure: tuple[KeyRange, ...]
@@ -32,7 +31,7 @@ class KeyRanges:
 
 
 def key_ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
-    """The stored keys of a set of values, kept with it: a long list is put to many segments.
+    """Return the stored keys of a value set, cached in the set: a long list is looked up in many segments.
 
     Args:
         values: canonical values of key type `current`.
@@ -80,12 +79,12 @@ def _add(interval: Interval, stored: str, sure: list[KeyRange], maybe: list[KeyR
 
 
 def _beyond(key: bytes) -> KeyRange:
-    """The truncated keys that share a prefix."""
+    """Return the range of truncated keys with the prefix of a key."""
     return key[:MAX_KEY], False, key[:MAX_KEY] + _HASHES, False
 
 
 def _narrowed(interval: Interval, factor: int, stored: str) -> Interval | None:
-    """The stored integers whose product with `factor` lies in an interval; None where there are none."""
+    """Return the stored integers whose product with `factor` lies in an interval; None if there are none."""
     most = (1 << 127) - 1 if scale_of(stored) is not None else (1 << 63) - 1
     low, high = -most - 1, most
     if interval.lo is not None:
@@ -102,7 +101,10 @@ _BEYOND = 1 << 200
 
 
 def _floor(bound: Value, factor: int) -> tuple[int, bool]:
-    """The greatest integer whose product with `factor` is at most a bound, and whether it is the bound."""
+    """Return the greatest integer whose product with `factor` is at most a bound.
+
+    Also return whether the product equals the bound.
+    """
     assert not isinstance(bound, bytes)
     if isinstance(bound, float) and not math.isfinite(bound):
         return (-_BEYOND if bound < 0 else _BEYOND), False

@@ -1,4 +1,4 @@
-"""Conditions on one column as leaves of the tree: the values for which each is TRUE, and those for FALSE."""
+"""Conditions on one column as leaves of the tree: the values for which a condition is TRUE or FALSE."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from tailbit.tables.model import Column
 
 
 def leaf_of(column: Column, truth: tuple[ValueSet, ValueSet], text: str) -> Leaf | Constant:
-    """A comparison with constants, by its sets; a constant NULL where both are empty."""
+    """Return a comparison with constants as a leaf; the constant NULL if both of its sets are empty."""
     true, false = truth
     empty = ValueSet()
     return Constant(None) if true == empty == false else Leaf(column, true, false, text)
 
 
 def leaf_of_truth(column: Column) -> Leaf:
-    """A column of truth values as a condition."""
+    """Return a boolean column as a condition."""
     return Leaf(column, ValueSet.points([True]), ValueSet.points([False]), column.label)
 
 
 def leaf_of_null(column: Column) -> Leaf:
-    """IS NULL of a column."""
+    """Return IS NULL of a column."""
     return Leaf(column, NULL, NULL.inverse(), f"{column.label} IS NULL")
 
 
 def leaf_of_like(column: Column, pattern: str, escape: str, text: str) -> Leaf | None:
-    """LIKE as a range of texts; None where the pattern has other wildcards than one at its end."""
+    """Return LIKE as a range of texts; None if the pattern has other wildcards than a trailing %."""
     prefix = like_prefix(pattern, escape)
     if prefix is None:
         return None
@@ -36,7 +36,7 @@ def leaf_of_like(column: Column, pattern: str, escape: str, text: str) -> Leaf |
     elif not start:
         true = ValueSet(complement=True)
     else:
-        # No byte of UTF-8 is the greatest, so all texts that begin so are below this one.
+        # UTF-8 has no byte 0xff, so all texts with this prefix are below the incremented prefix.
         beyond = start[:-1] + bytes([start[-1] + 1])
         true = ValueSet.of([Interval(start, True, beyond, False)])
     return Leaf(column, true, true.others(), text)

@@ -1,4 +1,4 @@
-"""Which rows of a column belong to a set of values, in vectors."""
+"""Which rows of a column belong to a value set, in vectors."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tailbit.tables.model import DataType
 
 
 def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
-    """Rows whose value, or NULL, belongs to a set.
+    """Return the rows whose value, or NULL, belongs to a set.
 
     Cost: for types of up to 8 bytes one binary search per row over the intervals; for text and decimals one
-    hash lookup for all single values, and two comparisons per wider interval, or, where there are many, one
-    binary search per distinct value. The intervals are made ready once a set, not once a call.
+    hash lookup for all single values, and two comparisons per wider interval, or, where wider intervals are
+    many, one binary search per distinct value. The intervals are prepared once per set, not per call.
     """
     null = numpy_of(values.is_null())
     if not wanted.intervals:
@@ -33,7 +33,7 @@ def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
 
 
 def _inside(values: pa.Array, wanted: ValueSet, key_type: str) -> Mask:
-    """Rows within the intervals; anything where NULL."""
+    """Return the rows within the intervals; NULL rows may have any outcome."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if is_textual(key_type):
@@ -44,26 +44,26 @@ def _inside(values: pa.Array, wanted: ValueSet, key_type: str) -> Mask:
 
 
 def has_numbers(type_: DataType) -> bool:
-    """Whether values of a type are sought as 64-bit integers."""
+    """Return whether values of a type are compared as 64-bit integers."""
     key_type = key_type_of(type_)
     return not is_textual(key_type) and scale_of(key_type) is None
 
 
 def ends_of(wanted: ValueSet, type_: DataType) -> tuple[Longs, Longs]:
-    """The ends of the intervals of a set, both closed, of a type that `has_numbers`."""
+    """Return the closed ends of the intervals of a set, for a type that `has_numbers`."""
     ends: tuple[Longs, Longs] = _ready(wanted, key_type_of(type_), _numbers)
     return ends
 
 
 def distinct_numbers(values: pa.ChunkedArray, type_: DataType) -> Longs:
-    """The values of a column, each once and in order, of a type that `has_numbers`; 0 for NULL."""
+    """Return the sorted distinct values of a column, for a type that `has_numbers`; 0 for NULL."""
     chunks = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in values.chunks]
     parts = [ordered_ints(chunk, key_type_of(type_)) for chunk in chunks]
     return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
 
 
 def _ready(wanted: ValueSet, key_type: str, make: Callable[[tuple[Interval, ...], str], Any]) -> Any:
-    """The intervals of a set as rows of a key type are searched in them, made once."""
+    """Return the intervals of a set, prepared once for searching rows of a key type."""
     known = wanted.prepared.rows
     if key_type not in known:
         known[key_type] = make(wanted.intervals, key_type)
@@ -71,7 +71,7 @@ def _ready(wanted: ValueSet, key_type: str, make: Callable[[tuple[Interval, ...]
 
 
 def _numbers(intervals: tuple[Interval, ...], key_type: str) -> tuple[Longs, Longs]:
-    """The ends of sorted disjoint intervals, both closed."""
+    """Return the closed ends of sorted disjoint intervals."""
     bounds = [(_low(i, key_type), _high(i, key_type)) for i in intervals]
     bounds = [(max(lo, _LEAST), min(hi, _MOST)) for lo, hi in bounds if lo <= min(hi, _MOST) and hi >= _LEAST]
     low, high = np.array(bounds, dtype=np.int64).reshape(-1, 2).T
@@ -79,7 +79,7 @@ def _numbers(intervals: tuple[Interval, ...], key_type: str) -> tuple[Longs, Lon
 
 
 def _searched(numbers: Longs, bounds: tuple[Longs, Longs]) -> Mask:
-    """Rows within sorted disjoint intervals: each number is sought in the last one that begins before it."""
+    """Return the rows within sorted disjoint intervals, by binary search for each row's interval."""
     low, high = bounds
     if not len(low):
         return np.zeros(len(numbers), dtype=np.bool_)
@@ -102,7 +102,7 @@ def _high(interval: Interval, key_type: str) -> int:
 
 
 def _order(bound: Value, key_type: str) -> int:
-    """A bound as an integer, of any size where the column holds integers."""
+    """Return a bound as an integer, of any size if the column holds integers."""
     return ordered_int(bound, key_type) if key_type == "double" else int(bound)
 
 
@@ -111,7 +111,7 @@ Ends = tuple[bytes | None, bool, bytes | None, bool]
 
 
 class _Texts(NamedTuple):
-    """Intervals of keys: single ones, and the wider ones in order."""
+    """Intervals of keys: single keys, and the wider intervals in order."""
 
     points: pa.Array
     known: frozenset[bytes | None]
@@ -132,9 +132,9 @@ def _texts(intervals: tuple[Interval, ...], key_type: str) -> _Texts:
 
 
 def _compared(values: pa.Array, texts: _Texts) -> Mask:
-    """Rows of a binary array within intervals of keys."""
+    """Return the rows of a binary array within intervals of keys."""
     out = np.zeros(len(values), dtype=np.bool_)
-    if len(texts.points) > len(values):  # to make a hash table of all points would cost more than the rows
+    if len(texts.points) > len(values):  # hashing all points would cost more than hashing the rows
         out |= np.array([value in texts.known for value in values.to_pylist()], dtype=np.bool_)
     elif len(texts.points):
         out |= true_mask(pc.is_in(values, value_set=texts.points))
@@ -157,7 +157,7 @@ def _bisected(values: pa.Array, wider: list[Ends]) -> Mask:
 
 
 def _is_within(value: bytes, wider: list[Ends]) -> bool:
-    """Whether a key lies in one of sorted disjoint intervals: the last that begins at or before the key."""
+    """Return whether a key lies in one of sorted disjoint intervals, by binary search."""
     at = bisect_right(wider, value, key=lambda ends: ends[0] or b"") - 1
     return any(_holds(wider[n], value) for n in (at - 1, at) if n >= 0)
 
@@ -181,5 +181,5 @@ def _between(values: pa.Array, ends: Ends) -> Mask:
 
 
 def true_mask(truths: pa.Array) -> Mask:
-    """Where a comparison is TRUE: not where it is unknown."""
+    """Return where a comparison is TRUE; unknown counts as not TRUE."""
     return numpy_of(filled(truths, False))

@@ -1,8 +1,8 @@
-"""Which of many files may hold a row where a leaf is TRUE, by the log's statistics; in doubt, a file may.
+"""Pruning of many files by the log's statistics: which files may hold a row where a leaf is TRUE.
 
-The statistics of a column are read once and put in order once. A leaf then places its few ends among the
-bounds of all files, or, where its list is longer than that of the files, each file in the list: neither costs
-their product.
+When in doubt, a file may. The statistics of a column are read and sorted once. A leaf then locates its few
+ends among the bounds of all files or, if its list is longer than the list of files, each file in its list:
+neither costs their product.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tailbit.tables.model import Column, FileBounds, FileSlice
 
 
 def file_bounds(slices: Sequence[FileSlice], columns: Sequence[Column]) -> dict[str, ColumnBounds]:
-    """Return the bounds of columns in files, by `Column.id`. Cost: one parse of the statistics a file."""
+    """Return the bounds of columns in files, by `Column.id`. Cost: one parse of the statistics per file."""
     bounds_of_files = [[slice_.bounds(column) for column in columns] for slice_ in slices]
     return {
         column.id: ColumnBounds(column, [row[n] for row in bounds_of_files])
@@ -33,10 +33,10 @@ def file_bounds(slices: Sequence[FileSlice], columns: Sequence[Column]) -> dict[
 
 
 class ColumnBounds:
-    """What the statistics of some files, or row groups, say of one column; None where they say nothing.
+    """Statistics of one column in some files or row groups; None where there are none.
 
-    The bounds hold for every non-null row, hidden or not, and are rounded outwards. That a file has no rows
-    is not believed: its footer says so when it is read.
+    The bounds hold for every non-null row, hidden or not, and are rounded outwards. A row count of 0 is not
+    trusted: the footer of the file decides when it is read.
     """
 
     def __init__(self, column: Column, bounds_of_files: Sequence[FileBounds | None]) -> None:
@@ -53,14 +53,14 @@ class ColumnBounds:
         self._high = np.array([places[hi] for _, hi in self._spans], dtype=np.int64)
 
     def can_match(self, leaf: Leaf) -> Mask:
-        """Per file whether a row of it may make a leaf of this column TRUE."""
+        """Return, per file, whether one of its rows may make a leaf of this column TRUE."""
         touched = self._spread(self._touched(leaf.true.spans())) & ~self._only_nulls
         if leaf.true.nulls:
             touched |= self._nulls
         return self._unknown | touched
 
     def _touched(self, spans: list[Span]) -> Mask:
-        """Per file with statistics whether its bounds meet a span."""
+        """Return, per file with statistics, whether its bounds meet a span."""
         if len(spans) > len(self._spans):
             return np.array([meets(spans, own) for own in self._spans], dtype=bool)
         if not spans:
@@ -72,7 +72,7 @@ class ColumnBounds:
         return np.asarray(touched & (self._low < self._high), dtype=bool)
 
     def _spread(self, known: Sequence[bool] | Mask) -> Mask:
-        """A truth of each file with statistics as one of every file."""
+        """Expand a mask of the files with statistics to all files."""
         out = np.zeros(len(self._unknown), dtype=bool)
         out[~self._unknown] = known
         return out

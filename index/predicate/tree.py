@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class Forms:
-    """What was derived from a node, so that it is derived once. `true` of a two-valued node is itself."""
+    """Nodes derived from a node, cached. `true` of a two-valued node is the node itself."""
 
     negated: Node | None = None
     true: Node | None = None
@@ -54,7 +54,7 @@ class Forms:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """TRUE where every child is."""
+    """TRUE where every child is TRUE."""
 
     children: tuple[Node, ...]
     forms: Forms = field(default_factory=Forms, compare=False, repr=False)
@@ -62,7 +62,7 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """TRUE where a child is."""
+    """TRUE where any child is TRUE."""
 
     children: tuple[Node, ...]
     forms: Forms = field(default_factory=Forms, compare=False, repr=False)
@@ -87,9 +87,9 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Two columns compared, row by row: `op` is = <> < <= > >= <=> or IS DISTINCT FROM.
+    """Row-by-row comparison of two columns: `op` is = <> < <= > >= <=> or IS DISTINCT FROM.
 
-    `common`: the type that both sides are brought to.
+    `common`: the type in which both sides are compared.
     """
 
     left: Column
@@ -115,7 +115,7 @@ _TWO_VALUED = ("<=>", "IS DISTINCT FROM")
 
 
 def negate(node: Node) -> Node:
-    """NOT of a predicate: TRUE where it is FALSE, FALSE where it is TRUE, NULL where it is NULL."""
+    """Return NOT of a predicate: TRUE and FALSE are swapped, NULL stays NULL."""
     if isinstance(node, Constant):
         return Constant(None if node.value is None else not node.value)
     if isinstance(node, Leaf):
@@ -139,7 +139,7 @@ def _negated(node: And | Or | Compare) -> Node:
 
 
 def is_true(node: Node) -> Node:
-    """IS TRUE of a predicate: never NULL."""
+    """Return IS TRUE of a predicate, which is never NULL."""
     if isinstance(node, Constant):
         return Constant(node.value is True)
     if isinstance(node, Leaf):
@@ -161,7 +161,7 @@ def _made_true(node: And | Or | Compare) -> Node:
 
 
 def is_null(node: Node) -> Node:
-    """IS NULL of a predicate: never NULL."""
+    """Return IS NULL of a predicate, which is never NULL."""
     if isinstance(node, Constant):
         return Constant(node.value is None)
     if isinstance(node, Leaf):
@@ -177,14 +177,14 @@ def is_null(node: Node) -> Node:
 
 
 def _never_null(node: Node) -> Node:
-    """The node, known to be two-valued."""
+    """Mark a node as two-valued, and return it."""
     if isinstance(node, (And, Or, Compare)):
         node.forms.true = node
     return node
 
 
 def all_of(children: Iterable[Node]) -> Node:
-    """AND of predicates, as flat and with as few leaves as can be."""
+    """Return the AND of predicates, flattened, with leaves of one column merged."""
     parts = _merged(_flat(children, And), And)
     if Constant(False) in parts:
         return Constant(False)
@@ -193,7 +193,7 @@ def all_of(children: Iterable[Node]) -> Node:
 
 
 def any_of(children: Iterable[Node]) -> Node:
-    """OR of predicates, as flat and with as few leaves as can be."""
+    """Return the OR of predicates, flattened, with leaves of one column merged."""
     parts = _merged(_flat(children, Or), Or)
     if Constant(True) in parts:
         return Constant(True)
@@ -214,7 +214,7 @@ def _flat(children: Iterable[Node], kind: type[And] | type[Or]) -> Iterable[Node
 
 
 def _merged(children: Iterable[Node], kind: type[And] | type[Or]) -> list[Node]:
-    """Leaves of one column made one, at the place of the first; equal nodes once."""
+    """Merge leaves of one column at the place of the first leaf, and drop equal nodes."""
     out: dict[object, list[Node]] = {}
     for child in children:
         out.setdefault(_same(child), []).append(child)
@@ -222,7 +222,7 @@ def _merged(children: Iterable[Node], kind: type[And] | type[Or]) -> list[Node]:
 
 
 def _same(node: Node) -> object:
-    """What two nodes share if they may be merged; ANDs and ORs are not compared, which would be dear."""
+    """Return a key shared by nodes that may be merged; comparing ANDs and ORs would be too expensive."""
     if isinstance(node, Leaf):
         return node.column.id
     return id(node) if isinstance(node, (And, Or)) else node
@@ -240,10 +240,10 @@ def _one(leaves: list[Leaf], kind: type[And] | type[Or]) -> Leaf | None:
 
 
 _SHOWN = 8
-"""Conditions that the text of a merged leaf shows."""
+"""Number of conditions shown in the text of a merged leaf."""
 
 _LONGEST = 400
-"""Characters of a leaf's text, which would double where a condition is used twice."""
+"""Limit of characters of a leaf's text, which would double where a condition is used twice."""
 
 
 def _cut(text: str) -> str:

@@ -1,7 +1,7 @@
-"""Where a bound predicate is TRUE on rows, in partition values and by files' statistics.
+"""Where a bound predicate is TRUE: on rows, in partition values and by files' statistics.
 
-One semantics for all of them: the sets of values that a leaf carries. Rows and files are judged in vectors,
-never one by one; a node that stands in several places of a predicate is judged once.
+All share one semantics: the value sets of the leaves. Rows and files are evaluated in vectors, never one by
+one; a node that occurs several times in a predicate is evaluated once.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tailbit.tables.model import Column
 from tailbit.tables.partition_values import partition_array
 
 Judgement = tuple[Mask, "Mask | None"]
-"""Rows where a node is TRUE; rows whose answer is an error, None where there are none."""
+"""Rows where a node is TRUE; rows whose answer is an error, None if there are none."""
 
 
 def judged(node: Node, table: pa.Table, partition: Mapping[str, str | None]) -> Judgement:
-    """Rows of a table where `node` is TRUE, and rows for which the answer depends on what raises there.
+    """Return the rows of a table where `node` is TRUE, and the rows whose answer depends on an error.
 
-    An error counts where no other condition decides: the order of conditions is of no account.
+    An error counts only if no other condition decides the row, whatever the order of conditions.
 
     Args:
         node: a bound predicate.
@@ -47,7 +47,7 @@ def judged(node: Node, table: pa.Table, partition: Mapping[str, str | None]) -> 
 def raise_error(
     node: Node, row: pa.Table, partition: Mapping[str, str | None], file: str, position: int
 ) -> NoReturn:
-    """Raise what the condition raises for the only row of a table.
+    """Raise the error that a condition raises for the only row of a table.
 
     Raises:
         EvaluationError: always.
@@ -83,7 +83,7 @@ _HINTS = {
     "REMAINDER_BY_ZERO": "Write a % nullif(b, 0): NULL where b is 0.",
     "INVALID_INDEX_OF_ZERO": "Places of element_at begin at 1, or at -1 from the end; those of get at 0.",
 }
-"""What to write in place of what raises, by the name of the error."""
+"""Hints of what to write instead, by error name."""
 
 
 def _instead(error: str, condition: str) -> dict[str, str]:
@@ -96,13 +96,14 @@ def _instead(error: str, condition: str) -> dict[str, str]:
 
 
 _MANY = 16
-"""From this many operands on, it pays to leave out those that no value of the rows makes a difference to."""
+"""From this many operands on, operands that no value of the rows can affect are pruned."""
 
 
 class Guards(NamedTuple):
-    """Intervals of one column: the operand that owns some counts for rows alone that meet one of them.
+    """Intervals of one column: the operand that owns an interval matters only for rows with values in it.
 
-    Under OR it is TRUE for no other row; under AND it is TRUE for all others, but for NULL unless `nulls`.
+    Under OR the operand is TRUE for no other row; under AND it is TRUE for all others, except NULL unless
+    `nulls`.
     """
 
     column: Column
@@ -113,7 +114,7 @@ class Guards(NamedTuple):
 
 
 def _guards(node: And | Or) -> Sequence[Guards]:
-    """By column, one leaf of each operand that has a suitable one; found once a node."""
+    """Return, by column, one guard leaf of each operand that has one; cached per node."""
     if node.forms.guards is None:
         whole, inner = (False, Or) if isinstance(node, And) else (True, And)
         leaves: dict[tuple[str, bool], list[tuple[int, Leaf]]] = {}
@@ -140,11 +141,14 @@ def _guards_on(leaves: list[tuple[int, Leaf]]) -> Guards:
 
 
 _SHOWN = 80
-"""Characters of a value that an error shows."""
+"""Limit of characters of a value in an error."""
 
 
 def _text(value: pa.Array) -> str:
-    """The only value of an array as an error shows it, whatever its years or the bytes of its texts."""
+    """Return the only value of an array as an error shows it.
+
+    Any year, and texts that are not UTF-8, can be shown.
+    """
     if pa.types.is_string(value.type) and value.null_count == 0:
         return bytes(value[0].as_buffer()).decode(errors="replace")
     try:
@@ -162,7 +166,7 @@ def _either(sure: Mask, open_: Mask | None) -> Mask:
 
 
 class _Rows:
-    """The rows of one table, and where the nodes with several parents are TRUE among them."""
+    """The rows of one table, with cached results of the nodes that have several parents."""
 
     def __init__(self, table: pa.Table, partition: Mapping[str, str | None], shared: frozenset[int]) -> None:
         self.table, self.partition, self.shared = table, partition, shared
@@ -195,7 +199,7 @@ class _Rows:
         return true, raised if raised.any() else None
 
     def _combined(self, node: And | Or) -> Judgement:
-        """All children of an AND, or of an OR; none after the one that decides every row."""
+        """Evaluate the children of an AND or OR; stop once every row is decided."""
         whole = isinstance(node, Or)
         children = self._met(node) if len(node.children) >= _MANY else node.children
         if not children:
@@ -216,10 +220,10 @@ class _Rows:
         return out, open_
 
     def _met(self, node: And | Or) -> Sequence[Node]:
-        """The operands but those that one leaf of theirs makes the same for all of these rows.
+        """Return the operands without those that a guard leaf makes the same for all rows of the table.
 
-        Those of an OR that no value of the rows can meet, and those of an AND that every value meets.
-        Cost: a sort of each column that such leaves are on, and two binary searches for each interval.
+        Under OR, operands that no value of the rows can meet are dropped; under AND, those that every value
+        meets. Cost: a sort of each column with guards, and two binary searches per interval.
         """
         met = np.ones(len(node.children), dtype=np.bool_)
         for guards in _guards(node):
@@ -242,11 +246,14 @@ class _Rows:
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
 
     def arrays(self, node: Computed, rows: int | None = None) -> dict[str, pa.Array]:
-        """The columns of a condition, by id."""
+        """Return the columns of a condition, by id."""
         return {column.id: self.array(column, rows) for column in node.columns}
 
     def array(self, column: Column, rows: int | None = None) -> pa.Array:
-        """A column, as one array; `rows`: of a partition column, where not those of the table."""
+        """Return a column as one array.
+
+        `rows`: the length of a partition column, by default that of the table.
+        """
         if column.partition:
             text = self.partition.get(column.physical[0])
             return partition_array(column, text, self.table.num_rows if rows is None else rows)
@@ -255,7 +262,7 @@ class _Rows:
 
 
 def partition_value_matches(leaf: Leaf, text: str | None) -> bool:
-    """Whether a condition on a partition column is TRUE for a file whose log text of it is `text`.
+    """Return whether a condition on a partition column is TRUE for a file whose partition text is `text`.
 
     Raises:
         MalformedLogError: the text is no value of the column's type.
@@ -264,7 +271,7 @@ def partition_value_matches(leaf: Leaf, text: str | None) -> bool:
 
 
 def partition_values_match(node: Leaf | Computed, texts: Sequence[str | None]) -> tuple[Mask, Mask]:
-    """Per text of a partition column whether the condition is TRUE, and whether it raises; in one vector.
+    """Return, per partition text, whether the condition is TRUE, and whether it raises; in one vector.
 
     Raises:
         MalformedLogError: a text is no value of the column's type.
@@ -276,7 +283,7 @@ def partition_values_match(node: Leaf | Computed, texts: Sequence[str | None]) -
 
 
 def partition_values(column: Column, texts: Sequence[str | None]) -> pa.Array:
-    """The values of some texts of a partition column, at least one.
+    """Parse texts of a partition column, at least one, into values.
 
     Raises:
         MalformedLogError: a text is no value of the column's type.
@@ -285,7 +292,7 @@ def partition_values(column: Column, texts: Sequence[str | None]) -> pa.Array:
 
 
 def values_match(node: Leaf | Computed, values: pa.Array) -> tuple[Mask, Mask]:
-    """Per value of its column whether the condition is TRUE, and whether it raises."""
+    """Return, per value of a condition's column, whether the condition is TRUE, and whether it raises."""
     assert node.column is not None
     if isinstance(node, Computed):
         return judge(node, {node.column.id: values}, len(values))

@@ -1,7 +1,7 @@
-"""Sets of the values of one column: sorted disjoint intervals, or all but those, and whether NULL belongs.
+"""Sets of the values of one column: sorted disjoint intervals or their complement, and whether NULL belongs.
 
 Every condition on a single column becomes two such sets, where it is TRUE and where it is FALSE; bitmaps,
-partition values, log statistics and rows are then asked the same question. Values are canonical
+partition values, log statistics and rows are all evaluated with them. Values are canonical
 (`tailbit.index.keys`), of the column's key type.
 """
 
@@ -20,7 +20,7 @@ from tailbit.index.ordered import Value, ordered_int
 class Interval:
     """The values between two bounds; None is unbounded; a point is closed with lo equal to hi.
 
-    Unbounded above holds NaN too, which is the greatest value.
+    An interval without upper bound contains NaN, which is the greatest value.
     """
 
     lo: Value | None
@@ -44,10 +44,10 @@ Span = tuple[Cut, Cut]
 
 @dataclass(slots=True)
 class Prepared:
-    """What is derived from intervals, kept so that many files and chunks are asked at the cost of one.
+    """Forms derived from intervals, cached so that many files and chunks share their cost.
 
-    `spans`: the intervals as cuts; `gaps`: what lies between them. `rows`: by key type, whatever
-    `tailbit.index.predicate.membership` searches rows in. `keys`: by key type today and stored, their ranges
+    `spans`: the intervals as cuts; `gaps`: the spans between them. `rows`: by key type, the form that
+    `tailbit.index.predicate.membership` searches. `keys`: by current and stored key type, the key ranges
     (`tailbit.index.predicate.key_ranges`).
     """
 
@@ -59,7 +59,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
-    """Which non-null values (those in `intervals`, or all others when `complement`) and whether NULL belongs.
+    """Set of non-null values (those in `intervals`, or all others if `complement`), and whether NULL belongs.
 
     Invariant: intervals are sorted, disjoint, not empty and do not touch.
     """
@@ -71,25 +71,25 @@ class ValueSet:
 
     @staticmethod
     def of(intervals: Iterable[Interval], complement: bool = False, nulls: bool = False) -> ValueSet:
-        """The set of the union of any intervals."""
+        """Return the union of any intervals as a set."""
         listed = list(intervals)
         return _made(_united(sorted(map(_span, listed))), _known(listed), complement, nulls)
 
     @staticmethod
     def points(values: Iterable[Value], complement: bool = False, nulls: bool = False) -> ValueSet:
-        """The set of some values."""
+        """Return the set of some values."""
         return ValueSet.of((Interval(v, True, v, True) for v in values), complement, nulls)
 
     def inverse(self) -> ValueSet:
-        """Everything else, NULL included or not."""
+        """Return the complement; NULL belongs if it did not belong before."""
         return ValueSet(self.intervals, not self.complement, not self.nulls, self.prepared)
 
     def others(self) -> ValueSet:
-        """All other non-null values."""
+        """Return all other non-null values."""
         return ValueSet(self.intervals, not self.complement, False, self.prepared)
 
     def intersect(self, other: ValueSet) -> ValueSet:
-        """What belongs to both."""
+        """Return the intersection of two sets."""
         nulls = self.nulls and other.nulls
         known = _known([*self.intervals, *other.intervals])
         mine, theirs = _spans(self), _spans(other)
@@ -100,23 +100,23 @@ class ValueSet:
         return _made(list(_common(mine, theirs)), known, False, nulls)
 
     def union(self, other: ValueSet) -> ValueSet:
-        """What belongs to either."""
+        """Return the union of two sets."""
         return self.inverse().intersect(other.inverse()).inverse()
 
     @staticmethod
     def union_of(sets: Sequence[ValueSet]) -> ValueSet:
-        """What belongs to one of many sets. Cost: a sort of the intervals, unless complements are many."""
+        """Return the union of many sets. Cost: a sort of the intervals, unless many sets are complements."""
         listed = [s for s in sets if not s.complement]
         plain = ValueSet.of((i for s in listed for i in s.intervals), nulls=any(s.nulls for s in listed))
         return reduce(ValueSet.union, _halved([s for s in sets if s.complement]), plain)
 
     @staticmethod
     def intersection_of(sets: Sequence[ValueSet]) -> ValueSet:
-        """What belongs to all of many sets. Cost: as for the union of their inverses."""
+        """Return the intersection of many sets. Cost: as for the union of their inverses."""
         return ValueSet.union_of([s.inverse() for s in sets]).inverse()
 
     def spans(self) -> list[Span]:
-        """The non-null values of the set as sorted disjoint spans. Cost: that of the intervals, once."""
+        """Return the non-null values of the set as sorted disjoint spans, cached."""
         known = self.prepared
         if known.spans is None:
             known.spans = _spans(self)
@@ -127,11 +127,11 @@ class ValueSet:
         return known.gaps
 
     def contains(self, value: Value | None) -> bool:
-        """Whether a canonical value, or NULL, belongs."""
+        """Return whether a canonical value, or NULL, belongs to the set."""
         return self.nulls if value is None else self.touches(value, value)
 
     def touches(self, lo: Value | None, hi: Value | None) -> bool:
-        """Whether a non-null value between `lo` and `hi` (both closed, None unbounded) may belong.
+        """Return whether a non-null value between `lo` and `hi` (both closed, None unbounded) may belong.
 
         Cost: one binary search, once the spans are known.
         """
@@ -139,7 +139,10 @@ class ValueSet:
 
 
 def _halved(sets: list[ValueSet]) -> list[ValueSet]:
-    """The union of sets, as one or none, made in pairs: no set is merged more often than need be."""
+    """Unite sets in pairs, so that each set is merged a logarithmic number of times.
+
+    Return one set or none.
+    """
     while len(sets) > 1:
         pairs = [a.union(b) for a, b in zip(sets[::2], sets[1::2], strict=False)]
         sets = pairs + sets[len(pairs) * 2 :]
@@ -147,12 +150,12 @@ def _halved(sets: list[ValueSet]) -> list[ValueSet]:
 
 
 def closed(lo: Value | None, hi: Value | None) -> Span:
-    """The values between two bounds, which belong to it; None is unbounded."""
+    """Return the span between two bounds, both included; None is unbounded."""
     return _span(Interval(lo, True, hi, True))
 
 
 def meets(spans: list[Span], span: Span) -> bool:
-    """Whether a span has a value in common with one of sorted disjoint spans."""
+    """Return whether a span shares a value with one of sorted disjoint spans."""
     lo, hi = span
     at = bisect_right(spans, lo, key=_end)
     return lo < hi and at < len(spans) and spans[at][0] < hi
@@ -183,12 +186,12 @@ def _spans(values: ValueSet) -> list[Span]:
 
 
 def _known(intervals: Iterable[Interval]) -> dict[Rank, Value]:
-    """Rank to value, of every bound."""
+    """Map the rank of every bound to its value."""
     return {_rank(v): v for i in intervals for v in (i.lo, i.hi) if v is not None}
 
 
 def _united(spans: Iterable[Span]) -> list[Span]:
-    """Sorted spans; spans that meet are united, empty ones are dropped."""
+    """Unite sorted spans that meet, and drop empty spans."""
     out: list[Span] = []
     for lo, hi in spans:
         if lo >= hi:

@@ -1,4 +1,4 @@
-"""A bound predicate is a graph: what its nodes are, which of them are shared, and which columns they read."""
+"""Walks over the graph of a bound predicate: its nodes, the shared nodes, and the columns they read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tailbit.tables.model import Column
 
 
 def columns_of(node: Node) -> tuple[Column, ...]:
-    """The columns a predicate reads, each once, in order of appearance; found once a node."""
+    """Return the columns a predicate reads, each once, in order of appearance; cached per node."""
     if not isinstance(node, (And, Or)):
         return _columns(node)
     if node.forms.columns is None:
@@ -32,7 +32,7 @@ def _columns(node: Node) -> tuple[Column, ...]:
 
 
 def shared_in(node: Node) -> frozenset[int]:
-    """The identities of the ANDs and ORs below a node that have several parents; counted once a node."""
+    """Return the identities of the ANDs and ORs below a node that have several parents; cached per node."""
     if not isinstance(node, (And, Or)):
         return frozenset()
     if node.forms.shared is None:
@@ -48,7 +48,7 @@ def shared_in(node: Node) -> frozenset[int]:
 
 
 def depth_of(node: Node, known: dict[int, int] | None = None) -> int:
-    """Levels of AND and OR, which bound the depth of whatever walks the predicate."""
+    """Return the number of levels of AND and OR, which bounds the recursion depth of walks."""
     known = {} if known is None else known
     if isinstance(node, (And, Or)) and id(node) not in known:
         known[id(node)] = 1 + max([depth_of(child, known) for child in node.children])
@@ -56,7 +56,7 @@ def depth_of(node: Node, known: dict[int, int] | None = None) -> int:
 
 
 def nodes_of(node: Node) -> Iterable[Node]:
-    """All nodes, each object once, in order of appearance."""
+    """Yield all nodes, each object once, in order of appearance."""
     seen: set[int] = set()
     rest = [node]
     while rest:

@@ -1,1 +1,1 @@
-"""A predicate meets one snapshot and the index: what it selects is found, counted, explained and read."""
+"""A predicate is applied to one snapshot and the index: rows are selected, counted, explained and read."""

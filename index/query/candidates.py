@@ -1,4 +1,4 @@
-"""Which files may hold a matching row: found by the index and the log alone, without reading data."""
+"""Candidate files: files that may hold a matching row, by index and log alone, without reading data."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tailbit.tables.model import FileSlice
 
 
 def candidates(selection: Selection) -> list[FileSlice]:
-    """The files that neither the index nor the log rules out, in path order.
+    """Return the files that neither the index nor the log prunes, in path order.
 
-    Every file with a matching row is among them. Cost: the postings of the keys touched, and the statistics
+    Every file with a matching row is a candidate. Cost: the postings of the keys touched, and the statistics
     of the files that the index does not cover.
     """
     files, numbers = selection.snapshot.files, list(selection.to_scan)

@@ -1,9 +1,8 @@
 """Which files of a snapshot the index covers, where their rows lie, and which of those rows are visible.
 
-Input: a snapshot and the recorded files of an index. Output: one `SpaceView` per row space with its visible
-rows, and the uncovered rest. Only a file whose path, size and modification time are those recorded, in the
-lineage that the ledger vouches for, is covered: an index that lags or belongs to another history costs time,
-not rows.
+Input: a snapshot and the files that the index records. Output: one `SpaceView` per row space with its visible
+rows, and the uncovered files. A file is covered only if its path, size and modification time are as recorded,
+in the lineage of the ledger: an index that lags or belongs to another history costs time, not rows.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from tailbit.tables.storage import Storage
 class Coverage:
     """A snapshot divided into covered row spaces and uncovered files (row numbers in `snapshot.files`).
 
-    `hidden_of`: the hidden rows of a file by its number, None where none are hidden. `trusted`: whether the
-    index was found to speak of this source, in the `lineage` of its ledger. `damages`: what of the index
-    could not be read; the source was asked instead.
+    `hidden_of`: the hidden rows of a file by its number, None if none are hidden. `trusted`: whether the
+    index describes this source, in the `lineage` of its ledger. `damages`: index files that could not be
+    read; the source was read instead.
     """
 
     snapshot: Snapshot
@@ -46,7 +45,7 @@ class Coverage:
     damages: Damages = field(default_factory=Damages)
 
     def posts_everywhere(self, column_id: str) -> bool:
-        """Whether every file of the snapshot is covered and has this column posted."""
+        """Return whether every file of the snapshot is covered and has this column posted."""
         return not len(self.uncovered) and all(
             column_id in space.column_sets[number]
             for space in self.spaces
@@ -61,12 +60,12 @@ def cover(
     trusted: bool,
     before: Coverage | None = None,
 ) -> Coverage:
-    """Divide a snapshot by what the index has recorded.
+    """Divide a snapshot by the recorded files of the index.
 
-    Invariant: every live file is in exactly one row space or in `uncovered`; all of them in `uncovered` where
-    the records cannot be read. `before`: of another version, whose visible rows are taken over where they are
-    the same. Cost: vectorised joins over the live files; hidden rows are loaded only for the row spaces that
-    are asked, and only where they have changed.
+    Invariant: every live file is in exactly one row space or in `uncovered`; all are in `uncovered` if the
+    records cannot be read. `before`: the coverage of another version, whose visible rows are reused where
+    they are the same. Cost: vectorised joins over the live files; hidden rows are loaded only for the row
+    spaces that are evaluated, and only where they have changed.
     """
     damages = Damages()
     hidden_of = HiddenRowsOf(snapshot, storage, index, damages)
@@ -109,7 +108,10 @@ def _spaces(
     hidden_of: Callable[[int], BitMap | None],
     known: Mapping[str, SpaceView],
 ) -> list[SpaceView]:
-    """A view per row space of the covered files; `mine` is what is recorded of each, in their order."""
+    """Return a view per row space of the covered files.
+
+    `mine`: the record of each file, in the same order.
+    """
     if not len(files):
         return []
     names = mine["space"].combine_chunks().dictionary_encode()
@@ -143,9 +145,10 @@ def _spaces(
 
 
 def _by_space(codes: Longs, bases: Longs, rows: Longs) -> list[Longs]:
-    """Where the claims of each row space are, ordered by base.
+    """Return the places of the claims of each row space, ordered by base.
 
-    A file without rows comes before the one that shares its base: `split` gives a position to the last.
+    A file without rows comes before the file that shares its base, because `split` gives a position to the
+    last.
 
     >>> _by_space(np.array([1, 0, 1]), np.array([4, 0, 0]), np.array([4, 8, 4]))
     [array([1]), array([2, 0])]
@@ -155,7 +158,7 @@ def _by_space(codes: Longs, bases: Longs, rows: Longs) -> list[Longs]:
 
 
 def hidden_ids(snapshot: Snapshot) -> npt.NDArray[np.object_]:
-    """Per file the identity of its hidden rows; empty where none are hidden."""
+    """Return, per file, the identity of its hidden rows; empty if none are hidden."""
     out = np.full(len(snapshot.files), "", dtype=object)
     vectors = snapshot.files.with_hidden
     if len(vectors):
@@ -164,9 +167,9 @@ def hidden_ids(snapshot: Snapshot) -> npt.NDArray[np.object_]:
 
 
 class HiddenRowsOf:
-    """Hidden rows of a live file by its number: from the index if it has all of them, else from the source.
+    """Hidden rows of a live file by its number: from the index if complete there, else from the source.
 
-    What of the index cannot be read is noted in `damages`.
+    Index files that cannot be read are noted in `damages`.
     """
 
     def __init__(
@@ -179,10 +182,10 @@ class HiddenRowsOf:
         self._snapshot, self._storage, self._index, self._damages = snapshot, storage, index, damages
 
     def __call__(self, number: int) -> BitMap | None:
-        """The rows hidden from a file; None where none are.
+        """Return the hidden rows of a file; None if there are none.
 
         Raises:
-            DeletionVectorError: the source's own description of them cannot be read.
+            DeletionVectorError: the deletion vector of the source cannot be read.
         """
         hidden = self._snapshot.files.hidden(number)
         if hidden is None:

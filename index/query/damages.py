@@ -1,4 +1,4 @@
-"""What of an index was found damaged while a question was answered; the data was read instead."""
+"""Record of index damage noticed while answering a question; the data files are read instead."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from tailbit.errors import CorruptIndexError
 
 
 class Damages:
-    """Damaged files of an index, each once, in the order in which they were found.
+    """Damaged files of an index, each once, in the order in which they were noticed.
 
-    Threads that share an answer may note damages at the same time: a note is one step, and so is the look at
-    all of them.
+    Threads that share an answer may note damages concurrently: noting is atomic, and so is iterating.
     """
 
     def __init__(self, *damages: CorruptIndexError) -> None:
         self._by_text = {str(damage): damage for damage in damages}
 
     def note(self, damage: CorruptIndexError) -> None:
-        """Add a damage that is not noted yet."""
+        """Add a damage, unless it was noted before."""
         self._by_text.setdefault(str(damage), damage)
 
     def __iter__(self) -> Iterator[CorruptIndexError]:

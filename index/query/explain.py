@@ -1,4 +1,4 @@
-"""Why an answer is what it is: what kept or pruned each file; segments and bytes touched."""
+"""Explanation of an answer: what kept or pruned each file; segments and bytes read."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ from tailbit.tables.parquet.rows import Positions
 
 
 class Outcome(enum.Enum):
-    """What became of a file."""
+    """Treatment of a file."""
 
     KEPT = "kept"
-    """It has matching rows, and the index or the log alone told them."""
+    """The index or the log alone proved its matching rows."""
 
     PRUNED = "pruned"
-    """The index or the log alone told that it has none."""
+    """The index or the log alone proved that no row matches."""
 
     RECHECKED = "rechecked"
     """Rows that the index left open were read."""
 
     SCANNED = "scanned"
-    """The index does not cover it: it was read."""
+    """The file is not covered by the index and was read."""
 
 
 def explain(selection: Selection, covered_version: Version | None) -> Mapping[str, Any]:
-    """A JSON-able account of one answer.
+    """Return a JSON-able account of one answer.
 
     Keys: `version`, `covered_version`, `predicate`, `count`, `files` (a list of per-file accounts: path,
     covered, outcome (a word of `Outcome`), reason (a code of `Reason`), by, rows, matching, row_groups and
-    row_groups_read, None where its footer was not looked at), `files_scanned`, `segments`, `bytes_touched`
+    row_groups_read, None where the footer was not read), `files_scanned`, `segments`, `bytes_touched`
     (of bitmaps, read by this process so far), `encodings` (per indexed column of the predicate the form of
-    its postings, keys, sparse keys, bytes, bytes a row), `damaged`, `set_aside` (what of the
-    log was not used, because it cannot be read: a line each), `took_ms` (finding the rows, which takes
-    no time where that was done before). `by` names the part of the predicate that no row of a pruned file can
-    satisfy, for an uncovered file with what proves it; of a rechecked file, the condition that left rows
-    open. Cost: answers the question, then evaluates each leaf once more.
+    its postings, keys, sparse keys, bytes, bytes a row), `damaged`, `set_aside` (a line for
+    each unreadable part of the log that was not used), `took_ms` (finding the rows; none if they were found
+    before). `by` names, for a pruned file, the part of the predicate that none of its rows can
+    satisfy (for an uncovered file also the proof); for a rechecked file, the condition that left rows open.
+    Cost: answers the question, then evaluates each leaf once more.
     """
     begun = time.perf_counter()
     matching = {hit.slice_.path: len(hit.positions) for hit in selection.hits()}
@@ -124,7 +124,10 @@ def _parts(node: Node) -> Sequence[Node]:
 
 
 def _blockers(selection: Selection, space: SpaceView) -> list[str | None]:
-    """Per file, the first top-level conjunct that no row of it can satisfy by the index; None for none."""
+    """Return, per file, the first top-level conjunct that no row can satisfy by the index.
+
+    None if there is none.
+    """
     names: list[str | None] = [None] * len(space.files)
     for part in reversed(_parts(selection.node)):
         counts, name = space.counts_by_file(evaluate(part, space).maybe), render(part)
@@ -134,10 +137,13 @@ def _blockers(selection: Selection, space: SpaceView) -> list[str | None]:
 
 
 def _by_log(selection: Selection, numbers: Sequence[int]) -> dict[int, tuple[Reason, str] | None]:
-    """Per file the first top-level conjunct that the log alone rules out, and by what; None for none."""
+    """Return, per file, the first top-level conjunct that the log alone rules out, with the proof.
+
+    Else None.
+    """
     slices, parts = [selection.snapshot.files[number] for number in numbers], _parts(selection.node)
-    found = first_ruled_out(parts, slices)
-    texts = {at: render(parts[at]) for at in {at for at, _ in filter(None, found)}}
+    ruled_out = first_ruled_out(parts, slices)
+    texts = {at: render(parts[at]) for at in {at for at, _ in filter(None, ruled_out)}}
 
     def why(first: tuple[int, bool] | None) -> tuple[Reason, str] | None:
         if first is None:
@@ -147,17 +153,17 @@ def _by_log(selection: Selection, numbers: Sequence[int]) -> dict[int, tuple[Rea
             return Reason.PRUNED_BY_PARTITION, f"{texts[at]} (partition values)"
         return Reason.PRUNED_BY_STATISTICS, f"{texts[at]} (statistics)"
 
-    return dict(zip(numbers, map(why, found), strict=True))
+    return dict(zip(numbers, map(why, ruled_out), strict=True))
 
 
 def _left_open(selection: Selection, space: SpaceView) -> BitMap:
-    """The rows of a row space that its bitmaps leave open."""
+    """Return the rows of a row space that its bitmaps leave open."""
     bounds = next(bounds for other, bounds in selection.bounds if other is space)
     return bounds.maybe - bounds.sure
 
 
 def _row_groups(selection: Selection, slice_: FileSlice, rows: Positions | None) -> tuple[int, int]:
-    """The row groups of a data file, and how many are read for some rows, or for all where None is given."""
+    """Count the row groups of a data file, and those read for some rows (None: for all rows)."""
     layout = open_layout(selection.storage, slice_.path, slice_.size)
     may = can_match(selection.node, layout, slice_)
     return len(may), int(np.count_nonzero(may[layout.groups_with(rows)]))
@@ -191,7 +197,7 @@ def _uncovered_file(
 
 
 def _visible_rows(selection: Selection, hit: FileHits) -> int | None:
-    """Return the visible rows of an uncovered file by its footer; as the log has them if it was pruned."""
+    """Return the visible rows of an uncovered file by its footer, or by the log if the file was pruned."""
     slice_ = hit.slice_
     pruned = hit.source is HitSource.PRUNED and not len(hit.positions)
     rows = slice_.rows if pruned else selection.physical_rows([hit])[0]
@@ -200,7 +206,7 @@ def _visible_rows(selection: Selection, hit: FileHits) -> int | None:
 
 
 def _segments(selection: Selection) -> dict[str, int]:
-    """Path to bytes read so far of every segment that a leaf of the predicate asks."""
+    """Return path to bytes read so far, for every segment that a leaf of the predicate reads."""
     wanted = {c.id for c in columns_of(selection.node)}
     return {
         segment.path: segment.bytes_read
@@ -211,20 +217,20 @@ def _segments(selection: Selection) -> dict[str, int]:
 
 
 def _encodings(selection: Selection) -> dict[str, dict[str, object]]:
-    """Label of every column that a segment is asked for to the encoding of its postings."""
+    """Return, per label of an indexed column of the predicate, the encoding of its postings."""
     segments = [segment for space, _ in selection.bounds for segment in space.segments]
-    found = {c.label: encoding_of(segments, c.id) for c in columns_of(selection.node)}
-    return {label: found[label].account() for label in sorted(found) if found[label].keys}
+    encodings = {c.label: encoding_of(segments, c.id) for c in columns_of(selection.node)}
+    return {label: encodings[label].account() for label in sorted(encodings) if encodings[label].keys}
 
 
 def render(node: Node) -> str:
-    """A predicate as text, NOT pushed to the leaves; cut where it is long."""
+    """Render a predicate as text, NOT pushed to the leaves, shortened if it is long."""
     text = "".join(islice(_texts(node), _LONGEST))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 _LONGEST = 4000
-"""Most characters, and most pieces of text: a condition that stands in two places is written twice."""
+"""Limit of characters, and of pieces of text: a condition that occurs twice is written twice."""
 
 
 def _texts(node: Node) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Matching rows in the order of columns, as Spark's ORDER BY has it; ties stay by path and position.
+"""Matching rows in the order of columns, as Spark's ORDER BY sorts them; ties keep path and position order.
 
-The columns to order by are read for all matching rows, the others only for the rows that are given out. With
-a limit, only rows that it can reach are kept.
+The sort columns are read for all matching rows, the other columns only for the rows returned. With a limit,
+only rows that may be within the limit are kept.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _TEXT = re.compile(
 )
 _UNORDERED = ("struct", "array", "map", "variant", "void")
 _KEPT = 1 << 20
-"""Rows more than a limit asks for that are gathered before the rest of them is dropped."""
+"""Rows gathered beyond the limit before the surplus is dropped."""
 _AT_ONCE = 1 << 20
-"""Most ordered rows that are read together: each such batch reads the pages of its own rows."""
+"""Limit of ordered rows that are read together: each such batch reads the pages of its own rows."""
 
 
 class SortKey(NamedTuple):
@@ -42,12 +42,12 @@ class SortKey(NamedTuple):
 
 
 def sort_keys(schema: Schema, texts: Sequence[str]) -> list[SortKey]:
-    """What texts like "dep_delay DESC NULLS LAST" ask for; NULL is least unless they say else.
+    """Parse texts like "dep_delay DESC NULLS LAST"; NULL sorts as least by default.
 
     Raises:
         UnknownColumnError: no such column.
         ColumnTypeError: a struct, array, map or other type without an order here.
-        UsageError: none is named.
+        UsageError: no column is named.
     """
     if not texts:
         raise UsageError(reason="no columns to order by are named", hint="Name one, or leave order_by out.")
@@ -67,7 +67,7 @@ def sort_keys(schema: Schema, texts: Sequence[str]) -> list[SortKey]:
 
 
 def _named(schema: Schema, name: str) -> Column:
-    """The column of a name; several words that are none may be meant as an order."""
+    """Resolve a column name; if it is several words, the hint of the error explains the order syntax."""
     try:
         return schema.resolve(name)
     except UnknownColumnError as unknown:
@@ -85,9 +85,9 @@ def in_order_of(
     offset: int,
     limit: int | None,
 ) -> Iterator[pa.Table]:
-    """Columns (named by id) of the matching rows, ordered; the first `offset` rows are left out.
+    """Yield columns (named by id) of the matching rows, ordered, without the first `offset` rows.
 
-    Memory: the columns to order by of all matching rows, or of some `offset + limit` of them, and a batch.
+    Memory: the sort columns of all matching rows, or of about `offset + limit` rows, and a batch.
     """
     rows = _ordered(storage, hits, keys, None if limit is None else offset + limit)[offset:]
     bases = np.concatenate([[0], np.cumsum([len(hit.positions) for hit in hits])])
@@ -98,7 +98,7 @@ def in_order_of(
 def _ordered(
     storage: Storage, hits: Sequence[FileHits], keys: Sequence[SortKey], most: int | None
 ) -> npt.NDArray[np.int64]:
-    """Numbers of matching rows (by path and position) in the order asked for: the first `most`, or all."""
+    """Sort the numbers of matching rows (by path and position), and return the first `most`, or all."""
     columns = list({key.column.id: key.column for key in keys}.values())
     held: list[pa.Table] = []
     size = number = 0
@@ -115,7 +115,10 @@ def _ordered(
 
 
 def _first(table: pa.Table, keys: Sequence[SortKey], most: int | None) -> pa.Table:
-    """The first rows in order. NULL and NaN are keys of their own: Arrow has one place for both."""
+    """Return the first rows in order.
+
+    NULL and NaN get sort keys of their own, because Arrow sorts both alike.
+    """
     sorted_by, ways = [], []
     for key in keys:
         values = table[key.column.id]
@@ -141,7 +144,7 @@ def _read(
     columns: Sequence[Column],
     rows: npt.NDArray[np.int64],
 ) -> pa.Table:
-    """Columns at rows in the given order: read in the order of the files, and then brought into it."""
+    """Read columns at rows in the given order: in file order first, then permuted."""
     by_place = np.argsort(rows, kind="stable")
     ascending = rows[by_place]
     cuts = np.searchsorted(ascending, bases)

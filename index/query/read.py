@@ -22,14 +22,14 @@ def stream(
     order_by: Sequence[str] | None = None,
     offset: int = 0,
 ) -> tuple[pa.Schema, Iterator[pa.Table]]:
-    """The schema and the matching rows, batch by batch; arguments as in `Answer.read`.
+    """Return the schema, and an iterator over the matching rows in batches; arguments as in `Answer.read`.
 
     Memory: a batch for each core, three more, and all positions; with `order_by` as `order` says.
 
     Raises:
         UnknownColumnError: no such column.
-        ColumnTypeError: a column to order by whose type has no order.
-        UsageError: `limit` or `offset` is below zero, or no column is named, or the table has none.
+        ColumnTypeError: a column to order by has a type without an order.
+        UsageError: `limit` or `offset` is below zero, no column is named, or the table has none.
     """
     for name, number in (("limit", limit), ("offset", offset)):
         if number is not None and number < 0:
@@ -58,16 +58,17 @@ def stream(
 
 
 def _logical(schema: pa.Schema, columns: Sequence[Column]) -> pa.Schema:
-    """The schema; a field that is read apart from its struct may be NULL, as the struct may."""
+    """Return the schema; a field read apart from its struct may be NULL, because the struct may be."""
     apart = [len(column.name) > 1 for column in columns]
     return pa.schema([f.with_nullable(True) if own else f for f, own in zip(schema, apart, strict=True)])
 
 
 def _as(schema: pa.Schema, table: pa.Table) -> pa.Table:
-    """The table's columns, in order, as the schema has them.
+    """Convert a table to the schema, column by column.
 
-    To cast flat columns to their own types would change nothing and cost; nested ones come out of it without
-    an offset, as DuckDB asks. A NULL in a column that is declared to have none is given out as it is.
+    Casting flat columns to their own types would cost time and change nothing; nested columns are cast,
+    because the cast removes their offset, as DuckDB needs. A NULL in a column declared NOT NULL is returned
+    as it is.
     """
     if table.schema.types == schema.types and not any(map(pa.types.is_nested, schema.types)):
         return pa.Table.from_arrays(table.columns, schema=schema)
@@ -76,17 +77,23 @@ def _as(schema: pa.Schema, table: pa.Table) -> pa.Table:
 
 
 def ways_of(selection: Selection, columns: Sequence[Column]) -> list[dict[str, Any]]:
-    """How the matching rows would be read, JSON-able: a file has a line for each way.
+    """Describe how the matching rows would be read, JSON-able: a line per file and method.
 
-    Keys: `path`, `way` (a word of `Way`), `batches`, `row_groups`, `rows`. Cost: the rows are found, and the
-    footers of their files are read.
+    Keys: `path`, `way` (a word of `Way`), `batches`, `row_groups`, `rows`. Cost: finds the rows and reads the
+    footers of their files.
     """
     out: dict[tuple[str, str], dict[str, Any]] = {}
     for hit in selection.hits():
         path = hit.slice_.path
-        for way, groups, rows in batches_of(selection.storage, hit.slice_, columns, hit.positions):
-            fresh: dict[str, Any] = {"path": path, "way": way.value, "batches": 0, "row_groups": 0, "rows": 0}
-            line = out.setdefault((path, way.value), fresh)
+        for method, groups, rows in batches_of(selection.storage, hit.slice_, columns, hit.positions):
+            fresh: dict[str, Any] = {
+                "path": path,
+                "way": method.value,
+                "batches": 0,
+                "row_groups": 0,
+                "rows": 0,
+            }
+            line = out.setdefault((path, method.value), fresh)
             line["batches"] += 1
             line["row_groups"] += len(groups)
             line["rows"] += rows
@@ -94,7 +101,7 @@ def ways_of(selection: Selection, columns: Sequence[Column]) -> list[dict[str, A
 
 
 def _between(selection: Selection, offset: int, limit: int | None) -> Iterator[tuple[FileSlice, Positions]]:
-    """Matching positions less the first `offset`, at most `limit`; the rows left out are not read."""
+    """Yield the matching positions without the first `offset`, at most `limit`; skipped rows are not read."""
     skip, left = offset, limit
     for hit in selection.hits():
         at = hit.positions[skip:]

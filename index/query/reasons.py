@@ -1,6 +1,6 @@
-"""Why a file was kept, pruned, rechecked or scanned: the codes that `explain` gives, and how they are found.
+"""Reasons why a file was kept, pruned, rechecked or scanned: the codes in `explain`, and how they are found.
 
-`docs/reasons.md` is the page of these codes; a test compares the two, and another provokes each.
+`docs/reasons.md` documents these codes; a test compares the two, and another test provokes each code.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Reason(enum.Enum):
 
 
 def reason_of_scan(selection: Selection) -> Callable[[int], Reason]:
-    """Why an uncovered file is read, by its number in the snapshot."""
+    """Return a function from the number of an uncovered file in the snapshot to the reason for reading it."""
     coverage = selection.coverage
     uncovered = set(coverage.uncovered.tolist())
     whole = Reason.NOT_COVERED if coverage.trusted else Reason.NO_INDEX
@@ -75,7 +75,7 @@ def reason_of_scan(selection: Selection) -> Callable[[int], Reason]:
 
 
 def reasons_of_recheck(selection: Selection, space: SpaceView) -> dict[int, tuple[Reason, Node]]:
-    """Per file of a row space that has rows left open, by its order there: why, and by which condition.
+    """Return, per file with rows left open (by its order in the row space), the reason and the condition.
 
     Cost: each condition is evaluated once more.
     """

@@ -1,7 +1,7 @@
-"""Whether the recorded value counts may serve a question, and their keys where they may.
+"""Whether recorded value counts may serve a question, and their keys if they may.
 
-The index keeps, per value of a column, the number of visible rows of one version only: the version of its
-ledger. All that must hold for an answer to use them is decided here.
+The index records, per value of a column, the number of visible rows at one version only: the version of its
+ledger. This module checks every condition for using these counts.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tailbit.tables.model import Column
 
 @dataclass(frozen=True)
 class RecordedCounts:
-    """The value counts of an index that speaks of this source, good as long as it stands where it stood.
+    """The value counts of an index that describes this source, valid as long as the index does not change.
 
-    `stand`: identity and number of the last change of the index; one built anew has another identity.
+    `stand`: identity and number of the last change of the index; a rebuilt index has another identity.
     """
 
     index: IndexState
@@ -34,15 +34,15 @@ class RecordedCounts:
 
     @classmethod
     def now(cls, index: IndexState, ledger: Ledger) -> RecordedCounts:
-        """Those of an index as it stands now, with the ledger that says what they count."""
+        """Return the counts of an index in its current state, with the ledger that says what they count."""
         return cls(index, ledger, (index.index_id, index.seq))
 
     def of(self, selection: Selection, column: Column, key_type: str) -> Counts | None:
-        """The counts of a column, where they answer what a selection asks; None where they may not serve.
+        """Return the counts of a column if they answer a selection; else None.
 
-        They serve where every row is asked for, at the version of a complete index in whose counts every
-        live file is, of a column that is posted for every file; where the index has not moved on since; and
-        where every key holds its whole value in the column's current type.
+        They do if the selection has every row, at the version of a complete index whose counts include every
+        live file; if the column is posted for every file; if the index has not changed since; and if every
+        key holds its whole value in the column's current type.
         """
         if not (self._speak_of(selection) and _whole_column(selection, column)):
             return None
@@ -56,7 +56,7 @@ class RecordedCounts:
         return None if counts is None or has_truncated(counts[0], key_type) else counts
 
     def _stored(self, column_id: str, key_type: str) -> Counts | None:
-        """What the index has of a column; None where it has moved on or lacks the column."""
+        """Read the counts of a column from the index; None if the index has changed or lacks the column."""
         with self.index.lock:
             settings, stand = self.index.settings, (self.index.index_id, self.index.seq)
             if stand != self.stand or column_id not in {c.id for c in settings.columns}:
@@ -64,18 +64,18 @@ class RecordedCounts:
             return self.index.value_counts(column_id, key_type)
 
     def _speak_of(self, selection: Selection) -> bool:
-        """Whether they are those of the version asked for, as a whole."""
+        """Return whether the counts are complete and of the selection's version."""
         ledger = self.ledger
         complete = ledger.state is LedgerState.COMPLETE
         return complete and ledger.version == selection.version and not ledger.uncounted
 
 
 def _whole_column(selection: Selection, column: Column) -> bool:
-    """Whether every row is asked for, and each has its value of a column posted, in the zone of the keys."""
+    """Return whether a selection has every row, with the column posted everywhere in the zone of the keys."""
     everything = selection.node == Constant(True) and selection.coverage.posts_everywhere(column.id)
     return everything and column.zone == "UTC"
 
 
 def has_truncated(keys: pa.BinaryArray, key_type: str) -> bool:
-    """Whether a key holds only the beginning of its value."""
+    """Return whether any key is truncated."""
     return is_textual(key_type) and (pc.max(pc.binary_length(keys)).as_py() or 0) > MAX_KEY

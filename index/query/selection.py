@@ -45,16 +45,16 @@ if TYPE_CHECKING:
 
 
 class HitSource(enum.Enum):
-    """What told the matching positions of a file."""
+    """What determined the matching positions of a file."""
 
     INDEX = "index"
     """The bitmaps alone."""
 
     RECHECK = "recheck"
-    """The bitmaps, and rows of the file that they left open, which were read."""
+    """The bitmaps, and the data of the rows that the bitmaps left open."""
 
     SCAN = "scan"
-    """The file, which the index does not cover, was read."""
+    """The data of a file that the index does not cover."""
 
     PRUNED = "pruned"
     """The log: partition values took every row of the file, or partition values or statistics none of them.
@@ -64,13 +64,13 @@ class HitSource(enum.Enum):
 
     @property
     def read(self) -> bool:
-        """Whether data of the file was read."""
+        """Return whether data of the file was read."""
         return self in (HitSource.RECHECK, HitSource.SCAN)
 
 
 @dataclass(frozen=True, eq=False)
 class FileHits:
-    """The matching positions of one file (ascending, physical, 0-based, uint64) and what told them."""
+    """The matching positions of one file (ascending, physical, 0-based, uint64) and their source."""
 
     slice_: FileSlice
     positions: Positions
@@ -79,11 +79,11 @@ class FileHits:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The rows of one version of a table where a predicate is TRUE; nothing is computed unasked.
+    """The rows of one version of a table where a predicate is TRUE, computed on demand.
 
-    `schema`: of the table at that version. `damages`: what of the index could not be read for this selection.
-    Invariant: it stays as it is while table and index move on. Threads may share it: what is computed twice
-    has the same value.
+    `schema`: of the table at that version. `damages`: index files that could not be read for this selection.
+    Invariant: a selection does not change while table and index move on. Threads may share it: a value that
+    two threads compute is the same.
     """
 
     node: Node
@@ -94,26 +94,26 @@ class Selection:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot that is answered from."""
+        """Return the snapshot of the answer."""
         return self.coverage.snapshot
 
     @property
     def version(self) -> Version:
-        """The version of the source that is answered for."""
+        """Return the source version of the answer."""
         return self.snapshot.version
 
     @property
     def damaged(self) -> list[CorruptIndexError]:
-        """Files of the index found damaged so far; the data was read instead, so the answer is right."""
+        """Return the index files found damaged so far; the data was read instead, so the answer is right."""
         return list(Damages(*self.coverage.damages, *self.damages))
 
     @once
     def bounds(self) -> Sequence[tuple[SpaceView, Bounds]]:
-        """Bounds per row space; a row space with a damaged segment is left to the scan of its files."""
+        """Evaluate the bounds per row space; the files of a row space with a damaged segment are scanned."""
         spaces = self.coverage.spaces
-        found = each_space(spaces, partial(evaluate, self.node), partial(unread_by, self.node))
+        bounds_of_spaces = each_space(spaces, partial(evaluate, self.node), partial(unread_by, self.node))
         out = []
-        for space, bounds in zip(spaces, found, strict=True):
+        for space, bounds in zip(spaces, bounds_of_spaces, strict=True):
             if isinstance(bounds, CorruptIndexError):
                 self.damages.note(bounds)
             else:
@@ -122,41 +122,41 @@ class Selection:
 
     @property
     def _evaluated(self) -> bool:
-        """Whether the bounds are known already: to use them is then the quickest way to count."""
+        """Return whether the bounds are known already: counting by them is then the quickest."""
         return "bounds" in self.__dict__
 
     @once
     def to_scan(self) -> list[int]:
-        """Row numbers (in the snapshot) of the files that no bitmap serves."""
+        """Return the row numbers (in the snapshot) of the files that no bitmap serves."""
         served = {id(space) for space, _ in self.bounds}
         lost = [s.files for s in self.coverage.spaces if id(s) not in served]
         return [int(n) for part in (self.coverage.uncovered, *lost) for n in part.tolist()]
 
     @once
     def _sought(self) -> tuple[list[FileHits], list[Scan], list[HitSource]]:
-        """Files of which the log tells the rows, and what is sought in others, with what told it."""
+        """Return the hits that the log proves, the scans of other files, and the source of each scan."""
         inexact = [(space, bounds) for space, bounds in self.bounds if not bounds.exact]
         if not inexact and not self.to_scan:
             return [], [], []
-        scans = [its for space, bounds in inexact for its in self._rechecks(space, bounds)]
+        scans = [search for space, bounds in inexact for search in self._rechecks(space, bounds)]
         known, uncovered = self._known_and_uncovered()
         sources = [HitSource.RECHECK] * len(scans) + [HitSource.SCAN] * len(uncovered)
         return known, scans + uncovered, sources
 
     @once
     def read_hits(self) -> Sequence[FileHits]:
-        """Hits that had to be found by reading data: rechecked rows and uncovered files."""
+        """Return the hits that need data to be read: rechecked rows and uncovered files."""
         known, scans, sources = self._sought
         if not scans:
             return tuple(known)
         from tailbit.index.scanning.scan import scan
 
-        found = zip(scans, scan(self.storage, scans), sources, strict=True)
-        return *known, *(FileHits(its.slice_, at, source) for its, at, source in found)
+        scanned = zip(scans, scan(self.storage, scans), sources, strict=True)
+        return *known, *(FileHits(search.slice_, at, source) for search, at, source in scanned)
 
     @once
     def _counted_in_data(self) -> int:
-        """How many rows the read hits hold. Cost: less than to find them, where that is to do yet."""
+        """Count the rows of the read hits. Cost: less than finding these rows, unless they are known."""
         if "read_hits" in self.__dict__:
             return sum(len(hit.positions) for hit in self.read_hits)
         known, scans, _ = self._sought
@@ -168,19 +168,19 @@ class Selection:
         return total
 
     def _rechecks(self, space: SpaceView, bounds: Bounds) -> Iterator[Scan]:
-        """The rows of a row space that its bitmaps leave open."""
+        """Yield scans of the rows of a row space that its bitmaps leave open."""
         from tailbit.index.scanning.scan import Scan
 
         whole, rest = space.split_whole(bounds.maybe - bounds.sure)
         left = [Scan(self.snapshot.files[n], self.node, self.coverage.hidden_of(n)) for n in whole]
         left += [Scan(slice_, self.node, None, among) for slice_, among in self.by_slice(space, rest)]
-        truths = FileTruths(self.node, [its.slice_ for its in left])
-        for order, its in enumerate(left):
+        truths = FileTruths(self.node, [search.slice_ for search in left])
+        for order, search in enumerate(left):
             if truths.can_match[order]:
-                yield replace(its, node=truths.narrowed(order))
+                yield replace(search, node=truths.narrowed(order))
 
     def _known_and_uncovered(self) -> tuple[list[FileHits], list[Scan]]:
-        """Of the files that no bitmap serves, those of which the log tells the rows, and the others."""
+        """Divide the files that no bitmap serves into hits that the log proves, and scans."""
         from tailbit.index.scanning.scan import Scan
         from tailbit.tables.parquet.rows import row_counts, visible_positions
 
@@ -204,7 +204,7 @@ class Selection:
         return known, scans
 
     def physical_rows(self, hits: Sequence[FileHits]) -> list[int]:
-        """Return the physical rows of the files of some hits: as recorded, else by their footers.
+        """Return the physical row counts of the files of some hits: as recorded, else by their footers.
 
         Cost: one pass over the paths of the snapshot; a footer for each file that is not covered.
         """
@@ -221,22 +221,22 @@ class Selection:
         return [int(rows) for rows in out.tolist()]
 
     def by_slice(self, space: SpaceView, bits: BitMap) -> Iterator[tuple[FileSlice, Positions]]:
-        """Positions of a row space, as positions in each of its files that has any."""
+        """Yield the positions of a row space file by file, for the files that have any."""
         for number, at in space.split(bits):
             yield self.snapshot.files[number], at
 
     @property
     def files_scanned(self) -> int:
-        """Number of files whose data had to be read to find the rows, or will have to be.
+        """Return the number of files whose data was or will be read to find the rows.
 
         Cost: the postings of the keys touched.
         """
         if not self._evaluated and self._counted_by_postings is not None:
             return 0
-        return len({its.slice_.path for its in self._sought[1]})
+        return len({search.slice_.path for search in self._sought[1]})
 
     def count(self) -> int:
-        """Number of rows where the predicate is TRUE.
+        """Count the rows where the predicate is TRUE.
 
         Cost: the postings of the keys touched; plus the rows that must be rechecked and the uncovered files.
         """
@@ -247,7 +247,7 @@ class Selection:
 
     @once
     def _counted_by_postings(self) -> int | None:
-        """The count where it takes neither bounds nor the data of a file; None otherwise."""
+        """Count by postings alone, without bounds or data; None if that is not possible."""
         if len(self.coverage.uncovered):
             return None
         total = 0
@@ -262,7 +262,7 @@ class Selection:
         return total
 
     def hits(self) -> list[FileHits]:
-        """Matching positions per file, ascending, in path order; files without a match are left out.
+        """Return the matching positions per file, ascending, in path order, for the files with a match.
 
         The arrays are the caller's own.
         """

@@ -1,1 +1,1 @@
-"""Where a predicate is TRUE in data files, found by reading them."""
+"""Data files are scanned for the rows where a predicate is TRUE."""

@@ -1,9 +1,9 @@
-"""A bound predicate as a condition on what data files store.
+"""A bound predicate as a condition on the values that data files store.
 
-Partition columns become constants, since the log says their value of whole files. A leaf becomes a test by
-its set of values; what is computed from one column becomes a test by the function that judges rows. Under an
-AND that has other parts too, these are left over, to be judged on the rows that pass the rest: a row that
-does not pass is decided, whatever the others give or raise there.
+Partition columns become constants, since the log records their value of whole files. A leaf becomes a test by
+its value set; a condition computed from one column becomes a test by the function that evaluates rows. The
+other parts of an AND are the residual filter, evaluated on the rows that pass the condition: a row that does
+not pass is decided, whatever the other parts return or raise for it.
 """
 
 from __future__ import annotations
@@ -43,25 +43,26 @@ from tailbit.tables.parquet.sought.formula import Formula
 from tailbit.tables.schema import arrow_type
 
 _MOST_TESTS = 32
-"""Tests of one condition; a column each has to be put together for."""
+"""Limit of tests in one condition; each test assembles a column."""
 _MOST_RANGES = 16
-"""Ranges of one test that are no single values; each is compared with every row."""
+"""Limit of ranges in one test that are no single values; each range is compared with every row."""
 _SEARCHES = {"startswith": "begin", "endswith": "end", "contains": "middle"}
 
 Constants = Mapping[str, str | None]
-"""By physical name of a partition column the log's text of its value."""
+"""Partition values as the log's text, by physical column name."""
 
 
 Formulas = Mapping[int, Formula]
-"""By identity of a node the formula that it is in a file."""
+"""Formulas in a file, by identity of the node."""
 
 
 def condition_of(
     node: Node, partition: Constants, formulas: Formulas
 ) -> tuple[Condition | bool | None, Node | None]:
-    """The condition that rows of a file must pass, and what is to be judged on those that do.
+    """Split a predicate into the condition that rows of a file must pass, and the residual filter.
 
-    The condition is True or False where partition values decide it, and None where there is none to ask.
+    The condition is True or False where partition values decide it, and None where there is none to push
+    down.
 
     Raises:
         MalformedLogError: the text of a partition value is no value of its column's type.
@@ -82,14 +83,14 @@ def condition_of(
 
 
 class _Budget:
-    """How many tests a condition may still have; what stands in several places counts in each."""
+    """Number of tests that a condition may still have; a node that occurs several times counts each time."""
 
     def __init__(self, formulas: Formulas) -> None:
         self.formulas = formulas
         self.left = _MOST_TESTS
 
     def spent_on(self, node: Node, partition: Constants) -> Condition | bool | None:
-        """The condition that a node is; where it is none, nothing was spent on it."""
+        """Return the condition of a node, or None without spending anything."""
         left = self.left
         condition = _condition(node, partition, self)
         if condition is None:
@@ -140,7 +141,7 @@ def _joined(node: And | Or, partition: Constants, budget: _Budget) -> Condition 
 
 
 _PAIRED = (*WHOLE, "date", "timestamp", "timestamp_ntz", "decimal")
-"""Types whose values are stored as whole numbers of one order."""
+"""Types whose values are stored as integers in value order."""
 
 
 def _pair(node: Compare) -> Pair | None:
@@ -168,7 +169,10 @@ def _of_leaf(leaf: Leaf, values: pa.Array) -> Mask:
 
 
 def _stored(leaf: Leaf) -> Numbers | Floats | Texts | None:
-    """The intervals of a leaf as files store such values; None if too many, or without such a form."""
+    """Return the intervals of a leaf as files store such values.
+
+    None if they are too many or have no such form.
+    """
     type_, intervals = leaf.column.type, leaf.true.intervals
     try:
         key_type = key_type_of(type_)
@@ -181,12 +185,12 @@ def _stored(leaf: Leaf) -> Numbers | Floats | Texts | None:
         return Texts([(i.lo, i.lo_closed, i.hi, i.hi_closed) for i in intervals])  # type: ignore[misc]
     if scale_of(key_type) is not None:
         return Numbers(_whole(intervals)) if type_.precision <= WORD_DIGITS else None
-    ends = list(zip(*(its.tolist() for its in ends_of(leaf.true, type_)), strict=True))
+    ends = list(zip(*(places.tolist() for places in ends_of(leaf.true, type_)), strict=True))
     return _floats(ends) if key_type == "double" else Numbers(ends)
 
 
 def _whole(intervals: Sequence[Interval]) -> list[tuple[int, int]]:
-    """Intervals of unscaled decimals as closed ranges."""
+    """Convert intervals of unscaled decimals to closed integer ranges."""
     ranges = [
         (
             -SIGN if i.lo is None else math.floor(i.lo) + 1 if not i.lo_closed else math.ceil(i.lo),
@@ -200,11 +204,11 @@ def _whole(intervals: Sequence[Interval]) -> list[tuple[int, int]]:
 
 _NAN, _INFINITE = (ordered_int(value, "double") for value in (math.nan, math.inf))
 _NEGATIVE_ZERO = -1
-"""Its place in the order, where no value stands: it is 0.0 there."""
+"""The place of -0.0 in the order of doubles; no value has it, because -0.0 is stored as 0.0."""
 
 
 def _floats(ends: Sequence[tuple[int, int]]) -> Floats:
-    """Ranges of places in the order of all numbers, as numbers."""
+    """Convert ranges of places in the order of doubles to ranges of doubles."""
     inside = [(max(lo, -_INFINITE - 1), min(hi, _INFINITE)) for lo, hi in ends]
     ranges = [(lo, hi - (hi == _NEGATIVE_ZERO)) for lo, hi in inside]
     return Floats(
@@ -234,7 +238,7 @@ def _of_computed(node: Computed, values: pa.Array) -> Mask | None:
 
 
 def _part(call: Expression, column: Column) -> Part | None:
-    """A search for one text at the beginning or end of values, or anywhere in them."""
+    """Return a search for one text at the beginning or end of values, or anywhere in values."""
     if not isinstance(call, Call) or call.name not in (*_SEARCHES, "like"):
         return None
     if not isinstance(call.args[0], Ref) or column.type.name != "string" or column.type.char_length:

@@ -1,6 +1,6 @@
-"""Computed conditions of numbers, days, times and lengths of texts as formulas over what data files store.
+"""Computed conditions of numbers, dates, times and text lengths as formulas over stored values.
 
-Footers say within which bounds their numbers are: a formula is asked where none can leave its range.
+Footers bound the stored numbers: a formula is used only where no intermediate result can overflow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PASSING: Mapping[TruthValue, bool | None] = {
 
 
 def formula_of(node: Computed | Compare) -> Formula | None:
-    """The formula of a condition; None where it has none."""
+    """Return the formula of a condition, or None."""
     terms = Terms()
     try:
         if isinstance(node, Compare):
@@ -39,7 +39,7 @@ def formula_of(node: Computed | Compare) -> Formula | None:
 
 
 def formulas_in(node: Node) -> dict[int, Formula]:
-    """By identity the parts of a predicate that have a formula."""
+    """Return the formulas of the parts of a predicate, by identity of the part."""
     parts = (part for part in nodes_of(node) if isinstance(part, (Computed, Compare)))
     return {id(part): formula for part in parts if (formula := formula_of(part)) is not None}
 
@@ -47,14 +47,14 @@ def formulas_in(node: Node) -> dict[int, Formula]:
 def fitting_in(
     formulas: Mapping[int, Formula], layout: Layout, path: str, groups: Sequence[int]
 ) -> dict[int, Formula]:
-    """Those of some formulas of which no number can be out of its range in row groups of a file.
+    """Return the formulas that cannot overflow in some row groups of a file.
 
     Raises:
         DataFileError: the name of a column is ambiguous in the file.
     """
     columns = {column.id: column for formula in formulas.values() for column in formula.columns}
-    found = {its.id: _span_in(layout, path, its, groups) for its in columns.values()}
-    spans = {id_: span for id_, span in found.items() if span is not None}
+    bounds = {file_column.id: _span_in(layout, path, file_column, groups) for file_column in columns.values()}
+    spans = {id_: span for id_, span in bounds.items() if span is not None}
     return {
         node: formula
         for node, formula in formulas.items()
@@ -65,9 +65,11 @@ def fitting_in(
 
 
 def _span_in(layout: Layout, path: str, column: Column, groups: Sequence[int]) -> Span | None:
-    """What the numbers of a column are between in a file; None where it stores none that a formula takes.
+    """Return the bounds of a column's numbers in a file.
 
-    Of a text it is the length: no encoding makes one longer than its chunk is, decompressed.
+    None if the file stores it in a form without formulas.
+
+    The number of a text is its length: no encoding makes a text longer than its decompressed chunk.
     """
     node = flat_column(layout, column, path)
     if node is None:
@@ -79,8 +81,8 @@ def _span_in(layout: Layout, path: str, column: Column, groups: Sequence[int]) -
     if physical not in ("INT32", "INT64"):
         return None
     least, most = span_of(column.type)
-    found = row_group_bounds(layout, path, column)
-    known = [bounds for group in groups if (bounds := found[group]) is not None]
+    group_bounds = row_group_bounds(layout, path, column)
+    known = [bounds for group in groups if (bounds := group_bounds[group]) is not None]
     if len(known) < len(groups) or not known:
         return least, most
     low = min(_stored(bounds.min, column) for bounds in known)
@@ -93,7 +95,10 @@ def _stored(value: Any, column: Column) -> int:
 
 
 def _is_of_coded_days(formula: Formula, layout: Layout, path: str, groups: Sequence[int]) -> bool:
-    """Whether a formula is of one column of dates with dictionaries: to test those is quicker."""
+    """Return whether a formula reads one dictionary-encoded date column.
+
+    Testing its dictionary is quicker.
+    """
     columns = formula.columns
     if len(columns) != 1 or columns[0].type.name != "date":
         return False

@@ -1,4 +1,4 @@
-"""Which row groups of a data file may hold a row where a predicate is TRUE, as its footer says."""
+"""Row group pruning: which row groups of a file may hold a matching row, by its footer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tailbit.tables.parquet.layout import Layout
 
 
 def can_match(node: Node, layout: Layout, slice_: FileSlice) -> Mask:
-    """Per row group whether a row of it may make `node` TRUE; in doubt, it may.
+    """Return, per row group, whether one of its rows may make `node` TRUE; True when in doubt.
 
     Raises:
         DataFileError: the name of a column is ambiguous in the file.
@@ -24,7 +24,7 @@ def can_match(node: Node, layout: Layout, slice_: FileSlice) -> Mask:
 
 
 class _RowGroups:
-    """The row groups of one file, asked of each node once."""
+    """Row groups of one file; the result of each node is cached."""
 
     def __init__(self, layout: Layout, slice_: FileSlice) -> None:
         self.layout, self.slice_ = layout, slice_

@@ -1,8 +1,8 @@
-"""Where a predicate is TRUE in data files, found by reading them.
+"""Scan of data files for the rows where a predicate is TRUE.
 
-For uncovered files, and for the rows that the index leaves open. Row groups that the footer rules out are not
-read. Of many rows Polars tells which pass what can be asked of stored values (see `conditions`); what is left
-over, and few rows, are decoded and judged, on all cores.
+It serves uncovered files, and the rows that the index leaves open. Row groups that the footer rules out are
+pruned. For many rows, Polars tests the stored values (see `conditions`); the residual filter, and few rows,
+are decoded and evaluated on all cores.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _NONE: Positions = np.zeros(0, np.uint64)
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """What is sought in a file: its visible rows where `node` is TRUE.
+    """Search of one file: its visible rows where `node` is TRUE.
 
-    Only `among` these, and in these row `groups`, where they are given.
+    If given, only the positions `among`, and only the row `groups`, are searched.
     """
 
     slice_: FileSlice
@@ -49,11 +49,11 @@ class Scan:
 
 
 def scan(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None) -> list[Positions]:
-    """Ascending physical positions, file by file.
+    """Return the ascending physical positions of matching rows, file by file.
 
-    `by_polars`: whether Polars is asked whatever it can tell, or nothing; None: by cost.
-    Cost: decodes the predicate's columns in the row groups that may hold such rows, or in the pages that hold
-    `among`; independent of the number of files but for a look at each footer.
+    `by_polars`: whether Polars tests all it can, or nothing; None: whichever is cheaper.
+    Cost: decodes the predicate's columns in the row groups that may match, or in the pages that hold `among`;
+    independent of the number of files but for reading each footer.
 
     Raises:
         DataFileError: a file is missing or is not Parquet.
@@ -64,7 +64,9 @@ def scan(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None)
 
 
 def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None) -> int:
-    """How many positions `scan` would give. Cost: less, where no row is hidden and Polars tells all.
+    """Count the positions that `scan` would return.
+
+    Cost: less than `scan` if no row is hidden and Polars tests the whole predicate.
 
     Raises:
         DataFileError, EvaluationError: as `scan`.
@@ -79,19 +81,19 @@ def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None
 
 
 _Asked = tuple[int, Sought, Node]
-"""A scan, by number: what Polars is asked of stored values, and the predicate that is left over."""
+"""Number of a scan, its search by Polars over stored values, and the residual filter."""
 
 
 def _prepared(
     storage: Storage, scans: Sequence[Scan], by_polars: bool | None
 ) -> tuple[list[Scan], list[_Asked]]:
-    """The scans of what may hold a match, and what of them Polars is asked."""
+    """Prune the scans, and return them with the searches for Polars."""
     left = [_narrowed(storage, scan) for scan in scans]
     return left, _askable(storage, left, by_polars) if by_polars is not False else []
 
 
 def _found(storage: Storage, scans: Sequence[Scan], searches: Sequence[_Asked]) -> list[Positions]:
-    """Per scan the visible positions; raises as `scan`."""
+    """Return the visible positions per scan; raises as `scan`."""
     left = list(scans)
     passing_rows = find(storage, [search for _, search, _ in searches])
     for (at, _, rest), passing in zip(searches, passing_rows, strict=True):
@@ -101,7 +103,7 @@ def _found(storage: Storage, scans: Sequence[Scan], searches: Sequence[_Asked]) 
 
 
 def _narrowed(storage: Storage, scan: Scan) -> Scan:
-    """The scan of the row groups that may hold a match."""
+    """Restrict a scan to the row groups that may match."""
     layout = open_layout(storage, scan.slice_.path, scan.slice_.size)
     may = can_match(scan.node, layout, scan.slice_)
     if may.all():
@@ -112,10 +114,7 @@ def _narrowed(storage: Storage, scan: Scan) -> Scan:
 
 
 def _askable(storage: Storage, scans: Sequence[Scan], whatever: bool | None) -> list[_Asked]:
-    """The scans that Polars can make quicker.
-
-    `whatever`: also those that it cannot make quicker.
-    """
+    """Return the searches that Polars can speed up; `whatever`: all that Polars can do."""
     conditions: dict[tuple[object, ...], tuple[Condition | bool | None, Node | None]] = {}
     formulas: dict[int, Formulas] = {}
     out, size, values = [], 0, 0
@@ -146,11 +145,12 @@ def _askable(storage: Storage, scans: Sequence[Scan], whatever: bool | None) -> 
 
 
 _Judged = tuple[int, Positions, Positions, pa.Table]
-"""Of a scan, by number: rows where its predicate is TRUE, rows that raise, and the table of the first one."""
+"""Number of a scan: rows where its predicate is TRUE, rows that raise, and the table of the first such row.
+"""
 
 
 def _judged(storage: Storage, scans: Sequence[Scan]) -> list[Positions]:
-    """Per scan the positions, hidden ones too, where its predicate is TRUE.
+    """Return, per scan, the positions where its predicate is TRUE, hidden rows included.
 
     Raises:
         EvaluationError: as `scan`.
@@ -167,7 +167,7 @@ def _judged(storage: Storage, scans: Sequence[Scan]) -> list[Positions]:
 
 
 def _work(storage: Storage, scans: Sequence[Scan]) -> Iterator[partial[_Judged]]:
-    """What judges each piece of each scan."""
+    """Yield one task per piece of each scan; the task evaluates the predicate."""
     for number, scan in enumerate(scans):
         if scan.among is not None and (not len(scan.among) or scan.node == _TRUE):
             continue

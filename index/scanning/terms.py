@@ -1,8 +1,8 @@
 """Expressions of numbers, dates and times as terms of formulas.
 
-Decimals are integers without their point: before they are added or compared, those with fewer digits behind
-it are multiplied. A quotient beside a constant becomes a product on the other side of the comparison. What
-rounds below 0, what may raise other than by overflow, and what is of other types has no formula.
+Decimals are unscaled integers: before an addition or comparison, the one with the smaller scale is
+multiplied. A quotient compared with a constant becomes a product on the other side. Expressions that round
+below 0, that may raise other than by overflow, or of other types have no formula.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from tailbit.tables.parquet.sought.formula import LEAST, MOST, PARTS, Op, Span, 
 from tailbit.tables.zones.times import fixed_offset
 
 _MOST_TERMS = 100
-"""Operations of one formula; one that stands in several places is done in each."""
+"""Limit of operations in one formula; a shared term counts in each place."""
 _MOST_LISTED = 16
-"""Values of a list that are compared one by one."""
+"""Limit of list values that are compared one by one."""
 
 
 class NoFormula(Exception):
-    """The condition has none."""
+    """The condition has no formula."""
 
 
 def span_of(type_: DataType) -> Span:
-    """The numbers that a column of a type may hold, as they are stored."""
+    """Return the least and greatest stored number of a type."""
     span = range_of(type_)
     assert span is not None
     return span
 
 
 class Terms:
-    """Makes terms of expressions; of those that stand in several places once."""
+    """Builder of terms from expressions; a shared expression is built once."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[Term, int]] = {}
         self.count = 0
 
     def truth(self, e: Expression) -> Term:
-        """A boolean expression."""
+        """Build the term of a boolean expression."""
         if isinstance(e, Literal) and e.type.name in ("boolean", "void"):
             return None if e.value is None else bool(e.value)
         if not isinstance(e, Call) or e.type.name != "boolean":
@@ -51,7 +51,7 @@ class Terms:
         return self._once(e, self._truth)
 
     def number(self, e: Expression) -> tuple[Term, int]:
-        """A number, a date or a time, and the digits behind its point."""
+        """Build the term of a number, date or time; also return its scale."""
         if isinstance(e, Literal):
             return _constant(e)
         if isinstance(e, Ref):
@@ -59,7 +59,7 @@ class Terms:
         return self._once(e, self._number), e.type.scale
 
     def scaled(self, e: Expression, scale: int) -> Term:
-        """A number with more digits behind its point, or as many."""
+        """Build the term of a number at an equal or larger scale."""
         term, digits = self.number(e)
         if scale < digits:
             raise NoFormula
@@ -95,7 +95,7 @@ class Terms:
         raise NoFormula
 
     def compared(self, op: str, left: Expression, right: Expression) -> Term:
-        """A comparison of two numbers of one kind: days are no microseconds."""
+        """Build the comparison of two numbers of one kind; days and microseconds are different kinds."""
         if op not in _COMPARED or _kind(left.type) != _kind(right.type):
             raise NoFormula
         if _is_quotient(left) and isinstance(right, Literal):
@@ -104,10 +104,11 @@ class Terms:
         return Op(op, (self.scaled(left, max(a, b)), self.scaled(right, max(a, b))))
 
     def _quotient(self, op: str, e: Expression, bound: Literal) -> Term:
-        """A quotient a / b beside c as a beside c * b, for b above 0.
+        """Rewrite the comparison of a quotient a / b with c as that of a with c * b, for b above 0.
 
-        The quotient is rounded, by half of its last digit at most. If it is not c, it is off by at least
-        1 / (b * 10 ** d), d the digits behind the points of a and c: where that is more, it keeps sides.
+        The quotient is rounded by at most half of its last digit. If it differs from c, the difference is at
+        least 1 / (b * 10 ** d), where d is the sum of the scales of a and c: if that is more than the
+        rounding, the comparison has the same outcome.
         """
         assert isinstance(e, Call)
         (dividend, of), (divisor, by) = (self.number(arg) for arg in e.args)
@@ -128,7 +129,7 @@ class Terms:
         return Op(name, args, max(low, LEAST), min(high, MOST))
 
     def _made(self, e: Call) -> tuple[str, tuple[Term, ...]]:
-        """The operation that a call of a number is."""
+        """Build the operation of a numeric call."""
         scale = e.type.scale
         if e.name in ("+", "-", "coalesce", "%"):
             return e.name, tuple(self.scaled(arg, scale) for arg in e.args)
@@ -157,7 +158,7 @@ class Terms:
         raise NoFormula
 
     def _rounded(self, e: Call) -> tuple[str, tuple[Term, ...]]:
-        """A cast, round, floor or ceil of a number."""
+        """Build a cast, round, floor or ceil of a number."""
         (term, behind), scale = self.number(e.args[0]), e.type.scale
         if e.name in _ROUNDED and int(e.setting[0]) < 0:
             raise NoFormula
@@ -166,12 +167,12 @@ class Terms:
         unit = 10 ** (behind - scale)
         half = "round" if e.name in ("round", "cast") and e.type.name == "decimal" else e.name
         more = {"round": unit // 2, "ceil": unit - 1}.get(half, 0)
-        # What is below 0 would be rounded the other way: floor alone is the same there.
+        # Numbers below 0 would round the other way; only floor is the same there.
         positive = term if e.name == "floor" else Op("is", (term,), 0)
         return "//", (Op("+", (positive, more)), unit)
 
     def _part(self, e: Call) -> tuple[str, tuple[Term, ...]]:
-        """The day, or another part, of a date or time."""
+        """Build the day, or another part, of a date or time."""
         (arg,) = e.args
         term = self.number(arg)[0]
         if e.name in PARTS:
@@ -195,12 +196,12 @@ class Terms:
 _ROUNDED = ("round", "floor", "ceil")
 _PARTS = (*PARTS, *OF_TIME)
 _NAMES = {"abs": "abs", "date_add": "+", "date_sub": "-", "datediff": "-"}
-"""Operations of numbers without a point."""
+"""Operations of numbers without decimals."""
 _COMPARED = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 
 
 def _kind(type_: DataType) -> str:
-    """What is equal for types whose numbers may be compared."""
+    """Return a name that is equal for types with comparable numbers."""
     return "number" if type_.name in (*WHOLE, "decimal", "void") else type_.name
 
 
@@ -212,7 +213,7 @@ def _is_quotient(e: Expression) -> bool:
 
 
 def _constant(e: Literal) -> tuple[int | None, int]:
-    """A constant with as few digits behind its point as it needs."""
+    """Return the unscaled integer and scale of a constant, trailing zeros removed."""
     if e.value is None:
         return None, 0
     if e.type.name not in _KINDS or not isinstance(e.value, int):
@@ -231,7 +232,7 @@ def _column(column: Column) -> Term:
 
 
 def _text(e: Expression) -> Term:
-    """A column of texts or bytes."""
+    """Return a column of texts or bytes."""
     if not isinstance(e, Ref) or e.column.partition or e.column.type.char_length:
         raise NoFormula
     return e.column

@@ -1,1 +1,1 @@
-"""The text of a predicate becomes a bound tree; its constants are read, cast and compared as Spark does."""
+"""The text of a predicate becomes a bound tree; its constants are parsed, cast and compared as Spark does."""

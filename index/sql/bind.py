@@ -1,8 +1,8 @@
-"""Binds the text of a predicate to a schema: Spark 4.2's semantics, ANSI mode on, names in any case.
+"""Binding of a predicate's text to a schema: Spark 4.2's semantics, ANSI mode on, case-insensitive names.
 
 Input: SQL text, a schema, the session time zone. Output: a tree of `tailbit.index.predicate.tree`, or a
-PredicateError that names what is not read. Nothing is approximated: a construct that cannot be had exactly is
-refused.
+PredicateError that names what is not read. Nothing is approximated: a construct that cannot be read exactly
+is refused.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from tailbit.tables.zones.times import check_zone
 def bind(
     text: str, schema: Schema, zone: str = "UTC", clock: Callable[[], int] = micros_now, table: str = ""
 ) -> Node:
-    """The predicate of a text over the columns of a schema; the same objects for the same text and schema.
+    """Bind the text of a predicate to the columns of a schema; cached per text and schema.
 
-    But `now()` and its like are the microseconds since 1970 that `clock` says, and such a text is bound anew.
+    Texts with `now()` and the like are bound anew each time: `clock` gives the microseconds since 1970.
+    `table`: the table's own name, which may qualify column names.
 
     `table`: the table's own name, which may stand before the names of columns.
 
@@ -41,7 +42,7 @@ def bind(
 
 
 class _Same:
-    """A schema as a cache key: itself, not its contents, which would be hashed at every call."""
+    """A schema as a cache key, compared by identity: hashing its contents at every call costs too much."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema

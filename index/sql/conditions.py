@@ -1,6 +1,6 @@
-"""The conditions of one parsed predicate as nodes: a leaf where sets of one column's values say them.
+"""The conditions of one parsed predicate as nodes: leaves where value sets of one column express them.
 
-The log's statistics and ranges of keys are asked for leaves; the rest is computed.
+The log's statistics and ranges of keys serve leaves; other conditions are computed.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from tailbit.tables.model import Column
 from tailbit.wording import with_article
 
 _SHOWN = 8
-"""Constants of a list that a leaf's text shows."""
+"""Number of a list's constants shown in a leaf's text."""
 DEEPEST = 150
 """Most levels of AND and OR in a bound tree, and of calls in an expression: to walk it takes less of Python's
 stack than parsing did."""
 
 
 class ConditionReader:
-    """Turns the conditions of one parsed predicate into nodes."""
+    """Converter of the conditions of one parsed predicate into nodes."""
 
     def __init__(self, operands: OperandReader, zone: str, now: int) -> None:
         self.operands = operands
@@ -68,7 +68,7 @@ class ConditionReader:
         }
 
     def whole(self, e: Tree) -> Node:
-        """Return the node of a whole predicate, which must be of type boolean: NULL is not."""
+        """Convert a whole predicate, which must be of type boolean; NULL is not."""
         inner = bare(e)
         if inner.kind in self.kinds:
             return self.node(inner)
@@ -79,7 +79,7 @@ class ConditionReader:
         return self.condition(expression, inner)
 
     def node(self, e: Tree) -> Node:
-        """Return the node of a condition."""
+        """Convert a condition to a node."""
         return self.kinds[e.kind](e) if e.kind in self.kinds else self.condition(self.expressions.read(e), e)
 
     def _comparison(self, e: Tree) -> Node:
@@ -87,27 +87,27 @@ class ConditionReader:
             return self.condition(self.expressions.read(e), e)
         return self.compare(e, self.expressions.read(left(e)), e.text, self.expressions.read(right(e)))
 
-    def condition(self, found: Expression, e: Tree) -> Node:
-        """An expression as a condition."""
-        if isinstance(found, Literal) and found.type.name in ("boolean", "void"):
-            return Constant(None if found.value is None else bool(found.value))
-        if found.type.name != "boolean":
-            reason = f"{with_article(found.type)} is not a condition"
-            reason = reason if found.type.name == "string" else mismatch(reason)
+    def condition(self, expression: Expression, e: Tree) -> Node:
+        """Convert an expression to a condition."""
+        if isinstance(expression, Literal) and expression.type.name in ("boolean", "void"):
+            return Constant(None if expression.value is None else bool(expression.value))
+        if expression.type.name != "boolean":
+            reason = f"{with_article(expression.type)} is not a condition"
+            reason = reason if expression.type.name == "string" else mismatch(reason)
             self.operands.refuse(reason, e, "Compare it with something.")
-        if isinstance(found, Ref):
-            return leaf_of_truth(found.column)
-        if isinstance(found, Call) and found.depth > DEEPEST:
+        if isinstance(expression, Ref):
+            return leaf_of_truth(expression.column)
+        if isinstance(expression, Call) and expression.depth > DEEPEST:
             self.operands.refuse("it is nested too deeply", e, "Split it by parentheses.")
-        for column in columns_in(found):
+        for column in columns_in(expression):
             self.operands.asked_for_parts(column)
-        if (constant := raising_constant(found)) is not None:
+        if (constant := raising_constant(expression)) is not None:
             raised = (error := error_of(constant)) and f" ({error} in Spark)"
             self.operands.refuse(f"{show(constant)} raises for every row{raised}", e)
-        return node_of(found)
+        return node_of(expression)
 
     def compare(self, e: Tree, a: Expression, op: str, b: Expression, padded: bool = True) -> Node:
-        """Return a comparison of two operands; `padded`: a CHAR column and a constant get one length."""
+        """Convert a comparison of two operands; `padded`: a CHAR column and a constant get one length."""
         why: Incomparable | None = None
         if not isinstance(a, Call) and not isinstance(b, Call):
             try:
@@ -126,7 +126,7 @@ class ConditionReader:
             self.operands.refuse(str(wrong), e)
 
     def _compare(self, a: Operand, op: str, b: Operand, padded: bool) -> Node:
-        """A comparison of columns and constants."""
+        """Convert a comparison of columns and constants."""
         if isinstance(a, Column):
             if isinstance(b, Column):
                 common = comparable_type(self.operands.comparable(a), self.operands.comparable(b))
@@ -140,7 +140,10 @@ class ConditionReader:
         return Constant(compared_constants(a, op, b, self.zone))
 
     def between(self, e: Tree) -> Node:
-        """Return BETWEEN as two comparisons, each with its own coercion; Spark pads no CHAR in it."""
+        """Convert BETWEEN into two comparisons, each with its own coercion.
+
+        Spark does not pad CHAR in BETWEEN.
+        """
         value, low, high = (self.expressions.read(part) for part in (left(e), *e.items))
         try:
             value = asked_twice(value)
@@ -153,7 +156,7 @@ class ConditionReader:
         )
 
     def membership(self, e: Tree) -> Node:
-        """Return IN of a list, all of one type; what is no constant is compared value by value."""
+        """Convert IN of a list, all of one type; items that are no constants are compared one by one."""
         subject = self.expressions.read(left(e))
         items = [self.expressions.read(item) for item in e.items]
         listed = [item for item in items if isinstance(item, Literal)]
@@ -183,7 +186,10 @@ class ConditionReader:
             self.operands.refuse(str(wrong), e)
 
     def is_condition(self, e: Tree) -> Node:
-        """Return IS NULL of anything, or IS TRUE, IS FALSE and IS UNKNOWN of a condition; NOT is left out."""
+        """Convert IS NULL of anything, or IS TRUE, IS FALSE and IS UNKNOWN of a condition.
+
+        NOT is left out.
+        """
         subject = bare(left(e))
         if e.text in ("TRUE", "FALSE"):
             truth = self.node(subject)
@@ -200,7 +206,7 @@ class ConditionReader:
         return self.condition(null_of(value), e)
 
     def like(self, e: Tree) -> Node:
-        """Return LIKE and its kin: ranges of texts where a pattern is a text or the beginning of texts."""
+        """Convert LIKE and its kin: a range of texts if the pattern is a text or a prefix."""
         value, patterns = self.expressions.read(left(e)), patterns_of(e)
         if len(patterns) > 1 and isinstance(value, Call):
             return self.condition(self.expressions.read(e), e)

@@ -23,7 +23,7 @@ _SHIFTS = ("<<", ">>", ">>>")
 
 
 class ExpressionReader:
-    """Turns the expressions of one parsed predicate into typed ones."""
+    """Converter of the expressions of one parsed predicate into typed expressions."""
 
     def __init__(self, operands: OperandReader, zone: str, now: int) -> None:
         self.operands = operands
@@ -54,10 +54,10 @@ class ExpressionReader:
         }
 
     def read(self, e: Tree) -> Expression:
-        """Return the expression of a node, its constants folded.
+        """Convert a node to an expression, constants folded.
 
         Raises:
-            PredicateError: it is not read; names the construct and its place.
+            PredicateError: the node is not read; names the construct and its place.
             UnknownColumnError: no such column.
         """
         reader = self.kinds.get(e.kind)
@@ -74,15 +74,15 @@ class ExpressionReader:
         return self.builder.negate(condition) if e.negated else condition
 
     def _operand(self, e: Tree) -> Expression:
-        """Return a constant."""
+        """Return a constant, or the reference to a column."""
         operand = self.operands.read(e)
         return operand if isinstance(operand, Literal) else Ref(operand)
 
     def checked(self, expression: Expression, e: Tree) -> Expression:
-        """Return the expression, if the values of its columns can be computed with.
+        """Return the expression if the values of its columns can be computed with.
 
         Raises:
-            ColumnTypeError: they cannot.
+            ColumnTypeError: the values cannot be computed with.
         """
         if isinstance(expression, Ref):
             self.operands.comparable(expression.column)
@@ -186,20 +186,20 @@ class ExpressionReader:
             )
 
     def like(self, e: Tree) -> Expression:
-        """Return LIKE, ILIKE or RLIKE, with ESCAPE, ANY, ALL and NOT."""
+        """Convert LIKE, ILIKE or RLIKE, with ESCAPE, ANY, ALL and NOT."""
         value, escape = self._arg(left(e)), self.escape_of(e)
-        found = [self.one_like(value, self._arg(pattern), e.text, escape) for pattern in patterns_of(e)]
-        parts = [self._negated(e, part) for part in found]
+        matches = [self.one_like(value, self._arg(pattern), e.text, escape) for pattern in patterns_of(e)]
+        parts = [self._negated(e, part) for part in matches]
         return parts[0] if len(parts) == 1 else self.builder.connect(connective_of(e), parts)
 
     def one_like(self, value: Expression, pattern: Expression, name: str, escape: str) -> Expression:
-        """Return one value against one pattern; `name`: LIKE, ILIKE or RLIKE."""
+        """Convert the match of a value with a single pattern; `name`: LIKE, ILIKE or RLIKE."""
         if name == "ILIKE":
             value, pattern = (function(self.builder, "lower", [side]) for side in (value, pattern))
         return self.builder.like(value, pattern, escape, "rlike" if name == "RLIKE" else "like")
 
     def escape_of(self, e: Tree) -> str:
-        """Return the character that takes the meaning of wildcards away; a backslash unless one is given."""
+        """Return the escape character of wildcards; a backslash by default."""
         if e.escape is None:
             return "\\"
         constant = e.escape.constant
@@ -214,12 +214,12 @@ def patterns_of(e: Tree) -> tuple[Tree, ...]:
 
 
 def connective_of(e: Tree) -> str:
-    """Return what joins the patterns of LIKE ANY and LIKE ALL."""
+    """Return the connective of the patterns of LIKE ANY and LIKE ALL."""
     return "and" if e.quantifier == "ALL" else "or"
 
 
 def chain(e: Tree) -> Iterator[Tree]:
-    """Iterate the operands of a chain of one connective from left to right, through parentheses."""
+    """Yield the operands of a chain of one connective from left to right, through parentheses."""
     rest = list(reversed(e.items))
     while rest:
         whole = rest.pop()

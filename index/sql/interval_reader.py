@@ -1,4 +1,4 @@
-"""Times beside intervals: what one moves, differences that are compared with one, and units as words."""
+"""Interval arithmetic: times plus intervals, differences compared with an interval, and units as words."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tailbit.index.values.refusals import mismatch
 
 _MOVED, _BETWEEN = ("dateadd", "date_add", "timestampadd"), ("datediff", "date_diff", "timestampdiff")
 _WITH_UNIT = 3
-"""Arguments of these functions where a unit stands first: `dateadd(DAY, 7, dt)`."""
+"""Number of arguments of these functions with a leading unit: `dateadd(DAY, 7, dt)`."""
 
 
 class IntervalReader:
-    """Reads the operators of which one side is an interval; `arg` reads an operand."""
+    """Reader of operators with an interval on one side; `arg` reads an operand."""
 
     def __init__(self, operands: OperandReader, builder: Builder, arg: Callable[[Tree], Expression]) -> None:
         self.operands, self.builder, self.arg = operands, builder, arg
 
     def moved(self, op: str, e: Tree) -> Expression | None:
-        """A date or time plus an interval, or minus it; None where there is no interval."""
+        """Return a date or time plus or minus an interval; None if there is no interval."""
         if op not in "+-":
             return None
         if (span := self.operands.interval(right(e))) is not None:
@@ -38,7 +38,7 @@ class IntervalReader:
         return None
 
     def compares(self, e: Tree) -> bool:
-        """Whether a comparison is one of a difference with an interval."""
+        """Return whether a comparison compares a difference with an interval."""
         sides = bare(left(e)), bare(right(e))
         return any(
             side.text == "-" and side.kind == "arithmetic" and self.operands.interval(other) is not None
@@ -59,12 +59,12 @@ class IntervalReader:
         return self.builder.compare(op, apart, wanted)
 
     def takes_unit(self, name: str, e: Tree) -> bool:
-        """Whether a call names a unit of time first, as `dateadd(DAY, 7, dt)` does."""
+        """Return whether a call starts with a unit of time, as `dateadd(DAY, 7, dt)` does."""
         counted = len(e.items) == _WITH_UNIT or name.startswith("timestamp")
         return counted and name in (*_MOVED, *_BETWEEN)
 
     def by_unit(self, name: str, e: Tree) -> Expression:
-        """A time that a number of units moves, or the whole units between two times.
+        """Return a time moved by a number of units, or the whole units between two times.
 
         Source: Spark 4.2, TimestampAdd and TimestampDiff.
         """

@@ -1,4 +1,4 @@
-"""Names, fields, elements and expressions over each element, out of the parsed tree."""
+"""Names, fields, elements and lambda expressions over elements, read from the parsed tree."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tailbit.index.values.literals import STRING, Literal
 
 
 class NestedReader:
-    """Reads names and what is asked of arrays, maps and structs; `read` reads any expression.
+    """Reader of names and of parts of arrays, maps and structs; `read` reads any expression.
 
-    `elements`: what the lambdas around an expression call their elements, the innermost last.
+    `elements`: the element variables of the lambdas around an expression, the innermost last.
     """
 
     def __init__(self, operands: OperandReader, builder: Builder, read: Callable[[Tree], Expression]) -> None:
@@ -27,7 +27,10 @@ class NestedReader:
         self.elements: list[Ref] = []
 
     def named(self, e: Tree) -> Expression:
-        """Return an element of a lambda, a column, or what is inside; else the moment that a name means."""
+        """Return a lambda's element, a column, or a part of either.
+
+        Else the present moment that a name denotes.
+        """
         if e.first is not None:
             return self._inside(self.read(e.first), e.names)
         for element in reversed(self.elements):

@@ -1,4 +1,4 @@
-"""Operands of a predicate: columns and constants, out of the parsed tree."""
+"""Operands of a predicate: columns and constants, read from the parsed tree."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CALLED = {
     "lambda": "a lambda",
     "field": "a field",
 }
-"""What a refusal calls a node, where it is not the node's own text."""
+"""Name of a node in an error, where the node's own text does not serve."""
 _ASKED_FOR = {
     "array": "it is asked for by array_contains(a, x), exists(a, x -> x > 1), size(a), a[0] or IS [NOT] NULL",
     "map": "it is asked for by m['k'], size(m) or IS [NOT] NULL",
@@ -42,7 +42,7 @@ _NULL_ALONE = "it can only be asked for IS [NOT] NULL"
 
 
 class OperandReader:
-    """Turns leaves of one parsed predicate into columns and typed constants."""
+    """Converter of the leaves of one parsed predicate into columns and typed constants."""
 
     def __init__(self, text: str, schema: Schema, zone: str, table: str = "") -> None:
         self.text = text
@@ -55,10 +55,10 @@ class OperandReader:
         refuse(self.text, reason, None if at is None else at.start, hint)
 
     def read(self, node: Tree) -> Operand:
-        """A column or a typed constant.
+        """Return a column or a typed constant.
 
         Raises:
-            PredicateError: neither; names the construct.
+            PredicateError: the node is neither; names the construct.
             UnknownColumnError: no such column.
         """
         if node.kind == "parenthesis":
@@ -74,12 +74,12 @@ class OperandReader:
         self.unknown(node)
 
     def column(self, node: Tree) -> tuple[Column, tuple[str, ...]]:
-        """Return the column of a name, and the parts of the name that are inside its values.
+        """Return the column of a name, and the parts of the name that lead into its values.
 
-        The table's own name may stand before that of a column. A struct of the table's name comes first.
+        The table's own name may qualify a column name. A struct with the table's name takes precedence.
 
         Raises:
-            UnknownColumnError: no such column; says where the name stands, and what may have been meant.
+            UnknownColumnError: no such column; says where the name stands, and which column may be meant.
         """
         try:
             return self.schema.reach(node.names)
@@ -89,14 +89,14 @@ class OperandReader:
             fields, written = unknown.fields, self.text[node.start : node.end]
             meant = "" if fields["nearest"] else of_name(written)
             hint = f"Columns: {fields['columns']}.{meant}"
-            told = {"place": placed(self.text, node.start), "hint": hint}
-            raise UnknownColumnError(**{**fields, **told}) from None
+            details = {"place": placed(self.text, node.start), "hint": hint}
+            raise UnknownColumnError(**{**fields, **details}) from None
 
     def comparable(self, column: Column) -> Column:
-        """The column, if its values can be compared.
+        """Return the column if its values can be compared.
 
         Raises:
-            ColumnTypeError: they cannot.
+            ColumnTypeError: the values cannot be compared.
         """
         name, told = column.type.name, {"column": column.label, "type": str(column.type)}
         if name in _ASKED_FOR:
@@ -106,10 +106,10 @@ class OperandReader:
         return column
 
     def asked_for_parts(self, column: Column) -> Column:
-        """The column, if it or what it holds can be asked for.
+        """Return the column if it, or a part of its values, can be read.
 
         Raises:
-            ColumnTypeError: its values, or those inside it, cannot be decoded or compared.
+            ColumnTypeError: the values, or those inside, cannot be decoded or compared.
         """
         if column.type.name in ("array", "map", "struct"):
             arrow_type(column.type, column.label)
@@ -136,10 +136,10 @@ class OperandReader:
         return Literal(number.type, number.value) if constant.plus else number
 
     def interval(self, node: Tree) -> Span | None:
-        """Return the constant of type interval that an operand is, in parentheses or not; None for others.
+        """Return the interval constant of an operand, in parentheses or not; None for other operands.
 
         Raises:
-            PredicateError: it is written in a way that is not read.
+            PredicateError: the interval is written in a form that is not read.
         """
         constant = bare(node).constant
         if constant is None or constant.kind != "interval":
@@ -150,7 +150,7 @@ class OperandReader:
             self.refuse(str(wrong), node, INSTEAD["INTERVAL"])
 
     def cast_to(self, node: Tree) -> DataType:
-        """Return the type that a cast gives; `node`: of kind cast."""
+        """Return the target type of a cast; `node`: of kind cast."""
         type_ = right(node)
         sizes = [size.constant for size in type_.items if size.constant is not None]
         if type_.text in ("DECIMAL", "DEC", "NUMERIC"):
@@ -169,7 +169,7 @@ class OperandReader:
 
 
 def bare(node: Tree) -> Tree:
-    """Return an expression without the parentheses around it."""
+    """Strip the parentheses around an expression."""
     while node.kind == "parenthesis":
         node = left(node)
     return node

@@ -1,7 +1,7 @@
-"""Fills the parameters of a condition: `?` by place and `:name` by name, each with the text of one constant.
+"""Substitution of a condition's parameters: `?` by place and `:name` by name, each with a constant's text.
 
-A value never becomes part of the grammar: a marker is filled only where an operand stands and nothing beside
-the marker could grow together with the constant, so that what was one operand stays one.
+A value never becomes part of the grammar: a marker is filled only where an operand stands, and only if no
+neighbour of the marker could join the constant, so that one operand remains one operand.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class _Marker(NamedTuple):
 
 
 def filled(text: str, values: Sequence[str] | Mapping[str, str]) -> str:
-    """Return a condition whose markers are the texts of constants, by place or by name.
+    """Fill the markers of a condition with the texts of constants, by place or by name.
 
     Raises:
-        PredicateError: there is another number of `?`, a name is missing or not used, or a marker stands
-            where no value can.
+        PredicateError: the number of `?` differs, a name is missing or not used, or a marker stands where no
+            value can.
 
     >>> filled("country = ? AND n > ?", ["'DE'", "3"])
     "country =  'DE'  AND n >  3 "
@@ -52,7 +52,7 @@ def filled(text: str, values: Sequence[str] | Mapping[str, str]) -> str:
 
 
 def _markers(text: str, values: Sequence[str] | Mapping[str, str]) -> Iterator[_Marker]:
-    """Yield the markers of a text, each checked to stand where an operand does."""
+    """Yield the markers of a text; each must stand where an operand can."""
     tokens = tokens_of(text)
     for at, token in enumerate(tokens):
         if token.kind != "sign" or token.text not in ("?", ":"):
@@ -76,12 +76,12 @@ def _precedes_an_operand(token: Token) -> bool:
 
 
 def _grows_together(token: Token) -> bool:
-    """Return whether a token joins a constant before it: strings are joined, a parenthesis makes a call."""
+    """Return whether a token would join a constant before it: strings join, a parenthesis makes a call."""
     return token.kind == "string" or (token.kind == "sign" and token.text == "(")
 
 
 def _named(text: str, colon: Token, ahead: Token, values: Sequence[str] | Mapping[str, str]) -> _Marker:
-    """Return the marker of a colon and the name behind it."""
+    """Return the marker of a colon and the name after it."""
     if ahead.kind not in ("word", "number") or ahead.start != colon.end:
         refuse(text, "a colon has no name behind it", colon.start, "Write a parameter as :name.")
     name = text[ahead.start : ahead.end]

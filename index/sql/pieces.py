@@ -1,4 +1,4 @@
-"""Pieces of split(...), which is an array: an element of it or its size is read, but not the array."""
+"""Pieces of split(...), which is an array: one element or its size can be read, but not the array."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tailbit.index.functions.tree import Expression
 from tailbit.index.sql.syntax.tree import Tree, left, right
 
 _ASKED = {"size": 0, "cardinality": 0, "array_size": 0, "element_at": 1}
-"""What may be asked of split(...), and how many arguments follow."""
+"""Functions that may be applied to split(...), with the number of further arguments."""
 
 
 class PieceReader:
-    """Reads what is asked of split(...); `arg` reads an operand."""
+    """Reader of functions of split(...); `arg` reads an operand."""
 
     def __init__(self, builder: Builder, arg: Callable[[Tree], Expression]) -> None:
         self.builder, self.arg = builder, arg
 
     def asked(self, name: str, e: Tree) -> Expression | None:
-        """A function of split(...); None of anything else."""
+        """Convert a function of split(...); None for anything else."""
         split = self._split(e.items[0]) if name in _ASKED and e.items else None
         if split is None:
             return None
@@ -38,7 +38,7 @@ class PieceReader:
         return None if split is None else piece(self.builder, split, self.arg(right(e)))
 
     def _split(self, e: Tree) -> list[Expression] | None:
-        """The arguments of split; None of anything else."""
+        """Return the arguments of split; None of anything else."""
         if e.kind != "call" or e.text.lower() != "split":
             return None
         return [self.arg(arg) for arg in e.items]

@@ -65,7 +65,7 @@ _BY_ERROR = {
 def refuse(text: str, reason: str, at: int | None = None, hint: str | None = None) -> NoReturn:
     """Raise a PredicateError with the place in the text (characters from 1) and what to write instead."""
     hint = hint or next(
-        (told for said, told in {**_OF_TYPES, **_BY_ERROR, **_BY_REASON}.items() if said in reason), None
+        (advice for said, advice in {**_OF_TYPES, **_BY_ERROR, **_BY_REASON}.items() if said in reason), None
     )
     if hint and "||" in text and " in Spark)" in reason:
         hint = f"{hint} To join conditions write OR: || joins texts."
@@ -129,7 +129,7 @@ _BESIDE = 60
 
 
 def _pointed(text: str, at: int) -> str:
-    """The line of a place, and below it a caret; a long line is cut."""
+    """Return the line of a place, and below it a caret; a long line is cut."""
     start = max(text.rfind("\n", 0, at) + 1, at - _BESIDE)
     end = text.find("\n", at)
     line = text[start : min(len(text) if end < 0 else end, at + _BESIDE)]

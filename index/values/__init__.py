@@ -1,1 +1,1 @@
-"""A constant gets its type: it is read, cast, and compared in the type that Spark would choose."""
+"""A constant gets its type: it is parsed, cast, and compared in the type that Spark would choose."""

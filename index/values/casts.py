@@ -1,4 +1,4 @@
-"""Casts of constants, as Spark does them in ANSI mode: exact, or an error, never NULL for a malformed text.
+"""Casts of constants as in Spark's ANSI mode: exact, or an error; a malformed text is never NULL.
 
 Source: Spark 4.2, Cast.scala, AnsiCast rules.
 """
@@ -30,13 +30,13 @@ _INTEGER = re.compile(r"([+-]?)(\d+)", re.ASCII)
 _FLOAT = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?)[dDfF]?", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
 _BLANK = "".join(map(chr, range(33)))
-"""What Java drops at both ends of the text of a fractional number; `trimmed` drops one character more."""
+"""Characters that Java strips from the text of a fractional number; `trimmed` strips one character more."""
 _HEXADECIMAL = re.compile(r"[+-]?0[xX][0-9a-fA-F.]+[pP][+-]?\d+[dDfF]?", re.ASCII)
 _LONG_EXPONENT = re.compile(r"[+-]?[\d.]+[eE][+-]?\d{7,}[dDfF]?")
 _LONGEST = 4000
-"""Characters of a number that are read; Python reads no more than 4300 digits at once."""
+"""Limit of characters of a parsed number; Python parses no more than 4300 digits at once."""
 _MOST_DIGITS = 19
-"""Digits of the greatest whole number that a cast gives."""
+"""Digits of the greatest integer that a cast returns."""
 _TIME_OF_DAY = re.compile(r"[+-]?(?:T\d|\d{1,2}:)", re.ASCII)
 _NAMED = {"nan": math.nan}
 _NAMED |= {f"{sign}{name}": math.inf for sign in ("", "+") for name in ("inf", "infinity")}
@@ -49,12 +49,12 @@ _SHORT = 15
 
 
 def cast(literal: Literal, to: DataType, zone: str) -> Literal:
-    """The constant as another type.
+    """Cast a constant to another type.
 
-    Spark reads some words for days and times in constants alone. Source: Spark 4.2, SpecialDatetimeValues.
+    Spark reads some words as dates and times in constants only. Source: Spark 4.2, SpecialDatetimeValues.
 
     Raises:
-        ValueError: malformed, out of range, or a cast that is not done here; the message says which.
+        ValueError: malformed, out of range, or an unsupported cast; the message says which.
     """
     word = special_word(_text(literal) or "") if to.name in ("date", "timestamp", "timestamp_ntz") else None
     if word == "epoch":
@@ -65,17 +65,17 @@ def cast(literal: Literal, to: DataType, zone: str) -> Literal:
 
 
 def cast_value(literal: Literal, to: DataType, zone: str) -> Literal:
-    """The value of a row as another type.
+    """Cast the value of a row to another type.
 
     Raises:
         ValueError: as for `cast`.
     """
     if literal.value is None or literal.type == to:
         return Literal(to, literal.value)
-    found = _CASTS.get(to.name)
-    if found is None:
+    cast_to = _CASTS.get(to.name)
+    if cast_to is None:
         raise Unsupported(f"a cast to {to} is not supported")
-    return Literal(to, found(literal, to, zone))
+    return Literal(to, cast_to(literal, to, zone))
 
 
 def _text(literal: Literal) -> str | None:
@@ -86,20 +86,20 @@ def _text(literal: Literal) -> str | None:
 
 
 def _has_other_digits(text: str) -> bool:
-    """Whether a text has digits of other scripts, which Java reads in decimals."""
+    """Return whether a text has digits of other scripts, which Java reads in decimals."""
     return any(char.isdecimal() and not char.isascii() for char in text)
 
 
 def _to_whole(literal: Literal, to: DataType, zone: str) -> Value:
     text = _text(literal)
     if text is not None:
-        found = _INTEGER.fullmatch(trimmed(text))
-        if found is None:
+        match = _INTEGER.fullmatch(trimmed(text))
+        if match is None:
             raise malformed(text, to)
-        digits = found.group(2).lstrip("0") or "0"
+        digits = match.group(2).lstrip("0") or "0"
         if len(digits) > _MOST_DIGITS:
             raise out_of_range(cut(text), to, "CAST_INVALID_INPUT")
-        value = int(found.group(1) + digits)
+        value = int(match.group(1) + digits)
     elif isinstance(literal.value, float) and not math.isfinite(literal.value):
         raise out_of_range(literal.value, to, "CAST_OVERFLOW")
     elif _is_number(literal) or literal.type.name == "boolean":
@@ -135,14 +135,14 @@ def _parsed_float(text: str, to: DataType) -> float:
         return _NAMED[clean.lower()]
     if clean in ("+NaN", "-NaN"):
         return math.nan
-    found = _FLOAT.fullmatch(clean)
-    if found is None:
+    match = _FLOAT.fullmatch(clean)
+    if match is None:
         if _HEXADECIMAL.fullmatch(clean) or _LONG_EXPONENT.fullmatch(clean):
             raise unread(text, to)
         raise malformed(text, to)
     if len(clean) > _LONGEST:
         raise unread(text, to)
-    return _rounded(Fraction(found.group(1)), to) + 0.0
+    return _rounded(Fraction(match.group(1)), to) + 0.0
 
 
 def _rounded(exact: Fraction, to: DataType) -> float:
@@ -179,7 +179,7 @@ def _to_decimal(literal: Literal, to: DataType, zone: str) -> Value:
 
 
 def _as_printed(literal: Literal, to: DataType) -> Fraction:
-    """A double by its shortest text, which is what Spark turns into a decimal."""
+    """Return a double as its shortest text, which Spark turns into a decimal."""
     try:
         printed = Decimal(repr(literal.value))
         if literal.type.name == "double" and len(printed.as_tuple().digits) <= _SHORT:
@@ -190,7 +190,7 @@ def _as_printed(literal: Literal, to: DataType) -> Fraction:
 
 
 def round_half_up(exact: Fraction) -> int:
-    """The nearest integer, ties away from zero."""
+    """Round to the nearest integer, ties away from zero."""
     half = math.floor(abs(exact) + Fraction(1, 2))
     return -half if exact < 0 else half
 
@@ -248,7 +248,7 @@ def _to_timestamp(literal: Literal, to: DataType, zone: str) -> Value:
 
 
 def _within(micros: int, to: DataType) -> int:
-    """A time, if 64 bits hold it."""
+    """Check that a time fits into 64 bits, and return it."""
     low, high = WHOLE["long"]
     if not low <= micros <= high:
         raise Unsupported(f"{micros} microseconds as {with_article(to)} is not supported")

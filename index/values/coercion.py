@@ -1,4 +1,4 @@
-"""The type that Spark compares two values in, ANSI mode on.
+"""The type in which Spark compares two values, ANSI mode on.
 
 Source: Spark 4.2, AnsiTypeCoercion and DecimalPrecisionTypeCoercion; asked of Spark itself by the tests.
 """
@@ -29,11 +29,14 @@ _TIMES = ("date", "timestamp_ntz", "timestamp")
 _ATOMIC = ("boolean", "binary", *_TIMES)
 
 MIRRORED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-"""A comparison seen from its other side."""
+"""Comparison operators with both sides swapped."""
 
 
 def compared_type(left: DataType | Literal, right: DataType | Literal) -> DataType | None:
-    """The type of `left op right`; None where Spark has none and raises. A literal is given as such."""
+    """Return the type in which `left op right` is compared; None if Spark raises.
+
+    A literal is passed as such.
+    """
     a, b = _type(left), _type(right)
     if a.name == "decimal" and b.name in WHOLE:
         return _wider_decimal(a, as_decimal(right))
@@ -43,15 +46,15 @@ def compared_type(left: DataType | Literal, right: DataType | Literal) -> DataTy
 
 
 def is_rounded(type_: DataType, op: str, literal: Literal) -> bool:
-    """Whether Spark rounds a constant to a whole number before it compares an integer with it."""
+    """Return whether Spark rounds a constant to an integer before comparing an integer with it."""
     decimal = literal.type.name == "decimal" and literal.written
     return decimal and op in ("<", "<=", ">", ">=") and type_.name in WHOLE
 
 
 def rounded(op: str, literal: Literal) -> Literal | bool:
-    """The whole number that an integer is compared with in place of a decimal as written.
+    """Return the integer that replaces a written decimal in a comparison with an integer.
 
-    For a decimal beyond every long it is what `integer op literal` is outright, for NULL too.
+    For a decimal beyond every long, return the outcome of `integer op literal`, which holds for NULL too.
     """
     exact = literal.number
     low, high = WHOLE["long"]
@@ -61,13 +64,13 @@ def rounded(op: str, literal: Literal) -> Literal | bool:
 
 
 def membership_type(types: Sequence[DataType]) -> DataType | None:
-    """The one type of `x IN (a, b, ...)`."""
+    """Return the single type of `x IN (a, b, ...)`."""
     first: DataType | None = types[0]
-    return reduce(lambda found, t: None if found is None else common_type(found, t), types[1:], first)
+    return reduce(lambda common, t: None if common is None else common_type(common, t), types[1:], first)
 
 
 def common_type(a: DataType, b: DataType) -> DataType | None:
-    """The narrowest type that both become; None where there is none. CHAR is a string here."""
+    """Return the narrowest type that both types widen to, or None. CHAR counts as a string here."""
     a, b = _plain(a), _plain(b)
     if a == b or b.name == "void":
         return a
@@ -95,7 +98,7 @@ def _type(side: DataType | Literal) -> DataType:
 
 
 def _with_string(other: DataType) -> DataType | None:
-    """What a string is compared as."""
+    """Return the type in which a string is compared with another type."""
     if other.name in WHOLE:
         return LONG
     if other.name in (*FLOATING, "decimal"):
@@ -104,9 +107,9 @@ def _with_string(other: DataType) -> DataType | None:
 
 
 def as_decimal(side: DataType | Literal) -> DataType:
-    """A decimal, or an integer as the decimal that Spark makes of it beside one.
+    """Return a decimal type, or the decimal type that Spark gives an integer compared with a decimal.
 
-    An integer as written has as many digits as it has; a TINYINT always has those of its type.
+    A written integer gets as many digits as it has; a TINYINT always gets those of its type.
     """
     type_ = _type(side)
     if type_.name == "decimal":
@@ -117,7 +120,7 @@ def as_decimal(side: DataType | Literal) -> DataType:
 
 
 def _wider_decimal(a: DataType, b: DataType) -> DataType:
-    """A type with the digits of both, before and after the point; beyond 38, digits after it are cut."""
+    """Return a type with the digits of both, before and after the point; beyond 38, the scale is cut."""
     scale = max(a.scale, b.scale)
     whole = max(a.precision - a.scale, b.precision - b.scale)
     over = max(whole + scale - MAX_DIGITS, 0)

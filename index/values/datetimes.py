@@ -1,4 +1,4 @@
-"""Dates and times in string constants, as Spark's casts read them, and what a zone makes of them.
+"""Dates and times in string constants, parsed as Spark's casts do, and their meaning in a time zone.
 
 Days and microseconds since 1970 in the proleptic Gregorian calendar, years of any size.
 Source: Spark 4.2, SparkDateTimeUtils.parseTimestampString and stringToDate.
@@ -24,40 +24,40 @@ _WORD = re.compile(r"(epoch|now|today|tomorrow|yesterday)(?![A-Z])[ \t]*(.*)", r
 
 
 def trimmed(text: str) -> str:
-    """A text without the blanks and control characters that Spark's casts drop at both ends."""
+    """Strip the blanks and control characters that Spark's casts strip from both ends of a text."""
     return text.strip(_BLANK)
 
 
 def parse_date(text: str) -> int:
-    """Days since 1970.
+    """Parse a date into days since 1970.
 
     Raises:
         ValueError: not a date.
     """
-    found = _DATE.fullmatch(trimmed(text))
-    if found is None:
+    match = _DATE.fullmatch(trimmed(text))
+    if match is None:
         raise ValueError(text)
-    sign, year, month, day = found.groups()
+    sign, year, month, day = match.groups()
     return days_of(_signed(sign, year), int(month or 1), int(day or 1))
 
 
 def parse_timestamp(text: str, zone: str | None) -> int:
-    """Microseconds since 1970; a text without a zone is in `zone`. Without that, zones are dropped.
+    """Parse a timestamp into microseconds since 1970; `zone` is the default zone, None: zones are ignored.
 
     Raises:
         ValueError: not a timestamp.
     """
-    found = _TIMESTAMP.fullmatch(trimmed(text))
-    if found is None:
+    match = _TIMESTAMP.fullmatch(trimmed(text))
+    if match is None:
         raise ValueError(text)
-    sign, year, month, day = found.groups()[:4]
-    hour, minute, second = (int(part or 0) for part in found.groups()[4:7])
+    sign, year, month, day = match.groups()[:4]
+    hour, minute, second = (int(part or 0) for part in match.groups()[4:7])
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(text)
-    fraction = int((found.group(8) or "").ljust(6, "0")[:6])
+    fraction = int((match.group(8) or "").ljust(6, "0")[:6])
     days = days_of(_signed(sign, year), int(month or 1), int(day or 1))
     local = days * DAY_US + (hour * 3600 + minute * 60 + second) * 1_000_000 + fraction
-    named = found.group(9)
+    named = match.group(9)
     own = None if named is None else named.strip(_BLANK[:-1])
     if own is not None:
         check_zone(own)
@@ -68,11 +68,14 @@ def parse_timestamp(text: str, zone: str | None) -> int:
 
 
 def special_word(text: str) -> str | None:
-    """The word that Spark reads as a time in a constant, with or without a zone; None for other texts."""
-    found = _WORD.fullmatch(text.strip(_BLANK[:-1]))
-    if found is None:
+    """Return the word that Spark reads as a time in a constant, with or without a zone.
+
+    None for other texts.
+    """
+    match = _WORD.fullmatch(text.strip(_BLANK[:-1]))
+    if match is None:
         return None
-    word, zone = found.group(1).lower(), found.group(2)
+    word, zone = match.group(1).lower(), match.group(2)
     if zone and word == "now":
         return None
     try:
@@ -87,5 +90,5 @@ def _signed(sign: str, year: str) -> int:
 
 
 def start_of_day(days: int, zone: str) -> int:
-    """The first instant of a day in a zone: after the gap, where clocks jumped over midnight."""
+    """Return the first instant of a day in a zone: after the gap, if clocks jumped over midnight."""
     return first_instant(days * DAY_US, zone)

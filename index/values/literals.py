@@ -35,13 +35,13 @@ WHOLE = {
 """The integer types and their ranges, narrow to wide."""
 
 TIMES = {"date": WHOLE["integer"], "timestamp": WHOLE["long"], "timestamp_ntz": WHOLE["long"]}
-"""What days and microseconds may be."""
+"""Ranges of stored days and microseconds."""
 DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 """Digits of the decimal type that Spark gives an integer type beside a decimal."""
 
 FLOATING = ("float", "double")
 NUMERIC = (*WHOLE, *FLOATING, "decimal")
-"""Every type of numbers."""
+"""All numeric types."""
 
 _SUFFIXES = {"L": "long", "S": "short", "Y": "byte"}
 _NUMBER = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(BD|[LSYFD])?", re.IGNORECASE)
@@ -57,10 +57,10 @@ _PRECISION = "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION in Spark"
 class Literal:
     """A typed constant; `value` None is NULL.
 
-    `written`: it stands in the text as it is, rather than as the result of a cast or a sign; Spark then gives
-    an integer only as many decimal digits as it has. `late`: it is a NULL that CASE, `nullif` or their like
-    come to, which Spark learns when it folds constants, not before. `of_columns`: such a one whose conditions
-    ask columns, so that constants beside it are folded apart.
+    `written`: the constant stands in the text as it is, not as the result of a cast or a sign; Spark then
+    gives an integer only as many decimal digits as it has. `late`: a NULL that CASE, `nullif` or the like
+    return, which Spark knows only after constant folding. `of_columns`: a late NULL whose conditions read
+    columns, so that constants beside it are folded apart.
     """
 
     type: DataType
@@ -71,33 +71,33 @@ class Literal:
 
     @property
     def number(self) -> Fraction:
-        """The exact value of a finite number."""
+        """Return the exact value of a finite number."""
         assert isinstance(self.value, (int, float))
         return Fraction(self.value) / Fraction(10**self.type.scale)
 
 
 def range_of(type_: DataType) -> tuple[int, int] | None:
-    """The least and the greatest canonical value of a type whose values are integers; None for others."""
+    """Return the least and greatest canonical value of a type with integer values; None for other types."""
     if type_.name == "decimal":
         return 1 - 10**type_.precision, 10**type_.precision - 1
     return WHOLE.get(type_.name) or TIMES.get(type_.name)
 
 
 def decimal_type(precision: int, scale: int) -> DataType:
-    """A decimal type."""
+    """Return a decimal type."""
     return DataType("decimal", precision, scale)
 
 
 def number(text: str, negative: bool = False) -> Literal:
-    """The literal of a number's text, with its sign where that is part of it.
+    """Parse the text of a number into a literal; `negative`: the sign is part of it.
 
     Raises:
         ValueError: not a number of Spark's grammar, or out of the range of its type.
     """
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text} is not a number")
-    digits, exponent, suffix = found.group(1), found.group(2), (found.group(3) or "").upper()
+    digits, exponent, suffix = match.group(1), match.group(2), (match.group(3) or "").upper()
     if suffix in _SUFFIXES or (not suffix and digits.isdigit() and exponent is None):
         if not digits.isdigit() or exponent is not None:
             raise ValueError(f"{text}: {suffix} follows whole numbers only")
@@ -136,7 +136,7 @@ def _too_long(text: str) -> ValueError:
 
 
 def _check_range(exact: Decimal, limit: float, text: str) -> None:
-    """Spark asks of the number as written, not of what it is rounded to, that it lies within its type."""
+    """Check that the number as written, before rounding, is in the range of its type, as Spark does."""
     if abs(exact) > Decimal(limit):
         raise ValueError(f"{text} is out of range ({_RANGE})")
 
@@ -153,7 +153,7 @@ def _decimal(exact: Decimal, text: str) -> Literal:
 
 
 def nearest_float32(exact: Fraction) -> float:
-    """The 32-bit float nearest to a number, ties to even; infinite where none is."""
+    """Return the 32-bit float nearest to a number, ties to even; infinite if out of range."""
     try:
         with np.errstate(over="ignore"):
             guess = np.float32(float(exact))
@@ -174,7 +174,7 @@ def _odd(value: np.float32) -> int:
 
 
 def string(raw: str) -> str:
-    """The value of a string literal's text, quotes included; `''` inside stands for one quote.
+    """Parse a string literal, quotes included; `''` inside stands for one quote.
 
     Raises:
         ValueError: the quotes do not match.
@@ -193,20 +193,20 @@ def string(raw: str) -> str:
     return _joined(_ESCAPE.sub(_unescape, plain))
 
 
-def _unescape(found: re.Match[str]) -> str:
-    short, long, octal, other = found.groups()
+def _unescape(match: re.Match[str]) -> str:
+    short, long, octal, other = match.groups()
     if short or long:
         return chr(int(short or long, 16))
     return chr(int(octal, 8)) if octal else _ESCAPED.get(other, other)
 
 
 def _joined(text: str) -> str:
-    """Surrogate pairs that were written as two escapes made one character."""
+    """Join surrogate pairs that were written as two escapes."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def hexadecimal(raw: str) -> bytes:
-    """The value of X'..'; an odd number of digits gets a zero in front.
+    """Parse X'..'; an odd number of digits gets a leading zero.
 
     Raises:
         ValueError: other than hexadecimal digits.

@@ -1,4 +1,4 @@
-"""Why a cast of a value is refused: the value is malformed, or the cast is not done here."""
+"""Reasons for refusing a cast of a value: the value is malformed, or the cast is unsupported."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from tailbit.tables.model import DataType
 from tailbit.wording import with_article
 
 _SHOWN = 80
-"""Characters of a text that an error shows."""
+"""Limit of characters of a text in an error."""
 
 
 class Unsupported(ValueError):
-    """What Spark may read and is not read here: it must pass neither for malformed nor, tried, for NULL."""
+    """A value that Spark may read but is unsupported here: it is neither malformed nor NULL in TRY_CAST."""
 
 
 class SparkRaises(ValueError):
-    """What Spark raises, too; carries its error class."""
+    """An error that Spark raises, too, with its error class."""
 
     def __init__(self, reason: str, error: str) -> None:
         super().__init__(f"{reason} ({error} in Spark)")
@@ -23,12 +23,12 @@ class SparkRaises(ValueError):
 
 
 def mismatch(reason: str, kind: str = "") -> str:
-    """A reason with the error class that Spark has for types that do not fit; `kind`: which of them."""
+    """Return a reason with Spark's error class for mismatched types; `kind`: its subclass."""
     return f"{reason} (DATATYPE_MISMATCH{'.' if kind else ''}{kind} in Spark)"
 
 
 def instead_of_numbers(op: str, kinds: set[str]) -> str:
-    """What to write in place of arithmetic with operands that are no numbers; their types by name."""
+    """Return the hint for arithmetic with operands that are no numbers, given the names of their types."""
     if not kinds & {"date", "timestamp", "timestamp_ntz"}:
         return "CAST both to numbers."
     if kinds == {"timestamp"} and op == "-":
@@ -39,25 +39,25 @@ def instead_of_numbers(op: str, kinds: set[str]) -> str:
 
 
 def cut(text: str) -> str:
-    """A text as an error shows it."""
+    """Shorten a text for an error."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 def refused(literal: Literal, to: DataType) -> Unsupported:
-    """A cast between two types."""
+    """Return the error of an unsupported cast between two types."""
     return Unsupported(f"a cast from {literal.type} to {to} is not supported")
 
 
 def unread(text: str, to: DataType) -> Unsupported:
-    """A text that Spark may read, and that is not read here."""
+    """Return the error for a text that Spark may read but is unsupported here."""
     return Unsupported(f"{cut(text)!r} as {with_article(to)} is not supported")
 
 
 def malformed(text: str, to: DataType) -> SparkRaises:
-    """A text that Spark does not read."""
+    """Return the error for a text that Spark does not read."""
     return SparkRaises(f"{cut(text)!r} is not {with_article(to)}", "CAST_INVALID_INPUT")
 
 
 def out_of_range(shown: object, to: DataType, error: str) -> SparkRaises:
-    """A value that a type cannot hold."""
+    """Return the error for a value that a type cannot hold."""
     return SparkRaises(f"{shown} is out of the range of {to}", error)

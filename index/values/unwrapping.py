@@ -1,9 +1,9 @@
 """A comparison of a cast value with a constant becomes one of the value itself: the constant is cast instead.
 
-Spark's optimiser does so with all casts that keep order. Some of these do not, where clocks change, and then
-answers differ: a local time or a day that clocks jump over is cast to an instant that another has too, and
-where clocks go back over midnight, a day is left and entered again. What is said here is what Spark asks.
-Source: Spark 4.2, UnwrapCastInBinaryComparison; asked of Spark itself by the tests.
+Spark's optimiser does so with all casts that keep order. Some casts do not keep order when clocks change, and
+then answers differ: a local time or day that clocks jump over is cast to an instant that another one has too,
+and where clocks go back over midnight, a day is left and entered again. This module does what Spark does.
+Source: Spark 4.2, UnwrapCastInBinaryComparison; checked against Spark itself by the tests.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from tailbit.index.values.refusals import Unsupported
 from tailbit.tables.model import DataType
 
 CAST_TO_INSTANTS = ("timestamp_ntz", "date")
-"""What Spark casts to TIMESTAMP in the session's time zone."""
+"""Types that Spark casts to TIMESTAMP in the session's time zone."""
 
 
 def as_given(instant: Literal, type_: DataType, zone: str) -> Literal | None:
-    """The local time or day that a value is compared with in place of an instant; None where Spark casts.
+    """Return the local time or day to compare a value with in place of an instant; None if Spark casts.
 
-    That is where it is not what the constant becomes of it again: the second of two instants with one local
-    time, or an instant within a day.
+    Spark casts the value if the cast of the constant does not round-trip: for the second of two instants with
+    one local time, or an instant within a day.
     """
     try:
         given = cast(instant, type_, zone)
@@ -32,7 +32,7 @@ def as_given(instant: Literal, type_: DataType, zone: str) -> Literal | None:
 
 
 def by_day(op: str, day: Literal, zone: str) -> list[tuple[str, Literal]] | None:
-    """What a TIMESTAMP is compared with where `CAST(it AS DATE) op day`; None where Spark casts it."""
+    """Return the TIMESTAMP comparisons equal to `CAST(it AS DATE) op day`; None if Spark casts."""
     if not isinstance(day.value, int) or op not in _BY_DAY:
         return None
     try:

@@ -1,13 +1,13 @@
-"""Comparisons of the first characters of a text with a constant: ranges of the text itself.
+"""Comparisons of a text's first characters with a constant, as ranges of the text itself.
 
-Of two characters:
+Worked example, for two characters:
 
     left(s, 2) = 'ab'       s >= 'ab' and s < 'ac'
     left(s, 2) = 'a'        s = 'a'
     left(s, 2) > 'a'        s > 'a'
     left(s, 2) >= 'abc'     s >= 'ac'
 
-Bytes of UTF-8 are in the order of characters; whether they are UTF-8 is not asked: Spark, too, counts
+UTF-8 bytes sort like their characters. The texts are not checked to be UTF-8: Spark, too, counts
 characters by their first bytes.
 """
 
@@ -19,10 +19,10 @@ from tailbit.index.values.literals import Literal
 
 
 def beginning(e: Expression) -> int:
-    """How many characters of the only column an expression is.
+    """Return how many leading characters of the only column an expression takes.
 
     Raises:
-        NotRising: it is something else, or none at all.
+        NotRising: the expression is no prefix of a column, or an empty prefix.
     """
     if not isinstance(e, Call) or not isinstance(e.args[0], Ref):
         raise NotRising
@@ -37,7 +37,7 @@ def beginning(e: Expression) -> int:
 
 
 def ends(characters: int, text: bytes) -> tuple[End, End]:
-    """Where the values begin whose first characters are `text` or more, and where those that are more.
+    """Return where the values begin whose prefix is `text` or more, and where those whose prefix is more.
 
     Raises:
         NotRising: `text` is not UTF-8.
@@ -49,6 +49,6 @@ def ends(characters: int, text: bytes) -> tuple[End, End]:
     if len(written) < characters:
         return (text, False), (text, True)
     cut = written[:characters].encode()
-    # No byte of UTF-8 is the greatest, so all texts that begin so are below this one.
+    # UTF-8 has no byte 0xff, so all texts with this prefix are below the incremented prefix.
     beyond = cut[:-1] + bytes([cut[-1] + 1])
     return (text if cut == text else beyond, False), (beyond, False)

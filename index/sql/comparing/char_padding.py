@@ -1,9 +1,10 @@
-"""Comparisons of a CHAR(n) column with string constants: who is filled up with spaces, and what is cut.
+"""Comparisons of a CHAR(n) column with string constants: which side is padded with spaces, and which is cut.
 
-Reading fills the column's values up to n characters; a data file may hold longer ones. Spark fills a constant
-up to n, too; for a longer constant it fills up or cuts every value to the constant's own length. The result
-is a set of the values as they are read.
-Source: Spark 4.2, ApplyCharTypePadding; asked of Spark itself by the tests.
+Reading pads the column's values up to n characters; a data file may hold longer values. Spark pads a constant
+up to n, too; for a longer constant it pads or cuts every value to the constant's own length. The result is a
+set of the values as they are read.
+
+Source: Spark 4.2, ApplyCharTypePadding; checked against Spark itself by the tests.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from collections.abc import Sequence
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 
 _MOST_BLANKS = 1000
-"""Blanks and control characters beyond n that a constant may have: each costs a value of its own."""
+"""Limit of blanks and control characters beyond n in a constant: each needs a value of its own in the set."""
 
 
 def where_compared(length: int, op: str, text: str, width: int = 0) -> ValueSet:
-    """The values of a CHAR(`length`) column for which `column op text` is TRUE.
+    """Return the values of a CHAR(`length`) column for which `column op text` is TRUE.
 
     `width`: the length of the longest constant of a list.
 
@@ -41,7 +42,9 @@ def where_compared(length: int, op: str, text: str, width: int = 0) -> ValueSet:
 
 
 def where_in(length: int, texts: Sequence[str]) -> ValueSet:
-    """The values of a CHAR(`length`) column for which `column IN (texts)` is TRUE; all are made equally long.
+    """Return the values of a CHAR(`length`) column for which `column IN (texts)` is TRUE.
+
+    All texts are padded to one length.
 
     Raises:
         ValueError: as `where_compared`.
@@ -51,19 +54,19 @@ def where_in(length: int, texts: Sequence[str]) -> ValueSet:
 
 
 def _equal(target: str, length: int) -> ValueSet:
-    """The values that are the constant, or become it when they are cut to its length."""
+    """Return the values that equal the constant once they are cut to its length."""
     data = target.encode()
     if len(target) == length:
         return ValueSet.points([data])
-    # No byte of UTF-8 is the greatest, so all texts that begin so are below this one.
+    # UTF-8 has no byte 0xff, so all texts with this prefix are below the incremented prefix.
     beyond = data[:-1] + bytes([data[-1] + 1])
     return ValueSet.of([Interval(data, True, beyond, False)])
 
 
 def _shorter(target: str, length: int) -> list[tuple[str, bool]]:
-    """Prefixes of the constant that are smaller than it as bytes but not once padded with spaces.
+    """Return the prefixes of the constant that are smaller as bytes, but not once padded with spaces.
 
-    With each prefix comes whether the padded prefix equals the constant.
+    Each prefix comes with whether the padded prefix equals the constant.
 
     Raises:
         ValueError: there may be too many.

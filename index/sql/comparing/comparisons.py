@@ -1,8 +1,8 @@
 """A comparison of a column with constants as sets of the column's own values.
 
-Spark casts the column to the type both sides share. Every such cast that is done here keeps order, so the
-values on either side of a constant are found by bisection over the column's domain with the exact cast: the
-result asks nothing of the cast any more, and serves bitmaps, partition values, statistics and rows alike.
+Spark casts the column to the common type of both sides. Every such cast that is supported here keeps order,
+so the values on either side of a constant are found by bisection over the column's domain with the exact
+cast: the result needs no cast, and serves bitmaps, partition values, statistics and rows alike.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ from tailbit.tables.model import Column, DataType
 from tailbit.tables.zones.times import fixed_offset
 
 Truth = tuple[ValueSet, ValueSet]
-"""Where a condition is TRUE and where it is FALSE."""
+"""Values where a condition is TRUE, and values where it is FALSE."""
 
 NEVER: Truth = (NOTHING, NOTHING)
 """NULL for every value."""
 
 
 class Incomparable(Exception):
-    """A comparison that Spark refuses, or that is not done here; carries why and what to write instead."""
+    """A comparison that Spark refuses, or that is unsupported here.
+
+    Carries the reason and what to write instead.
+    """
 
     def __init__(self, reason: str, hint: str | None = None) -> None:
         super().__init__(reason)
@@ -41,10 +44,10 @@ class Incomparable(Exception):
 
 
 def comparable_type(left: Column, right: Column) -> DataType:
-    """The type that Spark compares two columns in, if rows can be compared in it exactly.
+    """Return the type in which Spark compares two columns, if rows can be compared in it exactly.
 
     Raises:
-        Incomparable: Spark does not compare them, or only through a cast that is not done here.
+        Incomparable: Spark does not compare the columns, or only through a cast that is unsupported here.
     """
     common = compared_type(left.type, right.type)
     if common is None:
@@ -63,7 +66,7 @@ def comparable_type(left: Column, right: Column) -> DataType:
 
 
 def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
-    """Where `column op literal` is TRUE and FALSE.
+    """Return the values where `column op literal` is TRUE and those where it is FALSE.
 
     Raises:
         Incomparable: the types do not compare, or only by casting the column in a way that changes its order.
@@ -97,7 +100,9 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
 
 
 def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth:
-    """Where `column IN (literals)` is TRUE and FALSE; a NULL among them leaves nothing FALSE.
+    """Return the values where `column IN (literals)` is TRUE and FALSE.
+
+    With a NULL literal, it is never FALSE.
 
     Raises:
         Incomparable: as for `comparison`.
@@ -121,7 +126,7 @@ def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth
 
 
 def _in_padded(length: int, known: Sequence[Value], listed: Sequence[Literal]) -> ValueSet:
-    """Spark makes all constants equally long, unless something else than strings is among them."""
+    """Return the values equal to padded constants: Spark pads them to one length if all are strings."""
     if len(known) < len(listed):
         hint = "Write NULL without a cast, or x = a OR x = b."
         raise Incomparable("a NULL cast to STRING in a list makes Spark lose constants of the list", hint)
@@ -129,10 +134,10 @@ def _in_padded(length: int, known: Sequence[Value], listed: Sequence[Literal]) -
 
 
 class _Domain:
-    """The values of a column and what they become in the common type.
+    """The values of a column, and their conversion to the common type.
 
-    `same`: a value stays as it is, as a canonical value. Otherwise `convert` takes an integer of the column's
-    domain to something that compares with the constant, and never changes order.
+    `same`: a value is the same canonical value in the common type. Otherwise `convert` maps an integer of the
+    column's domain to a value that compares with the constant, and never changes order.
     """
 
     def __init__(self, type_: DataType, common: DataType, zone: str) -> None:
@@ -188,7 +193,7 @@ def _instants(zone: str) -> Callable[[int], int]:
 
 
 def _intervals(domain: _Domain, op: str, target: Value) -> list[Interval]:
-    """The values that compare so with a constant of the common type; those that are equal, for <>."""
+    """Return the values that compare so with a constant of the common type; for <>, the equal values."""
     if domain.same:
         return [_WITHIN[op](target, target, True)]
     first = _bisect(domain, lambda value: domain.convert(value) >= target)
@@ -204,7 +209,10 @@ def _intervals(domain: _Domain, op: str, target: Value) -> list[Interval]:
 
 
 def _bisect(domain: _Domain, reached: Callable[[int], bool]) -> int:
-    """The first value of the domain for which `reached`; one beyond it where there is none."""
+    """Return the first value of the domain for which `reached` is true.
+
+    One beyond the domain if there is none.
+    """
     low, high = domain.low, domain.high + 1
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Comparisons in which no column takes part: they are TRUE, FALSE or NULL once and for all."""
+"""Comparisons between constants: TRUE, FALSE or NULL for all rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tailbit.index.values.refusals import mismatch
 
 
 def compared_constants(left: Literal, op: str, right: Literal, zone: str) -> bool | None:
-    """What `left op right` is; `op` is one of = <> < <= > >= <=>.
+    """Evaluate `left op right`; `op` is one of = <> < <= > >= <=>.
 
     Raises:
         Incomparable: the types do not compare.
@@ -44,16 +44,16 @@ def compared_constants(left: Literal, op: str, right: Literal, zone: str) -> boo
 
 
 def _by_sets(value: Literal, op: str, literal: Literal, zone: str) -> bool | None:
-    """A constant compared like a value of a column of its type."""
+    """Compare a constant as if it were a value of a column of its type."""
     true, false = comparison(value.type, op, literal, zone)
     return True if true.contains(value.value) else False if false.contains(value.value) else None
 
 
 def constant_in(subject: Literal, listed: Sequence[Literal], zone: str) -> bool | None:
-    """What `subject IN (listed)` is: all of them are cast to one type before any two are compared.
+    """Evaluate `subject IN (listed)`; all constants are cast to one type before any comparison.
 
-    Every constant is cast, also behind one that is equal or beside a NULL, where Spark stops before it: a
-    malformed constant is refused there, too.
+    Every constant is cast, also after an equal constant or with a NULL in the list, where Spark stops early:
+    a malformed constant is refused there, too.
 
     Raises:
         Incomparable: there is no type that all of them become.

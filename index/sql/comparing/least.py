@@ -1,4 +1,4 @@
-"""For functions that never fall as their argument rises: the least argument with a value of y or more.
+"""Inversion of functions that never fall as their argument rises: the least argument with value y or more.
 
     f                              the least x with f(x) >= y
     year(day)                      the first day of year y
@@ -30,32 +30,34 @@ from tailbit.tables.zones.times import fixed_offset
 Number = int | float
 
 End = tuple[Number | bytes, bool]
-"""Where values begin or end: before a value, or behind it."""
+"""Where values begin or end: just before a value, or just after it."""
 
 _LONGEST = {"week": 7, "month": 31, "quarter": 92, "year": 366}
-"""The most days of a unit."""
+"""Maximum days of a unit."""
 _MOST_YEAR = 6_000_000
-"""No date is of such a year."""
+"""A year beyond every date."""
 
 
 class NotRising(Exception):
-    """Nothing is known of a function."""
+    """The function is not known to be monotonic."""
 
 
 def domain_of(type_: DataType) -> tuple[Number, Number]:
-    """The least and the greatest value of a type, NaN excepted, which is greater.
+    """Return the least and greatest value of a type; NaN, which is greater, is left out.
 
     Raises:
-        NotRising: nothing is asked of values of the type here.
+        NotRising: the type is unsupported here.
     """
-    found = range_of(type_)
-    if found is None and type_.name != "double":
+    bounds = range_of(type_)
+    if bounds is None and type_.name != "double":
         raise NotRising
-    return found or (-math.inf, math.inf)
+    return bounds or (-math.inf, math.inf)
 
 
 def least(e: Expression, y: Number) -> Number:
-    """The least value of the only column for which a function is `y` or more; it may be beyond its type.
+    """Return the least value of the only column for which a function is `y` or more.
+
+    The value may be beyond the range of the column's type.
 
     Raises:
         NotRising: nothing is known of the function.
@@ -71,7 +73,7 @@ def least(e: Expression, y: Number) -> Number:
 
 
 def ends(e: Expression, y: Number) -> tuple[End, End]:
-    """Where the values begin for which a function is `y` or more, and where those for which it is more.
+    """Return where values begin for which a function is `y` or more, and where those for which it is more.
 
     Raises:
         NotRising: nothing is known of the function, or there is nothing above `y`.
@@ -83,9 +85,9 @@ def ends(e: Expression, y: Number) -> tuple[End, End]:
 
 
 def edge_days(e: Expression) -> Longs | None:
-    """The days at the ends of 32 bits for which `trunc` and `last_day` begin again at the other end.
+    """Return the days at the ends of 32 bits where `trunc` and `last_day` overflow to the other end.
 
-    None where a function is neither, or of days that times cannot be of.
+    None for other functions, and for days beyond the range of times.
     """
     while isinstance(e, Call) and e.name not in ("trunc", "last_day"):
         e = e.args[0]
@@ -120,32 +122,32 @@ def _cast(call: Call, y: Number) -> tuple[Number, Expression]:
 
 
 def _resized(from_: DataType, to: DataType, y: int) -> int:
-    """A cast between whole numbers and decimals that cannot raise."""
+    """Invert a cast between integers and decimals that cannot raise."""
     most = max(abs(int(end)) for end in domain_of(from_))
     if from_.scale <= to.scale:
         unit: int = 10 ** (to.scale - from_.scale)
-        found, reached = -(-y // unit), most * unit
+        inverse, reached = -(-y // unit), most * unit
     else:
         unit = 10 ** (from_.scale - to.scale)
-        found = _rounded(y, unit) if to.name == "decimal" else _truncated(y, unit)
+        inverse = _rounded(y, unit) if to.name == "decimal" else _truncated(y, unit)
         reached = (most + unit // 2) // unit if to.name == "decimal" else most // unit
     if reached > max(map(int, domain_of(to))):
         raise NotRising
-    return found
+    return inverse
 
 
 def _truncated(y: int, unit: int) -> int:
-    """Whole units, towards zero."""
+    """Invert truncation to whole units, towards zero."""
     return y * unit if y > 0 else (y - 1) * unit + 1
 
 
 def _rounded(y: int, unit: int) -> int:
-    """Whole units, half of one away from zero."""
+    """Invert rounding to whole units, half away from zero."""
     return y * unit - unit // 2 + (y <= 0 and unit > 1)
 
 
 def _to_digits(call: Call, y: Number) -> tuple[Number, Expression]:
-    """round, floor and ceil of whole numbers and decimals."""
+    """Invert round, floor and ceil of integers and decimals."""
     from_, digits = call.args[0].type, int(call.setting[0])
     if from_.name not in (*WHOLE, "decimal") or digits < 0 or from_.precision >= MAX_DIGITS:
         raise NotRising
@@ -156,7 +158,7 @@ def _to_digits(call: Call, y: Number) -> tuple[Number, Expression]:
 
 
 def _of_doubles(call: Call, y: Number) -> tuple[Number, Expression]:
-    """Arithmetic of a double and a constant."""
+    """Invert arithmetic of a double and a constant."""
     if call.type.name != "double":
         raise NotRising
     left, right = call.args
@@ -178,7 +180,10 @@ def _of_doubles(call: Call, y: Number) -> tuple[Number, Expression]:
 
 
 def _bisected(reaches: Callable[[int], bool], low: Number, high: Number) -> int:
-    """The least whole number from `low` to `high` that reaches something; the one behind where none does."""
+    """Return the least integer from `low` to `high` for which `reaches` is true.
+
+    `high` + 1 if there is none.
+    """
     low, high = int(low), int(high) + 1
     while low < high:
         middle = (low + high) // 2
@@ -190,15 +195,15 @@ def _bisected(reaches: Callable[[int], bool], low: Number, high: Number) -> int:
 
 
 def _place(value: float) -> int:
-    """The place of a double among all, 0.0 and -0.0 at 0."""
+    """Return the place of a double in the order of doubles; 0.0 and -0.0 have place 0."""
     bits: int = struct.unpack("<q", struct.pack("<d", abs(value)))[0]
     return -bits if value < 0 else bits
 
 
 def _float(place: int) -> float:
-    """The double at a place."""
-    found: float = struct.unpack("<d", struct.pack("<q", min(abs(place), _place(math.inf))))[0]
-    return -found if place < 0 else found
+    """Return the double at a place."""
+    number: float = struct.unpack("<d", struct.pack("<q", min(abs(place), _place(math.inf))))[0]
+    return -number if place < 0 else number
 
 
 def _date_trunc(call: Call, y: Number) -> tuple[Number, Expression]:
@@ -211,16 +216,16 @@ def _date_trunc(call: Call, y: Number) -> tuple[Number, Expression]:
 
 
 def _first(unit: str, day: int) -> int:
-    """The first day of a unit that is `day` or later."""
-    found = int(first_day(np.array(day), unit))
-    return found if found == day else int(first_day(np.array(found + _LONGEST[unit]), unit))
+    """Return the first day of a unit that is `day` or later."""
+    first = int(first_day(np.array(day), unit))
+    return first if first == day else int(first_day(np.array(first + _LONGEST[unit]), unit))
 
 
 def _offset(zone: str) -> int:
-    found = fixed_offset(zone)
-    if found is None:
+    offset = fixed_offset(zone)
+    if offset is None:
         raise NotRising
-    return found
+    return offset
 
 
 _STEPS_DOWN: Mapping[str, Callable[[Call, Number], tuple[Number, Expression]]] = {
@@ -233,4 +238,4 @@ _STEPS_DOWN: Mapping[str, Callable[[Call, Number], tuple[Number, Expression]]] =
     **dict.fromkeys(("round", "floor", "ceil"), _to_digits),
     **dict.fromkeys(("+", "-", "*", "/"), _of_doubles),
 }
-"""By name of a function, what its argument must be at least for it to be `y` or more; and that argument."""
+"""By function name: returns the least argument for which the function is `y` or more, and the argument."""

@@ -1,7 +1,7 @@
-"""Conditions on functions of one column that never fall as it rises: ranges of the column itself.
+"""Conditions on monotonic functions of one column, as ranges of the column itself.
 
-`year(day) = 1995` is TRUE from 1995-01-01 on, before 1996-01-01: to know the least arguments with certain
-values (`tailbit.index.sql.comparing.least`) is enough for every comparison with a constant.
+Worked example: `year(day) = 1995` is TRUE from 1995-01-01 until before 1996-01-01. The least arguments with
+certain values (`tailbit.index.sql.comparing.least`) suffice for every comparison with a constant.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from tailbit.index.values.literals import BOOLEAN, DATE, Literal
 from tailbit.tables.model import Column
 
 
-def node_of(found: Expression) -> Leaf | Constant | Computed:
-    """A boolean expression as a condition: on the values of a column where it can be, otherwise computed."""
-    assert isinstance(found, Call)
-    if len(found.columns) == 1:
-        (column,) = found.columns
+def node_of(expression: Expression) -> Leaf | Constant | Computed:
+    """Return a boolean expression as a condition: a leaf on a column's values if possible, else computed."""
+    assert isinstance(expression, Call)
+    if len(expression.columns) == 1:
+        (column,) = expression.columns
         try:
-            return leaf_of(column, _Truths(column).of(found), show(found))
+            return leaf_of(column, _Truths(column).of(expression), show(expression))
         except NotRising:
             pass
-    return Computed(found, show(found))
+    return Computed(expression, show(expression))
 
 
 class _Truths:
-    """The truth of the parts of a condition on one column, each found once."""
+    """Truth of the parts of a condition on one column, each computed once."""
 
     def __init__(self, column: Column) -> None:
         self.textual = column.type.name == "string"
@@ -49,7 +49,7 @@ class _Truths:
         self.known: dict[int, Truth] = {}
 
     def of(self, e: Expression) -> Truth:
-        """Raises NotRising."""
+        """Return the cached truth of a part, or raise NotRising."""
         if not isinstance(e, Call):
             raise NotRising
         if id(e) not in self.known:
@@ -60,8 +60,8 @@ class _Truths:
         if e.name in _COMPARED:
             return self._compared(e.name, *e.args)
         if e.name == "in":
-            found = [self._compared("=", e.args[0], item) for item in e.args[1:]]
-            true = ValueSet.union_of([its for its, _ in found])
+            matches = [self._compared("=", e.args[0], item) for item in e.args[1:]]
+            true = ValueSet.union_of([true_values for true_values, _ in matches])
             return true, ValueSet() if e.setting[0] else true.others()
         if e.name in ("and", "or"):
             truths = [self.of(part) for part in e.args]
@@ -92,14 +92,14 @@ class _Truths:
         return self._at_edges(true, false, Call(op, (left, right), BOOLEAN), edges)
 
     def _at_edges(self, true: ValueSet, false: ValueSet, condition: Call, days: Longs) -> Truth:
-        """The truth where days at the ends of 32 bits, where the function falls, are evaluated one by one.
+        """Correct the truth at the ends of 32 bits, where the function falls: evaluate those days one by one.
 
         Days for which the condition raises, the first five of 32 bits in `trunc(day, 'QUARTER')`, are NULL.
         """
         given = array_of(days, np.zeros(len(days), dtype=np.bool_), DATE)
-        found = evaluate(condition, {self.id: given}, len(days))
+        vector = evaluate(condition, {self.id: given}, len(days))
         kept = _at_days(days).inverse()
-        outcomes = (found.values, pc.invert(found.values))
+        outcomes = (vector.values, pc.invert(vector.values))
         parts = [_at_days(days[is_set(outcome)]) for outcome in outcomes]
         inner = [ValueSet.intersection_of([truth, kept]) for truth in (true, false)]
         now_true, now_false = (ValueSet.union_of(pair) for pair in zip(inner, parts, strict=True))
@@ -113,7 +113,7 @@ class _Truths:
         raise NotRising
 
     def _between(self, low: End | None, high: End | None) -> ValueSet:
-        """The values from one end on, up to another; None: there is none."""
+        """Return the values from one end up to another; None: unbounded."""
         first = (self.first, False)
         low = None if low is None or low <= first else low
         if self.last is not None and (high is None or high >= (self.last, True)):
@@ -126,7 +126,7 @@ class _Truths:
 
 
 def _at_days(days: Longs) -> ValueSet:
-    """Ascending days as a set of values, days that follow one another as one interval."""
+    """Return ascending days as a value set; consecutive days become one interval."""
     if not len(days):
         return ValueSet()
     runs = np.split(days, np.flatnonzero(np.diff(days) != 1) + 1)
