@@ -1,4 +1,4 @@
-"""Expressions are made here with Spark's types: arguments are cast as Spark casts them, constants folded.
+"""Typed construction of expressions: arguments are cast as Spark casts them, and constants are folded.
 
 Source: Spark 4.2, AnsiTypeCoercion, DecimalPrecision; asked of Spark itself by the tests.
 """
@@ -42,23 +42,23 @@ from tailbit.tables.model import DataType
 from tailbit.wording import with_article
 
 BITWISE = ("&", "^", "|")
-"""Operators on the bits of whole numbers, the tightest first."""
+"""Operators on the bits of integers, by falling precedence."""
 
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 class Builder:
-    """Makes expressions in one time zone, at one moment: microseconds since 1970 in UTC."""
+    """Builder of expressions for one time zone and one present moment (microseconds since 1970 in UTC)."""
 
     def __init__(self, zone: str, now: int) -> None:
         self.zone = zone
         self.now = now
 
     def cast(self, value: Expression, to: DataType, tried: bool = False) -> Expression:
-        """CAST, or TRY_CAST where `tried`; a constant is then no longer one as written.
+        """Build a CAST, or a TRY_CAST if `tried`; the result of a constant no longer counts as written.
 
         Raises:
-            NotRead: a cast that is not done here.
+            NotRead: an unsupported cast.
             ValueError: a malformed constant.
         """
         if value.type == to:
@@ -79,11 +79,11 @@ class Builder:
                 return Literal(to, None, late=True)
             raise
 
-    def implicit(self, value: Expression, to: DataType, what: str) -> Expression:
-        """An argument as the type that a function takes, where Spark casts it by itself.
+    def implicit(self, value: Expression, to: DataType, taker: str) -> Expression:
+        """Cast an argument to the type that a function takes, where Spark casts implicitly.
 
         Raises:
-            NotRead: it does not, or not exactly.
+            NotRead: Spark does not cast the argument, or the cast is not exact here.
         """
         from_, name = value.type, to.name
         numeric = from_.name in NUMERIC and name in NUMERIC
@@ -91,12 +91,12 @@ class Builder:
         if from_.name in ("void", name, "string") or numeric or times or name == "string":
             return self.cast(value, to)
         raise NotRead(
-            mismatch(f"{what} takes {with_article(to)}, not {with_article(from_)}", "UNEXPECTED_INPUT_TYPE"),
+            mismatch(f"{taker} takes {with_article(to)}, not {with_article(from_)}", "UNEXPECTED_INPUT_TYPE"),
             "CAST it.",
         )
 
     def compare(self, op: str, left: Expression, right: Expression) -> Expression:
-        """A comparison of two expressions, both brought to the type that Spark compares them in."""
+        """Build a comparison of two expressions, cast to the type in which Spark compares them."""
         if op == "<>":
             return self.negate(self.compare("=", left, right))
         if isinstance(left, Literal) and is_rounded(right.type, MIRRORED[op], left):
@@ -119,19 +119,19 @@ class Builder:
         return self._compared(op, self.cast(left, common), self.cast(right, common))
 
     def _compared(self, op: str, left: Expression, right: Expression) -> Expression:
-        """A comparison of two expressions of one type; a time that is cast is compared as it is."""
+        """Build a comparison of two expressions of one type; a cast time is compared uncast."""
         turned = isinstance(left, Literal)
         value, constant = (right, left) if turned else (left, right)
         parts = uncast(MIRRORED[op] if turned else op, value, constant, self.zone)
         if parts is None:
             return call(op, [left, right], BOOLEAN)
-        found = [self._compared(*part) for part in parts]
-        if len(found) > 1:
-            return self.connect("and", found)
-        return null_as_cast(op, found[0], call(op, [left, right], BOOLEAN))
+        comparisons = [self._compared(*part) for part in parts]
+        if len(comparisons) > 1:
+            return self.connect("and", comparisons)
+        return null_as_cast(op, comparisons[0], call(op, [left, right], BOOLEAN))
 
     def one_of(self, value: Expression, listed: Sequence[Expression]) -> Expression:
-        """IN a list, all of it brought to one type."""
+        """Build IN of a list, all values cast to one type."""
         common = membership_type([value.type, *(item.type for item in listed)])
         if common is None:
             kinds = ", ".join(dict.fromkeys(str(item.type) for item in listed))
@@ -147,16 +147,16 @@ class Builder:
                 return self._compared("=", value, known[0])
             if known:
                 return call("in", [value, *known], BOOLEAN, (len(known) < len(items),))
-            # Spark makes a comparison of it when constants beside it have been folded.
+            # Spark turns the list into a comparison after folding the constants around it.
             return call("=", [value, Literal(common, None, late=True)], BOOLEAN)
         return call("or", [call("=", [value, item], BOOLEAN) for item in items], BOOLEAN)
 
     def negate(self, value: Expression) -> Expression:
-        """NOT."""
+        """Build NOT."""
         return call("not", [self.truth(value)], BOOLEAN)
 
     def truth(self, value: Expression) -> Expression:
-        """An expression as a condition."""
+        """Check that an expression is a condition; NULL becomes a boolean."""
         if value.type.name == "void":
             return self.cast(value, BOOLEAN)
         if value.type != BOOLEAN:
@@ -166,11 +166,11 @@ class Builder:
         return value
 
     def connect(self, word: str, parts: Sequence[Expression]) -> Expression:
-        """`and` or `or` of conditions."""
+        """Build `and` or `or` of conditions."""
         return call(word, [self.truth(part) for part in parts], BOOLEAN)
 
     def arithmetic(self, op: str, left: Expression, right: Expression) -> Expression:
-        """`+ - * / % div & | ^`."""
+        """Build `+ - * / % div & | ^`."""
         if left.type.name == "date" and op in ("+", "-"):
             return self._moved(op, left, right)
         if right.type.name == "date" and op == "+":
@@ -181,10 +181,10 @@ class Builder:
         return call(op, args, type_)
 
     def operands(self, op: str, left: Expression, right: Expression) -> tuple[Sequence[Expression], DataType]:
-        """What an operator of numbers takes, and the type of what it gives.
+        """Cast the operands of a numeric operator, and return them with the result type.
 
         Raises:
-            NotRead: Spark does not take them, or they are not read here.
+            NotRead: Spark refuses the operands, or they are unsupported here.
         """
         left, right = self._number(left, right, op), self._number(right, left, op)
         kinds = (left.type.name, right.type.name)
@@ -204,7 +204,7 @@ class Builder:
         return [self.cast(left, common), self.cast(right, common)], common
 
     def _number(self, value: Expression, other: Expression, op: str) -> Expression:
-        """An operand as a number: a string becomes what Spark makes of it beside the other operand."""
+        """Cast an operand to a number; a string becomes the type that Spark chooses for the other operand."""
         kind = value.type.name
         if kind == "void" and other.type.name in NUMERIC:
             return self.cast(value, other.type)
@@ -219,10 +219,10 @@ class Builder:
 
     def _decimal(self, op: str, left: Expression, right: Expression) -> tuple[list[Expression], DataType]:
         sides = [self.cast(s, as_decimal(s if isinstance(s, Literal) else s.type)) for s in (left, right)]
-        found = decimal_result(op, sides[0].type, sides[1].type)
-        if found is None:
+        type_ = decimal_result(op, sides[0].type, sides[1].type)
+        if type_ is None:
             raise NotRead(f"{op} of {left.type} and {right.type} is not read", "CAST both AS BIGINT.")
-        return sides, found
+        return sides, type_
 
     def _moved(self, op: str, day: Expression, more: Expression) -> Expression:
         if more.type.name not in ("byte", "short", "integer"):
@@ -234,7 +234,7 @@ class Builder:
         return call("date_add" if op == "+" else "date_sub", [day, more], DATE)
 
     def negative(self, value: Expression) -> Expression:
-        """A sign in front."""
+        """Build the negative of a number."""
         if value.type.name == "string":
             value = self.cast(value, DOUBLE)
         if value.type.name not in NUMERIC:
@@ -242,7 +242,7 @@ class Builder:
         return call("negative", [value], value.type)
 
     def turned(self, value: Expression) -> Expression:
-        """`~`: all bits of a whole number turned."""
+        """Build `~`: invert all bits of an integer."""
         if value.type.name not in WHOLE:
             reason = f"~ in front of {with_article(value.type)} is not read"
             pattern = "For a pattern write RLIKE and a regular expression in quotes."
@@ -251,10 +251,12 @@ class Builder:
         return call("~", [value], value.type)
 
     def case(self, pairs: Sequence[tuple[Expression, Expression]], other: Expression) -> Expression:
-        """CASE WHEN: conditions and values, and the value of ELSE; that alone, where all values are one.
+        """Build CASE WHEN from conditions, values and the ELSE value.
 
-        No condition is asked then, so that none raises. Source: Spark, SimplifyConditionals, to which more
-        values are one, such as `a + b` and `b + a`.
+        If all values are equal, return that value.
+
+        The conditions are then not evaluated, so none raises. Source: Spark, SimplifyConditionals, which
+        treats more values as equal, such as `a + b` and `b + a`.
         """
         values = self.together([value for _, value in pairs] + [other], "CASE")
         args = [
@@ -266,20 +268,20 @@ class Builder:
         return call("case", [*args, values[-1]], values[-1].type)
 
     def coalesce(self, values: Sequence[Expression]) -> Expression:
-        """The first value that is not NULL."""
+        """Build coalesce: the first value that is not NULL."""
         same = self.together(values, "coalesce")
         if all(isinstance(value, Literal) and value.value is None and not value.late for value in same):
             return Literal(same[0].type, None)
         return same[0] if len(same) == 1 else call("coalesce", same, same[0].type)
 
-    def together(self, values: Sequence[Expression], what: str) -> list[Expression]:
-        """Expressions brought to the one type that Spark finds for them."""
+    def together(self, values: Sequence[Expression], taker: str) -> list[Expression]:
+        """Cast expressions to the common type that Spark finds for them."""
         common: DataType | None = values[0].type
         for value in values[1:]:
             common = None if common is None else common_type(common, value.type)
         if common is None:
             kinds = ", ".join(dict.fromkeys(str(value.type) for value in values))
-            reason = f"{what} has values of {kinds}, which have no common type"
+            reason = f"{taker} has values of {kinds}, which have no common type"
             raise NotRead(mismatch(reason, "DATA_DIFF_TYPES"))
         _check_common(common)
         return [self.cast(value, common) for value in values]
@@ -287,12 +289,12 @@ class Builder:
     def like(
         self, value: Expression, pattern: Expression, escape: str = "\\", name: str = "like"
     ) -> Expression:
-        """LIKE or RLIKE with a constant pattern."""
-        what = name.upper()
-        value, pattern = self.implicit(value, STRING, what), self.implicit(pattern, STRING, what)
+        """Build LIKE or RLIKE with a constant pattern."""
+        taker = name.upper()
+        value, pattern = self.implicit(value, STRING, taker), self.implicit(pattern, STRING, taker)
         if not isinstance(pattern, Literal):
             hint = "startswith, endswith and contains take columns."
-            raise NotRead(f"{what} takes a pattern that is a constant", hint)
+            raise NotRead(f"{taker} takes a pattern that is a constant", hint)
         if isinstance(pattern.value, bytes):
             try:
                 check_pattern(name, pattern.value.decode(), escape)

@@ -1,4 +1,4 @@
-"""Functions by the names that Spark has for them become calls; a name that is not known is refused."""
+"""Functions by Spark's names become calls; an unknown name is refused."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tailbit.wording import with_article
 
 
 def function(b: Builder, name: str, args: Sequence[Expression]) -> Expression:
-    """A function by the name that Spark has for it.
+    """Build the call of a function by its Spark name.
 
     Raises:
-        NotRead: there is none of that name here; names the nearest.
+        NotRead: there is no function of that name here; names the nearest.
     """
     check_known(name)
     if name in FUNCTIONS:
@@ -36,7 +36,7 @@ def function(b: Builder, name: str, args: Sequence[Expression]) -> Expression:
 
 
 def check_known(name: str) -> None:
-    """Pass if there is a function of a name here.
+    """Raise unless there is a function of a name here.
 
     Raises:
         NotRead: there is none; says what to write instead, or names the nearest.
@@ -63,7 +63,7 @@ _EXACTLY = "exactly "
 
 
 def _taken(b: Builder, name: str, kind: str, arg: Expression) -> Expression:
-    """An argument as the kind that a function takes."""
+    """Cast an argument to the kind that a function takes."""
     if kind == "textual":
         return arg if arg.type.name == "binary" else b.implicit(arg, STRING, name)
     if kind.startswith(_EXACTLY):
@@ -98,7 +98,7 @@ _ANY = sys.maxsize
 
 
 def names() -> list[str]:
-    """All functions, by name."""
+    """Return the names of all functions, sorted."""
     return sorted({*FUNCTIONS, *CAST_FUNCTIONS, *SHAPED})
 
 
@@ -177,7 +177,7 @@ _PARTS = {
 
 
 def extracted(b: Builder, name: str, value: Expression) -> Expression:
-    """EXTRACT(name FROM value)."""
+    """Build EXTRACT(name FROM value)."""
     kernel = _PARTS.get(name.lower())
     if kernel is None:
         raise NotRead(
@@ -251,4 +251,4 @@ SHAPED: dict[str, tuple[int, int, shapes.Make]] = {
     **dict.fromkeys(("date_part", "datepart"), (2, 2, _part)),
     **NESTED_FUNCTIONS,
 }
-"""Functions whose types depend on their arguments: least and most arguments, and what makes the call."""
+"""Functions whose types depend on their arguments: least and most arguments, and the builder of the call."""

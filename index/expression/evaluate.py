@@ -1,9 +1,9 @@
-"""An expression over the rows of some columns: a value or an error for each.
+"""Evaluation of an expression over the rows of some columns: a value or an error per row.
 
-AND, OR, CASE, IN and coalesce look at an operand only where those before it leave the row open, arithmetic
-and comparisons only where the one before it is not NULL: an error of an operand that is not looked at is
-none. All operands are evaluated over all rows, and then masked. A call that stands in several places is
-evaluated once.
+AND, OR, CASE, IN and coalesce evaluate an operand only where earlier operands leave the row open, arithmetic
+and comparisons only where the earlier operand is not NULL: the error of an unevaluated operand does not
+count. Here, all operands are evaluated over all rows, and masked afterwards. A call that occurs several times
+is evaluated once.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from tailbit.tables.arrow import arrow_array, arrow_scalar
 from tailbit.tables.schema import arrow_type
 
 Kept = Callable[[Call, Callable[[], Vector]], Vector]
-"""Returns the values of a call: those of an earlier evaluation over the same rows, else as computed now."""
+"""Function that returns the values of a call over the same rows: cached ones, or computed now."""
 
 
 def evaluate(
     expression: Expression, columns: Mapping[str, pa.Array], rows: int, kept: Kept | None = None
 ) -> Vector:
-    """The values of an expression.
+    """Evaluate an expression over rows.
 
     Args:
         expression: a bound expression.
@@ -54,16 +54,16 @@ def evaluate(
 
 
 def error_of(constant: Expression) -> str:
-    """The error class that an expression without columns raises in Spark; nothing where it is not known."""
+    """Return the error class that an expression without columns raises in Spark; empty if unknown."""
     raised = evaluate(constant, {}, 1).raised
     error = "" if raised is None else ERRORS[raised[0]]
     return "" if error == NOT_READ else error
 
 
 def raising_constant(expression: Expression) -> Call | None:
-    """A constant part that raises, for which Spark refuses the whole query; None where there is none.
+    """Return a constant part that raises, for which Spark refuses the whole query; None if there is none.
 
-    Spark folds constants before it looks at a row, those of CASE and coalesce excepted. Those that do not
+    Spark folds constants before it reads a row, except those in CASE and coalesce. Constants that do not
     raise are literals here. Source: Spark, ConstantFolding.
     """
     rest, seen = [expression], set[int]()
@@ -80,11 +80,11 @@ def raising_constant(expression: Expression) -> Call | None:
 
 
 CONDITIONAL = ("case", "coalesce")
-"""What `if`, `nullif`, `nvl` and their like are made of, too."""
+"""Calls of which `if`, `nullif`, `nvl` and the like are built, too."""
 
 
 class _Rows:
-    """The rows of some columns, and the values of the calls with several parents among them."""
+    """The rows of some columns, with the cached values of calls that have several parents."""
 
     def __init__(
         self, columns: Mapping[str, pa.Array], rows: int, shared: frozenset[int], kept: Kept | None
@@ -97,16 +97,16 @@ class _Rows:
             return Vector(repeated(expression, self.rows))
         if isinstance(expression, Ref):
             return Vector(self.columns[expression.column.id])
-        found = self.known.get(id(expression))
-        if found is None:
+        vector = self.known.get(id(expression))
+        if vector is None:
             compute = partial(_called, expression, self)
-            found = compute() if self.kept is None else self.kept(expression, compute)
+            vector = compute() if self.kept is None else self.kept(expression, compute)
             if id(expression) in self.shared:
-                self.known[id(expression)] = found
-        return found
+                self.known[id(expression)] = vector
+        return vector
 
     def once(self, expression: Expression) -> Vector:
-        """The values of an expression; of a constant one, which stands for all rows."""
+        """Evaluate an expression; a constant has one row, which stands for all rows."""
         return evaluate(expression, {}, 1) if isinstance(expression, Literal) else self.of(expression)
 
 
@@ -131,19 +131,19 @@ def _called(call: Call, rows: _Rows) -> Vector:
 
 
 _WITH_CONSTANTS = ("in", "like", "rlike")
-"""All arguments but the first are constants, of which one row is enough: a list may be long."""
+"""Calls whose arguments after the first are constants and evaluated as one row: a list may be long."""
 
 
 def _over_elements(call: Call, rows: _Rows) -> Vector:
-    """A function of an array and an expression, which is evaluated once over all elements of all rows."""
+    """Evaluate a function of an array and a lambda body, once over all elements of all rows."""
     array, variable, body = rows.of(call.args[0]), str(call.setting[0]), call.args[1]
     elements = nested.spread(array.values)
     owners = pa.array(elements.rows)
     columns = {c.id: rows.columns[c.id].take(owners) for c in columns_in(body) if c.id != variable}
     values = {**columns, variable: elements.flat}
-    each = _Rows(values, len(elements.flat), rows.shared, None).of(body)
-    found = nested.gathered(call.name, elements, each)
-    return _blanked(found.values, first_of([array.raised, found.raised]))
+    outcomes = _Rows(values, len(elements.flat), rows.shared, None).of(body)
+    gathered = nested.gathered(call.name, elements, outcomes)
+    return _blanked(gathered.values, first_of([array.raised, gathered.raised]))
 
 
 _LEFT_FIRST = (
@@ -159,7 +159,7 @@ looked at. Source: `eval` of Spark's BinaryExpression, TernaryExpression and Div
 
 
 _NULL_BY_ZERO = ("try_divide", "try_mod")
-"""What is NULL where the divisor is zero, whatever the dividend raises. Source: `eval` of DivModLike."""
+"""Functions that are NULL for a zero divisor, whatever the dividend raises. Source: `eval` of DivModLike."""
 
 
 def _applied(call: Call, args: list[Vector]) -> Vector:
@@ -169,8 +169,8 @@ def _applied(call: Call, args: list[Vector]) -> Vector:
     if call.name in _LEFT_FIRST or call.name in _RIGHT_FIRST:
         order = range(len(args)) if call.name in _LEFT_FIRST else range(len(args) - 1, -1, -1)
         _look(args, order)
-    found = KERNELS[call.name](call, [arg.values for arg in args])
-    return _blanked(found.values, first_of([*(arg.raised for arg in args), found.raised]))
+    vector = KERNELS[call.name](call, [arg.values for arg in args])
+    return _blanked(vector.values, first_of([*(arg.raised for arg in args), vector.raised]))
 
 
 def _null_at_zero(divisor: Vector) -> Vector:
@@ -180,7 +180,7 @@ def _null_at_zero(divisor: Vector) -> Vector:
 
 
 def _look(args: list[Vector], order: Sequence[int]) -> None:
-    """Leave out the errors of operands behind one that is NULL."""
+    """Drop the errors of operands that follow a NULL operand in evaluation order."""
     open_: Mask | np.bool_ = np.True_
     for at in order:
         if args[at].raised is not None:
@@ -190,28 +190,31 @@ def _look(args: list[Vector], order: Sequence[int]) -> None:
 
 
 def _blanked(values: pa.Array, raised: Codes | None) -> Vector:
-    """Values that are NULL where the row raises."""
+    """Set values to NULL where the row raises."""
     if raised is None or not raised.any():
         return Vector(values)
     return Vector(pc.if_else(arrow_array(raised == 0), values, arrow_scalar(None, values.type)), raised)
 
 
 def _tried(args: list[Vector], call: Call) -> Vector:
-    """TRY_CAST: NULL where the cast itself raises; what is not read exactly is no NULL but stays open."""
+    """Evaluate TRY_CAST: NULL where the cast itself raises.
+
+    An unsupported text is not NULL but leaves the row open.
+    """
     args = [readable(args[0])] if takes_characters(call) else args
-    found = KERNELS["cast"](call, [args[0].values])
-    values = _blanked(found.values, found.raised).values
-    unread = None if found.raised is None else code(NOT_READ, found.raised == ERRORS.index(NOT_READ))
+    vector = KERNELS["cast"](call, [args[0].values])
+    values = _blanked(vector.values, vector.raised).values
+    unread = None if vector.raised is None else code(NOT_READ, vector.raised == ERRORS.index(NOT_READ))
     return _blanked(values, first_of([args[0].raised, unread]))
 
 
 def _reached(raised: Codes | None, open_: Mask | np.bool_) -> Codes | None:
-    """Errors of an operand, where it is looked at."""
+    """Keep the errors of an operand only where the operand is evaluated."""
     return None if raised is None else np.where(open_, raised, 0).astype(np.uint8)
 
 
 def _connected(args: list[Vector], whole: bool) -> Vector:
-    """AND, or OR where `whole`: an operand is looked at where none before it decided."""
+    """Evaluate AND, or OR if `whole`: an operand counts where no earlier operand decides."""
     known = pc.or_kleene if whole else pc.and_kleene
     values, raised = args[0]
     for arg in args[1:]:
@@ -222,7 +225,7 @@ def _connected(args: list[Vector], whole: bool) -> Vector:
 
 
 def _case(args: list[Vector], call: Call) -> Vector:
-    """CASE: pairs of condition and value, and the value of ELSE last."""
+    """Evaluate CASE: pairs of condition and value, and the ELSE value last."""
     rows = len(args[0].values)
     open_ = np.ones(rows, dtype=np.bool_)
     raised: Codes | None = None

@@ -1,4 +1,4 @@
-"""Functions of what is found in a text, of its pieces and digests: what makes each call."""
+"""Functions that search a text, split it into pieces or hash it: builders of their calls."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tailbit.index.values.literals import LONG, STRING, VOID, WHOLE, Literal
 from tailbit.wording import with_article
 
 _MOST = 1 << 31
-"""Beyond the numbers of pieces that Spark counts."""
+"""More pieces than Spark counts."""
 
 
 def extracted(b: Builder, args: Sequence[Expression]) -> Expression:
-    """regexp_extract; the first group where none is named."""
+    """Build regexp_extract; the default group is the first."""
     value, pattern = text(b, args[0], "regexp_extract"), _constant(args[1], "regexp_extract")
     reason = "regexp_extract takes a constant number of a group"
     group = whole_constant(args[2], reason) if len(args) > 2 else 1
@@ -34,7 +34,7 @@ def extracted(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def replaced(b: Builder, args: Sequence[Expression]) -> Expression:
-    """regexp_replace of a constant pattern by a constant text."""
+    """Build regexp_replace of a constant pattern by a constant text."""
     value, pattern = text(b, args[0], "regexp_replace"), _constant(args[1], "regexp_replace")
     try:
         parts = replacement(_constant(args[2], "regexp_replace"), _groups(pattern))
@@ -47,9 +47,9 @@ def replaced(b: Builder, args: Sequence[Expression]) -> Expression:
 def piece(
     b: Builder, args: Sequence[Expression], at: Expression, error: str = "INVALID_ARRAY_INDEX"
 ) -> Expression:
-    """split(s, pattern)[n], and element_at(split(s, pattern), n), which counts from 1 or from the end.
+    """Build split(s, pattern)[n], or element_at(split(s, pattern), n), which counts from 1 or from the end.
 
-    `error`: what Spark raises where there is no such piece.
+    `error`: the error that Spark raises if there is no such piece.
     """
     number = whole_constant(at, "the place of a piece of split is a constant number")
     if error != "INVALID_ARRAY_INDEX":
@@ -62,7 +62,7 @@ def piece(
 
 
 def pieces(b: Builder, args: Sequence[Expression]) -> Expression:
-    """How many pieces a pattern splits a text into; NULL of NULL."""
+    """Build the number of pieces into which a pattern splits a text; NULL for NULL."""
     return call("split size", _split_arguments(b, args), INTEGER)
 
 
@@ -76,7 +76,7 @@ def _split_arguments(b: Builder, args: Sequence[Expression]) -> list[Expression]
 
 
 def part(b: Builder, args: Sequence[Expression]) -> Expression:
-    """split_part."""
+    """Build split_part."""
     number = whole_constant(args[2], "split_part takes a constant number of a part")
     if number == 0:
         raise NotRead("split_part counts from 1 (INVALID_INDEX_OF_ZERO in Spark)")
@@ -86,7 +86,7 @@ def part(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def before_or_behind(b: Builder, args: Sequence[Expression]) -> Expression:
-    """substring_index."""
+    """Build substring_index."""
     reason = "substring_index takes a constant number of places"
     if abs(whole_constant(args[2], reason)) >= _MOST:
         raise NotRead(reason)
@@ -95,7 +95,7 @@ def before_or_behind(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def digest(name: str) -> Make:
-    """What makes md5, sha1 or crc32 of a text's bytes, or of bytes."""
+    """Return the builder of md5, sha1 or crc32 of a text's bytes, or of bytes."""
 
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         type_ = LONG if name == "crc32" else STRING
@@ -105,7 +105,7 @@ def digest(name: str) -> Make:
 
 
 def json_part(b: Builder, args: Sequence[Expression]) -> Expression:
-    """get_json_object of a constant path of names and places."""
+    """Build get_json_object with a constant path of names and places."""
     value, path = text(b, args[0], "get_json_object"), args[1]
     if isinstance(path, Literal) and path.value is None:
         return Literal(STRING, None)
@@ -117,14 +117,14 @@ def json_part(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def decoded(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Decode of bytes in a character set; of more arguments, a value by the first that equals another."""
+    """Build decode: bytes in a character set or, with more arguments, the value of the first match."""
     if len(args) > 2:
         pairs = zip(args[1::2], args[2::2], strict=False)
         other = args[-1] if len(args) % 2 == 0 else Literal(VOID, None)
         kinds = {str(given.type) for given in (*args[2::2], other)} - {"void"}
         if len(kinds) > 1:
             raise NotRead(f"decode to {', '.join(sorted(kinds))} is not read", "CAST them to one type.")
-        return b.case([(b.compare("<=>", args[0], sought), given) for sought, given in pairs], other)
+        return b.case([(b.compare("<=>", args[0], candidate), given) for candidate, given in pairs], other)
     value = args[0]
     if value.type.name not in ("string", "binary"):
         raise NotRead(
@@ -137,7 +137,7 @@ def decoded(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def sha2(b: Builder, args: Sequence[Expression]) -> Expression:
-    """sha2 of 224, 256, 384 or 512 bits; 0 stands for 256."""
+    """Build sha2 of 224, 256, 384 or 512 bits; 0 means 256."""
     bits = args[1].value if isinstance(args[1], Literal) and args[1].type.name in WHOLE else None
     if bits not in (0, 224, 256, 384, 512):
         raise NotRead("sha2 takes 0, 224, 256, 384 or 512 here")
@@ -145,7 +145,7 @@ def sha2(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def hexadecimal(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Hex of a whole number, or of bytes."""
+    """Build hex of an integer, or of bytes."""
     if args[0].type.name in WHOLE:
         return call("hex", [b.cast(args[0], LONG)], STRING)
     return call("digest", [_bytes(args[0], "hex")], STRING, ("hex",))

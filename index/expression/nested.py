@@ -1,7 +1,7 @@
-"""Calls of arrays, maps and structs: elements, fields, keys, and expressions over each element.
+"""Calls on arrays, maps and structs: elements, fields, keys, and lambda expressions over elements.
 
-Source: Spark 4.2, complexTypeExtractors, collectionOperations and higherOrderFunctions; asked of Spark itself
-by the tests. What names elements and fields in a text is told apart by the reader of the text, not here.
+Source: Spark 4.2, complexTypeExtractors, collectionOperations and higherOrderFunctions; checked against Spark
+itself by the tests. The reader of the text, not this module, tells names of elements from names of fields.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from tailbit.wording import with_article
 
 INTEGER = DataType("integer")
 NESTED = ("array", "map", "struct", "variant")
-"""Types whose values hold others."""
+"""Types whose values contain other values."""
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 _COMPARED = (*NUMERIC, *_TIMES, BOOLEAN.name, STRING.name, BINARY.name)
-"""Types of elements and keys that are compared."""
+"""Element and key types that can be compared."""
 _ASKED = "Elements are asked of arrays, as tags[0], keys of maps, as m['k'], fields of structs, as s.a."
 _VARIABLE = "\N{GREEK SMALL LETTER LAMDA}"
-"""The first part of the path of an element's column, which no column of a table has."""
+"""First part of the path of an element's column; no column of a table has it."""
 
 
 def array_of_type(element: DataType) -> DataType:
-    """The type of arrays of an element's type."""
+    """Return the array type of an element type."""
     return DataType("array", fields=(Column(("element",), ("element",), element),))
 
 
 def variable(name: str, level: int, type_: DataType) -> Ref:
-    """The element that an expression is over, as a column; `level`: how many expressions are around it."""
+    """Return the element variable of a lambda as a column; `level`: the number of lambdas around it."""
     return Ref(Column((name,), (_VARIABLE, str(level)), type_))
 
 
 def over_elements(b: Builder, name: str, array: Expression, element: Ref, body: Expression) -> Expression:
-    """`exists` and `forall`: a condition over each element of an array."""
+    """Build `exists` or `forall`: a condition over each element of an array."""
     return call(name, [array, b.truth(body)], BOOLEAN, (element.column.id,))
 
 
 def element_of(name: str, value: Expression) -> DataType:
-    """The type of the elements of an array.
+    """Return the element type of an array.
 
     Raises:
-        NotRead: it is no array.
+        NotRead: the value is no array.
     """
     if value.type.name != "array":
         reason = f"{name} takes an array, not {with_article(value.type)}"
@@ -57,7 +57,7 @@ def element_of(name: str, value: Expression) -> DataType:
 
 
 def extracted(b: Builder, value: Expression, key: Expression) -> Expression:
-    """Return `value[key]`: an element, a field or the value of a key; `value.name` has a text as its key."""
+    """Build `value[key]`: an element, a field or the value of a key; `value.name` has the name as its key."""
     type_ = value.type
     named = isinstance(key, Literal) and key.type == STRING and isinstance(key.value, bytes)
     if type_.name == "struct" or (type_.name == "array" and type_.fields[0].type.name == "struct" and named):
@@ -79,16 +79,16 @@ def extracted(b: Builder, value: Expression, key: Expression) -> Expression:
 
 def _field(value: Expression, name: str) -> Expression:
     struct = value.type if value.type.name == "struct" else value.type.fields[0].type
-    found = [n for n, field in enumerate(struct.fields) if field.name[-1].lower() == name.lower()]
-    if len(found) != 1:
+    places = [n for n, field in enumerate(struct.fields) if field.name[-1].lower() == name.lower()]
+    if len(places) != 1:
         names = ", ".join(field.name[-1] for field in struct.fields)
-        error = "AMBIGUOUS_REFERENCE_TO_FIELDS" if found else "FIELD_NOT_FOUND"
+        error = "AMBIGUOUS_REFERENCE_TO_FIELDS" if places else "FIELD_NOT_FOUND"
         raise NotRead(f"the struct has no field {name} ({error} in Spark)", f"It has {names}.")
-    column = struct.fields[found[0]]
+    column = struct.fields[places[0]]
     if isinstance(value, Ref) and value.type is struct and value.column.physical[0] != _VARIABLE:
         return Ref(column)
     type_ = column.type if value.type is struct else array_of_type(column.type)
-    return call("field", [value], type_, (found[0],))
+    return call("field", [value], type_, (places[0],))
 
 
 def _element(b: Builder, array: Expression, place: Expression, first: int, error: str) -> Expression:
@@ -107,7 +107,7 @@ def _value_of(value: Expression, key: Expression) -> Expression:
 
 
 def _refuse_made(value: Expression) -> None:
-    """Refuse places in array(...), of which Spark takes the argument instead, or NULL without an error."""
+    """Refuse places in array(...): Spark returns the argument instead, or NULL without an error."""
     if isinstance(value, Literal) or (isinstance(value, Call) and value.name == "array"):
         raise NotRead("an element of array(...) by its place is not read", "Write the element itself.")
 
@@ -119,9 +119,9 @@ def _compared(name: str, type_: DataType) -> DataType:
 
 
 def _together(name: str, a: DataType, b: DataType, error: str, decimals: bool) -> DataType:
-    """The type in which elements of one type are compared with values of another.
+    """Return the type in which elements of one type are compared with values of another.
 
-    `decimals`: a decimal is compared with numbers of other types.
+    `decimals`: a decimal may be compared with numbers of other types.
     """
     if "void" in (a.name, b.name):
         return _compared(name, b if a.name == "void" else a)
@@ -146,7 +146,7 @@ def _together(name: str, a: DataType, b: DataType, error: str, decimals: bool) -
 
 
 def _elements_as(b: Builder, array: Expression, to: DataType) -> Expression:
-    """An array whose elements are cast."""
+    """Cast the elements of an array."""
     if array.type.fields[0].type == to:
         return array
     if isinstance(array, Literal) and not any(v is not None for v in array.value or ()):  # type: ignore[union-attr]
@@ -158,7 +158,7 @@ def _elements_as(b: Builder, array: Expression, to: DataType) -> Expression:
 def _beside(
     b: Builder, name: str, array: Expression, value: Expression, error: str, decimals: bool = True
 ) -> list[Expression]:
-    """An array and a value, both brought to one type of elements."""
+    """Cast an array and a value to one element type."""
     element = element_of(name, array)
     if value.type.name == "void":
         raise NotRead(mismatch(f"{name} takes no NULL without a type", "NULL_TYPE"), "CAST it.")
@@ -167,7 +167,7 @@ def _beside(
 
 
 def contains(b: Builder, args: Sequence[Expression]) -> Expression:
-    """array_contains."""
+    """Build array_contains."""
     array, value = _beside(b, "array_contains", args[0], args[1], "ARRAY_FUNCTION_DIFF_TYPES")
     narrow = _as_held(value, element_of("array_contains", args[0]))
     sides = [array, value] if narrow is None else [args[0], narrow]
@@ -188,7 +188,7 @@ def _as_held(value: Expression, type_: DataType) -> Literal | None:
 
 
 def position(b: Builder, args: Sequence[Expression]) -> Expression:
-    """array_position."""
+    """Build array_position."""
     if args[1].type.name == "void" and args[0].type.name == "array":
         return Literal(LONG, None)
     sides = _beside(b, "array_position", args[0], args[1], "ARRAY_FUNCTION_DIFF_TYPES", decimals=False)
@@ -196,22 +196,22 @@ def position(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def overlap(b: Builder, args: Sequence[Expression]) -> Expression:
-    """arrays_overlap."""
+    """Build arrays_overlap."""
     a, c = (element_of("arrays_overlap", arg) for arg in args)
     common = _together("arrays_overlap", a, c, "BINARY_ARRAY_DIFF_TYPES", decimals=False)
     return call("arrays_overlap", [_elements_as(b, arg, common) for arg in args], BOOLEAN)
 
 
 def size(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
-    """Make size and cardinality of an array or a map, or array_size of an array."""
+    """Return the builder of size or cardinality of an array or map, or of array_size."""
 
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         kind = args[0].type.name
         if kind == "void":
             return Literal(INTEGER, None)
         if kind != "array" and (kind != "map" or name == "array_size"):
-            taken = "an array" if name == "array_size" else "an array or a map"
-            reason = f"{name} takes {taken}, not {with_article(args[0].type)}"
+            accepted = "an array" if name == "array_size" else "an array or a map"
+            reason = f"{name} takes {accepted}, not {with_article(args[0].type)}"
             raise NotRead(mismatch(reason, "UNEXPECTED_INPUT_TYPE"), "Write length(s) for a text.")
         return call("size", args, INTEGER)
 
@@ -219,7 +219,7 @@ def size(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
 
 
 def element_at(error: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
-    """element_at, and try_element_at, which gives NULL where there is no such element."""
+    """Return the builder of element_at, or of try_element_at, which is NULL if there is no such element."""
 
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         value, key = args
@@ -249,7 +249,7 @@ def _holds(type_: DataType, value: object) -> bool:
 
 
 def got(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Get: an element counted from 0, NULL where there is none."""
+    """Build get: an element counted from 0, NULL if there is none."""
     element_of("get", args[0])
     _refuse_made(args[0])
     place = b.cast(_place(b, args[1], "get", (*WHOLE, "void")), INTEGER)
@@ -257,7 +257,7 @@ def got(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def part_of_map(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
-    """map_keys and map_values."""
+    """Return the builder of map_keys or map_values."""
 
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         if args[0].type.name != "map":
@@ -269,7 +269,7 @@ def part_of_map(name: str) -> Callable[[Builder, Sequence[Expression]], Expressi
 
 
 def contains_key(b: Builder, args: Sequence[Expression]) -> Expression:
-    """map_contains_key."""
+    """Build map_contains_key."""
     keys = part_of_map("map_keys")(b, args[:1])
     return call(
         "array_contains",
@@ -279,7 +279,7 @@ def contains_key(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def extreme(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
-    """array_max and array_min."""
+    """Return the builder of array_max or array_min."""
 
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         return call(name, args, _compared(name, element_of(name, args[0])))
@@ -288,7 +288,7 @@ def extreme(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
 
 
 def made(b: Builder, args: Sequence[Expression]) -> Expression:
-    """array(...), its elements brought to one type."""
+    """Build array(...), its elements cast to one type."""
     if not args:
         return Literal(array_of_type(DataType("void")), ())  # type: ignore[arg-type]
     same = b.together(args, "array")
@@ -308,6 +308,6 @@ NESTED_FUNCTIONS: dict[str, tuple[int, int, Callable[[Builder, Sequence[Expressi
     **{name: (1, 1, extreme(name)) for name in ("array_max", "array_min")},
     "array": (0, 1 << 31, made),
 }
-"""Functions that take arrays or maps: least and most arguments, and what makes the call."""
+"""Functions that take arrays or maps: least and most arguments, and the builder of the call."""
 OVER_ELEMENTS = ("exists", "forall")
-"""Functions of an array and of a condition over each of its elements."""
+"""Functions of an array and a condition over each of its elements."""

@@ -1,4 +1,4 @@
-"""The moment of a question: `now()`, `current_date` and their like become constants before all else.
+"""The present moment of a question: `now()`, `current_date` and the like become constants first.
 
 Source: Spark 4.2, ComputeCurrentTime, LiteralFunctionResolution.
 """
@@ -19,24 +19,24 @@ PRESENT = {
     **dict.fromkeys(("curdate", "current_date"), DATE),
     "localtimestamp": DataType("timestamp_ntz"),
 }
-"""The functions of the moment of a question, and their types."""
+"""Functions of the present moment, and their types."""
 
 BARE = ("current_date", "current_timestamp")
-"""Those that may be called without parentheses, where no column has the name."""
+"""Functions that may be called without parentheses, unless a column has the name."""
 
 _ASKED = re.compile(rf"\b(?:{'|'.join((*PRESENT, 'unix_timestamp'))})\b", re.IGNORECASE)
 
 
 def micros_now() -> int:
-    """Microseconds since 1970 in UTC."""
+    """Return the microseconds since 1970 in UTC."""
     return time.time_ns() // 1000
 
 
 def may_ask_for_present(text: str) -> bool:
-    """Whether a predicate may ask for its moment; one that holds such a name elsewhere may, too."""
+    """Return whether a predicate may read the present moment; false positives are possible."""
     return _ASKED.search(text) is not None
 
 
 def present(type_: DataType) -> Callable[[Builder, Sequence[Expression]], Expression]:
-    """What makes the constant of a type that the moment is."""
+    """Return the builder of the present moment as a constant of a type."""
     return lambda b, _: b.cast(Literal(TIMESTAMP, b.now), type_)

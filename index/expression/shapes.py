@@ -1,4 +1,4 @@
-"""Functions whose types depend on those of their arguments, but for dates and times: what makes each call."""
+"""Functions whose types depend on their arguments, except for dates and times: builders of their calls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Make = Callable[[Builder, Sequence[Expression]], Expression]
 
 
 def absolute(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Abs."""
+    """Build abs."""
     if args[0].type.name not in NUMERIC:
         raise NotRead(
             of_no_number(f"abs takes a number, not {with_article(args[0].type)}", args[0]), "CAST it."
@@ -49,14 +49,14 @@ def _of_void(b: Builder, value: Expression) -> Expression:
 
 
 def whole_constant(arg: Expression, reason: str) -> int:
-    """The whole number that an argument is; `reason`: why another one is refused."""
+    """Return the integer of a constant argument; `reason`: the error for other arguments."""
     if not isinstance(arg, Literal) or arg.type.name not in WHOLE or not isinstance(arg.value, int):
         raise NotRead(reason)
     return arg.value
 
 
 def rounded(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Round."""
+    """Build round."""
     value = _of_void(b, args[0])
     digits = whole_constant(args[1], "round takes a constant number of digits") if len(args) > 1 else 0
     if value.type.name not in NUMERIC or abs(digits) > 300:
@@ -73,7 +73,7 @@ def rounded(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def rounding(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
-    """Floor or ceil."""
+    """Return the builder of floor or ceil."""
 
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         value = _of_void(b, args[0])
@@ -90,7 +90,7 @@ def rounding(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]
 
 
 def joined(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Concat."""
+    """Build concat."""
     if any(arg.type == BINARY for arg in args):
         raise NotRead("concat of binary values is not read")
     texts = [b.implicit(arg, STRING, "concat") for arg in args]
@@ -98,27 +98,27 @@ def joined(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def chosen(b: Builder, args: Sequence[Expression]) -> Expression:
-    """If."""
+    """Build if."""
     return b.case([(args[0], args[1])], args[2])
 
 
 def null_if(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Nullif."""
+    """Build nullif."""
     return b.case([(b.compare("=", asked_twice(args[0]), args[1]), Literal(args[0].type, None))], args[0])
 
 
 def other_if_null(b: Builder, args: Sequence[Expression]) -> Expression:
-    """nvl2."""
+    """Build nvl2."""
     return b.case([(b.negate(is_null(args[0])), args[1])], args[2])
 
 
 def rlike(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Rlike."""
+    """Build rlike."""
     return b.like(args[0], args[1], name="rlike")
 
 
 def positive(b: Builder, args: Sequence[Expression]) -> Expression:
-    """A number as it is."""
+    """Build the unary plus of a number."""
     value = args[0]
     if value.type.name == "string":
         return b.cast(value, DOUBLE)
@@ -130,7 +130,7 @@ def positive(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def remainder(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Pmod."""
+    """Build pmod."""
     given, type_ = b.operands("%", *args)
     if type_.name == "decimal":
         raise NotRead("pmod of decimals is not read", "CAST both AS DOUBLE or BIGINT.")
@@ -138,7 +138,7 @@ def remainder(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def tried(name: str, op: str) -> Make:
-    """try_add and its like, of numbers."""
+    """Return the builder of try_add or the like, for numbers."""
 
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         if any(arg.type.name == "string" for arg in args):
@@ -152,7 +152,7 @@ def tried(name: str, op: str) -> Make:
 
 
 def extreme(name: str) -> Make:
-    """Greatest or least."""
+    """Return the builder of greatest or least."""
 
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         kinds = {arg.type.name for arg in args} - {"void"}
@@ -168,14 +168,14 @@ def extreme(name: str) -> Make:
 
 
 def text(b: Builder, value: Expression, name: str) -> Expression:
-    """An argument that is a text."""
+    """Cast an argument to a text."""
     if value.type == BINARY:
         raise NotRead(f"{name} of binary values is not read", "CAST them AS STRING.")
     return b.implicit(value, STRING, name)
 
 
 def located(b: Builder, args: Sequence[Expression]) -> Expression:
-    """locate, position and charindex: the part stands first; a place to begin at may stand last."""
+    """Build locate, position or charindex: the searched part comes first, the optional start place last."""
     part, value = (text(b, arg, "locate") for arg in args[:2])
     first = args[2] if len(args) > 2 else Literal(INTEGER, 1, True)
     whole_constant(first, "locate takes a constant place to begin at")
@@ -183,16 +183,16 @@ def located(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 TRIMMED = {"trim": "both", "ltrim": "leading", "rtrim": "trailing"}
-"""Functions that take characters away, and from which ends of a text."""
+"""Trim functions, with the ends of the text that they trim."""
 
 
 def stripped(side: str) -> Make:
-    """What makes trim, ltrim or rtrim: the characters to take away may stand before the text."""
+    """Return the builder of trim, ltrim or rtrim; the characters to strip may precede the text."""
     return lambda b, args: strip(b, side, *reversed(args))
 
 
 def strip(b: Builder, side: str, value: Expression, chars: Expression | None = None) -> Expression:
-    """TRIM of one side or both."""
+    """Build TRIM of one end or both."""
     value = text(b, value, "trim")
     if chars is None:
         return call(next(name for name, ends in TRIMMED.items() if ends == side), [value], STRING)
@@ -200,15 +200,15 @@ def strip(b: Builder, side: str, value: Expression, chars: Expression | None = N
 
 
 def joined_by(b: Builder, args: Sequence[Expression]) -> Expression:
-    """concat_ws."""
+    """Build concat_ws."""
     return call("concat_ws", [text(b, arg, "concat_ws") for arg in args], STRING)
 
 
 def zero_if_null(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Zeroifnull."""
+    """Build zeroifnull."""
     return b.coalesce([args[0], Literal(INTEGER, 0, True)])
 
 
 def null_if_zero(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Nullifzero."""
+    """Build nullifzero."""
     return null_if(b, [args[0], Literal(INTEGER, 0, True)])

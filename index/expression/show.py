@@ -12,12 +12,12 @@ _LONGEST = 400
 
 
 def show(expression: Expression) -> str:
-    """The text; cut where it is long. Cost: a visit to each call, wherever it stands."""
+    """Render an expression as SQL text, shortened if it is long. Cost: one visit per distinct call."""
     return _shown(expression, {})
 
 
 def _shown(e: Expression, known: dict[int, str]) -> str:
-    """The text, whose parts are cut as it is: what is cut of them stands behind what it shows."""
+    """Render an expression; shortening the parts first is exact, as only text beyond the limit is cut."""
     if isinstance(e, Ref):
         return e.column.label
     if isinstance(e, Literal):
@@ -64,7 +64,7 @@ def _written_call(e: Call, args: list[str]) -> str:
 
 
 def _element_name(e: Call) -> str:
-    """The name of the element that an expression is over, where it reads the element."""
+    """Return the name of a lambda's element if the body reads it, else x."""
     named = [column.name[0] for column in columns_in(e.args[1]) if column.id == e.setting[0]]
     return named[0] if named else "x"
 
@@ -80,7 +80,7 @@ def _is_infix(e: Expression) -> bool:
 
 
 _SHOWN = 40
-"""Characters of a constant that are shown."""
+"""Limit of characters of a shown constant."""
 
 
 def _constant(literal: Literal) -> str:

@@ -1,4 +1,4 @@
-"""Functions of dates and times that take a unit or a format: what makes each call."""
+"""Functions of dates and times that take a unit or a format: builders of their calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _INTEGER = DataType("integer")
 
 
 def later(b: Builder, value: Expression, unit: str, count: int) -> Expression:
-    """A date or time and an interval of months, days or microseconds; a date and microseconds are a time.
+    """Build a date or time plus an interval of months, days or microseconds.
+
+    A date plus microseconds is a timestamp.
 
     Source: Spark 4.2, BinaryArithmeticWithDatetimeResolver.
     """
@@ -37,9 +39,9 @@ def later(b: Builder, value: Expression, unit: str, count: int) -> Expression:
 
 
 def later_by_unit(b: Builder, value: Expression, unit: str, count: int) -> Expression:
-    """A time and a number of months, days or microseconds, as `dateadd(DAY, 7, ts)` moves it.
+    """Build a time moved by a number of months, days or microseconds, as in `dateadd(DAY, 7, ts)`.
 
-    Unlike those of an interval, microseconds are never days of the calendar.
+    Unlike an interval's, the microseconds are never calendar days.
     Source: Spark 4.2, DateTimeUtils.timestampAdd.
     """
     most = (1 << 31 if unit == "months" else 1 << 63) // (DAY_US if unit == "days" else 1)
@@ -51,7 +53,7 @@ def later_by_unit(b: Builder, value: Expression, unit: str, count: int) -> Expre
 
 
 def difference(b: Builder, left: Expression, right: Expression) -> Expression:
-    """The microseconds from one date or time to another, by the clock; dates are days of 24 hours.
+    """Build the microseconds from one date or time to another, by the clock; a date has 24 hours.
 
     Source: Spark 4.2, SubtractDates and SubtractTimestamps.
     """
@@ -66,7 +68,7 @@ def difference(b: Builder, left: Expression, right: Expression) -> Expression:
 
 
 def units_between(b: Builder, unit: str, start: Expression, end: Expression) -> Expression:
-    """The whole units of time from a first time to a second, by the clock."""
+    """Build the whole units of time from a start to an end, by the clock."""
     start, end = (b.implicit(side, TIMESTAMP, "datediff of a unit") for side in (start, end))
     return call("timestampdiff", [start, end], LONG, (unit, b.zone))
 
@@ -99,7 +101,7 @@ def formatted(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def _parts(pattern: Expression, known: Sequence[str]) -> list[str]:
-    """The fields of a format, and what stands between them behind a quote."""
+    """Return the fields of a format, and the literal text between fields after a quote."""
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, bytes):
         raise NotRead("a format is a constant here")
     text, parts, at = pattern.value.decode(), list[str](), 0
@@ -125,7 +127,7 @@ def _parts(pattern: Expression, known: Sequence[str]) -> list[str]:
 def parsed(
     b: Builder, value: Expression, pattern: Expression, *, tried: bool = False, spelled: bool = False
 ) -> Expression:
-    """A text of a format as an instant; a date or an instant is taken as it is, whatever the format says.
+    """Build the parsing of a text in a format; a date or timestamp is returned as it is, whatever the format.
 
     `spelled`: other values are taken for their texts.
     """
@@ -156,30 +158,30 @@ _SECONDS_FORMAT = Literal(STRING, b"yyyy-MM-dd HH:mm:ss", True)
 
 
 def to_date(b: Builder, args: Sequence[Expression]) -> Expression:
-    """to_date: a cast, or a text of a format."""
+    """Build to_date: a cast, or the parsing of a text in a format."""
     return b.cast(args[0] if len(args) == 1 else parsed(b, args[0], args[1], spelled=True), DATE)
 
 
 def to_timestamp(b: Builder, args: Sequence[Expression]) -> Expression:
-    """to_timestamp: a cast, or a text of a format."""
+    """Build to_timestamp: a cast, or the parsing of a text in a format."""
     return b.cast(args[0], TIMESTAMP) if len(args) == 1 else parsed(b, args[0], args[1])
 
 
 def try_to_timestamp(b: Builder, args: Sequence[Expression]) -> Expression:
-    """try_to_timestamp: NULL where to_timestamp raises."""
+    """Build try_to_timestamp: NULL where to_timestamp raises."""
     return (
         b.cast(args[0], TIMESTAMP, tried=True) if len(args) == 1 else parsed(b, args[0], args[1], tried=True)
     )
 
 
 def try_to_date(b: Builder, args: Sequence[Expression]) -> Expression:
-    """try_to_date: NULL where to_date raises."""
+    """Build try_to_date: NULL where to_date raises."""
     value = args[0] if len(args) == 1 else parsed(b, args[0], args[1], tried=True, spelled=True)
     return b.cast(value, DATE, tried=True)
 
 
 def unix_timestamp(b: Builder, args: Sequence[Expression]) -> Expression:
-    """unix_timestamp and to_unix_timestamp: whole seconds of a time, or of a text of a format."""
+    """Build unix_timestamp or to_unix_timestamp: whole seconds of a time, or of a text in a format."""
     value = (
         Literal(TIMESTAMP, b.now)
         if not args
@@ -189,14 +191,14 @@ def unix_timestamp(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def from_unixtime(b: Builder, args: Sequence[Expression]) -> Expression:
-    """from_unixtime: the text of an instant, given in seconds."""
+    """Build from_unixtime: the text of an instant given in seconds."""
     seconds = b.implicit(args[0], LONG, "from_unixtime")
     instant = call("time since 1970", [seconds], TIMESTAMP, (1_000_000, "wraps"))
     return formatted(b, [instant, args[1] if len(args) > 1 else _SECONDS_FORMAT])
 
 
 def since_1970(name: str, unit: int) -> Make:
-    """What makes timestamp_seconds and its like, of whole numbers."""
+    """Return the builder of timestamp_seconds and the like, for integers."""
 
     def make(b: Builder, args: Sequence[Expression]) -> Expression:
         if args[0].type.name not in (*WHOLE, "void"):

@@ -7,9 +7,9 @@ from tailbit.tables.model import DataType
 
 
 def decimal_result(op: str, left: DataType, right: DataType) -> DataType | None:
-    """The type of `left op right` for `+ - * / %`; None for another operator.
+    """Return the type of `left op right` for `+ - * / %`; None for other operators.
 
-    Of more than 38 digits those behind the point are cut, down to six. Source: Spark, DecimalType.
+    Beyond 38 digits the scale is cut, down to six. Source: Spark, DecimalType.
     """
     whole = max(left.precision - left.scale, right.precision - right.scale)
     scale = max(left.scale, right.scale)
@@ -30,4 +30,4 @@ def decimal_result(op: str, left: DataType, right: DataType) -> DataType | None:
 
 
 _LEAST_SCALE = 6
-"""Digits behind the point that are not cut."""
+"""Digits after the point that are never cut."""

@@ -1,4 +1,4 @@
-"""Comparisons of cast times with constants are made of the times themselves where Spark does so."""
+"""Comparisons of cast times with constants become comparisons of the times themselves where Spark does so."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given, by_day
 def uncast(
     op: str, value: Expression, constant: Expression, zone: str
 ) -> list[tuple[str, Expression, Literal]] | None:
-    """Comparisons that must all be TRUE in place of `value op constant`; None where Spark does the cast."""
+    """Return comparisons that must all be TRUE in place of `value op constant`; None if Spark casts."""
     if not isinstance(constant, Literal) or not isinstance(value, Call):
         return None
     if value.name not in ("cast", "try_cast"):
@@ -26,11 +26,11 @@ def uncast(
     return None if days is None else [(sign, inner, first) for sign, first in days]
 
 
-def null_as_cast(op: str, made: Expression, cast: Expression) -> Expression:
-    """A comparison made of times themselves, which for IS NULL is that of the cast if it is an inequality.
+def null_as_cast(op: str, comparison: Expression, cast: Expression) -> Expression:
+    """Return an uncast comparison; for IS NULL, an inequality refers to the cast comparison instead.
 
-    The cast of a date far off raises, and Spark asks whether it is NULL before it takes the cast away.
+    The cast of a far date raises, and Spark evaluates IS NULL before it removes the cast.
     """
-    if op != "=" and isinstance(made, Call) and isinstance(cast, Call):
-        return replace(made, null_as=cast)
-    return made
+    if op != "=" and isinstance(comparison, Call) and isinstance(cast, Call):
+        return replace(comparison, null_as=cast)
+    return comparison
