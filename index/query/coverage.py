@@ -108,10 +108,7 @@ def _spaces(
     hidden_of: Callable[[int], BitMap | None],
     known: Mapping[str, SpaceView],
 ) -> list[SpaceView]:
-    """Return a view per row space of the covered files.
-
-    `mine`: the record of each file, in the same order.
-    """
+    """Return a view per row space of the covered files; `mine`: the record of each, in that order."""
     if not len(files):
         return []
     names = mine["space"].combine_chunks().dictionary_encode()
