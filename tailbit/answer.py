@@ -180,8 +180,7 @@ class Answer(Analysis):
         Raises:
             UnknownColumnError: no such column.
             ColumnTypeError: a column to order by whose type has no order.
-            UsageError: `limit` or `offset` is no whole number of 0 or more, or `columns` names none or is no
-            list.
+            UsageError: `limit` or `offset` is no whole number of 0 or more, or `columns` is no list of names.
             DataFileError: a data file is gone or is not Parquet.
 
         >>> flights.where("carrier = 'UA'").read(["flight", "dest"], limit=2).to_pylist()
