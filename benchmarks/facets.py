@@ -30,7 +30,7 @@ from tailbit.index.grouping.lookups import KEPT
 from tailbit.index.kinds.bitmap_index.codes import CODES, MAKING
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
 from tailbit.tables.parquet import file, layout
-from tailbit.tables.parquet.picked import kept
+from tailbit.tables.parquet.row_selection import kept
 
 WHERE = {
     "all rows": None,

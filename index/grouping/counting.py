@@ -43,7 +43,7 @@ from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.coded.numbered import numbered
+from tailbit.tables.parquet.column_codes.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 

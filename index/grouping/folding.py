@@ -16,7 +16,7 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs
 from tailbit.index.grouping.dictionary import coded
 from tailbit.tables.arrow import arrow_array
-from tailbit.tables.parquet.coded.numbered import Numbered
+from tailbit.tables.parquet.column_codes.numbered import Numbered
 
 FEW = 1 << 17
 """Up to this many combinations, rows are counted in an array with one slot per combination."""

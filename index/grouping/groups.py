@@ -46,7 +46,7 @@ from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.coded.numbered import numbered
+from tailbit.tables.parquet.column_codes.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import BitPositions

@@ -26,7 +26,7 @@ from tailbit.index.grouping.dictionary import full_keys, one_array
 from tailbit.index.keys import NO_KEYS
 from tailbit.index.ordered import WORD_DIGITS
 from tailbit.tables.arrow import arrow_array, numpy_of
-from tailbit.tables.parquet.assembled.by_polars import polars
+from tailbit.tables.parquet.row_assembly.by_polars import polars
 
 _GATHERED = 1 << 28
 """Bytes of values gathered before they are merged."""

@@ -28,7 +28,7 @@ from tailbit.index.predicate.tree import And, Compare, Constant, Interval, Leaf,
 from tailbit.index.predicate.truth import partition_value_matches, partition_values_match
 from tailbit.index.values.literals import WHOLE
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.sought.condition import (
+from tailbit.tables.parquet.value_search.condition import (
     AllOf,
     AnyOf,
     Condition,
@@ -39,7 +39,7 @@ from tailbit.tables.parquet.sought.condition import (
     Test,
     Texts,
 )
-from tailbit.tables.parquet.sought.formula import Formula
+from tailbit.tables.parquet.value_search.formula import Formula
 from tailbit.tables.schema import arrow_type
 
 _MOST_TESTS = 32

@@ -18,7 +18,7 @@ from tailbit.tables.model import Column
 from tailbit.tables.parquet.bounds import row_group_bounds
 from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.layout import Layout
-from tailbit.tables.parquet.sought.formula import TEXTUAL, Formula, Span, fits
+from tailbit.tables.parquet.value_search.formula import TEXTUAL, Formula, Span, fits
 
 _PASSING: Mapping[TruthValue, bool | None] = {
     TruthValue.TRUE: True,

@@ -24,10 +24,10 @@ from tailbit.index.scanning.row_groups import can_match
 from tailbit.tables.ahead import in_order
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.picked.ways import in_many_pages, measured, note_pages, quicker_by_mask
+from tailbit.tables.parquet.row_selection.ways import in_many_pages, measured, note_pages, quicker_by_mask
 from tailbit.tables.parquet.rows import Positions, pieces, without
-from tailbit.tables.parquet.sought.condition import Condition
-from tailbit.tables.parquet.sought.find import Sought, count_passing, find
+from tailbit.tables.parquet.value_search.condition import Condition
+from tailbit.tables.parquet.value_search.find import Sought, count_passing, find
 from tailbit.tables.storage import Storage
 
 _TRUE = Constant(True)

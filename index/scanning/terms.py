@@ -15,7 +15,7 @@ from tailbit.index.ordered import WORD_DIGITS
 from tailbit.index.values.literals import TIMES, WHOLE, Literal, range_of
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
-from tailbit.tables.parquet.sought.formula import LEAST, MOST, PARTS, Op, Span, Term
+from tailbit.tables.parquet.value_search.formula import LEAST, MOST, PARTS, Op, Span, Term
 from tailbit.tables.zones.times import fixed_offset
 
 _MOST_TERMS = 100

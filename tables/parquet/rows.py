@@ -18,9 +18,9 @@ from tailbit.tables.ahead import in_order
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.picked.mask import Groups
-from tailbit.tables.parquet.picked.rows import read_picked
-from tailbit.tables.parquet.picked.ways import Group, Way, batched, planned
+from tailbit.tables.parquet.row_selection.mask import Groups
+from tailbit.tables.parquet.row_selection.rows import read_picked
+from tailbit.tables.parquet.row_selection.ways import Group, Way, batched, planned
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
 from tailbit.tables.storage import Storage

@@ -14,7 +14,7 @@ from tailbit.index.predicate.walks import columns_of
 from tailbit.index.scanning.conditions import condition_of
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import parse_schema
-from tailbit.tables.parquet.sought.condition import (
+from tailbit.tables.parquet.value_search.condition import (
     AllOf,
     Condition,
     Floats,

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.assembled.excerpt import pick
-from tailbit.tables.parquet.assembled.footer import CODECS
 from tailbit.tables.parquet.data_file import flat_column, open_layout
 from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
+from tailbit.tables.parquet.row_assembly.excerpt import pick
+from tailbit.tables.parquet.row_assembly.footer import CODECS
 from tailbit.tables.storage import Storage
 
 Read = tuple[FileSlice, npt.NDArray[np.uint64]]

@@ -17,10 +17,17 @@ from hypothesis import strategies as st
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
-from tailbit.tables.parquet.assembled.by_polars import wanted_rows
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.picked import mask, ways
-from tailbit.tables.parquet.picked.ways import Group, Way, batched, note_pages, planned, quicker_by_mask
+from tailbit.tables.parquet.row_assembly.by_polars import wanted_rows
+from tailbit.tables.parquet.row_selection import mask, ways
+from tailbit.tables.parquet.row_selection.ways import (
+    Group,
+    Way,
+    batched,
+    note_pages,
+    planned,
+    quicker_by_mask,
+)
 from tailbit.tables.parquet.rows import fetch, fetch_files
 from tailbit.tables.storage import LocalStorage
 

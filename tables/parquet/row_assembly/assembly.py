@@ -16,7 +16,9 @@ from itertools import groupby
 import numpy as np
 
 from tailbit.arrays import Ints, Longs
-from tailbit.tables.parquet.assembled.footer import (
+from tailbit.tables.parquet.file import MAGIC
+from tailbit.tables.parquet.layout import Chunk, Pages
+from tailbit.tables.parquet.row_assembly.footer import (
     compressed,
     written_bits,
     written_chunk,
@@ -24,8 +26,6 @@ from tailbit.tables.parquet.assembled.footer import (
     written_end,
     written_row_group,
 )
-from tailbit.tables.parquet.file import MAGIC
-from tailbit.tables.parquet.layout import Chunk, Pages
 from tailbit.tables.storage import Storage
 
 _unset_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize

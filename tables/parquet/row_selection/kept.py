@@ -18,7 +18,7 @@ from tailbit.tables.arrow import arrow_array
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.layout import Layout, Pages
-from tailbit.tables.parquet.picked.mask import Groups
+from tailbit.tables.parquet.row_selection.mask import Groups
 
 FEW_PAGES, _FEW_BYTES = 8, 16 << 20
 """Most pages, and most decompressed bytes, of a column in a file that are cached for one question."""

@@ -25,14 +25,14 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
-from tailbit.tables.parquet.assembled.footer import (
+from tailbit.tables.parquet.file import MAGIC, arrow_buffer
+from tailbit.tables.parquet.layout import Layout, Pages
+from tailbit.tables.parquet.row_assembly.footer import (
     CODECS,
     ended,
     written_chunk,
     written_row_group,
 )
-from tailbit.tables.parquet.file import MAGIC, arrow_buffer
-from tailbit.tables.parquet.layout import Layout, Pages
 from tailbit.tables.parquet.thrift import (
     I64,
     LIST,

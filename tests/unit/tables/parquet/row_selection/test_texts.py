@@ -12,8 +12,8 @@ import pytest
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.picked.texts import MANY, Numbered, numbered, texts_of
-from tailbit.tables.parquet.picked.ways import Way
+from tailbit.tables.parquet.row_selection.texts import MANY, Numbered, numbered, texts_of
+from tailbit.tables.parquet.row_selection.ways import Way
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.storage import LocalStorage
 

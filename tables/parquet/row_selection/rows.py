@@ -19,7 +19,6 @@ from tailbit.arrays import Longs
 from tailbit.errors import DataFileError
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.assembled.excerpt import Excerpt, Picked, can_be_cut, pick
 from tailbit.tables.parquet.data_file import (
     DataFile,
     field_of,
@@ -30,9 +29,10 @@ from tailbit.tables.parquet.data_file import (
     read_columns,
 )
 from tailbit.tables.parquet.layout import Layout
-from tailbit.tables.parquet.picked.kept import FEW_COLUMNS, Cut, is_asked_again, keep, kept
-from tailbit.tables.parquet.picked.mask import Groups, Part, read_masked
-from tailbit.tables.parquet.picked.ways import Way, note_pages, quicker_by_mask
+from tailbit.tables.parquet.row_assembly.excerpt import Excerpt, Picked, can_be_cut, pick
+from tailbit.tables.parquet.row_selection.kept import FEW_COLUMNS, Cut, is_asked_again, keep, kept
+from tailbit.tables.parquet.row_selection.mask import Groups, Part, read_masked
+from tailbit.tables.parquet.row_selection.ways import Way, note_pages, quicker_by_mask
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 

@@ -19,14 +19,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.assembled.by_polars import CHECKED
-from tailbit.tables.parquet.assembled.footer import written_leaf
 from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.decode import written_legacy
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import plain_type
-from tailbit.tables.parquet.sought.condition import Floats, Needed, Numbers, Part, Stored, Texts
-from tailbit.tables.parquet.sought.formula import TEXTUAL
+from tailbit.tables.parquet.row_assembly.by_polars import CHECKED
+from tailbit.tables.parquet.row_assembly.footer import written_leaf
+from tailbit.tables.parquet.value_search.condition import Floats, Needed, Numbers, Part, Stored, Texts
+from tailbit.tables.parquet.value_search.formula import TEXTUAL
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 

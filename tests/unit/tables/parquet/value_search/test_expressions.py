@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tailbit.tables.model import Column, DataType
-from tailbit.tables.parquet.sought.condition import (
+from tailbit.tables.parquet.value_search.condition import (
     AllOf,
     AnyOf,
     Condition,
@@ -23,8 +23,8 @@ from tailbit.tables.parquet.sought.condition import (
     key_of,
     needed_by,
 )
-from tailbit.tables.parquet.sought.expressions import expression
-from tailbit.tables.parquet.sought.forms import Form
+from tailbit.tables.parquet.value_search.expressions import expression
+from tailbit.tables.parquet.value_search.forms import Form
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 TINY = 5e-324

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Mask
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.sought.formula import Formula
+from tailbit.tables.parquet.value_search.formula import Formula
 
 
 @dataclass(frozen=True)

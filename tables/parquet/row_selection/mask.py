@@ -22,14 +22,14 @@ import pyarrow.parquet as pq
 from tailbit.arrays import Longs
 from tailbit.errors import DataFileError, StorageError
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.assembled.assembly import Assembly
-from tailbit.tables.parquet.assembled.by_polars import CHECKED, MASK_LEAF, failures, polars, wanted_rows
-from tailbit.tables.parquet.assembled.footer import written_leaf
 from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.decode import Decoder
 from tailbit.tables.parquet.layout import Chunk, Layout
 from tailbit.tables.parquet.leaves import ParquetNode, plain_type
-from tailbit.tables.parquet.picked.texts import MANY, Numbered, numbered, texts_of
+from tailbit.tables.parquet.row_assembly.assembly import Assembly
+from tailbit.tables.parquet.row_assembly.by_polars import CHECKED, MASK_LEAF, failures, polars, wanted_rows
+from tailbit.tables.parquet.row_assembly.footer import written_leaf
+from tailbit.tables.parquet.row_selection.texts import MANY, Numbered, numbered, texts_of
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:

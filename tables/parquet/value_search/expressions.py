@@ -12,7 +12,7 @@ from operator import add, and_, eq, floordiv, ge, gt, invert, le, lt, mod, mul, 
 from typing import TYPE_CHECKING, Any
 
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.sought.condition import (
+from tailbit.tables.parquet.value_search.condition import (
     AllOf,
     Condition,
     Floats,
@@ -23,8 +23,8 @@ from tailbit.tables.parquet.sought.condition import (
     Texts,
     key_of,
 )
-from tailbit.tables.parquet.sought.forms import Form
-from tailbit.tables.parquet.sought.formula import TEXTUAL, Formula, Op, Term
+from tailbit.tables.parquet.value_search.forms import Form
+from tailbit.tables.parquet.value_search.formula import TEXTUAL, Formula, Op, Term
 
 if TYPE_CHECKING:
     from types import ModuleType

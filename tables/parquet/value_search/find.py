@@ -19,22 +19,22 @@ from tailbit.arrays import Ints, Longs
 from tailbit.errors import DataFileError, LegacyCalendarError, StorageError
 from tailbit.tables.ahead import in_order
 from tailbit.tables.model import FileSlice
-from tailbit.tables.parquet.assembled.assembly import Assembly
-from tailbit.tables.parquet.assembled.by_polars import (
+from tailbit.tables.parquet.column_codes.dictionaries import Used, values_of
+from tailbit.tables.parquet.column_codes.row_groups import in_batches
+from tailbit.tables.parquet.data_file import named_file, open_layout
+from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
+from tailbit.tables.parquet.row_assembly.assembly import Assembly
+from tailbit.tables.parquet.row_assembly.by_polars import (
     MASK_LEAF,
     failures,
     passing_count,
     passing_rows,
     polars,
 )
-from tailbit.tables.parquet.coded.dictionaries import Used, values_of
-from tailbit.tables.parquet.coded.row_groups import in_batches
-from tailbit.tables.parquet.data_file import named_file, open_layout
-from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
 from tailbit.tables.parquet.rows import Positions
-from tailbit.tables.parquet.sought.condition import Condition, Numbers, Test, key_of, needed_by
-from tailbit.tables.parquet.sought.expressions import FAILS, PASSES, expression
-from tailbit.tables.parquet.sought.forms import Form, form_of
+from tailbit.tables.parquet.value_search.condition import Condition, Numbers, Test, key_of, needed_by
+from tailbit.tables.parquet.value_search.expressions import FAILS, PASSES, expression
+from tailbit.tables.parquet.value_search.forms import Form, form_of
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:

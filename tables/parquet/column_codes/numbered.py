@@ -32,12 +32,12 @@ from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.assembled.assembly import Assembly
-from tailbit.tables.parquet.assembled.by_polars import CHECKED, MASK_LEAF, failures, polars, wanted_rows
-from tailbit.tables.parquet.assembled.footer import written_leaf
-from tailbit.tables.parquet.coded.dictionaries import Used, values_of
-from tailbit.tables.parquet.coded.row_groups import Group, Read, coded_groups, in_batches, positions_of
+from tailbit.tables.parquet.column_codes.dictionaries import Used, values_of
+from tailbit.tables.parquet.column_codes.row_groups import Group, Read, coded_groups, in_batches, positions_of
 from tailbit.tables.parquet.file import ParquetFile, arrow_buffer
+from tailbit.tables.parquet.row_assembly.assembly import Assembly
+from tailbit.tables.parquet.row_assembly.by_polars import CHECKED, MASK_LEAF, failures, polars, wanted_rows
+from tailbit.tables.parquet.row_assembly.footer import written_leaf
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.storage import Storage
 

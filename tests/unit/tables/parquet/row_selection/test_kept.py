@@ -15,7 +15,7 @@ from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.tables.model import Column, DataType, FileSlice
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.layout import CACHES
-from tailbit.tables.parquet.picked import kept, rows
+from tailbit.tables.parquet.row_selection import kept, rows
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.storage import LocalStorage
 

@@ -17,17 +17,17 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.assembled.excerpt import absent_chunks, written_footer
-from tailbit.tables.parquet.assembled.footer import (
+from tailbit.tables.parquet.data_file import DataFile, read_columns
+from tailbit.tables.parquet.file import MAGIC, arrow_buffer
+from tailbit.tables.parquet.layout import DictionaryPage, Layout
+from tailbit.tables.parquet.row_assembly.excerpt import absent_chunks, written_footer
+from tailbit.tables.parquet.row_assembly.footer import (
     ended,
     written_chunk,
     written_codes,
     written_row_group,
     written_values,
 )
-from tailbit.tables.parquet.data_file import DataFile, read_columns
-from tailbit.tables.parquet.file import MAGIC, arrow_buffer
-from tailbit.tables.parquet.layout import DictionaryPage, Layout
 from tailbit.tables.storage import Storage
 
 _DTYPES = {4: "u4", 8: "u8"}

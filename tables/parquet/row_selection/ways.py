@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from tailbit.arrays import Longs
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.assembled.by_polars import polars
 from tailbit.tables.parquet.data_file import field_of
 from tailbit.tables.parquet.layout import Layout
-from tailbit.tables.parquet.picked.kept import FEW_COLUMNS, FEW_PAGES
-from tailbit.tables.parquet.picked.mask import Groups
+from tailbit.tables.parquet.row_assembly.by_polars import polars
+from tailbit.tables.parquet.row_selection.kept import FEW_COLUMNS, FEW_PAGES
+from tailbit.tables.parquet.row_selection.mask import Groups
 
 
 class Way(enum.Enum):
