@@ -161,7 +161,7 @@ class ConditionReader:
         items = [self.expressions.read(item) for item in e.items]
         listed = [item for item in items if isinstance(item, Literal)]
         if len(listed) < len(items) or isinstance(subject, Call):
-            return self.condition(self.expressions.kinds["in"](e._replace(negated=False)), e)
+            return self.condition(self.expressions.read(e._replace(negated=False)), e)
         try:
             if isinstance(subject, Literal):
                 return Constant(constant_in(subject, listed, self.zone))
@@ -179,7 +179,7 @@ class ConditionReader:
 
     def _computed_membership(self, e: Tree, why: Incomparable) -> Node:
         try:
-            return self.condition(self.expressions.kinds["in"](e._replace(negated=False)), e)
+            return self.condition(self.expressions.read(e._replace(negated=False)), e)
         except NotRead:
             self.operands.refuse(str(why), e, why.hint)
         except (ValueError, OverflowError) as wrong:

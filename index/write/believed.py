@@ -68,18 +68,24 @@ def _footer_agrees(file: DataFile, column: Column, stated: FileBounds) -> bool:
 
 def _below(batch: pa.ChunkedArray, end: Any) -> bool:
     least = _of_each(batch, pc.min)
-    return least is not None and least < end
+    return least is not None and least < _as_bytes(end)
 
 
 def _above(batch: pa.ChunkedArray, end: Any) -> bool:
     greatest = _of_each(batch, pc.max)
-    return greatest is not None and greatest > end
+    return greatest is not None and greatest > _as_bytes(end)
+
+
+def _as_bytes(end: Any) -> Any:
+    """Return a text of the statistics as UTF-8 bytes, which sort as code points do; else the value itself."""
+    return end.encode("utf-8", "surrogatepass") if isinstance(end, str) else end
 
 
 def _of_each(batch: pa.ChunkedArray, which: Callable[[pa.Array], pa.Scalar]) -> Any:
     """Return the least or greatest value, comparable with statistics.
 
-    Of dictionary-coded values, only those that occur count.
+    Of dictionary-coded values, only those that occur count. Texts are compared as bytes: a file may hold
+    bytes that are no UTF-8.
     """
     if pa.types.is_dictionary(batch.type):
         parts = [chunk.dictionary.take(pc.unique(chunk.indices.drop_null())) for chunk in batch.chunks]
@@ -88,4 +94,6 @@ def _of_each(batch: pa.ChunkedArray, which: Callable[[pa.Array], pa.Scalar]) -> 
         batch = batch.cast(pa.int32())
     elif pa.types.is_timestamp(batch.type):
         batch = batch.cast(pa.int64())
+    elif pa.types.is_string(batch.type):
+        batch = batch.cast(pa.binary())
     return which(batch).as_py()

@@ -194,7 +194,7 @@ def _ui(port: int) -> list[dict[str, Any]]:
 def test_wrong_use_and_problems_have_their_exit_status_and_two_lines(table: str, tailbit_run: Any) -> None:
     wrong = tailbit_run("--once")
     _, error = wrong.communicate(timeout=HANG_S)
-    assert (wrong.returncode, len(error.splitlines())) == (2, 2), error
+    assert (wrong.returncode, len(error.splitlines())) == (78, 2), error
     assert "--columns" in error
     poison = Path(DeltaTable(table).file_uris()[0].removeprefix("file://"))
     poison.unlink()
