@@ -85,7 +85,7 @@ load: $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.load --seconds $(SECONDS) --rate $(RATE) --behind $(BEHIND) --record ../docs/guarantees.md
 
 bench: $(VENV)/.bench-installed java
-	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick) $(BENCH)
+	$(BIN)/python benchmarks/running/bench.py $(if $(QUICK),--quick) $(BENCH)
 
 CONDITIONS ?= 20000
 

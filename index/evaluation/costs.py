@@ -1,8 +1,9 @@
 """Estimated costs, in ms, of reading postings, codes by position or data; only footers are read.
 
-The rates are those of one core, measured with `benchmarks/facets.py`; they need only be right in proportion,
-since all methods are compared by the same rates. Making codes costs much once and saves ever after: codes are
-also due when earlier questions about a column have spent a sixth of that cost on other methods.
+The rates are those of one core, measured with `benchmarks/workloads/facets.py`; they need only be right in
+proportion, since all methods are compared by the same rates. Making codes costs much once and saves ever
+after: codes are also due when earlier questions about a column have spent a sixth of that cost on other
+methods.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ an array or a bitset of `DENSE` positions or more (this includes all at the limi
 types) is read back as a query would read it, and so is an even sample of the others. Each bitmap that is read
 back must serialize to the same bytes again, since other readers of the format also rely on its offsets and
 its end. Cost: a look at the headers of the large bitmaps, and decoding and encoding the dense ones;
-`benchmarks/build_kernel.py` measures it.
+`benchmarks/workloads/build_kernel.py` measures it.
 """
 
 from __future__ import annotations

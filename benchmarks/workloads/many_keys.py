@@ -1,6 +1,6 @@
 """How quick are counts and facets over tens of thousands of keys of 60 M rows, beside DuckDB and Polars?
 
-Usage: python benchmarks/many_keys.py [--repeats N]. Lineitem of scale 10 (1 with `TAILBIT_BENCH_SCALE=1`) has
+Usage: python workloads/many_keys.py [--repeats N]. Lineitem of scale 10 (1 with `TAILBIT_BENCH_SCALE=1`) has
 100,000 suppliers and 2 M parts; 59,000 suppliers are a range. The first answer of each question is printed
 too: nothing of it has been asked before in the process. Warm medians; answers must be the same.
 """

@@ -1,6 +1,6 @@
 """What does reading a log cost: a snapshot of 100,000 files, and one new commit whatever the table's size?
 
-Usage: python benchmarks/log_cost.py [files]. The data files do not exist: the log is all that is read.
+Usage: python workloads/log_cost.py [files]. The data files do not exist: the log is all that is read.
 Snapshots are taken in fresh processes that take turns, so every figure includes what a first call costs, but
 not imports (pyarrow imports pandas, where it is installed, at its first Python list; `tailbit count` keeps it
 out). Peak memory is the whole process, imports included.
@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from timing import tell
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
 
 from support.delta_builder import Action, DeltaBuilder
 

@@ -1,6 +1,6 @@
 """How quick are facets with and without WHERE, cold and warm, beside GROUP BY of DuckDB, Polars and Spark?
 
-Usage: python benchmarks/facets.py [--repeats N] [--no-spark]. Needs an index of lineitem; builds it (without
+Usage: python workloads/facets.py [--repeats N] [--no-spark]. Needs an index of lineitem; builds it (without
 Spark) on first use. Warm: the question has been asked four times before. Cold: a fresh handle, with nothing
 of the index and of the data files kept by the process; the operating system's file cache is warm for all.
 Wall and CPU medians, CPU of all threads.

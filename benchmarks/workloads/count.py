@@ -1,6 +1,6 @@
 """How quick is `count`, warm in process and cold as a process, beside DuckDB, Polars, Lance and Spark?
 
-Usage: python benchmarks/count.py [--no-spark]. Needs an index of lineitem; builds it (without Spark) on first
+Usage: python workloads/count.py [--no-spark]. Needs an index of lineitem; builds it (without Spark) on first
 use. DuckDB and Polars read the same files, Lance its own with indexes of the same columns (see `peers.py`).
 """
 

@@ -3,7 +3,7 @@
 A table of one integer column in eight files, a commit and a segment each; CPU seconds of this process for the
 eight builds, and for the merge of their segments, by number of distinct values.
 
-Usage: python benchmarks/merge.py [rows of a file] [distinct ...]; `all` is one a row. A line a column.
+Usage: python workloads/merge.py [rows of a file] [distinct ...]; `all` is one a row. A line a column.
 """
 
 from __future__ import annotations

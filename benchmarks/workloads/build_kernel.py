@@ -2,7 +2,7 @@
 
 One core, TPC-H lineitem, eight files.
 
-Usage: python benchmarks/build_kernel.py. Prints a line a column, the total, and the peak memory of a task.
+Usage: python workloads/build_kernel.py. Prints a line a column, the total, and the peak memory of a task.
 """
 
 from __future__ import annotations

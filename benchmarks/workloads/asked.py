@@ -1,6 +1,6 @@
 """A question that a fresh process asks, which imports nothing but tailbit: used by `growth.py`.
 
-Usage: python benchmarks/asked.py TABLE PREDICATE SMALL_TABLE. The small table is asked first, with the same
+Usage: python workloads/asked.py TABLE PREDICATE SMALL_TABLE. The small table is asked first, with the same
 columns, so that libraries are loaded. Prints rows, seconds of opening and the first count, milliseconds of
 the same count again, and the peak memory of the process.
 """

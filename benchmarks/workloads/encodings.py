@@ -5,7 +5,7 @@ same column in Parquet, and DuckDB on that file. `apart`: the entropy of the pos
 themselves, summed: no index takes less of which the posting of one key is read without those of others. The
 index is built by a task in this process; a merge is not part of it.
 
-Usage: python benchmarks/encodings.py [rows] [distinct ...]; `all` is one a row. A line a column.
+Usage: python workloads/encodings.py [rows] [distinct ...]; `all` is one a row. A line a column.
 """
 
 from __future__ import annotations

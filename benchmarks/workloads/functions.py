@@ -1,6 +1,6 @@
 """How long does a condition with a function over a million distinct keys take, and one with another constant?
 
-Usage: python benchmarks/functions.py [--rows N]. CPU and wall time of the first question, whose function
+Usage: python workloads/functions.py [--rows N]. CPU and wall time of the first question, whose function
 nothing has asked before in the process, and of the second, which compares the same function with another
 constant; and DuckDB's median on the same file where it has the function. Answers must be the same.
 """

@@ -1,6 +1,6 @@
 """How quick are matching rows read, beside DuckDB and Polars on the same files, Lance and Spark?
 
-Usage: python benchmarks/rows.py [--repeats N] [--no-spark]. Every cell of selectivity, order of the table (as
+Usage: python workloads/rows.py [--repeats N] [--no-spark]. Every cell of selectivity, order of the table (as
 generated, and sorted by ship date) and number of columns is printed, misses as misses. DuckDB and Polars are
 given the predicate; tailbit has an index of its columns. Rows go to Arrow, or to the Polars frame, which
 has not paid for Arrow's texts. Lance has its own files and indexes of the same columns (see `peers.py`).

@@ -1,6 +1,6 @@
 """How quick are counts, rows and most frequent values by columns without an index, beside DuckDB and Polars?
 
-Usage: python benchmarks/unindexed.py [--repeats N]. Needs an index of lineitem, of other columns; builds it
+Usage: python workloads/unindexed.py [--repeats N]. Needs an index of lineitem, of other columns; builds it
 (without Spark) on first use. Warm medians; both columns of a comparison, and both sides of an AND, are read.
 """
 

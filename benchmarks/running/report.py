@@ -16,7 +16,7 @@ from typing import Any
 
 from catalogue import BENCHMARKS, Benchmark, Target
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
 
 from support.marks import write_between
 

@@ -1,6 +1,6 @@
 """How long from a commit visible in the source to the same commit covered by the index?
 
-Usage: python benchmarks/freshness.py [COMMITS] [PER_SECOND]. A process of its own runs `tailbit run`; this
+Usage: python workloads/freshness.py [COMMITS] [PER_SECOND]. A process of its own runs `tailbit run`; this
 one writes small commits and watches the index log, a probe every 2 ms.
 """
 

@@ -3,7 +3,7 @@
 One file of `rows` rows a line, built by a task in a process of its own; the peak is that of the whole
 process (VmHWM), of which imports take some 100 MB. Linux alone.
 
-Usage: python benchmarks/memory.py [rows] [file ...]. A line a file.
+Usage: python workloads/memory.py [rows] [file ...]. A line a file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What do long lists and many alternatives cost over many files that no index covers, beside DuckDB?
 
-Usage: python benchmarks/long_lists.py. The statistics of all files overlap: none is pruned by a list
+Usage: python workloads/long_lists.py. The statistics of all files overlap: none is pruned by a list
 that is spread over all values. Small files, so that what is asked of each file counts, and not its rows.
 """
 

@@ -1,6 +1,6 @@
 """Every benchmark one after the other, each in a process of its own: what `make bench` runs.
 
-Usage: python benchmarks/bench.py [--quick] [name ...]. A whole run takes about an hour on two cores, and says
+Usage: python running/bench.py [--quick] [name ...]. A whole run takes about an hour on two cores, and says
 how far it is. What is measured goes to `benchmarks/results/`: the lines as they were printed, a page of
 tables, and curves. What is interrupted keeps what is done, and a run of some benchmarks leaves the others.
 
@@ -24,30 +24,30 @@ from typing import Any
 from catalogue import BENCHMARKS, Benchmark
 from report import load, verdicts, write, write_growth
 
-HERE = pathlib.Path(__file__).parent
-RESULTS = HERE / "results"
+BENCHMARKS_FOLDER = pathlib.Path(__file__).parents[1]
+WORKLOADS, RESULTS = BENCHMARKS_FOLDER / "workloads", BENCHMARKS_FOLDER / "results"
 QUICK_SCALE = "0.05"
 
 
 def main() -> int:
-    """Run what is asked for; 0 where all ran, and in the quick mode kept its bounds."""
-    asked = _arguments()
-    chosen = [b for b in BENCHMARKS if not asked.names or b.script in asked.names]
-    if asked.quick:
+    """Run the benchmarks of the command line; 0 where all ran, and in the quick mode kept its bounds."""
+    options = _arguments()
+    chosen = [b for b in BENCHMARKS if not options.names or b.script in options.names]
+    if options.quick:
         chosen = [b for b in chosen if b.quick is not None]
     failed = 0
     for number, benchmark in enumerate(chosen, 1):
         _say(f"[{number}/{len(chosen)}] {benchmark.script}: {benchmark.title}")
-        result = _run(benchmark, asked.quick)
+        result = _run(benchmark, options.quick)
         failed += result["status"] != 0
-        for verdict in verdicts(benchmark, result["lines"], asked.quick):
+        for verdict in verdicts(benchmark, result["lines"], options.quick):
             if not verdict.kept:
-                failed += asked.quick
+                failed += options.quick
                 _say(f"  missed: {verdict.case} {verdict.figure} {verdict.measured:g}, not {verdict.bound}")
-        if not asked.quick and result.pop("status") == 0:
+        if not options.quick and result.pop("status") == 0:
             results = load(RESULTS) | {benchmark.script: result}
             write(RESULTS, results)
-            write_growth(HERE.parent / "docs" / "operations.md", results)
+            write_growth(BENCHMARKS_FOLDER.parent / "docs" / "operations.md", results)
     _say(f"{failed} of {len(chosen)} benchmarks failed" if failed else "done")
     return 1 if failed else 0
 
@@ -57,16 +57,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small tables, wide bounds, nothing written")
     names = [benchmark.script for benchmark in BENCHMARKS]
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(names)}; all if none")
-    asked = parser.parse_args()
-    if unknown := set(asked.names) - set(names):
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(names):
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}: there are {', '.join(names)}")
-    return asked
+    return options
 
 
 def _run(benchmark: Benchmark, quick: bool) -> dict[str, Any]:
-    """The lines of a script, which are shown as they come."""
+    """Run a script and return its lines, shown as they come, with when and where they were measured."""
     arguments = (benchmark.quick or ()) if quick else benchmark.arguments
-    command = [sys.executable, str(HERE / f"{benchmark.script}.py"), *arguments]
+    command = [sys.executable, str(WORKLOADS / f"{benchmark.script}.py"), *arguments]
     scale = {"TAILBIT_BENCH_SCALE": QUICK_SCALE} if quick else {}
     before, began, lines = os.getloadavg()[0], time.monotonic(), []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | scale) as script:

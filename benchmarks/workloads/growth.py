@@ -8,7 +8,7 @@ dimension fits `figure = c * size ** exponent` to its points.
 Files are one small file under many names, so the log and the index are of that size, and the disk is not.
 Rows are 3, 2,526 and 100,000 values in a pattern. Linux alone.
 
-Usage: python benchmarks/growth.py [dimension size ...]
+Usage: python workloads/growth.py [dimension size ...]
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 from index_of import Upkeep
 from timing import same, tell
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
 
 from support.delta_builder import DeltaBuilder
 from support.load.writer import Appender

@@ -1,6 +1,6 @@
 """What does `tailbit run --once` cost above Spark's start-up, beside the kernel on the same cores?
 
-Usage: python benchmarks/run_once.py. Spark's start-up is a first build of one row, with the same columns. The
+Usage: python workloads/run_once.py. Spark's start-up is a first build of one row, with the same columns. The
 kernel is the same tasks (decode, build, write) in two processes, without Spark and without a commit. A run
 that finds nothing to do starts no Spark. `unarchived`: a first build where Java has no archive of Spark's
 classes, as before `tailbit archive-classes`.

@@ -2,7 +2,7 @@
 
 A commit of 1,000 rows after 1,000 commits beside after 10, and in a table of 10 M rows beside 10,000.
 
-Usage: python benchmarks/commit_cost.py. Core work only (no Spark): append, DELETE and UPDATE by deletion
+Usage: python workloads/commit_cost.py. Core work only (no Spark): append, DELETE and UPDATE by deletion
 vector, applied by the code that foreachBatch calls; medians of 9, merges included in the history but not in
 the samples.
 """

@@ -1,6 +1,6 @@
 """How quick are counts of rows whose arrays hold an element, and what does an index of the elements cost?
 
-Usage: python benchmarks/elements.py [--rows N] [--repeats N]. 6 M rows of three texts each, of 1,000, in
+Usage: python workloads/elements.py [--rows N] [--repeats N]. 6 M rows of three texts each, of 1,000, in
 eight files; beside DuckDB and Polars, which scan the same files. Warm medians; answers must be the same. The
 build is one process without Spark, one core.
 """
