@@ -35,8 +35,8 @@ class Sweeper:
     """Deleter of files that left an index long enough ago; one per indexer, with an index object of its own.
 
     The sweeper remembers the files that it has seen leave, so it needs a pass at least every
-    `log_writer.TOMBSTONE_RETENTION`. Cost of a pass: the commits that the log holds, and the files deleted;
-    no folder is listed.
+    `stored_checkpoints.TOMBSTONE_RETENTION`. Cost of a pass: the commits that the log holds, and the files
+    deleted; no folder is listed.
     """
 
     def __init__(

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from tailbit.errors import IndexLogError, MalformedLogError, StorageError
 from tailbit.faults import Fault, fault_point
-from tailbit.index.store.log_writer import log_checkpoints, read_log_checkpoint
 from tailbit.index.store.own_files import is_own
+from tailbit.index.store.stored_checkpoints import log_checkpoints, read_log_checkpoint
 from tailbit.index.store.table import MetadataTable
 
 _MILLIS_PER_HOUR = 3_600_000

@@ -1,10 +1,11 @@
-"""Log checkpoints of the index through the store alone: the newest one reconciled with later commits.
+"""Log checkpoints of the index, how long its log keeps what, and the reconciliation of commits.
 
 Source: Delta protocol, Checkpoints, Action Reconciliation.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Sequence
@@ -16,8 +17,8 @@ import pyarrow.parquet as pq
 
 from tailbit.errors import IndexLogError, MalformedLogError, StorageError
 from tailbit.faults import Fault, fault_point
-from tailbit.index.store.log_writer import read_log_checkpoint
-from tailbit.tables.storage import Entry, Storage
+from tailbit.tables.parquet.file import ParquetFile, open_parquet
+from tailbit.tables.storage import SMALL, Entry, Storage
 
 LOG = "_delta_log"
 _HINT = f"{LOG}/_last_checkpoint"
@@ -49,6 +50,75 @@ _SCHEMA = pa.schema(
 )
 
 Action = dict[str, Any]
+
+LOG_CHECKPOINT_EVERY = 20
+"""Commits between two log checkpoints. Opening the index reads at most this many commits."""
+
+LOG_RETENTION = "interval 30 seconds"
+"""How long commits below the last log checkpoint are kept: as long as a reader may take between listing the
+log and reading it.
+
+Nobody time-travels through the index: it holds every version of the source by itself. A reader or writer that
+slept longer starts from the newest checkpoint. Each commit lists the log, so with Delta's default of 30 days
+every commit would make later commits more expensive.
+"""
+
+TOMBSTONE_RETENTION = "interval 10 minutes"
+"""How long the log keeps tombstones. `vacuum` spares their files, because an answer may hold them open.
+
+Delta's default of a week would copy millions of tombstones into each log checkpoint.
+"""
+
+CONFIGURATION = {
+    "delta.logRetentionDuration": LOG_RETENTION,
+    "delta.deletedFileRetentionDuration": TOMBSTONE_RETENTION,
+    "delta.checkpointInterval": str(LOG_CHECKPOINT_EVERY),
+    "delta.enableExpiredLogCleanup": "true",
+    # Statistics of index files are never used for pruning, so no commit should spend time on them.
+    "delta.dataSkippingNumIndexedCols": "0",
+}
+
+
+def last_checkpoint(storage: Storage) -> int:
+    """Return the version of the newest log checkpoint of an index, or -1 if there is none.
+
+    Cost: one small read of the hint `_last_checkpoint`. If the hint is damaged, the log is listed.
+    """
+    try:
+        return int(json.loads(storage.read(_HINT, SMALL))["version"])
+    except FileNotFoundError:
+        return -1
+    except (ValueError, KeyError, TypeError):
+        return max(log_checkpoints(storage), default=-1)
+
+
+def is_checkpointed_above(storage: Storage, version: int) -> bool:
+    """Return whether an index has a log checkpoint above a version. Cost: one small read if it has none."""
+    # A damaged hint may hold any number.
+    return last_checkpoint(storage) > version and max(log_checkpoints(storage), default=-1) > version
+
+
+def log_checkpoints(storage: Storage) -> list[int]:
+    """Return the versions of an index's log checkpoints, by listing its log."""
+    matches = (_CHECKPOINT.fullmatch(entry.name) for entry in storage.list(LOG))
+    return [int(name[1]) for name in matches if name]
+
+
+def read_log_checkpoint(storage: Storage, version: int, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the rows of a log checkpoint of an index, all columns or some.
+
+    Raises:
+        MalformedLogError: the log checkpoint cannot be read.
+        FileNotFoundError: the log checkpoint has been cleaned up.
+    """
+    name = _name(version)
+    try:
+        with open_parquet(storage.open(name), ParquetFile) as file:
+            return file.read(columns=columns)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as damage:
+        raise MalformedLogError(file=name, reason=f"the log checkpoint cannot be read: {damage}") from damage
 
 
 class StoredCheckpoints:

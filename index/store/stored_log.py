@@ -1,6 +1,6 @@
-"""Commits to the index's Delta log through the store alone: in object stores, and where delta-rs cannot go.
+"""Commits to the index's own Delta log, in every store: a commit is a `put_if_absent` of its JSON.
 
-A commit is a `put_if_absent` of its JSON: one winner per version.
+Exactly one writer wins a version. deltalake is imported only to create an index.
 Source: Delta protocol, Delta Log Entries.
 """
 
@@ -14,27 +14,29 @@ from collections.abc import Sequence
 import orjson
 import pyarrow as pa
 
-from tailbit.errors import CommitConflictError
+from tailbit.errors import CommitConflictError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.model import IndexFile
-from tailbit.index.store.log_writer import (
-    CONFIGURATION,
-    app_transaction,
-    is_checkpointed_above,
-    last_checkpoint,
-)
 from tailbit.index.store.stored_checkpoints import (
+    CONFIGURATION,
     LOG,
     Action,
     StoredCheckpoints,
     commit_name,
+    is_checkpointed_above,
+    last_checkpoint,
     now_ms,
     storable,
 )
 from tailbit.tables.storage import Storage
 
 _OF_A_VERSION = re.compile(r"\d{20}\.")
+
+
+def app_transaction(index_id: str) -> str:
+    """Return the id of an index's one app transaction; its version is the ledger's seq and only grows."""
+    return f"tailbit:{index_id}"
 
 
 class StoredLog:
@@ -157,8 +159,11 @@ class StoredLog:
         try:
             self._storage.put_if_absent(commit_name(version), b"\n".join(lines))
             fault_point(Fault.COMMIT_REPLY_LOST)
-        except FileExistsError:
-            raise self._conflict(version) from None
+        except (OSError, StorageError) as wrong:
+            # After a lost reply the commit may be ours: the caller reads the log again and finds it.
+            if isinstance(wrong, FileExistsError) or self._storage.exists(commit_name(version)):
+                raise self._conflict(version) from wrong
+            raise
 
     def _transaction(self, version: int) -> int:
         """Return the app transaction's version in a commit, or in its log checkpoint if it is damaged.

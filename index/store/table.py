@@ -31,12 +31,12 @@ from tailbit.index.kinds.ledger import LEDGER, ledger_to_arrow
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_to_arrow
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
-from tailbit.index.store.commit_log import commit_log
 from tailbit.index.store.known_checkpoint import checkpoint_known
-from tailbit.index.store.log_writer import LOG_CHECKPOINT_EVERY
 from tailbit.index.store.moving_state import MovingState
 from tailbit.index.store.place import is_made, log_of, refuse_foreign
 from tailbit.index.store.state import IndexState
+from tailbit.index.store.stored_checkpoints import LOG_CHECKPOINT_EVERY
+from tailbit.index.store.stored_log import StoredLog
 from tailbit.tables import open_table
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.snapshot import Snapshot
@@ -96,7 +96,7 @@ class MetadataTable:
         storage.make_root()
         storage.check_commits()
         file = SETTINGS.write(storage, settings_to_arrow(settings, 0))
-        commit_log(storage, path, kinds.table_schema()).create(settings.index_id, [file])
+        StoredLog(storage, path, kinds.table_schema()).create(settings.index_id, [file])
         return cls.open(path, kinds, options)
 
     @classmethod
@@ -252,7 +252,7 @@ class MetadataTable:
         log, snapshot = self._newest(log)
         _refuse_blank(snapshot.blank_commits)
         state = MovingState(self.storage, self.path, map(_index_file, snapshot.files), self.kinds, self.lock)
-        self._writer = commit_log(self.storage, self.path, self.kinds.table_schema())
+        self._writer = StoredLog(self.storage, self.path, self.kinds.table_schema())
         self._now = _Known.at(snapshot.version, log, state)
 
     def _newest(self, log: Table) -> tuple[Table, Snapshot]:

@@ -87,7 +87,7 @@ class Storage(ABC):
     @property
     @abstractmethod
     def uri(self) -> str | None:
-        """The root as delta-rs names it; None if only this process can reach the store."""
+        """The root as a path that Spark and delta-rs on this machine can open; None if they cannot."""
 
     @abstractmethod
     def resolve(self, path: str) -> str:

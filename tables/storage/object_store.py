@@ -60,7 +60,7 @@ class ObjectStorage(Storage):
 
     @property
     def uri(self) -> None:
-        """None: delta-rs must not reach the store, since commits are conditional puts of our own."""
+        """None: the credentials of the store are not handed to other engines."""
 
     @cached_property
     def _location(self) -> Location:

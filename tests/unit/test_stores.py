@@ -25,7 +25,7 @@ from support.tables import VECTORS
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import CommitConflictError, ForeignIndexError, NoIndexError
 from tailbit.index.maintenance.vacuum import vacuum
-from tailbit.index.store import log_writer
+from tailbit.index.store import stored_checkpoints, stored_log
 from tailbit.index.store.stored_log import StoredLog
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.settings import StreamSettings
@@ -114,7 +114,7 @@ def indexed(table: str) -> Drive:
 def forgetting(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log keeps neither commits below its newest checkpoint nor removed files."""
     for name in ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration"):
-        monkeypatch.setitem(log_writer.CONFIGURATION, name, "interval 0 seconds")
+        monkeypatch.setitem(stored_checkpoints.CONFIGURATION, name, "interval 0 seconds")
 
 
 def later(hours: float) -> int:
@@ -183,7 +183,7 @@ def test_delta_rs_reads_the_log_that_was_written_through_the_store(
     assert {(a["path"], a["size_bytes"], a["num_records"]) for a in actions} == {
         (f.path, f.size, f.rows) for f in index.state.files.values()
     }
-    assert judge.transaction_version(log_writer.app_transaction(index.state.index_id)) == index.state.seq
+    assert judge.transaction_version(stored_log.app_transaction(index.state.index_id)) == index.state.seq
     assert pa.schema(judge.schema().to_arrow()).names == index.kinds.table_schema().names
 
 

@@ -10,7 +10,7 @@ from support.index_records import counts, ledger, new_index, record
 from tailbit.faults import InjectedFaultError
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.maintenance.vacuum import vacuum
-from tailbit.index.store import log_writer
+from tailbit.index.store import stored_checkpoints
 from tailbit.index.store.table import MetadataTable
 
 HOUR_MS = 3_600_000
@@ -31,7 +31,9 @@ def merged_index(path: Path) -> MetadataTable:
 
 @pytest.fixture(autouse=True)
 def quick_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(log_writer.CONFIGURATION, "delta.deletedFileRetentionDuration", "interval 0 seconds")
+    monkeypatch.setitem(
+        stored_checkpoints.CONFIGURATION, "delta.deletedFileRetentionDuration", "interval 0 seconds"
+    )
 
 
 def on_disk(path: Path) -> set[str]:
@@ -81,7 +83,9 @@ def test_vacuum_spares_files_removed_a_moment_ago_though_the_log_is_cleaned_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(
-        log_writer.CONFIGURATION, "delta.deletedFileRetentionDuration", log_writer.TOMBSTONE_RETENTION
+        stored_checkpoints.CONFIGURATION,
+        "delta.deletedFileRetentionDuration",
+        stored_checkpoints.TOMBSTONE_RETENTION,
     )
     index = merged_index(tmp_path)
     before = on_disk(tmp_path)

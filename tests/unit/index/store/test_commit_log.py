@@ -13,9 +13,8 @@ import tailbit
 from support.tables import index_of, three_commits, truncated
 from tailbit.errors import IndexLogError
 from tailbit.index.maintenance.vacuum import referenced
-from tailbit.index.store.log_writer import LOG_CHECKPOINT_EVERY, last_checkpoint
+from tailbit.index.store.stored_checkpoints import LOG_CHECKPOINT_EVERY, last_checkpoint
 from tailbit.index.store.table import MetadataTable
-from tailbit.tables.storage import LocalStorage
 
 
 @pytest.mark.parametrize("name", ["a%20b", "50%", "é%41 %2F", "%", "%zz #?"])
@@ -43,13 +42,8 @@ def young(folder: Path) -> MetadataTable:
 @pytest.mark.parametrize(
     "hint", [b"", b'{"version":', b"[]", b"{}", b'{"version":"x"}', b"\xff", b'{"version":60}']
 )
-@pytest.mark.parametrize("delta_rs", [True, False])
-def test_a_damaged_hint_of_the_newest_log_checkpoint_changes_nothing(
-    tmp_path: Path, hint: bytes, delta_rs: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_hint_of_the_newest_log_checkpoint_changes_nothing(tmp_path: Path, hint: bytes) -> None:
     index = young(tmp_path / "t")
-    if not delta_rs:
-        monkeypatch.setattr(LocalStorage, "uri", None)
     Path(index.path, "_delta_log/_last_checkpoint").write_bytes(hint)
     index = MetadataTable.open(index.path)
     index.commit([], [], None)
@@ -60,11 +54,11 @@ def test_a_damaged_hint_of_the_newest_log_checkpoint_changes_nothing(
 @pytest.mark.parametrize("damage", [truncated, Path.unlink])
 @pytest.mark.parametrize("delta_rs", [True, False])
 def test_a_log_checkpoint_of_the_index_that_cannot_be_read_is_named_once_and_made_anew_by_who_writes(
-    tmp_path: Path, delta_rs: bool, damage: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, delta_rs: bool, damage: Callable[[Path], object]
 ) -> None:
     index = young(tmp_path / "t")
-    if not delta_rs:
-        monkeypatch.setattr(LocalStorage, "uri", None)
+    if delta_rs:
+        deltalake.DeltaTable(index.path).create_checkpoint()
     checkpoint = max(Path(index.path, "_delta_log").glob("*.checkpoint.parquet"))
     damage(checkpoint)
     again = MetadataTable.open(index.path)
@@ -79,6 +73,25 @@ def test_a_log_checkpoint_of_the_index_that_cannot_be_read_is_named_once_and_mad
     fresh.checkpoint_log()
     assert fresh.take_mended() == []
     assert fresh.state.files.keys() <= referenced(fresh)
+    assert tailbit.open(tmp_path / "t").verify().sound
+
+
+def test_a_log_that_delta_rs_has_checkpointed_and_written_to_is_carried_on(tmp_path: Path) -> None:
+    index = young(tmp_path / "t")
+    live = set(index.state.files)
+    by_delta_rs = deltalake.DeltaTable(index.path)
+    by_delta_rs.create_checkpoint()
+    for checkpointed in (False, True):
+        index = MetadataTable.open(index.path)
+        index.commit([], [], None)
+        if checkpointed:
+            index.checkpoint_log()
+    by_delta_rs = deltalake.DeltaTable(index.path)
+    assert by_delta_rs.version() == index.version
+    assert {uri.partition("/kind=")[2] for uri in by_delta_rs.file_uris()} == {
+        path.partition("kind=")[2] for path in index.state.files
+    }
+    assert len(live & set(index.state.files)) == len(live) - 1
     assert tailbit.open(tmp_path / "t").verify().sound
 
 
