@@ -157,7 +157,6 @@ def test_a_commit_to_remove_a_file_that_is_gone_is_a_conflict(tmp_path: Path) ->
 def test_a_process_that_slept_past_the_cleanup_of_the_log_does_not_win(tmp_path: Path) -> None:
     awake = new_index(str(tmp_path))
     asleep = MetadataTable.open(str(tmp_path))
-    asleep._writer._opened()
     for i in range(3):
         awake.commit([record("a")], [], ledger(i))
     awake.checkpoint_log()
