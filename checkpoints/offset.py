@@ -63,6 +63,16 @@ class Offset:
         )
 
 
+def versions_between(start: Offset, end: Offset) -> range:
+    """Return the versions that a batch reads: those of the log, or the pinned one of a snapshot.
+
+    >>> versions_between(Offset(1, 4), Offset(1, 7)), versions_between(Offset(1, 4), Offset(2, 9, 0))
+    (range(4, 7), range(9, 10))
+    """
+    along_the_log = start.round == end.round and not start.in_snapshot
+    return range(start.version if along_the_log else end.stands_at, end.stands_at + 1)
+
+
 def short_fingerprint(fingerprint: Fingerprint | None) -> str:
     """Return the part of a commit's hash that an offset carries; empty if the commit is gone."""
     return "" if fingerprint is None else fingerprint.sha256[:16]

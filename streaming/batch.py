@@ -1,6 +1,6 @@
 """foreachBatch: a range of the log, from Spark, to one commit of the index.
 
-Spark gives the range (as descriptor rows) and the workers; what is done follows from the recorded state.
+Spark gives the range (its two offsets) and the workers; what is done follows from the recorded state.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import pyarrow as pa
 
 from tailbit.checkpoints.heartbeat import Heartbeat
@@ -31,7 +30,7 @@ from tailbit.streaming.indexer import BatchOutcome, Indexer
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.source.descriptors import Happening
+from tailbit.streaming.source.log_source import offsets_of
 from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender, Tell, tell_nobody
 from tailbit.tables.model import Version
@@ -102,11 +101,12 @@ class Batch:
         began = time.perf_counter()
         self._heartbeat.note(batch_id)
         before = -1 if self._index.state.ledger is None else self._index.state.ledger.version
-        self._describe(None, before, self._lag(before))
-        ranges = [orjson.loads(row.note) for row in rows.collect() if row.kind == Happening.RANGE.value]
-        if ranges:
-            start, end = Offset.from_json(ranges[0]["start"]), Offset.from_json(ranges[0]["end"])
-            self._describe(before, end.stands_at, self._lag(end.version - 1))
+        head = self._table.head()
+        self._describe(None, before, self._backlog.lag(before, head))
+        versions = rows.collect()
+        if versions:
+            start, end = offsets_of(versions[0].range)
+            self._describe(before, end.stands_at, self._backlog.lag(end.version - 1, head))
             self._life.sign(f"batch {batch_id}: planning the work up to version {end.stands_at}")
             outcome = self._indexer.apply(start, end, self._origin(batch_id))
             self._tell(outcome, before, end, batch_id, time.perf_counter() - began)
@@ -118,9 +118,6 @@ class Batch:
         query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId")
         return Origin(query or "", batch_id)
 
-    def _lag(self, covered: Version) -> Lag:
-        return self._backlog.lag(covered, self._table.head())
-
     def _describe(self, first: Version | None, target: Version, lag: Lag) -> None:
         """Show in the Spark UI what the jobs of this batch are for."""
         self._spark.sparkContext.setJobDescription(describe(self._name, first, target, lag))
@@ -130,7 +127,7 @@ class Batch:
     ) -> None:
         """Report the progress of the batch. While a snapshot is read, the lag is that of the snapshot."""
         ledger = self._index.state.ledger
-        lag = self._lag(end.version - 1)
+        lag = self._backlog.lag(end.version - 1, self._table.head())
         self._last = Progress(
             covered=None if ledger is None else ledger.covered,
             first=before,

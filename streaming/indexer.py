@@ -9,7 +9,6 @@ without the fault.
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -99,7 +98,7 @@ class Indexer:
     def _attempt(self, start: Offset, end: Offset, origin: Origin) -> BatchOutcome:
         with one_look():
             self._index.refresh()
-            log = LogState(self._table.head(), self._table.earliest, functools.cache(self._table.fingerprint))
+            log = LogState(self._table.head(), self._table.earliest, self._table.fingerprint)
             plan = decide_batch(self._index.state.ledger, start, end, log)
             if plan.verdict is not Verdict.APPLY:
                 return BatchOutcome(plan.verdict, plan.first, end.stands_at)

@@ -1,1 +1,1 @@
-"""What a query is fed: rows that say what happened in the log, and which of its versions a batch takes."""
+"""The input of a query: ranges of the log, each planned as the versions that one batch reads."""

@@ -1,7 +1,8 @@
-"""The Python streaming data source `tailbit_log`: the commit log of a table as rows that say what happened.
+"""The Python streaming data source `tailbit_log`: ranges of the commit log of a table, never data.
 
-One row per range, version and slice change, never data. Everything but `read` runs in one planner process
-beside the driver; `read` runs in a worker and only returns the planned rows.
+A batch needs only its two offsets, and derives its work from the recorded state. The offsets are in a row for
+each version that the batch reads, so that the input rows in Spark's UI and progress events count commits.
+Everything but `read` runs in one planner process beside the driver; `read` runs in a worker.
 """
 
 from __future__ import annotations
@@ -12,21 +13,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import orjson
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from tailbit.checkpoints.offset import Offset
+from tailbit.checkpoints.offset import Offset, versions_between
 from tailbit.errors import TailbitError
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.source.descriptors import DESCRIPTOR_SCHEMA, Descriptor
 from tailbit.streaming.source.planner import Planner
 from tailbit.tables import open_table
 from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 
 FORMAT = "tailbit_log"
+
+SCHEMA = "version bigint, range string"
+"""A row: a version that the batch reads, and the two offsets of the batch as JSON."""
 
 
 class LogSource(DataSource):
@@ -43,8 +47,8 @@ class LogSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        """Return the columns of a descriptor row."""
-        return DESCRIPTOR_SCHEMA
+        """Return the columns of a row."""
+        return SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return a reader; Spark creates one for planning and pickles another for `read`."""
@@ -60,11 +64,23 @@ def source_with(options: StorageOptions) -> type[LogSource]:
     return LogSourceWithOptions if options.items else LogSource
 
 
-class Descriptors(InputPartition):
-    """The planned rows of a batch, as Spark needs them."""
+class LogRange(InputPartition):
+    """The range of the log that a batch covers: its two offsets, as Spark passes them."""
 
-    def __init__(self, rows: Sequence[Descriptor]) -> None:
-        self.rows = tuple(row.as_row() for row in rows)
+    def __init__(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> None:
+        self.start, self.end = dict(start), dict(end)
+
+    def rows(self) -> Iterator[tuple[int, str]]:
+        """Yield the rows of `SCHEMA`; at least one, since a batch reads at least one version."""
+        text = orjson.dumps({"start": self.start, "end": self.end}).decode()
+        for version in versions_between(Offset.from_json(self.start), Offset.from_json(self.end)):
+            yield version, text
+
+
+def offsets_of(text: str) -> tuple[Offset, Offset]:
+    """Return the start and the end of a range, as a row has them."""
+    ends = orjson.loads(text)
+    return Offset.from_json(ends["start"]), Offset.from_json(ends["end"])
 
 
 class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -125,13 +141,10 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return planner.report()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the descriptors of a range; the same range always gives the same descriptors."""
-        if start == end:
-            return []
-        with self._named() as planner:
-            return [Descriptors(planner.describe(Offset.from_json(start), Offset.from_json(end)))]
+        """Return the range between two offsets. Cost: none, the log is not read."""
+        return [] if start == end else [LogRange(start, end)]
 
-    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        """Yield the descriptors, as planned."""
-        assert isinstance(partition, Descriptors)
-        yield from partition.rows
+    def read(self, partition: InputPartition) -> Iterator[tuple[int, str]]:
+        """Yield the rows of a range."""
+        assert isinstance(partition, LogRange)
+        yield from partition.rows()

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import orjson
-
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.offset import Offset, short_fingerprint, snapshot_start
 from tailbit.checkpoints.recovery import LogState, Resume, decide
@@ -20,8 +18,7 @@ from tailbit.errors import CommitGapError, CorruptIndexError, VersionNotFoundErr
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.source.descriptors import Descriptor, Happening
-from tailbit.tables.model import FileSlice, SliceChange, Version
+from tailbit.tables.model import Version
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
@@ -114,26 +111,6 @@ class Planner:
         """Return how far `offset` is behind the log; in an object store, behind the head last seen."""
         head = self._seen_head if self._table.storage.remote else self._head()
         return self._backlog.lag(offset.version - 1, head)
-
-    def describe(self, start: Offset, end: Offset) -> list[Descriptor]:
-        """Return one row for the range, one per version and one per slice change.
-
-        A function of the range and the log alone. If the log is cleaned up, only the row of the range is
-        left: a batch derives its work from the recorded state, not from these rows.
-        """
-        note = orjson.dumps({"start": start.to_json(), "end": end.to_json()}).decode()
-        rows = [Descriptor(Happening.RANGE, end.round, end.stands_at, note=note)]
-        with one_look():
-            return self._described(start, end, rows)
-
-    def _described(self, start: Offset, end: Offset, rows: list[Descriptor]) -> list[Descriptor]:
-        try:
-            if start.round == end.round:
-                rows += self._snapshot_rows(start, end) if start.in_snapshot else []
-                rows += [] if end.in_snapshot else self._log_rows(start, end)
-        except (CommitGapError, VersionNotFoundError):
-            return rows[:1]
-        return rows
 
     def _is_due(self, start: Offset) -> bool:
         """Return whether to look for more work now.
@@ -235,43 +212,3 @@ class Planner:
         if last < base.version:
             return base
         return Offset(base.round, last + 1, None, short_fingerprint(self._table.fingerprint(last)))
-
-    def _snapshot_rows(self, start: Offset, end: Offset) -> list[Descriptor]:
-        files = self._table.snapshot(start.version).files
-        last = end.file if end.in_snapshot and end.file is not None else len(files)
-        return [
-            _of_slice(Happening.ENTER, end.round, start.version, files[number])
-            for number in range(start.file or 0, last)
-        ]
-
-    def _log_rows(self, start: Offset, end: Offset) -> list[Descriptor]:
-        first = start.version + 1 if start.in_snapshot else start.version
-        if first > end.stands_at:
-            return []
-        changes = self._table.changes(first, end.stands_at)
-        rows = [
-            Descriptor(
-                Happening.VERSION,
-                end.round,
-                c.version,
-                files=c.files_added + c.files_removed,
-                bytes=c.bytes_added,
-                note=c.operation or "",
-            )
-            for c in changes.commits
-        ]
-        for change in changes.slices:
-            slice_ = change.new or change.old
-            if slice_ is not None:
-                rows.append(_of_slice(_happening(change), end.round, end.stands_at, slice_))
-        return rows
-
-
-def _happening(change: SliceChange) -> Happening:
-    if change.new is None:
-        return Happening.LEAVE
-    return Happening.ENTER if change.old is None else Happening.HIDDEN
-
-
-def _of_slice(kind: Happening, round_: int, version: Version, slice_: FileSlice) -> Descriptor:
-    return Descriptor(kind, round_, version, slice_.path, 1, slice_.rows or 0, slice_.size, slice_.hidden_id)

@@ -26,6 +26,7 @@ from support.s3_server import SECRET, rclone
 from support.stored import FILES, checked, on_disk, put_into
 from support.stored_commits import check_committed_once, check_one_wins
 from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.lag import Backlog
 from tailbit.errors import (
     ForeignIndexError,
     NoConditionalPutError,
@@ -302,25 +303,46 @@ def test_many_new_commits_are_listed_and_not_asked_for_one_by_one(
     assert len(s3.since(mark)) <= 8
 
 
-def test_a_batch_of_one_small_file_is_at_most_forty_requests(
-    table: str, drive: Drive, s3: Proxy, written: DeltaBuilder, options: StorageOptions
-) -> None:
+@pytest.fixture
+def one_more_file(table: str, written: DeltaBuilder, options: StorageOptions) -> str:
+    """The name of a commit of one small file, which the index does not cover yet."""
     rows = pa.table({"k": pa.array([1000], pa.int64()), "v": ["v1"]})
     written.commit([written.data_file(rows, "g.parquet")])
-    store = open_storage(table, options)
-    for name in ("g.parquet", f"_delta_log/{FILES + 2:020}.json"):
-        store.put(name, (Path(written.path) / name).read_bytes())
+    commit = f"_delta_log/{FILES + 2:020}.json"
+    for name in ("g.parquet", commit):
+        open_storage(table, options).put(name, (Path(written.path) / name).read_bytes())
+    return commit
+
+
+def test_a_batch_of_one_small_file_is_at_most_thirty_requests(
+    drive: Drive, s3: Proxy, one_more_file: str
+) -> None:
     mark = len(s3.seen)
     begin = drive.position
     end = drive.planner.next(begin)
-    drive.planner.describe(begin, end)
     planned = len(s3.since(mark))
     outcome = drive.indexer.apply(begin, end, drive.origin)
     requests = names_of(s3.since(mark))
     assert (outcome.files, outcome.target) == (1, FILES + 2)
-    assert planned <= 15, requests
-    assert len(requests) <= 40, requests
+    assert planned <= 6, requests
+    assert len(requests) <= 30, requests
     assert sum(request.startswith("PUT") for request in requests) == 5
+
+
+def test_the_planner_reads_a_commit_once_and_so_does_the_batch(
+    drive: Drive, s3: Proxy, one_more_file: str
+) -> None:
+    """Lag, changes and fingerprint of a commit, before the batch, in it and after it, are one look at it."""
+    backlog, begin = Backlog(drive.table), drive.position
+    mark = len(s3.seen)
+    end = drive.planner.next(begin)
+    drive.planner.report()
+    assert backlog.lag(begin.stands_at, drive.table.head()).versions == 1
+    drive.indexer.apply(begin, end, drive.origin)
+    assert backlog.lag(end.stands_at, drive.table.head()).versions == 0
+    assert drive.planner.next(end) == end
+    requests = names_of(s3.since(mark))
+    assert requests.count(f"GET {one_more_file}") == 2, requests
 
 
 def test_a_warm_question_is_four_requests(

@@ -40,6 +40,9 @@ class DeltaLog:
     _commits: Cache[tuple[Version, Stat | None], Actions] = field(
         default_factory=lambda: Cache(_KEPT_COMMITS), repr=False
     )
+    _hashes: Cache[tuple[Version, Stat | None], str] = field(
+        default_factory=lambda: Cache(_KEPT_COMMITS), repr=False
+    )
 
     def head(self) -> Version:
         """Return the newest version. Cost: two stats by name once the log has been listed.
@@ -62,6 +65,7 @@ class DeltaLog:
             raise NotATableError(path=self.storage.root, reason="_delta_log holds no commit")
         if self._listing is not None:
             self._commits.clear()
+            self._hashes.clear()
             self.on_reset()
         self._listing, self._head = listing, listing.latest
         self._head_stat = self._stat(self._head)
@@ -126,6 +130,9 @@ class DeltaLog:
             check_configuration(actions.metadata.configuration, self.storage.root, version)
         if len(data) <= _KEPT_COMMIT_BYTES:
             self._commits.hold(key, actions)
+        if version == self._head:
+            # Its fingerprint is what planner and batch ask for next.
+            self._hashes.hold(key, hashlib.sha256(data).hexdigest())
         return actions
 
     def in_commit_timestamp(self, version: Version) -> int | None:
@@ -171,8 +178,17 @@ class DeltaLog:
         return CommitGapError(version=version, path=self.storage.root, found=present)
 
     def sha256(self, version: Version) -> str | None:
-        """Return the SHA-256 of a commit's bytes; None if the commit is gone."""
+        """Return the SHA-256 of a commit's bytes; None if the commit is gone.
+
+        Cost: one stat if the commit was read before, else reads the commit.
+        """
+        key = (version, self._stat(version))
+        if key[1] is None:
+            return None
         try:
-            return hashlib.sha256(self.storage.read(commit_name(version))).hexdigest()
+            return self._hashes.get(key, lambda: (self._read_hash(version), 1))
         except FileNotFoundError:
             return None
+
+    def _read_hash(self, version: Version) -> str:
+        return hashlib.sha256(self.storage.read(commit_name(version))).hexdigest()

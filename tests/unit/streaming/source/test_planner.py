@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import pickle
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from tailbit.checkpoints.offset import Offset
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.source.descriptors import DESCRIPTOR_SCHEMA, Happening
+from tailbit.streaming.source.log_source import LogReader, offsets_of
 from tailbit.streaming.source.planner import Planner
 from tailbit.tables import open_table
 
@@ -102,46 +103,34 @@ def test_a_frozen_planner_reads_nothing_that_came_later(drive: Drive, table: str
     assert clock.naps == 0
 
 
-def test_planning_is_a_function_of_the_range_alone(drive: Drive, table: str) -> None:
+def rows_of(start: Offset, end: Offset) -> list[tuple[int, str]]:
+    """The rows that Spark reads for a range, which passes from the planner to a worker by pickle."""
+    reader = LogReader({})
+    partitions = pickle.loads(pickle.dumps(reader.partitions(start.to_json(), end.to_json())))
+    return [row for partition in partitions for row in reader.read(partition)]
+
+
+def test_spark_counts_a_row_for_each_version_of_a_range(drive: Drive, table: str) -> None:
     for _ in range(3):
         append(table)
     DeltaTable(table).optimize.compact()
-    start, end = drive.position, Offset(1, 5)
-    first = planner(drive, Clock()).describe(start, end)
-    append(table)
-    assert planner(drive, Clock()).describe(start, end) == first
-    assert [row.version for row in first if row.kind is Happening.VERSION] == [2, 3, 4]
+    start = drive.position
+    end = planner(drive, Clock()).next(start)
+    rows = rows_of(start, end)
+    assert [version for version, _ in rows] == [2, 3, 4, 5]
+    assert {offsets_of(text) for _, text in rows} == {(start, end)}
+    assert rows_of(end, end) == []
 
 
-def test_the_rows_of_a_range_say_what_enters_and_leaves(drive: Drive, table: str) -> None:
-    """A file that only passes through has no row."""
-    append(table, 5)
-    DeltaTable(table).optimize.compact()
-    rows = planner(drive, Clock()).describe(drive.position, Offset(1, 4))
-    assert sorted(row.kind.value for row in rows) == [
-        "enter",
-        "leave",
-        "leave",
-        "range",
-        "version",
-        "version",
-    ]
-    assert json.loads(rows[0].note)["end"]["version"] == 4
+def test_spark_counts_one_row_for_a_part_of_a_snapshot() -> None:
+    parts = [Offset(2, 7, 0), Offset(2, 7, 20), Offset(2, 7, 40), Offset(2, 8)]
+    assert [len(rows_of(start, end)) for start, end in pairwise(parts)] == [1, 1, 1]
+    assert [version for version, _ in rows_of(Offset(1, 3), parts[0])] == [7]
 
 
-def test_spark_gets_the_rows_as_plain_tuples(drive: Drive, table: str) -> None:
-    append(table)
-    rows = [row.as_row() for row in planner(drive, Clock()).describe(drive.position, Offset(1, 3))]
-    assert {type(row) for row in rows} == {tuple}
-    assert [len(row) for row in rows] == [len(DESCRIPTOR_SCHEMA.split(", "))] * 3
-    assert [(row[0], row[2]) for row in rows] == [("range", 2), ("version", 2), ("enter", 2)]
-
-
-def test_a_range_whose_log_is_gone_is_told_as_a_range_alone(drive: Drive, table: str) -> None:
-    append(table)
-    (Path(table) / "_delta_log" / f"{2:020d}.json").unlink()
-    found = planner(drive, Clock()).describe(drive.position, Offset(1, 3))
-    assert [row.kind for row in found] == [Happening.RANGE]
+def test_a_range_is_planned_without_a_look_at_the_log() -> None:
+    """The reader has no table: it could open none."""
+    assert rows_of(Offset(1, 2), Offset(1, 3))
 
 
 def test_the_report_has_the_head_and_the_lag_behind_it(drive: Drive, table: str) -> None:
