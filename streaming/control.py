@@ -1,8 +1,7 @@
-"""The folder of one query: its processes communicate through it, and Spark keeps its checkpoint in it.
+"""A folder through which the processes of one run communicate: requests to drain, and errors by name.
 
 Spark keeps the planner (offsets, partitions) in a Python process of its own, whose errors arrive as text; and
-only an idle query stops without errors in the log. The checkpoint is new for each query: the ledger of the
-index says where the stream goes on, so nothing of an earlier checkpoint is worth keeping.
+only an idle query stops without errors in the log.
 """
 
 from __future__ import annotations
@@ -16,30 +15,19 @@ from pathlib import Path
 import orjson
 
 from tailbit import errors
-from tailbit.errors import StorageError, TailbitError
+from tailbit.errors import TailbitError
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """The folder of one query, on the driver's host; `checkpoint`: the place of Spark's checkpoint."""
+    """The folder of one run, on the driver's host."""
 
     path: Path
-    checkpoint: str = ""
 
     @classmethod
-    def make(cls, place: str | None = None) -> Control:
-        """Create a folder, private to this user; in `place`, where Spark's checkpoint goes, if that is local.
-
-        Raises:
-            StorageError: the folder cannot be made: the disk is full, or `place` has vanished.
-        """
-        remote = place is not None and is_remote(place)
-        try:
-            path = Path(tempfile.mkdtemp(prefix="tailbit-run-", dir=None if remote else place))
-        except OSError as refused:
-            reason = f"no folder can be made there for Spark's checkpoint: {refused.strerror}"
-            raise StorageError(path=place or tempfile.gettempdir(), reason=reason) from refused
-        return cls(path, f"{place}/{path.name}" if remote else f"file://{path / 'checkpoint'}")
+    def make(cls) -> Control:
+        """Create a folder, private to this user."""
+        return cls(Path(tempfile.mkdtemp(prefix="tailbit-run-")))
 
     def ask_to_drain(self) -> None:
         """Request that the current batch be the last."""
@@ -90,11 +78,6 @@ class Control:
     def remove(self) -> None:
         """Remove the folder; do nothing if it is gone already."""
         shutil.rmtree(self.path, ignore_errors=True)
-
-
-def is_remote(place: str) -> bool:
-    """Return whether the place of a checkpoint is reached by Spark alone, as in an object store."""
-    return "://" in place
 
 
 def named_error(name: str, fields: dict[str, object]) -> TailbitError:

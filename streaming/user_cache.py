@@ -14,3 +14,12 @@ def user_cache(environment: Mapping[str, str] = os.environ) -> Path:
     """
     home = environment.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(home, "tailbit")
+
+
+def own_state(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of an indexer's progress: the first of `$STATE_DIRECTORY`, else `user_cache`.
+
+    Source: systemd.exec(5), StateDirectory=; several folders are joined by colons.
+    """
+    given = environment.get("STATE_DIRECTORY", "").partition(":")[0]
+    return Path(given) if given else user_cache(environment)

@@ -312,7 +312,7 @@ class StreamError(TailbitError):
     """The Spark query or its Java process ended for a reason that is not tailbit's own."""
 
     template = "the Spark query ended: {reason}"
-    hint = "Start it again: it goes on where the index was."
+    hint = "Start it again: it goes on where the index was. If it ends at once again, delete {checkpoint}."
     retryable = True
 
 

@@ -23,6 +23,7 @@ from tailbit.streaming.life.watchdog import call_nobody
 from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.query.launch import Job, Prepared, launch, refuse_vanished, spark_failed
 from tailbit.streaming.query.up_to_date import UpToDate
+from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.own_log import mended_log
 from tailbit.streaming.upkeep.patience import WAIT_S, Patience, worth_a_restart
@@ -89,11 +90,12 @@ def _ended_well(run: Run, patience: Patience) -> bool:
     except TailbitError as met:
         if job is not None and job.batch.latest() is not None:
             patience.worked()
-        failed = as_vanished(run.prepared, met)
-        pause = patience.pause(failed)
+        failed, cached = _after_reset(run, as_vanished(run.prepared, met))
+        pause = patience.pause(failed, cached)
         if pause is None:
             raise worth_a_restart(failed, patience.limit_s) from met
-        run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
+        if not cached:
+            run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
         run.life.pause(run.stop, pause, f"waiting after {type(failed).__name__}: {failed}")
         mended_log(run.prepared.index, failed, patience, run.tell)
         return False
@@ -134,15 +136,36 @@ def _launched(run: Run) -> Job:
     except PySparkException as refused:
         raise spark_failed(str(refused), run.prepared) from refused
     except (ConnectionError, Py4JError) as gone:
-        raise _java_is_gone(gone) from gone
+        raise _java_is_gone(run.prepared, gone) from gone
 
 
-def _java_is_gone(gone: Exception) -> StreamError:
+def _java_is_gone(prepared: Prepared, gone: Exception) -> StreamError:
     return StreamError(
         reason=f"its Java process is gone ({type(gone).__name__})",
+        checkpoint=prepared.checkpoint,
         hint="Start it again: it goes on where the index was. If nobody ended Java, the kernel's log may say"
         " why: it kills processes where memory runs out.",
     )
+
+
+def _after_reset(run: Run, failed: TailbitError) -> tuple[TailbitError, bool]:
+    """Reset a Spark checkpoint that was deleted or damaged during the query and so ended it.
+
+    Return the error that remains, and whether the checkpoint was reset.
+
+    What is wrong after that, and whether the checkpoint was reset.
+    """
+    if not isinstance(failed, StreamError):
+        return failed, False
+    checkpoint = run.prepared.checkpoint
+    unusable = spark_checkpoint.why_unusable(checkpoint)
+    if unusable is None and not spark_checkpoint.blames_checkpoint(str(failed)):
+        return failed, False
+    reason = unusable or str(failed.fields.get("reason"))
+    try:
+        return failed, spark_checkpoint.reset(checkpoint, reason, run.tell)
+    except StorageError as refused:
+        return refused, False
 
 
 def attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnProgress | None) -> bool:
@@ -170,7 +193,7 @@ def attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnP
         mended = job.batch.merger.finish(2.0 if stop.is_set() else 60.0)
         failure = job.failure()
     except (OSError, Py4JError) as gone:
-        raise _java_is_gone(gone) from gone
+        raise _java_is_gone(prepared, gone) from gone
     finally:
         job.end()
     if failure is not None:

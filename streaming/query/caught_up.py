@@ -14,7 +14,8 @@ from tailbit.streaming.source.planner import Planner
 def caught_up(prepared: Prepared) -> Progress | None:
     """Return the progress of an index that covers its table; None if there is work or an error to report.
 
-    Asks the planner the same as a query would. Cost: as of an idle poll.
+    Asks the planner the same as a query without a Spark checkpoint would: if there is nothing to read, a
+    query with a checkpoint has at most a batch to replay, which records nothing. Cost: as of an idle poll.
     """
     planner = Planner(prepared.table, prepared.index, replace(prepared.settings, wait_ms=0))
     try:

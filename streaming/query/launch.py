@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Union
@@ -16,6 +17,7 @@ from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import (
     NoIndexError,
+    NotATableError,
     StorageError,
     StreamError,
     TailbitError,
@@ -24,12 +26,14 @@ from tailbit.errors import (
 from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.control import Control, is_remote
+from tailbit.streaming.control import Control
 from tailbit.streaming.life.cluster import ended_by_cluster
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
+from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import lost_worker, refused_write
 from tailbit.streaming.upkeep.sweeping import Upkeep
+from tailbit.streaming.user_cache import own_state
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
 
 Path = Union[str, "os.PathLike[str]"]
 
+CHECKPOINT_FOLDER = "_checkpoint"
 CONTINUOUS_MS = 1000
 """Largest trigger at which the planner itself waits for the next commit, to read it at once."""
 
@@ -60,14 +65,11 @@ _REFUSED_FOR_GOOD = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A table and its index, checked before Spark starts.
-
-    `checkpoint`: the place in which each query makes its Spark checkpoint; None for a temporary folder.
-    """
+    """A table and its index, checked before Spark starts."""
 
     table: Table
     index: MetadataTable
-    checkpoint: str | None
+    checkpoint: str
     settings: StreamSettings
     trigger_ms: int
 
@@ -96,9 +98,14 @@ class Job:
         self.end()
 
     def end(self) -> None:
-        """Stop the upkeep and remove the folder of the query, with its checkpoint; the heartbeat stays."""
+        """Stop the upkeep and remove the control folder; the heartbeat stays.
+
+        Files of Spark are not left in place of a table or an index that has vanished.
+        """
         self.upkeep.stop()
         self.control.remove()
+        with suppress(TailbitError):
+            refuse_vanished(self.prepared)
 
     def failure(self) -> TailbitError | None:
         """Return why the query ended, or why a merge beside it failed, by name; None after a success."""
@@ -139,20 +146,30 @@ def prepare(
         wait_ms=trigger_ms if trigger_ms <= CONTINUOUS_MS else 0,
         poll_ms=REMOTE_POLL_MS if table.storage.remote else StreamSettings().poll_ms,
     )
-    if checkpoint:
-        _can_be_made(checkpoint)
-    return Prepared(table, index_log, checkpoint or None, settings, trigger_ms)
+    if checkpoint or index_log.storage.remote:
+        _can_be_made(checkpoint or _checkpoint_of(index_log))
+    return Prepared(table, index_log, checkpoint or _checkpoint_of(index_log), settings, trigger_ms)
+
+
+def _checkpoint_of(index: MetadataTable) -> str:
+    """Return the path of Spark's checkpoint: below the index; on this machine if the index is remote.
+
+    The checkpoint is a cache: without it, a query continues where the ledger of the index says.
+    """
+    if not index.storage.remote:
+        return os.path.join(index.path, CHECKPOINT_FOLDER)
+    return str(own_state() / "checkpoints" / index.state.index_id)
 
 
 def _can_be_made(checkpoint: str) -> None:
-    """Create the folder for the checkpoints of queries, if it is on this machine.
+    """Create the folder of a checkpoint that is on this machine.
 
     Raises:
         UnusableStorageError: this user may not make the folder or write to it, or its path is no folder's; a
             person must name another place.
         StorageError: the disk is full, or does not answer.
     """
-    if is_remote(checkpoint):
+    if "://" in checkpoint:
         return
     try:
         os.makedirs(checkpoint, exist_ok=True)
@@ -165,7 +182,7 @@ def _can_be_made(checkpoint: str) -> None:
         raise UnusableStorageError(
             path=checkpoint,
             reason=reason,
-            hint="Name a folder that can be made: --checkpoint PATH, or none: a temporary folder will do.",
+            hint="Name a folder that can be made: --checkpoint PATH; of a systemd unit: StateDirectory=.",
         ) from refused
 
 
@@ -178,23 +195,25 @@ def launch(
     tell: Tell = tell_nobody,
     life: Liveness | None = None,
 ) -> Job:
-    """Start the query of a prepared job, with a Spark checkpoint of its own.
+    """Start the query of a prepared job; first reset a Spark checkpoint that cannot be continued from.
 
     Raises:
         NotATableError, NoIndexError: the table or its index has vanished, perhaps for a moment.
-        StorageError: the checkpoint cannot be made.
     """
     from tailbit.streaming.batch import Batch
 
     refuse_vanished(prepared)
-    control = Control.make(prepared.checkpoint)
+    unusable = spark_checkpoint.why_unusable(prepared.checkpoint)
+    if unusable is not None:
+        spark_checkpoint.reset(prepared.checkpoint, unusable, tell)
+    control = Control.make()
     batch = Batch(
         prepared.table, prepared.index, prepared.settings, spark, heartbeat, on_progress, tell, life
     )
     writer = (
         _commits(spark, prepared, control)
         .writeStream.foreachBatch(batch)
-        .option("checkpointLocation", control.checkpoint)
+        .option("checkpointLocation", prepared.checkpoint)
         .queryName(prepared.name)
     )
     wait = 0 if prepared.trigger_ms <= CONTINUOUS_MS else prepared.trigger_ms
@@ -220,15 +239,22 @@ def _commits(spark: SparkSession, prepared: Prepared, control: Control) -> DataF
 
 
 def refuse_vanished(prepared: Prepared) -> None:
-    """Check that table and index exist.
+    """Check that table and index exist; if not, remove what Spark created in their place.
+
+    Spark creates every folder above its checkpoint. In place of a vanished folder, it would keep that folder
+    from coming back under its name.
 
     Raises:
         NotATableError, NoIndexError: the table or its index has vanished, perhaps for a moment.
         StorageError: that cannot be told.
     """
-    prepared.table.head()
-    if not is_made(prepared.index.storage):
-        raise NoIndexError(path=prepared.index.path)
+    try:
+        prepared.table.head()
+        if not is_made(prepared.index.storage):
+            raise NoIndexError(path=prepared.index.path)
+    except (NotATableError, NoIndexError):
+        spark_checkpoint.make_way(prepared.checkpoint, prepared.index.path, prepared.table.root)
+        raise
 
 
 def spark_failed(text: str, prepared: Prepared, master: str = "") -> TailbitError:
@@ -236,11 +262,11 @@ def spark_failed(text: str, prepared: Prepared, master: str = "") -> TailbitErro
     ended = ended_by_cluster(text, master) if master else None
     if ended is not None:
         return ended
-    refused = refused_write(text, prepared.checkpoint or tempfile.gettempdir())
+    refused = refused_write(text, prepared.checkpoint)
     if refused is not None:
         return refused
     lost = " (a Python process was lost)" if lost_worker(text) else ""
-    return StreamError(reason=_in_short(text) + lost)
+    return StreamError(reason=_in_short(text) + lost, checkpoint=prepared.checkpoint)
 
 
 def _in_short(text: str) -> str:

@@ -120,7 +120,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxFiles(StreamSettings.from_options(self._options).files)
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return the first offset of a query."""
+        """Return the first offset of a query without a Spark checkpoint."""
         with self._named() as planner:
             return planner.initial().to_json()
 

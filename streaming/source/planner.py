@@ -66,7 +66,7 @@ class Planner:
         self._polls, self._polled = 0, 0.0
 
     def initial(self) -> Offset:
-        """Return the first offset of a query; pinned at the first call."""
+        """Return the first offset of a query without a Spark checkpoint; pinned at the first call."""
         if self._initial is None:
             with one_look():
                 self._index.refresh()

@@ -43,20 +43,10 @@ def lost_worker(text: str) -> bool:
     return _LOST_WORKER.search(text) is not None
 
 
-_BLAMES_CHECKPOINT = re.compile(
-    r"Incomplete log file|MISSING_METADATA_FILE|CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming queries"
-    r"|INVALID_LOG_VERSION|MALFORMED_LOG_FILE|offset log|commit log|(?:offsets|commits)/\.?\d+|/\.metadata\."
-    r"|Concurrent update to the log|batch \d+ (?:doesn't|does not) exist"
-    r"|Mkdirs failed to create \S*/(?:offsets|commits|sources|state)\b",
-    re.IGNORECASE,
-)
-"""Spark's messages about a checkpoint that was deleted or damaged: the next query makes one of its own."""
-
-
 def passes(error: TailbitError) -> bool:
     """Return whether an error may be transient, so that a retry can succeed."""
     if isinstance(error, StreamError):
-        return lost_worker(str(error)) or _BLAMES_CHECKPOINT.search(str(error)) is not None
+        return lost_worker(str(error))
     return isinstance(error, _PASSING)
 
 
@@ -107,11 +97,14 @@ class Patience:
         """Return the seconds since the first failure that still lasts."""
         return 0.0 if self._since is None else self.clock() - self._since
 
-    def pause(self, error: TailbitError) -> float | None:
-        """Return the seconds to wait before a retry; None for a lasting error, or after `limit_s`."""
+    def pause(self, error: TailbitError, mended: bool = False) -> float | None:
+        """Return the seconds to wait before a retry; None if the error is not transient, or lasted too long.
+
+        `mended`: the cause of the error has been removed.
+        """
         now = self.clock()
         self._since = now if self._since is None else self._since
-        if not passes(error) or now - self._since >= self.limit_s:
+        if not (mended or passes(error)) or now - self._since >= self.limit_s:
             return None
         pause, self._pause = self._pause, min(2 * self._pause, LONGEST_S)
         return min(pause, max(0.0, self._since + self.limit_s - now))

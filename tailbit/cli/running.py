@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option(
     "--checkpoint",
     metavar="PATH",
-    help="Folder for the Spark checkpoint of each run.  [default: a temporary folder]",
+    help="Spark checkpoint.  [default: INDEX/_checkpoint; ~/.cache/tailbit for object stores]",
 )
 @click.option("--once", is_flag=True, help="Index what is there and stop.")
 @click.option(

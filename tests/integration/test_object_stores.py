@@ -23,7 +23,6 @@ from support.pages import OPERATIONS, commands, text_of
 from support.s3_server import SECRET
 from support.waiting import HANG_S
 from tailbit.streaming import start
-from tailbit.streaming.control import Control
 from tailbit.streaming.query import launch
 from tailbit.streaming.settings import StreamSettings
 
@@ -73,22 +72,19 @@ def test_a_stream_over_a_store_that_is_busy_at_times_indexes_on_its_workers_and_
     request: pytest.FixtureRequest,
 ) -> None:
     before = spark.conf.get("spark.sql.maxPlanStringLength")
-    # The folders of the queries stay, with their Spark checkpoints: they are what is looked at.
-    monkeypatch.setattr(Control, "remove", lambda control: None)
-    # The tests' session keeps no plans as text; here they are looked at too.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    # The tests' session keeps no plans as text; here they are what is looked at.
     spark.conf.set("spark.sql.maxPlanStringLength", "1000000")
     request.addfinalizer(lambda: spark.conf.set("spark.sql.maxPlanStringLength", before))
     monkeypatch.setattr(launch, "StreamSettings", lambda **given: StreamSettings(**given, inline_bytes=0))
-    place = tmp_path / "checkpoints"
     with s3.failing(Fault.BUSY, 5, lambda request: len(s3.seen) % 7 == 0) as met:
-        started = start(
-            spark, table, columns=["k", "v"], checkpoint=place, once=True, storage_options=s3_options
-        )
+        started = start(spark, table, columns=["k", "v"], once=True, storage_options=s3_options)
         assert started.awaitTermination(HANG_S)
         assert started.exception() is None
     assert len(met) == 5
     append(table, 30, s3_options)
-    again = start(spark, table, checkpoint=place, once=True, storage_options=s3_options)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another cache"))
+    again = start(spark, table, once=True, storage_options=s3_options)
     assert again.awaitTermination(HANG_S)
     checked(table, s3_options)
     tailbit.spark.register(spark, storage_options=s3_options)

@@ -60,11 +60,6 @@ class Shipped:
         """The folder of the index."""
         return f"{self.table}/_tailbit"
 
-    @property
-    def checkpoints(self) -> str:
-        """The folder in which its queries make their Spark checkpoints."""
-        return f"{self.output}.checkpoints"
-
     def start(self, *arguments: str, fault: str | None = None) -> float:
         """Start it; `fault` as in TAILBIT_FAULT. The time at which it was started."""
         environment = self.environment() | ({} if fault is None else {"TAILBIT_FAULT": fault})
@@ -101,8 +96,7 @@ class Shipped:
 
     def command(self, *arguments: str) -> list[str]:
         """The words of the command line."""
-        run = [sys.executable, "-m", "tailbit.cli", "run", self.table, "--json"]
-        return [*run, "--checkpoint", self.checkpoints, *arguments]
+        return [sys.executable, "-m", "tailbit.cli", "run", self.table, "--json", *arguments]
 
     def covered(self) -> int:
         """The version that the index covers; -1 where there is none."""

@@ -18,6 +18,7 @@ from tailbit.errors import UnusableStorageError
 from tailbit.streaming.life.service_manager import STALLS, START_S
 from tailbit.streaming.life.watchdog import STALL_S
 from tailbit.streaming.query.launch import _can_be_made
+from tailbit.streaming.user_cache import own_state
 
 if TYPE_CHECKING:
     from support.s3_server import Server
@@ -31,8 +32,9 @@ def settings() -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
 
 
-def test_the_unit_has_a_cache_of_its_own_a_memory_limit_and_no_restart_of_a_configuration() -> None:
+def test_the_unit_has_state_and_cache_of_its_own_a_memory_limit_and_no_restart_of_a_configuration() -> None:
     values = settings()
+    assert values["StateDirectory"] == "tailbit/%i"
     assert values["CacheDirectory"] == "tailbit"
     assert "78" in values["RestartPreventExitStatus"].split()
     assert "75" not in values["RestartPreventExitStatus"].split()
@@ -65,6 +67,14 @@ def test_systemd_itself_finds_no_fault_in_the_unit() -> None:
     assert [line for line in faults if not any(key in line for key in newer)] == []
 
 
+def test_progress_is_kept_in_the_state_directory_that_systemd_gives() -> None:
+    home = {"HOME": "/nowhere", "XDG_CACHE_HOME": "/cache"}
+    assert own_state(home | {"STATE_DIRECTORY": "/var/lib/tailbit/orders:/other"}) == Path(
+        "/var/lib/tailbit/orders"
+    )
+    assert own_state(home) == Path("/cache/tailbit")
+
+
 def test_a_checkpoint_that_cannot_be_made_is_a_configuration_and_the_error_names_the_option() -> None:
     with pytest.raises(UnusableStorageError, match="cannot be made") as refused:
         _can_be_made("/proc/1/home-of-tailbit/checkpoints")
@@ -73,10 +83,11 @@ def test_a_checkpoint_that_cannot_be_made_is_a_configuration_and_the_error_names
 
 
 def ran(table: str, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """The command, which ends before it starts Spark, with these variables."""
+    """The command, which ends before it starts Spark, with these variables and none of systemd's."""
+    environment = {name: value for name, value in os.environ.items() if name != "STATE_DIRECTORY"}
     return subprocess.run(
         [sys.executable, "-m", "tailbit", "run", table, "--columns", "c", "--once", *options],
-        env=os.environ | variables,
+        env=environment | variables,
         capture_output=True,
         text=True,
         check=False,
@@ -114,14 +125,22 @@ _can_be_made(sys.argv[1])
 """
 
 
-def test_a_table_in_a_store_needs_no_home(tmp_path: Path, s3_root: str, s3_server: Server) -> None:
+def test_a_table_in_a_store_needs_a_home_or_a_state_directory(
+    tmp_path: Path, s3_root: str, s3_server: Server
+) -> None:
     write_deltalake(s3_root, pa.table({"c": ["a", "b"]}), storage_options=s3_server.options())
     home = {"HOME": "/proc/1/home-of-tailbit", "XDG_CACHE_HOME": "", "TAILBIT_CLASS_ARCHIVE": "off"}
-    # Nobody answers at this master: it is asked after all that a run needs was looked at.
-    nobody = ("--master", "spark://127.0.0.1:1", "--stall-limit", "off")
+    done = ran(s3_root, **home, **s3_server.options())
+    assert done.returncode == 78, done.stderr
+    assert done.stderr.startswith(
+        f"UnusableStorageError: storage at {home['HOME']}/.cache/tailbit/checkpoints/"
+    )
+    assert "StateDirectory=" in done.stderr
+    # Nobody answers at this master: it is asked after the checkpoint was made.
+    state, nobody = tmp_path / "state", ("--master", "spark://127.0.0.1:1", "--stall-limit", "off")
     with subprocess.Popen(
         [sys.executable, "-m", "tailbit", "run", s3_root, "--columns", "c", *nobody],
-        env=os.environ | home | s3_server.options(),
+        env=os.environ | home | s3_server.options() | {"STATE_DIRECTORY": str(state)},
         stderr=subprocess.PIPE,
         text=True,
     ) as run:
@@ -130,6 +149,7 @@ def test_a_table_in_a_store_needs_no_home(tmp_path: Path, s3_root: str, s3_serve
         run.terminate()
     assert "spark://127.0.0.1:1" in said
     assert run.returncode == 0
+    assert len(list((state / "checkpoints").iterdir())) == 1
 
 
 def test_a_checkpoint_in_a_store_is_left_to_spark(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ class Faults:
             *self.kills(),
             self.sigterm,
             self.checkpoint_deleted_at_work,
+            self.checkpoint_torn,
             self.index_file_damaged,
             self.table_away,
             *([self.clock_jumps] if self.shipped.jumping else []),
@@ -125,10 +126,19 @@ class Faults:
 
     def checkpoint_deleted_at_work(self) -> None:
         """The Spark checkpoint is only a cache."""
-        for checkpoint in Path(self.shipped.checkpoints).glob("*/checkpoint"):
-            shutil.rmtree(checkpoint, ignore_errors=True)
+        shutil.rmtree(self.checkpoint, ignore_errors=True)
         self._count("Spark checkpoint deleted at work")
         self.shipped.wait_covered(self.head() + 1)
+
+    def checkpoint_torn(self) -> None:
+        """One of its files ends at some byte."""
+        self.shipped.kill_group()
+        files = [file for file in self.checkpoint.rglob("*") if file.is_file()]
+        if files:
+            torn = self.rng.choice(sorted(files))
+            os.truncate(torn, self.rng.randint(0, torn.stat().st_size))
+        self._count("Spark checkpoint torn", killed=True)
+        self.restarted()
 
     def index_file_damaged(self) -> None:
         """A file of the index is gone, short, or holds other bytes."""
@@ -154,7 +164,7 @@ class Faults:
         self.shipped.wait_covered(self.head() + 1)
 
     def _put_back(self) -> bool:
-        """False while something stands in the place of the table."""
+        """False while Spark's checkpoint stands in the place of the table: the command takes that away."""
         with suppress(OSError):
             os.rename(f"{self.shipped.table}.away", self.shipped.table)
             return True
@@ -167,7 +177,7 @@ class Faults:
         self.shipped.wait_covered(self.head() + 1)
 
     def backup_put_back(self) -> None:
-        """The index of some moment ago stands in the place of today's."""
+        """The index of some moment ago stands in the place of today's; the Spark checkpoint stays."""
         backup, index = Path(f"{self.shipped.table}.backup"), Path(self.shipped.index)
         self.shipped.kill_group()
         with self.gate.shut():
@@ -193,6 +203,11 @@ class Faults:
         self._count("second indexer")
         if ended.returncode != 75 or IndexerRunningError.__name__ not in ended.stderr:
             self.tally.found(f"a second indexer ended with {ended.returncode}: {ended.stderr[-1000:]}")
+
+    @property
+    def checkpoint(self) -> Path:
+        """The Spark checkpoint."""
+        return Path(self.shipped.index, "_checkpoint")
 
     def restarted(self) -> None:
         """Start the command again; the next commit must come to be covered."""

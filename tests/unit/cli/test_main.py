@@ -758,7 +758,7 @@ def test_a_table_with_an_open_end_is_read_at_a_version(table: str) -> None:
     [
         (StorageError(path="i", reason="the disk is full"), 75),
         (IndexerRunningError(owner="h, process 1", path="i", age=1.0, limit=30.0), 75),
-        (StreamError(reason="Spark's Java process is gone"), 75),
+        (StreamError(reason="Spark's Java process is gone", checkpoint="c"), 75),
         (DataFileError(file="f", reason="it is missing"), 1),
         (NoIndexError(path="i"), 2),
     ],

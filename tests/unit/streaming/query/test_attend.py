@@ -9,15 +9,13 @@ import pytest
 from pyspark.errors import PySparkException
 
 from support.tables import three_commits
-from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import CorruptIndexError, NoIndexError, NotATableError, StorageError, StreamError
-from tailbit.streaming.control import Control
+from tailbit.errors import CorruptIndexError, NoIndexError, NotATableError, StreamError
 from tailbit.streaming.query import attend
 from tailbit.streaming.query.attend import Run, as_vanished
 from tailbit.streaming.query.launch import Prepared, prepare
 
 MISSING = CorruptIndexError(file="kind=ledger/x.parquet", reason="it is missing")
-OTHER = StreamError(reason="no")
+OTHER = StreamError(reason="no", checkpoint="c")
 
 
 @pytest.fixture
@@ -39,18 +37,17 @@ def test_a_file_that_is_missing_with_its_whole_index_is_no_damage(prepared: Prep
     assert found.fields["path"] == prepared.index.path
 
 
-def test_nothing_is_made_in_the_place_of_a_table_that_vanished_and_it_can_come_back(
+def test_what_spark_made_where_a_table_had_vanished_is_gone_before_that_is_told(
     prepared: Prepared, tmp_path: Path
 ) -> None:
-    control, table = Control.make(prepared.checkpoint), Path(prepared.table.root)
+    table = Path(prepared.table.root)
     table.rename(tmp_path / "away")
-    assert not Path(control.checkpoint.removeprefix("file://")).is_relative_to(table)
-    with pytest.raises(StorageError):
-        Heartbeat(prepared.index.storage).claim()
+    commits = Path(prepared.checkpoint, "commits")
+    commits.mkdir(parents=True)
+    (commits / "0").write_text("Spark ended its batch after the table had vanished")
     assert isinstance(as_vanished(prepared, OTHER), NotATableError)
     (tmp_path / "away").rename(table)
     assert as_vanished(prepared, OTHER) is OTHER
-    control.remove()
 
 
 def test_what_spark_refuses_by_its_own_name_when_a_query_is_started_ends_by_ours(

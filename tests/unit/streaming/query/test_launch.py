@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from support.tables import three_commits
-from tailbit.errors import StorageError, UnusableStorageError
-from tailbit.streaming.control import Control
+from tailbit.errors import UnusableStorageError
 from tailbit.streaming.query.launch import prepare, spark_failed
-from tailbit.streaming.upkeep.patience import passes
 
 
 @pytest.mark.parametrize("kind", ["below a file", "a file", "where nobody may make one"])
@@ -24,29 +22,10 @@ def test_a_checkpoint_that_cannot_be_made_is_refused_before_spark_starts(tmp_pat
     assert "--checkpoint" in refused.value.hint
 
 
-def test_each_query_has_a_checkpoint_of_its_own_in_the_place_that_is_named(tmp_path: Path) -> None:
-    place = tmp_path / "a" / "b c"
-    named = prepare(three_commits(str(tmp_path / "orders")), ["k"], None, place, "1s").checkpoint
-    one, other = Control.make(named), Control.make(named)
-    assert one.checkpoint != other.checkpoint
-    for control in (one, other):
-        assert control.checkpoint == f"file://{control.path}/checkpoint"
-        assert control.path.parent == place
-        control.remove()
-    assert list(place.iterdir()) == []
-
-
-def test_a_checkpoint_in_a_store_is_below_the_place_that_is_named_and_control_is_on_this_machine() -> None:
-    control = Control.make("s3a://bucket/place")
-    assert control.checkpoint == f"s3a://bucket/place/{control.path.name}"
-    assert control.path.is_dir()
-    control.remove()
-
-
-def test_a_place_of_checkpoints_that_vanished_at_work_is_named_and_waited_for(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="No such file") as refused:
-        Control.make(str(tmp_path / "gone"))
-    assert passes(refused.value)
+def test_a_checkpoint_that_is_named_is_made(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "a" / "b"
+    assert prepare(three_commits(str(tmp_path / "orders")), ["k"], None, checkpoint, "1s").checkpoint
+    assert checkpoint.is_dir()
 
 
 _OF_A_TASK = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call \

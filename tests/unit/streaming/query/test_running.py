@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tailbit.errors import StreamError, TailbitError
 from tailbit.streaming.query.running import Running
 
-FAILURE = StreamError(reason="it ended")
+FAILURE = StreamError(reason="it ended", checkpoint="c")
 
 
 class Ended:

@@ -28,15 +28,16 @@ PASSING: tuple[TailbitError, ...] = (
     IndexLogError(file="i", reason="a commit ends in the middle of a line"),
     StreamError(
         reason="Job aborted: org.apache.spark.SparkException: Python worker exited unexpectedly",
+        checkpoint="c",
     ),
-    StreamError(reason="[STREAM_FAILED] ... java.net.SocketException: Broken pipe"),
+    StreamError(reason="[STREAM_FAILED] ... java.net.SocketException: Broken pipe", checkpoint="c"),
 )
 
 LASTING: tuple[TailbitError, ...] = (
     DataFileError(file="f", reason="it is missing"),
     UnsupportedFeatureError(path="t", version=1, feature="x"),
     CorruptIndexError(file="kind=settings", reason="it is missing"),
-    StreamError(reason="Spark's Java process is gone (Py4JNetworkError)"),
+    StreamError(reason="Spark's Java process is gone (Py4JNetworkError)", checkpoint="c"),
 )
 
 
@@ -109,31 +110,5 @@ def test_once_something_worked_the_next_trouble_has_all_the_time_again() -> None
     assert patience.pause(PASSING[0]) == 0.5
 
 
-GONE = "No such file or directory"
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "java.lang.IllegalStateException: Incomplete log file in the offset log",
-        "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.",
-        f"chmod: cannot access '/t/checkpoint/commits/.1.a5b7f2c8.tmp': {GONE}",
-        f"java.io.FileNotFoundException: /t/c/.metadata.a5b7f2c8.tmp ({GONE})",
-        # Deleted in the moment in which Spark looks for the folder and makes the next file in it.
-        "java.io.IOException: Mkdirs failed to create file:/t/checkpoint/offsets",
-    ],
-)
-def test_a_checkpoint_that_was_deleted_or_damaged_at_work_is_made_anew_by_another_try(said: str) -> None:
-    assert passes(StreamError(reason=said))
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "java.io.IOException: Mkdirs failed to create file:/tmp/blockmgr-1/0c",
-        "java.io.IOException: No space left on device",
-        "[STREAM_FAILED] The reason is not known",
-    ],
-)
-def test_what_spark_says_of_other_troubles_is_not_put_on_the_checkpoint(said: str) -> None:
-    assert not passes(StreamError(reason=said))
+def test_what_was_taken_away_is_tried_again_though_its_error_does_not_pass() -> None:
+    assert Patience().pause(LASTING[0], mended=True) == 0.5
