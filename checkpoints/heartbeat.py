@@ -43,10 +43,11 @@ _PIDS = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """One sign of life. `started` tells a process from a later one with the same pid; 0 if unknown.
+    """One stored heartbeat of an indexer process.
 
-    `machine`: scope in which a pid means one process, since hosts may share a name and containers of a host
-    number their processes separately; empty if unknown. `doing`: the work of the indexer, in words.
+    `started`: start time of the process, which tells it from a later process with the same pid; 0 if unknown.
+    `machine`: the scope in which a pid means one process, since hosts may share a name and containers of a
+    host number their processes separately; empty if unknown. `doing`: the work of the indexer, in words.
     """
 
     run: str = ""
@@ -64,7 +65,7 @@ class Beat:
 
 
 class State(Enum):
-    """The meaning of the last sign of life of an indexer."""
+    """What the last heartbeat of an indexer says about its process: alive, stale or dead."""
 
     ALIVE = "alive"
     """The heartbeat is fresh."""
@@ -76,7 +77,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LastSign:
-    """The last sign of life of an indexer; `seconds` old, negative if it is from the future."""
+    """The last heartbeat of an indexer; `seconds`: its age, negative if its time is in the future."""
 
     beat: Beat
     seconds: float
@@ -84,7 +85,7 @@ class LastSign:
 
     @property
     def meaning(self) -> str:
-        """Return age and meaning of the sign, for people."""
+        """Return age and meaning of the heartbeat, for people."""
         if self.state is State.ALIVE:
             return f"{length(max(0.0, self.seconds))} ago: {self.beat.doing or 'at work'}"
         if self.state is State.DEAD:
@@ -97,12 +98,12 @@ class LastSign:
 
 
 class Heartbeat:
-    """The heartbeat of one indexer run: claimed, kept by a thread while there are signs of life, released.
+    """The heartbeat file of one indexer run: claimed, rewritten while the run works, then removed.
 
-    At most one claim is held at a time, as far as a store without locks can tell. `life`: the signs of life
-    of the run; without it the living process is enough, as for a command that ends soon. `lost`: the error to
-    raise once another indexer has taken over, which it does only after this one has given no sign for
-    `LIMIT_S`.
+    At most one run holds the file at a time, as far as a store without locks can tell. `life`: the signs of
+    life of the run; if None, a living process is enough, as for a command that ends soon. `lost`: the error
+    to raise once another indexer has taken over, which happens only after this run gave no sign for `LIMIT_S`
+    seconds.
     """
 
     def __init__(self, storage: Storage, watch_s: float = LIMIT_S, life: Liveness | None = None) -> None:
@@ -116,8 +117,8 @@ class Heartbeat:
     def claim(self, stop: threading.Event | None = None, tell: Callable[[str], None] | None = None) -> None:
         """Claim the heartbeat, and keep it until `release`.
 
-        A heartbeat that may be alive against appearances is watched first, for as long as `LIMIT_S`, or until
-        `stop` is set; `tell` receives a line about it.
+        If the process of an old heartbeat may still be alive, the heartbeat is watched for a change first,
+        for `LIMIT_S` seconds or until `stop` is set; `tell` receives one line about that.
 
         Raises:
             IndexerRunningError: another indexer has a fresh heartbeat here.
@@ -157,7 +158,10 @@ class Heartbeat:
             self._life.batch = batch
 
     def release(self) -> None:
-        """Stop beating, and remove the heartbeat if it is still ours; if that fails, it grows old."""
+        """Stop rewriting the heartbeat file, and remove it unless another run took it over.
+
+        If the removal fails, the file grows old by itself.
+        """
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -167,7 +171,7 @@ class Heartbeat:
                 self._storage.delete(NAME)
 
     def _judged(self, other: Beat, stop: threading.Event, tell: Callable[[str], None]) -> Stat | None:
-        """Return the stat of the heartbeat if it is dead, or None if it has gone.
+        """Return the stat of another run's heartbeat file once it counts as dead; None if the file has gone.
 
         Raises:
             IndexerRunningError: the heartbeat is alive.
@@ -187,7 +191,7 @@ class Heartbeat:
         return now
 
     def _changed(self, seen: Stat, stop: threading.Event) -> Stat | None:
-        """Return the stat of the heartbeat once it has changed, or once it was watched long enough."""
+        """Return the heartbeat file's stat as soon as it differs from `seen`, or at the end of the watch."""
         until = time.monotonic() + self._watch_s
         while (now := self._storage.stat(NAME)) == seen and time.monotonic() < until and not stop.is_set():
             if self._life is not None:
@@ -200,7 +204,7 @@ class Heartbeat:
         return IndexerRunningError(owner=other.owner, path=root, age=max(0.0, age), limit=LIMIT_S)
 
     def _keep(self) -> None:
-        """Beat until released; a beat that cannot be written is retried, because beats are advice only."""
+        """Rewrite the heartbeat file until `release`; a failed write is retried, as heartbeats are advice."""
         lives = -1 if self._life is None else self._life.lives
         beaten = time.monotonic()
         while not self._stop.wait(INTERVAL_S):
@@ -227,11 +231,11 @@ class Heartbeat:
 
 
 def _tell_nobody(line: str) -> None:
-    """Ignore the line."""
+    """Drop a notice; the default where no callback is given."""
 
 
 def _why_watched(other: Beat, age: float, watch_s: float) -> str:
-    """Return the message to a person about a heartbeat that is watched."""
+    """Return the notice that another run's heartbeat is being watched, and why."""
     if age > 0:
         said = f"is {length(age)} old although its process lives: it hangs, or has just woken up"
     else:
@@ -277,15 +281,15 @@ def last_sign(storage: Storage) -> LastSign | None:
 
 
 def running(storage: Storage) -> Beat | None:
-    """Return the sign of life of an indexer that is running, as far as is known."""
+    """Return the heartbeat of the indexer that runs on an index; None if no process seems alive."""
     last = last_sign(storage)
     return last.beat if last is not None and last.state is State.ALIVE else None
 
 
 def _lives(beat: Beat) -> bool | None:
-    """Return whether the process of a beat lives; None if unknown, for example on another machine.
+    """Return whether the process that wrote a heartbeat is alive; None if unknown, as on another machine.
 
-    It is unknown also for this process itself, which may have left an old heartbeat behind.
+    Unknown also for the calling process itself, which may have left an old heartbeat behind.
     """
     if not beat.machine or beat.machine != this_machine():
         return None

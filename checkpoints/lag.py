@@ -18,10 +18,11 @@ from tailbit.tables.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The part of the log that is not yet covered.
+    """The part of the source log that the index does not cover yet.
 
-    `seconds`: since the oldest uncovered commit, 0 if nothing is uncovered, so a quiet table does not lag.
-    `files` counts files added or removed, `bytes` those added; both are of the `counted` oldest versions.
+    `seconds`: age of the oldest uncovered commit, 0 if there is none, so a quiet table has no lag. `files`:
+    files added or removed; `bytes`: size of the files added; both sum over the `counted` oldest uncovered
+    versions.
     """
 
     covered: Version
@@ -49,7 +50,7 @@ def _count(number: int, noun: str) -> str:
 def lag_of_nothing(table: Table, head: Version, clock: Callable[[], float] = time.time) -> Lag:
     """Return the lag of an index that covers nothing: all versions, every live file and its bytes.
 
-    `seconds`: since the oldest commit that the log still holds. Cost: a snapshot and one commit.
+    `seconds`: age of the oldest commit that the log still holds. Cost: reads a snapshot and one commit.
     """
     snapshot = table.snapshot(head)
     files, size = len(snapshot.files), sum(slice_.size for slice_ in snapshot.files)
@@ -61,10 +62,10 @@ def lag_of_nothing(table: Table, head: Version, clock: Callable[[], float] = tim
 
 
 class Backlog:
-    """The uncovered commits of a table, each read once.
+    """The commits that an index does not cover yet, each read once.
 
-    Cost: reads at most `budget` commits per call, so that a distant head never delays a batch; a
-    snapshot where nothing is covered and the first commits were cleaned up.
+    Cost: a call reads at most `budget` commits, so that a distant head never delays a batch. It reads a
+    snapshot only if nothing is covered and the first commits were cleaned up.
     """
 
     def __init__(self, table: Table, clock: Callable[[], float] = time.time, budget: int = 200) -> None:
@@ -87,7 +88,7 @@ class Backlog:
         return Lag(covered, head, versions, self._files, self._bytes, seconds, len(self._commits))
 
     def _forget(self, covered: Version, head: Version) -> None:
-        """Drop the commits that are covered by now, or all commits if the log went back or jumped."""
+        """Drop the cached commits that are covered by now, or all of them if the log went back or jumped."""
         if self._commits and not (
             self._commits[0].version <= covered + 1 and self._commits[-1].version <= head
         ):

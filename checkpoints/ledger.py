@@ -1,4 +1,7 @@
-"""The next ledger record: what a batch's commit says about progress, in the same commit as its effect."""
+"""The next ledger record, committed together with the work of a batch.
+
+The ledger is the index's record of progress: how far the source log is indexed.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from tailbit.tables.model import Fingerprint, Version
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The Spark query and batch of a commit; for people, no decision rests on it."""
+    """The Spark query and the batch that made a commit; informs people, and no decision rests on it."""
 
     query_id: str = ""
     batch_id: int = -1
@@ -28,10 +31,11 @@ def next_ledger(
     origin: Origin,
     committed_at: int,
 ) -> Ledger:
-    """Return the ledger once everything before `end` is recorded; the commit sets its `seq`.
+    """Return the ledger once everything before offset `end` is recorded; the commit fills in `seq`.
 
-    Invariant: `covered` moves only when the round's snapshot is complete; while the snapshot is being
-    indexed, `version` is the pinned one, and `covered` keeps its value in the same lineage, else it is None.
+    Invariant: `covered` moves only when the round's snapshot is complete; meanwhile the ledger's `version` is
+    the snapshot's, and `covered` keeps its value if `lineage` (the number of this unbroken history of the
+    source log) is unchanged, else becomes None.
     """
     covered: Version | None = end.stands_at
     if end.in_snapshot:
@@ -54,9 +58,9 @@ def next_ledger(
 def uncounted_after(
     before: int, records: Iterable[FileRecord], record_of: Callable[[str], FileRecord | None]
 ) -> int:
-    """Return how many live files are recorded without being counted, once `records` are the newest.
+    """Return how many live files are missing from the value counts, once `records` replace older records.
 
-    Counts are served only while this number is 0. Cost: one lookup per changed file.
+    Counts by value are served from the index only while this number is 0. Cost: one lookup per changed file.
     """
     for record in records:
         before += _uncounted(record) - _uncounted(record_of(record.path))

@@ -20,12 +20,12 @@ _STEP_S = 1.0
 
 
 class Liveness:
-    """The present work of a run, and the number of its signs of life.
+    """The current work of a run, and counters of its signs of life.
 
-    `moves` counts progress. `lives` counts progress, and every sign that the run waits for something outside
-    of it, such as an executor, and would go on at once if it came. `doing`: the present work or wait, in
-    words. `begun`: whether a query was started. `batch`: the last batch begun, -1 before. `answered`: when
-    Spark's Java last answered, by `time.monotonic`; None before.
+    `moves` counts signs of progress. `lives` counts these, and also each sign that the run is well but waits
+    for something outside, such as an executor. `doing`: the work or wait, in words. `begun`: whether a query
+    was started. `batch`: the last batch begun, -1 before the first. `answered`: when Spark's JVM last
+    answered, by `time.monotonic`; None before.
     """
 
     def __init__(self, doing: str = "starting") -> None:
@@ -36,17 +36,17 @@ class Liveness:
 
     @property
     def doing_now(self) -> str:
-        """Return what the run does, or did before it waited."""
+        """Return the current work in words, or the last work if the run waits."""
         return self._doing
 
     @property
     def doing(self) -> str:
-        """Return what the run waits for, else what it does."""
+        """Return what the run waits for; if it does not wait, its current work."""
         return self._waiting or self._doing
 
     @property
     def idle(self) -> bool:
-        """Return whether there is no work, but to look for commits."""
+        """Return whether the run does no more than look for new commits."""
         return self._doing == IDLE
 
     def sign(self, doing: str | None = None) -> None:
@@ -62,7 +62,7 @@ class Liveness:
         self.lives += 1
 
     def pause(self, stop: threading.Event, seconds: float, reason: str) -> None:
-        """Wait until `stop` is set, `seconds` at most, and record the `reason` of the wait all the while."""
+        """Wait for `seconds`, or until `stop` is set, and record the wait and its `reason` all the while."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not stop.is_set():
             self.wait_for(reason)

@@ -16,11 +16,13 @@ from tailbit.tables.model import Fingerprint, Version
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """A position in one round; everything before it is read, nothing from it on.
+    """A position in the source log: files and commits before the position are read, later ones are not.
 
-    `version`: the pinned version while `file` is a number (`file` files of its snapshot, in path order, are
-    read), else the next version to read. `fp`: the short hash of the last commit that was read or pinned,
-    empty if the log no longer has it. Offsets are ordered by round first, so a stream never goes back.
+    `round`: number of the round, which is a snapshot and the log after it. `file`: number of files read of
+    the snapshot of `version`, in path order; None once the snapshot is read, and then `version` is the next
+    commit to read. `fp`: start of the hash of the last commit read, or of the snapshot's commit, to notice a
+    log that was replaced; empty if the log no longer has that commit. Offsets compare by round first: a
+    stream never goes back.
     """
 
     round: int
@@ -40,7 +42,7 @@ class Offset:
 
     @property
     def stands_at(self) -> Version:
-        """Return the version at which the stream stands: the pinned one, or the last one read."""
+        """Return the version that the stream has reached: the snapshot's, or the last commit read."""
         return self.version if self.in_snapshot else self.version - 1
 
     def after_snapshot(self) -> Offset:
@@ -84,5 +86,5 @@ def snapshot_start(round_: int, fingerprint: Fingerprint | None, version: Versio
 
 
 def log_start(round_: int, fingerprint: Fingerprint | None, version: Version) -> Offset:
-    """Return the first offset of a round that continues along the log behind `version`, already covered."""
+    """Return the first offset of a round that continues after `version`, which is already covered."""
     return Offset(round_, version + 1, None, short_fingerprint(fingerprint))

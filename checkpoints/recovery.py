@@ -53,10 +53,10 @@ class Situation(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """The present contents of the source log.
+    """What the source log holds now, read on demand.
 
-    `fingerprint` returns None for a commit that is gone; `earliest` returns the first version that can be
-    reconstructed. Both are called only if they decide something.
+    `fingerprint`: returns version and hash of a commit, None if the commit is gone. `earliest`: returns the
+    first version that can be reconstructed. Each function is called only if the decision needs it.
     """
 
     head: Version
@@ -66,16 +66,16 @@ class LogState:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Where the stream goes on, and why. The offset never is before the remembered one."""
+    """Where the stream continues, and why; `offset` is never before the one that Spark remembered."""
 
     situation: Situation
     offset: Offset
 
 
 def lineage_holds(ledger: Ledger, log: LogState) -> bool:
-    """Return whether the log still has the commit of the ledger's fingerprint, byte for byte.
+    """Return whether the source log still has the commit that the ledger last covered, byte for byte.
 
-    A commit that cannot be compared (cleaned up) does not hold: nothing proves that the files are the same.
+    False also if that commit was cleaned up: then nothing proves that the files are the same.
     """
     known = ledger.fingerprint
     if known is None:
@@ -84,9 +84,9 @@ def lineage_holds(ledger: Ledger, log: LogState) -> bool:
 
 
 def decide(ledger: Ledger | None, remembered: Offset | None, log: LogState, settings_version: int) -> Resume:
-    """Return the row of the decision table that applies.
+    """Return the row of the decision table that applies. `remembered`: the offset in Spark's checkpoint.
 
-    Invariant: the returned offset is the remembered one or belongs to a later round.
+    Invariant: the returned offset is `remembered` or belongs to a later round.
     """
     known_round = max(0 if ledger is None else ledger.round, 0 if remembered is None else remembered.round)
     if ledger is None:
@@ -148,7 +148,7 @@ def _at_head(log: LogState, round_: int) -> Offset:
 
 
 def _as_pinned(offset: Offset, log: LogState) -> bool:
-    """Return whether the version that an offset pins is still readable and has the same commit."""
+    """Return whether an offset's snapshot version can still be read and is the same commit."""
     if not log.earliest() <= offset.version <= log.head:
         return False
     pinned = log.fingerprint(offset.version)
@@ -167,9 +167,10 @@ class Verdict(enum.Enum):
 class BatchPlan:
     """The work that a batch really has to do.
 
-    APPLY with `first` = None reads the snapshot of the target version; else the log from `first` to the
-    target. REPLAY: all of it is recorded. SUPERSEDED: the ledger has moved elsewhere (index deleted or put
-    back, another indexer, another lineage); nothing may be recorded, and the planner decides again.
+    APPLY: read the snapshot of the target version if `first` is None, else the log from `first` to the
+    target. REPLAY: all of it is recorded already. SUPERSEDED: the ledger no longer leads to this batch (index
+    deleted or restored, another indexer, another history of the source log); the batch records nothing, and
+    the planner decides again.
     """
 
     verdict: Verdict
@@ -178,9 +179,9 @@ class BatchPlan:
 
 
 def decide_batch(ledger: Ledger | None, start: Offset, end: Offset, log: LogState) -> BatchPlan:
-    """Return what is really missing between the recorded state and the end of a batch.
+    """Return the work that is missing between the recorded state and the end of a batch.
 
-    The same answer for a first run, a replay and an overlap, since only the recorded state and the end count.
+    A first run, a replay and an overlap are one case: only the recorded state and the end of the batch count.
     """
     if not _as_read(end, log):
         return BatchPlan(Verdict.SUPERSEDED)
@@ -209,9 +210,10 @@ def _reads_snapshot(start: Offset, end: Offset) -> bool:
 
 
 def _opening(ledger: Ledger, end: Offset, held: bool) -> BatchPlan:
-    """Return the plan of a round that is new to the ledger.
+    """Return the plan of a batch whose round the ledger does not know yet.
 
-    Such a round may read a snapshot in any lineage, but the log only in the same lineage.
+    If the source log is no longer the one that was indexed (`held` is False), such a round must begin with a
+    snapshot.
     """
     if end.in_snapshot:
         return BatchPlan(Verdict.APPLY, ledger.lineage if held else ledger.lineage + 1)

@@ -1,4 +1,4 @@
-"""A run of its own makes the archive of classes with which later runs start sooner: `java.class_archive`."""
+"""A separate run writes the archive of classes with which Java starts sooner: `java.class_archive`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _REMEDY = f"Name a folder that can be written to, for runs as well: {SETTING}=FO
 def archive_classes(again: bool = False, tell: Tell = tell_nobody) -> tuple[Path, bool]:
     """Write the class archive if there is none, or if `again`; return its path, and whether it was written.
 
-    A small table is indexed by a Spark of its own, and Java writes down which classes that took. This process
-    can start no Spark afterwards. Other processes see the whole file or the one before.
+    Indexes a small table in a new JVM, which writes down the classes that it loaded. This process cannot
+    start Spark afterwards. Other processes see the old archive or the new one, never a part.
 
     Raises:
         RequirementError: Java or pyspark is missing, the folder cannot be written to, runs are told to use

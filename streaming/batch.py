@@ -1,6 +1,6 @@
-"""foreachBatch: a range of the log, from Spark, to one commit of the index.
+"""foreachBatch: one range of the source log, given by Spark, becomes one commit of the index.
 
-Spark gives the range (its two offsets) and the workers; what is done follows from the recorded state.
+Spark gives the range (its two offsets) and the workers; the work follows from the recorded state.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ OnProgress = Callable[[Progress], None]
 class Batch:
     """The function that Spark calls with every micro-batch, in the driver's Python process.
 
-    Keeps the recorded state between batches; one batch runs at a time. `thread`: the native id of the thread
-    that runs the batch, 0 between batches. `master`: Spark's.
+    Keeps the state of the index in memory between batches; one batch runs at a time. `thread`: the native id
+    of the thread that runs the batch, 0 between batches. `master`: URL of Spark's master.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class Batch:
         self._last: Progress | None = None
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Record one batch; the same batch again records nothing.
+        """Index one batch; a batch that is recorded already changes nothing.
 
-        An error is kept by name before Spark turns it into text.
+        An error is saved with its class and fields before Spark turns it into text.
         """
         self.busy, self.thread = True, threading.get_native_id()
         self._life.sign(f"batch {batch_id}: reading which versions it takes")
@@ -119,13 +119,13 @@ class Batch:
         return Origin(query or "", batch_id)
 
     def _describe(self, first: Version | None, target: Version, lag: Lag) -> None:
-        """Show in the Spark UI what the jobs of this batch are for."""
+        """Set the description that Spark's UI shows for the jobs of this batch."""
         self._spark.sparkContext.setJobDescription(describe(self._name, first, target, lag))
 
     def _tell(
         self, outcome: BatchOutcome, before: Version, end: Offset, batch_id: int, seconds: float
     ) -> None:
-        """Report the progress of the batch. While a snapshot is read, the lag is that of the snapshot."""
+        """Report the progress of the batch; within a snapshot, the lag is the rest of the snapshot."""
         ledger = self._index.state.ledger
         lag = self._backlog.lag(end.version - 1, self._table.head())
         self._last = Progress(
@@ -165,7 +165,7 @@ def run_on_workers(spark: SparkSession, tasks: Sequence[BuildTask]) -> list[Task
     """Return the results of all tasks, each run as a Spark task of its own.
 
     Raises:
-        TailbitError: as a task raised it.
+        TailbitError: a task raised it.
     """
     numbers = pa.array(range(len(tasks)), pa.int32())
     # Tasks are data of a plan that Spark may show: options of the stores go with the code instead.

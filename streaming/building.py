@@ -1,7 +1,7 @@
-"""The tasks of a batch are run; a file that cannot be read is left out by name, and the rest goes on.
+"""The tasks of a batch are run; a file that cannot be read is left out and recorded, and the rest goes on.
 
-What is left out is recorded as live, neither posted nor counted, with the reason: questions read it by
-themselves or fail by its name. `upkeep.unreadable` tries it again.
+A file that is left out is recorded as live, but without postings and counts, and with the reason: questions
+read the file themselves or fail with its name. `upkeep.unreadable` tries the file again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Building:
-    """The build tasks of one batch. `template`: a task without any work in it."""
+    """The build tasks of one batch. `template`: a task without files, from which the tasks are copied."""
 
     table: Table
     template: BuildTask
@@ -39,8 +39,8 @@ class Building:
         """Run the tasks; return their results, and the records of the files that were left out.
 
         Raises:
-            DataFileError, DeletionVectorError: no file that is wanted is to blame; or one fails again and
-                again although it can be read.
+            DataFileError, DeletionVectorError: the file named by the error is none of the batch's; or it
+                keeps failing although it can be read.
             NotATableError: the table has vanished, and its files with it.
         """
         skipped: dict[str, FileRecord] = {}
@@ -66,10 +66,6 @@ class Building:
         The slices are opened once more: none is unreadable if a folder had vanished for a moment. If files
         were left out before (`again`), all columns are read, since each attempt builds the whole batch. A
         file that is missing because the head of the log no longer names it is left out without notice.
-
-        They are looked at once more: none, where a folder had vanished for a moment. Where files were left
-        out before (`again`), the columns of all are read: each attempt builds the whole batch. One that is
-        missing because the head of the log does not name it any more is not told of.
         """
         targets = [work.target for work in works if not isinstance(work, Leave)]
         failed = next((target for target in targets if self._is_about(error, target)), None)
@@ -100,7 +96,7 @@ class Building:
 
 
 def _taken_back(work: FileWork) -> Iterator[FileWork]:
-    """Yield the work that takes a skipped file's rows out of the value counts, where they are in them."""
+    """Yield the work that subtracts a skipped file's rows from the value counts, if they were counted."""
     if not isinstance(work, Enter) and work.record.counted:
         yield Leave(work.record)
 

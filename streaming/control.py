@@ -53,7 +53,7 @@ class Control:
             (self.path / "answered").touch()
 
     def polled(self) -> int:
-        """Return a number that changes after each answer of the planner."""
+        """Return a number that changes with each answer of the planner; only a change has a meaning."""
         try:
             return (self.path / "answered").stat().st_mtime_ns
         except OSError:
@@ -65,7 +65,7 @@ class Control:
         self._error.write_bytes(orjson.dumps({"error": type(error).__name__, "fields": fields}))
 
     def reported(self) -> TailbitError | None:
-        """Return the error that the planner reported, as it was raised."""
+        """Return the error that the planner reported, with its class and fields; None if there is none."""
         if not self._error.exists():
             return None
         report = orjson.loads(self._error.read_bytes())

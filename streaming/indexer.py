@@ -1,7 +1,7 @@
-"""Brings the index from its recorded state to the state of the table at a target version. No Spark.
+"""The index is brought from its recorded state to the state of the table at a target version. No Spark.
 
-The one path for a first build, a tail, a replay, an overlap and a resync: recorded state against wanted
-state, the difference cut into tasks, one commit of effect and record of effect.
+First build, tail, replay, overlap and resync are one path: the difference between recorded state and wanted
+state is cut into tasks, and one commit holds both their results and the record of progress.
 
 Once and only once. Whatever is killed, replayed, duplicated or started twice, the index equals one built
 without the fault.
@@ -35,7 +35,7 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """The outcome of a batch. `rows`: rows indexed or counted anew."""
+    """The outcome of a batch. `rows`: number of rows indexed or counted anew."""
 
     verdict: Verdict
     first: Version | None
@@ -48,7 +48,7 @@ class BatchOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _KnownSchema:
-    """The schema at a version, and the fingerprint of its commit."""
+    """The schema at a version, and the fingerprint (version, hash and table id) of that version's commit."""
 
     version: Version
     stat: object
@@ -56,9 +56,10 @@ class _KnownSchema:
 
 
 class Indexer:
-    """Applies ranges of the log to one index; the recorded state stays in memory between batches.
+    """The worker that applies ranges of the log to one index; the state of the index stays in memory.
 
-    Cost of a batch: what changed. Only a round's last batch looks at every file.
+    Cost of a batch: proportional to what changed. Only the last batch of a round's snapshot looks at every
+    file.
     """
 
     def __init__(
@@ -74,9 +75,10 @@ class Indexer:
         self._schema: _KnownSchema | None = None
 
     def apply(self, start: Offset, end: Offset, origin: Origin) -> BatchOutcome:
-        """Record everything before `end`; nothing if it is recorded, or if the ledger is elsewhere.
+        """Index everything before offset `end`; nothing if that is recorded, or if the ledger is elsewhere.
 
-        What of the index is found damaged on the way is taken out of it, and the batch tried again.
+        Damaged files of the index that are met on the way are removed from the index, and the batch is
+        retried.
 
         Raises:
             NotATableError: the table has vanished, and its files with it.
@@ -123,7 +125,7 @@ class Indexer:
         )
 
     def _template(self, plan: BatchPlan, changes: Changes | None, target: Version) -> BuildTask:
-        """Return a task of the batch without any work in it: the part that all of its tasks share."""
+        """Return a task of the batch without files: the fields that all of its tasks share."""
         return BuildTask(
             root=self._table.root,
             index_path=self._index.path,
@@ -147,7 +149,7 @@ class Indexer:
     def _wanted(
         self, changes: Changes | None, start: Offset, end: Offset
     ) -> Iterator[tuple[str, FileSlice | None]]:
-        """Yield paths that may differ, with their slice at the target; None for a file not live there."""
+        """Yield paths that may differ, each with its slice at the target; None for a file not live there."""
         if changes is not None:
             yield from ((change.path, change.new) for change in changes.slices)
             return
@@ -171,7 +173,8 @@ class Indexer:
     def _schema_at(self, changes: Changes | None, target: Version) -> Schema:
         """Return the schema at the target; reread only if a commit since the last known one changed it.
 
-        The known schema belongs to a commit, not a number: a table made anew may have the same version.
+        The cached schema belongs to a commit, not to a version number: a recreated table may have the same
+        number.
         """
         known = self._schema
         if known is None or self._table.fingerprint_stat(known.version) != known.stat:
@@ -193,10 +196,10 @@ class Indexer:
         )
 
     def _settings_version(self, plan: BatchPlan, end: Offset) -> int:
-        """Return the settings version that holds for every file once the round is complete.
+        """Return the version of the settings under which every file is indexed once the round is complete.
 
-        The current one if the batch opens a snapshot or looks at all its files; else the version that held
-        before, so that the planner sees that other columns still need postings.
+        That is the current version if the batch opens a snapshot or looks at all its files; else the version
+        that held before, so that the planner sees that other columns still need postings.
         """
         ledger = self._index.state.ledger
         opens = ledger is None or ledger.round < end.round or not end.in_snapshot

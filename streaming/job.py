@@ -1,7 +1,8 @@
-"""The job: an always-on Spark Structured Streaming query that keeps the index of one table.
+"""`start` is for people with a Spark session of their own.
 
-`start` is for people with a Spark session of their own. `run` is the command line's: it makes the session,
-obeys signals and returns an exit status.
+`run` is the command line's: it makes the session, obeys signals and returns an exit status. `start` uses a
+Spark session of yours. `run` is the command line's: it creates the session, obeys signals and returns an exit
+status.
 """
 
 from __future__ import annotations
@@ -63,12 +64,14 @@ def start(
 ) -> StreamingQuery:
     """Start the query that keeps the index of the table at `path`, in a Spark session of your own.
 
-    `columns`: those to index, None for those remembered in the index. `once`: index what is there and stop.
-    `trigger`: how often to look for commits; up to one second, a commit is picked up as soon as it is seen.
-    `storage_options`: of the stores of table and index, named as in delta-rs; Spark never shows them.
+    `columns`: names of the columns to index, None for those in the settings of the index. `once`: index all
+    commits so far and stop. `trigger`: interval of looking for commits; up to one second, a commit is picked
+    up as soon as it is seen. `storage_options`: of the stores of table and index, named as in delta-rs; Spark
+    never shows them.
 
     Raises:
-        UsageError: as `prepare`; or `spark` is no classic Spark session.
+        UsageError: the table, a column, the index or the trigger is not valid; or `spark` is no classic
+            Spark session.
         IndexerRunningError: another indexer has a fresh heartbeat on the index.
     """
     _check_session(spark)
@@ -91,10 +94,10 @@ def start(
 
 
 def _check_session(spark: SparkSession) -> None:
-    """Pass if this is a Spark session with a JVM of its own, which a batch needs.
+    """Check that a Spark session has a JVM beside this process, which a batch needs.
 
     Raises:
-        UsageError: it is another object, such as a session of Spark Connect.
+        UsageError: the object is something else, such as a session of Spark Connect.
         RequirementError: pyspark is missing.
     """
     try:
@@ -121,15 +124,15 @@ def run(
     tell: Tell = tell_nobody,
     supervision: Supervision | None = None,
 ) -> int:
-    """Keep the index of the table at `path` until a signal, or until all is indexed with `once`.
+    """Keep the index of the table at `path` up to date until a signal; with `once`, until all is indexed.
 
     SIGTERM, SIGINT and SIGHUP, also to the whole process group, let the batch in flight finish: status 0. A
-    run that has not ended 30 seconds later is cut off. `once` that finds nothing to do starts no Spark. What
-    passes is waited for, `patience.WAIT_S` at most.
+    run that has not ended 30 seconds later is cut off. `once` that finds nothing to do starts no Spark.
+    Transient failures are retried for `patience.WAIT_S` seconds at most.
 
     Raises:
-        HungError: there was no sign of life for as long as `supervision` says.
-        NotDrainedError: the run was cut off.
+        HungError: the run gave no sign of life for the limit in `supervision`.
+        NotDrainedError: the run was killed because it did not end in time.
         TailbitError: by name, whatever else ended the query.
     """
     make = partial(prepare, path, columns, index, checkpoint, trigger, storage_options)
@@ -150,7 +153,7 @@ def run(
 
 @contextmanager
 def _harmless_before_a_query(life: Liveness) -> Iterator[None]:
-    """Let a run that is cut off before there is a query end well: no batch was in flight."""
+    """Suppress NotDrainedError if the run was killed before its query began, as no batch was in flight."""
     try:
         yield
     except NotDrainedError:
@@ -160,7 +163,7 @@ def _harmless_before_a_query(life: Liveness) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a run of the command line is asked for."""
+    """The arguments of a run of the command line."""
 
     master: str
     once: bool
@@ -211,12 +214,12 @@ def _index(
 
 
 def _session(prepared: Prepared, asked: _Asked) -> Session:
-    """A Spark session for a prepared job.
+    """Return a Spark session for a prepared job.
 
     Raises:
         ClusterError: the master did not answer, or refused the application.
         StreamError: Spark did not start for another reason.
-        RequirementError: as `build_session`.
+        RequirementError: Java 17 or pyspark is missing, or the JVM does not start.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
 
@@ -230,7 +233,7 @@ def _session(prepared: Prepared, asked: _Asked) -> Session:
 
 
 def _announce_ui(spark: SparkSession, announce: Tell) -> None:
-    """Say where the Spark UI is, where there is one."""
+    """Announce the URL of the Spark UI, if there is a UI."""
     url = spark.sparkContext.uiWebUrl
     if url:
         announce(f"Spark UI: {url}")
@@ -242,7 +245,7 @@ def _in_time(
     stop: threading.Event,
     tell: Tell,
 ) -> Prepared | None:
-    """As `in_time`; where a log is torn, the error says that it may be whole again."""
+    """Call `own_log.in_time`; the error of an unreadable log says that a restart may help."""
     try:
         return in_time(make, storage_options, stop, tell)
     except MalformedLogError as torn:
@@ -250,7 +253,7 @@ def _in_time(
 
 
 def _ready(master: str) -> None:
-    """Pass if what an indexer needs is there; from now on freed memory goes back to the system."""
+    """Check the requirements of an indexer; from now on freed memory is returned to the system."""
     check_requirements()
     take_from_the_system()
     if not is_submitted():
@@ -258,9 +261,10 @@ def _ready(master: str) -> None:
 
 
 def _nothing_to_do(prepared: Prepared, asked: _Asked) -> bool:
-    """Whether a run that ends by itself is at its end.
+    """Return whether a run that ends by itself has nothing to index.
 
-    Spark is started all the same where only Spark can say whether its master answers, as for `yarn`.
+    False where only Spark can tell whether its master answers, as for `yarn`: then Spark is started all the
+    same.
     """
     if is_submitted() or not (on_one_machine(asked.master) or addresses(asked.master)):
         return False
@@ -271,7 +275,7 @@ def _nothing_to_do(prepared: Prepared, asked: _Asked) -> bool:
 
 
 def _warmed_up(spark: SparkSession) -> AbstractContextManager[None]:
-    """While it lasts Spark's workers are started; what is needed for it imports pyspark."""
+    """Start Spark's workers while the block runs; imported late, because it needs pyspark."""
     from tailbit.streaming.query.warming import warming_up
 
     return warming_up(spark)
@@ -279,9 +283,9 @@ def _warmed_up(spark: SparkSession) -> AbstractContextManager[None]:
 
 @contextmanager
 def _signals() -> Iterator[threading.Event]:
-    """An event that SIGTERM, SIGINT and SIGHUP set while the block lasts; the main thread alone catches them.
+    """Yield an event that SIGTERM, SIGINT and SIGHUP set while the block runs, in the main thread only.
 
-    A SIGHUP that is ignored, as under nohup, stays so.
+    If SIGHUP is ignored, as under nohup, it stays ignored.
     """
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -303,10 +307,10 @@ def _signals() -> Iterator[threading.Event]:
 
 @contextmanager
 def _woken(asked: threading.Event) -> Iterator[None]:
-    """Set the event for a signal also while the main thread is in a call that does not return.
+    """Set the event for a signal even while the main thread is in a call that does not return.
 
-    Python runs a handler in the main thread and between two of its instructions; the byte of a signal arrives
-    at once.
+    Python runs a signal handler only in the main thread and between two instructions; the byte that it writes
+    to the wake-up descriptor arrives at once.
     """
     ours, pythons = socket.socketpair()
     pythons.setblocking(False)
@@ -326,7 +330,7 @@ def _woken(asked: threading.Event) -> Iterator[None]:
 
 
 def _clear_ended() -> None:
-    """Close the jobs of this process whose query has ended, so that their heartbeat is in nobody's way."""
+    """Close the jobs of this process whose query has ended, so that their heartbeats block nobody."""
     for run_id, job in _RUNNING.jobs():
         if not job.query.isActive:
             _RUNNING.end(run_id)
@@ -350,8 +354,8 @@ def _close_when_ended(run_id: str, job: Job, life: Liveness) -> None:
 
 
 def failure_of(query: StreamingQuery) -> TailbitError | None:
-    """Why a query of `start` ended, by name; None while it runs or where it ended well.
+    """Return the named error that ended a query of `start`; None while it runs or if it ended well.
 
-    Of a query that ended with a failure there is no moment at which it is not known.
+    For a failed query the error is known at every moment after its end.
     """
     return _RUNNING.failure_of(str(query.runId))

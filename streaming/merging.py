@@ -34,9 +34,9 @@ EARLIEST_EVERY_S = 60.0
 
 
 class Merger:
-    """The merges that are due after a batch; at most one merge at a time runs on the workers.
+    """The merges that are due after a batch; at most one of them runs on Spark's workers at a time.
 
-    `failure`: why a merge on a worker failed, other than by losing to another writer; else None.
+    `failure`: the error of a merge on a worker; None if it succeeded or only lost to another writer's commit.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class Merger:
     def after_batch(self) -> None:
         """Merge small segments that are due, and start a worker to merge large ones.
 
-        Damaged files are taken out of the index instead, and built again; the rest is merged after the next
-        batch.
+        If a segment is damaged, it is removed from the index to be built again; the other merges wait for the
+        next batch.
 
         Raises:
-            TailbitError: a merge failed for another reason, other than by losing to another writer.
+            TailbitError: a merge failed, other than by damage or by losing to another writer's commit.
         """
         self._mender.mend_noted()
         try:
@@ -70,7 +70,7 @@ class Merger:
             self._mender.mend(damage)
 
     def finish(self, seconds: float) -> bool:
-        """Wait for a merge on a worker after the last batch, and mend the damage that it met.
+        """Wait for a merge on a worker after the last batch, and mend the damage that the merge met.
 
         Returns True if something was mended, so that another batch has work; `failure` has any other error.
         """
@@ -154,7 +154,7 @@ def _merge_task(
 def try_merge(
     path: str, kinds: Kinds, plan: MergePlan, options: StorageOptions = NO_OPTIONS
 ) -> bool | TailbitError:
-    """Return the result of `run_merge`, or the named error that it raises; both can be pickled."""
+    """Return the result of `run_merge`, or the error that it raises; result and error can be pickled."""
     try:
         return run_merge(MetadataTable.open(path, kinds, options), plan)
     except TailbitError as error:

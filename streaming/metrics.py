@@ -20,12 +20,12 @@ _REMOTE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One batch, or one look at an idle table, in the figures that a person wants.
+    """The progress of one batch, or of one look at an idle table, for people.
 
     `covered`: the version the index covers, None until its first build is complete. `first` and `target`: the
-    versions the batch went through, `first` covered before. `files`, `rows`: indexed or counted anew. `lag`:
-    what is left; `building`: a round's snapshot is not complete yet. `idle`: no batch runs, and all is
-    covered; `look`: nothing was done, it was only looked.
+    batch read the versions after `first` up to `target`. `files`, `rows`: numbers indexed or counted anew.
+    `lag`: what is left to index. `building`: the first snapshot is not complete yet. `idle`: no batch runs,
+    and all is covered. `look`: this is a look at an idle table, in which nothing was indexed.
     """
 
     covered: Version | None
@@ -65,12 +65,10 @@ class Worker(Protocol):
 
 
 class IdleWatch:
-    """The progress of an idle query, or of one in a long batch, once a second.
+    """The progress of an idle query, or of a query in a long batch, once a second.
 
     In an object store once in ten seconds, since each look is two requests. The watch has a table handle of
     its own, so it can run in another thread than the batches.
-
-    Looks with a table handle of its own, so that it can stand in another thread than the batches.
     """
 
     def __init__(
@@ -98,8 +96,6 @@ class IdleWatch:
         """Report how far the index is behind the head, if a second has passed.
 
         Nothing is reported while the table cannot be read: the batch that reads it reports the error.
-
-        Nothing is told while the table cannot be read: whoever reads it for a batch says why.
         """
         if self._on_progress is None or now < self._next:
             return

@@ -21,9 +21,10 @@ _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 class StreamSettings:
     """Limits of a batch and the pace of polling.
 
-    A batch reads at most `versions`, `files` and `bytes` of the log, but at least one version. The next
-    commit is looked for every `poll_ms` (a stat or two), for at most `wait_ms` before Spark hears that
-    nothing is new. Tasks that read at most `inline_bytes` together run in the driver, without a Spark job.
+    A batch reads at most `versions`, `files` and `bytes` of the log, but at least one version. The planner
+    looks for the next commit every `poll_ms` milliseconds (one or two stats each), for at most `wait_ms`
+    before it tells Spark that nothing is new. Tasks that read at most `inline_bytes` together run in the
+    driver, without a Spark job.
     """
 
     versions: int = 500

@@ -1,4 +1,4 @@
-"""Where this user keeps what can be made again: `$XDG_CACHE_HOME/tailbit`, else `~/.cache/tailbit`."""
+"""The folders for this user's rebuildable files: `$XDG_CACHE_HOME/tailbit`, else `~/.cache/tailbit`."""
 
 from __future__ import annotations
 

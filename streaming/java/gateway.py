@@ -1,7 +1,7 @@
-"""The JVM that Spark runs in, started so that what it says on stderr passes through us.
+"""The JVM that Spark runs in, started so that its stderr passes through a filter.
 
-A person who runs `tailbit run` reads one stream: errors of Spark belong in it, the JVM's notes on itself do
-not, nor what its helpers say while they are being taken down.
+A person who runs `tailbit run` reads one stream: Spark's errors belong in it; the JVM's notices and the
+messages of helper processes at shutdown do not.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class JavaErrors:
         self._hushed = True
 
     def why(self) -> str:
-        """Why a Java that has ended did not start: the first line of it that is no warning."""
+        """Return why Java did not start: its first line on stderr that is no warning."""
         self._thread.join(_LAST_WORDS_S)
         return self._first or "it says nothing"
 
@@ -139,11 +139,11 @@ def _lost_its_java(traceback: str) -> bool:
 
 
 class _Spawned(dict[str, Any]):
-    """Arguments of `Popen` that take no `preexec_fn`, with which Spark has the child ignore SIGINT.
+    """The arguments of `Popen` without `preexec_fn`, by which Spark makes the child ignore SIGINT.
 
-    For that a copy of this process must run Python, and it may wait for ever for a lock that another thread
-    held when it was copied. In a session of its own the child gets no SIGINT of the terminal. `variables`
-    are added to the environment that Spark makes for the child.
+    With `preexec_fn` a fork of this process must run Python, and may wait for ever for a lock that another
+    thread held at the fork. In a session of its own the child gets no SIGINT of the terminal either.
+    `variables` are added to the environment that Spark makes for the child.
     """
 
     def __init__(self, variables: Mapping[str, str], **arguments: Any) -> None:
@@ -160,10 +160,10 @@ class _Spawned(dict[str, Any]):
 def launch_java(settings: Mapping[str, str], variables: Mapping[str, str]) -> tuple[Any, JavaErrors]:
     """Start a JVM with these Spark settings; return the gateway for a SparkContext, and the JVM's errors.
 
-    `variables`: of its environment, beside those of this process, which stay as they are.
+    `variables`: added to the JVM's environment; this process's own environment is unchanged.
 
     Raises:
-        RequirementError: it did not come up; with the line that says why.
+        RequirementError: the JVM did not start; the error holds its first line of explanation.
     """
     from pyspark import SparkConf
     from pyspark.errors import PySparkException

@@ -24,7 +24,8 @@ def check_requirements() -> None:
     Cost: reads the packages' names on disk; imports none of them and starts no Java.
 
     Raises:
-        RequirementError: one is missing or of another release; with what was found and what is needed.
+        RequirementError: one of them is missing or of another release; the error names what was found and
+            what is needed.
     """
     check_java()
     spark = _installed("pyspark")

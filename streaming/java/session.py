@@ -1,6 +1,6 @@
-"""A Spark session for the indexer: quick to start, small on one machine, and with low latency a batch.
+"""A Spark session for the indexer: quick to start, small on one machine, with low latency per batch.
 
-pyspark is imported inside, so that a missing one is a named error and not a traceback.
+pyspark is imported inside functions, so that a missing one is a named error and not a traceback.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def on_one_machine(master: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A Spark session of our own; `errors` is None if the JVM was there before."""
+    """A Spark session that this process created; `errors` filters stderr of a JVM started for the session."""
 
     spark: SparkSession
     errors: JavaErrors | None = None
@@ -221,7 +221,7 @@ def check_java() -> None:
     """Check that Java 17 or newer is installed.
 
     Raises:
-        RequirementError: it is not; the remedy names what to install.
+        RequirementError: Java is missing or older; the hint names what to install.
     """
     version = _java_version()
     remedy = f"Install Java {JAVA_VERSION} (Debian: apt install openjdk-17-jre-headless) and set JAVA_HOME."

@@ -1,4 +1,4 @@
-"""The Python that Spark starts for workers and planners."""
+"""The Python interpreter that Spark starts for workers and planners."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LAUNCHER = Path(__file__).with_name("python-of-workers")
 
 
 def variables_of_workers(one_machine: bool, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables by which Spark's Python processes are those of this environment.
+    """Return environment variables with which Spark's Python processes use this interpreter.
 
-    None where somebody has chosen a Python. Java is started with them and hands them on. On one machine the
-    processes start by way of a launcher that lets them import pyspark as it is installed: each takes 0.6 s of
-    CPU time so, and 2 s by the archive that Spark puts first on the path.
+    Empty if the user has chosen a Python. Java gets the variables and passes them on. On one machine the
+    processes start by way of a launcher that imports pyspark from where it is installed: that takes 0.6 s of
+    CPU per process, against 2 s from the archive that Spark puts first on the path.
     """
     if environment.get(CHOSEN):
         return {}
@@ -28,7 +28,7 @@ def variables_of_workers(one_machine: bool, environment: Mapping[str, str] = os.
 
 
 def _installed() -> bool:
-    """Whether pyspark comes from a folder that is on the path of every process of this interpreter."""
+    """Return whether pyspark comes from a folder that is on the path of every process of this interpreter."""
     import pyspark
 
     return os.path.isfile(pyspark.__file__)

@@ -1,4 +1,4 @@
-"""What a run waits for of a Spark cluster: a master that answers, an executor that has registered."""
+"""What a run waits for in a Spark cluster: a master that answers, an executor that has registered."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _ENDED = re.compile(
 
 
 def check_master(master: str) -> None:
-    """Pass if this is the URL of a master as Spark takes it; Java would answer with a stack trace.
+    """Check that a text is the URL of a Spark master; Java would answer with a stack trace.
 
     Raises:
-        UsageError: it is not.
+        UsageError: the text is no such URL.
     """
     hosts = master.removeprefix("spark://").split(",") if master.startswith("spark://") else []
     ported = [found for found in map(_HOST.match, hosts) if found is not None and found[3]]
@@ -52,7 +52,7 @@ def check_master(master: str) -> None:
 
 
 def addresses(master: str) -> list[tuple[str, int]]:
-    """Hosts and ports of a master's URL; none where the URL names none, as `yarn` and `local[2]`.
+    """Return hosts and ports of a master's URL; none if the URL names none, as `yarn` and `local[2]`.
 
     >>> addresses("spark://a:7077,b:7078"), addresses("k8s://https://host"), addresses("yarn")
     ([('a', 7077), ('b', 7078)], [('host', 443)], [])
@@ -70,7 +70,7 @@ def addresses(master: str) -> list[tuple[str, int]]:
 
 
 def why_silent(master: str) -> str | None:
-    """Why no address of a master takes a connection; None where one does, or the URL names none."""
+    """Return why no address of a master accepts a connection; None if one does, or if the URL names none."""
     reasons = []
     for host, port in addresses(master):
         try:
@@ -83,12 +83,12 @@ def why_silent(master: str) -> str | None:
 
 
 def await_master(master: str, stop: threading.Event, life: Liveness, tell: Tell, limit_s: float) -> None:
-    """Return once a master takes a connection, or `stop` is set; a line at once says what is waited for.
+    """Wait until a master accepts a connection or `stop` is set; `tell` receives one line about the wait.
 
-    The watchdog says so again, at growing pauses.
+    The watchdog repeats that line at growing intervals.
 
     Raises:
-        ClusterError: it has not for `limit_s` seconds.
+        ClusterError: the master accepted no connection for `limit_s` seconds.
     """
     began, told = time.monotonic(), False
     while not stop.is_set() and (why := why_silent(master)) is not None:
@@ -104,18 +104,18 @@ def await_master(master: str, stop: threading.Event, life: Liveness, tell: Tell,
 
 
 def ended_by_cluster(text: str, master: str) -> ClusterError | None:
-    """What Spark says, with all its causes, as an end that the cluster made; None where it is none."""
+    """Return Spark's message, with all causes, as a ClusterError if the cluster ended the query, or None."""
     found = None if on_one_machine(master) else _ENDED.search(text)
     return None if found is None else ClusterError(master=master, reason=found[0].rstrip("."))
 
 
 def executors(spark: SparkSession) -> int:
-    """How many executors are registered, the driver left out."""
+    """Return the number of registered executors, without the driver."""
     return max(0, len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) - 1)
 
 
 def waiting_for_executors(spark: SparkSession, master: str) -> str:
-    """What is said of a job for which no executor is there."""
+    """Return the line for people about a job that waits because no executor is registered."""
     needed = "1"
     with suppress(KeyError, ValueError):
         needed = str(

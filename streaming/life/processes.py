@@ -1,7 +1,7 @@
-"""The processes below a run: Java, the planner, workers. What CPU time they took, and their end.
+"""The processes started by a run (Java, planner, workers): their CPU time, and how they are killed.
 
-Read from `/proc`, elsewhere from `ps`. A process that was stopped is ended too: SIGKILL is the one signal it
-obeys.
+Read from `/proc`, elsewhere from `ps`. Stopped processes are killed too: SIGKILL is the one signal that they
+obey.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process: `session` as of setsid, `state` as the letter of `ps`, `cpu` seconds of CPU time."""
+    """One process: `session` as of setsid, `state` as the letter of `ps`, `cpu` in seconds of CPU time."""
 
     pid: int
     parent: int
@@ -33,20 +33,20 @@ class Process:
 
     @property
     def is_java(self) -> bool:
-        """Whether it is a Java process."""
+        """Return whether the process runs Java."""
         return self.name.startswith("java")
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was stopped by a signal or a debugger."""
+        """Return whether the process was stopped by a signal or a debugger."""
         return self.state in "Tt"
 
 
 def below_this() -> list[Process]:
-    """The processes that this one started, and those that they did, parents first; corpses are left out.
+    """Return the living descendants of this process, parents first.
 
-    Where spark-submit has started Java, that is the parent of this process and counts as below it. Java leads
-    a session of its own, so that a worker whose parent has died is still found.
+    Under spark-submit, Java is the parent of this process and counts as a descendant. Java leads a session of
+    its own, so a worker whose parent has died is still found.
     """
     listed = {process.pid: process for process in _all() if process.state not in "ZX"}
     own = os.getpid()
@@ -62,24 +62,24 @@ def below_this() -> list[Process]:
 
 
 def java_of(processes: Iterable[Process]) -> Process | None:
-    """Spark's Java among processes; None where there is none."""
+    """Return the Java process of Spark among processes; None if there is none."""
     return next((process for process in processes if process.is_java), None)
 
 
 def end(processes: Iterable[Process]) -> None:
-    """Kill processes; those that have ended meanwhile are left in peace."""
+    """Kill processes; those that have ended meanwhile are ignored."""
     for process in processes:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(process.pid, signal.SIGKILL)
 
 
 def end_stopped() -> None:
-    """Kill the processes below this one that are stopped: they would not see that Java has ended."""
+    """Kill the stopped descendants of this process: they would not notice that Java has ended."""
     end(process for process in below_this() if process.is_stopped)
 
 
 def cpu_of_thread(native_id: int) -> float:
-    """Seconds of CPU time of a thread of this process; 0 where nothing tells it."""
+    """Return the CPU time of a thread of this process in seconds; 0 if unknown."""
     process = _parsed(Path(f"/proc/self/task/{native_id}/stat"))
     return 0.0 if process is None else process.cpu
 
@@ -96,7 +96,7 @@ def _all() -> Iterator[Process]:
 
 
 def _parsed(stat: Path) -> Process | None:
-    """A process by its line in `/proc`; None where it has gone."""
+    """Return a process by its line in `/proc`; None if the process has gone."""
     try:
         text = stat.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -117,7 +117,7 @@ def _all_by_ps() -> Iterator[Process]:
 
 
 def _seconds(clock: str) -> float:
-    """The seconds of `1-02:03:04` or `3:04.05`.
+    """Return the seconds of `1-02:03:04` or `3:04.05`.
 
     >>> _seconds("1-02:03:04"), _seconds("3:04.5")
     (93784.0, 184.5)

@@ -1,9 +1,8 @@
-"""Looks once a second at every counter of work of a run, and gives a sign of life where one has moved.
+"""Once a second every work counter of a run is read; a counter that has moved is a sign of life.
 
-A counter of its own for each process: the planner notes each answer, the batch each step and file, Spark
-counts tasks done, and of all Python processes, and Java before its query, the CPU time counts. So a long
-honest batch gives signs all the while; a process that is stopped, or waits for a store that does not answer,
-gives none.
+The counters: the planner's answers, the steps and files of the batch, finished Spark tasks, and the CPU time
+of all Python processes, and of Java before the query starts. So a long batch that works gives signs all the
+while; a process that is stopped, or waits for a store that does not answer, gives none.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ REMOTE_TASK_S = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """A query that runs, and where its work is counted."""
+    """A running query, and the places where its work is counted."""
 
     spark: SparkSession
     query: StreamingQuery
@@ -50,9 +49,9 @@ class Followed:
 
 
 class Sampler:
-    """Samples the work of one run from a thread of its own, which alone hangs where Java does.
+    """The sampler of one run, in a thread of its own, so that only this thread hangs if Java hangs.
 
-    `follow` says which query runs.
+    `follow` sets the query to sample.
     """
 
     def __init__(self, life: Liveness) -> None:
@@ -67,16 +66,16 @@ class Sampler:
         self._thread = threading.Thread(target=self._keep, name="tailbit-signs", daemon=True)
 
     def __enter__(self) -> Sampler:
-        """Begin to sample."""
+        """Start the sampling thread."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop; a thread that hangs is left behind."""
+        """Stop the sampling thread; a thread that hangs is left behind."""
         self._ended.set()
 
     def follow(self, job: Followed | None) -> None:
-        """The query that runs from now on; None for none."""
+        """Set the query to sample from now on; None for none."""
         self._job = job
 
     def _keep(self) -> None:
@@ -88,7 +87,7 @@ class Sampler:
                 self.look()
 
     def look(self) -> None:
-        """Give a sign where a counter has moved. Spark is asked only where nothing else has."""
+        """Give a sign of life if a counter has moved. Spark is asked only if no other counter has."""
         job, moves = self._job, self._life.moves
         if job is not None and job.control.polled() != self._polled:
             self._polled = job.control.polled()
@@ -97,7 +96,7 @@ class Sampler:
             self._ask_spark(job)
 
     def _worked(self, job: Followed | None) -> bool:
-        """Whether processes take CPU time; before there is a query that of Java counts as well."""
+        """Return whether the processes consume CPU time; Java's counts only before there is a query."""
         processes = below_this()
         cpu = sum(p.cpu for p in processes if job is None or not p.is_java)
         if job is not None and job.batch.thread:
@@ -108,7 +107,7 @@ class Sampler:
         return busy
 
     def _ask_spark(self, job: Followed) -> None:
-        """Give a sign where Spark has done a task, works itself, or waits for its next trigger."""
+        """Give a sign of life if Spark finished a task, is working itself, or waits for its next trigger."""
         status = job.query.status
         java = self._java.is_busy(sum(p.cpu for p in below_this() if p.is_java))
         self._life.answered = time.monotonic()
@@ -123,7 +122,7 @@ class Sampler:
             self._wait_for_cluster(job, any(s.numActiveTasks for s in stages))
 
     def _wait_for_cluster(self, job: Followed, at_work: bool) -> None:
-        """Tasks wait for an executor, or run where their work is not seen."""
+        """Record a wait if tasks wait for an executor, or run on machines whose work is not visible here."""
         if not executors(job.spark):
             self._life.wait_for(waiting_for_executors(job.spark, job.spark.sparkContext.master))
         elif at_work and time.monotonic() - self._unchanged_since < REMOTE_TASK_S:
@@ -131,14 +130,17 @@ class Sampler:
 
 
 class _Rate:
-    """Whether a sum of CPU seconds grows by more than a part of a core, over a second or more."""
+    """Whether a sum of CPU seconds grows by more than a fraction of a core, over a second or more."""
 
     def __init__(self, part: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._part, self._clock = part, clock
         self._from, self._at = 0.0, clock()
 
     def is_busy(self, cpu: float) -> bool:
-        """Whether it has grown so since it last had, or since it shrank as processes ended."""
+        """Return whether the sum has grown that fast since the last time it did, or since it last shrank.
+
+        The sum shrinks when processes end.
+        """
         now = self._clock()
         if cpu < self._from:
             self._from, self._at = cpu, now

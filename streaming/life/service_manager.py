@@ -1,6 +1,6 @@
-"""Messages to systemd, which starts, watches and restarts a run: it is up, it lives, what it does, it ends.
+"""Messages to systemd, which starts, watches and restarts a run: ready, alive, status, stopping.
 
-Datagrams of assignments to the socket that the environment names. Source: sd_notify(3).
+Datagrams with assignments, sent to the socket that the environment names. Source: sd_notify(3).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _STATUS_CHARACTERS = 500
 class ServiceManager:
     """The systemd that started this process.
 
-    A message that cannot be delivered is dropped, all but READY=1, which is sent again with the next sign of
-    life. Costs a datagram a message; a full socket holds up its sender for a second at most. Safe to use from
-    any thread.
+    A message that cannot be delivered is dropped, but READY=1 is sent again with the next sign of life. Cost:
+    one datagram per message; a full socket delays the sender for a second at most. Safe to use from any
+    thread.
     """
 
     def __init__(self, address: str, watchdog_s: float = 0.0, stall_limit_s: float = 0.0) -> None:
@@ -51,8 +51,9 @@ class ServiceManager:
     ) -> ServiceManager | None:
         """Return the service manager that the environment names; None without one.
 
-        Its variables are taken away, so that Java and the workers do not inherit them. `stall_limit_s`: of
-        this run, 0 for none; where systemd would wait less than `STALLS` of them, it is told to wait longer.
+        Removes the variables from the environment, so that Java and the workers do not inherit them.
+        `stall_limit_s`: the run's own limit in seconds, 0 for none; systemd is told to wait at least `STALLS`
+        times that long.
         """
         address = environment.pop(SOCKET, "")
         watchdog_us = environment.pop(WATCHDOG_US, "")
@@ -63,21 +64,21 @@ class ServiceManager:
         return cls(address, watchdog_s, stall_limit_s)
 
     def note(self, progress: str) -> None:
-        """Remember how far the index is, for the next status."""
+        """Save how far the index is, for the next status message."""
         self._progress = progress
 
     def up(self) -> None:
-        """Tell that the query runs, from which moment on systemd waits for signs of life."""
+        """Send that the query runs; from then on systemd waits for signs of life."""
         self._is_up = True
         self._send()
 
     def lives(self, doing: str) -> None:
-        """Tell that there was a sign of life, with what is done; a start is given more time."""
+        """Send a sign of life with the current work; during the start, ask for more time."""
         sign = "WATCHDOG=1" if self._is_up else f"EXTEND_TIMEOUT_USEC={START_S * 1_000_000}"
         self._send(sign, self._status(doing))
 
     def ends(self) -> None:
-        """Tell once that the run is about to end."""
+        """Send once that the run is about to end."""
         if not self._is_ending:
             self._is_ending = True
             self._send("STOPPING=1")

@@ -1,7 +1,7 @@
-"""The watchdog: a run that gives no sign of life for its limit, or does not end when asked to, is ended.
+"""The watchdog ends a run that gives no sign of life for its limit, or does not end when asked to.
 
-It never asks Java or a store for anything, so that whatever hangs, it does not. A run that hangs says one
-line with what is known and ends with status 75, which a supervisor takes as: start it again.
+The watchdog never asks Java or a store for anything, so it cannot hang with them. A run that hangs prints one
+line with what is known and ends with status 75, which tells a supervisor to restart it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ FIRST_LINE_S = 30.0
 AGAIN = 75
 
 
-def call_nobody() -> None:
-    """Listen to nothing."""
+def do_nothing() -> None:
+    """Do nothing; the default callback."""
 
 
 _TICK_S = 0.5
@@ -50,30 +50,31 @@ _LONGEST_TICK_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Supervision:
-    """When a run counts as hung, and who is told that it lives.
+    """When a run counts as hung, and the callbacks that learn of its signs of life.
 
-    `stall_limit_s`: seconds without a sign of life after which the run is ended; 0 for never. `on_life`: told
-    of signs of life, once a second at most. `announce`: takes the lines that say how the start goes. `on_up`:
-    called when the query runs, or where there is nothing to do. `on_end`: called when the run is asked to end
-    or ends; both may be called again.
+    A sign of life: a counter of work moved (file indexed, task done, poll answered), or a known wait goes on.
+    `stall_limit_s`: seconds without a sign after which the run is ended; 0 for never. `on_life`: called with
+    the current work in words after signs, once a second at most. `announce`: receives lines about the start.
+    `on_up`: called when the query runs, or the run found nothing to do. `on_end`: called when the run is
+    asked to end, or ends. `on_up` and `on_end` may be called more than once.
     """
 
     stall_limit_s: float = STALL_S
     on_life: OnLife | None = None
     announce: Tell = tell_nobody
-    on_up: Callable[[], None] = call_nobody
-    on_end: Callable[[], None] = call_nobody
+    on_up: Callable[[], None] = do_nothing
+    on_end: Callable[[], None] = do_nothing
 
 
 class Watchdog:
-    """Watches a run from the block's begin to its end, from a thread of its own.
+    """A thread that watches a run while a block lasts.
 
-    `stop`: set when the run is asked to end. `last_acts`: done where the run must be cut off although it did
-    not end by itself.
+    `stop`: set when the run is asked to end. `last_acts`: called before the run is killed because it did not
+    end by itself.
 
     Raises at the block's end:
         HungError: the run hung, and its processes were killed.
-        NotDrainedError: it did not end in time after it was asked to, and its processes were killed.
+        NotDrainedError: the run did not end in time after it was asked to, and its processes were killed.
     """
 
     def __init__(
@@ -100,14 +101,14 @@ class Watchdog:
         self._thread = threading.Thread(target=self._watch, name="tailbit-watchdog", daemon=True)
 
     def __enter__(self) -> Watchdog:
-        """Begin to watch."""
+        """Start the watching thread."""
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, met: BaseException | None, _: TracebackType | None
     ) -> None:
-        """Raise why the run was ended, whatever that looked like from within."""
+        """Raise the watchdog's reason for ending the run, in place of the errors that the end caused."""
         self._ended.set()
         self._on_end()
         if self._failure is not None:
@@ -124,7 +125,7 @@ class Watchdog:
                 return
 
     def look(self, seconds: float) -> TailbitError | None:
-        """Note the signs that came in the last `seconds`; why the run is to be ended, where it is."""
+        """Count the signs of the last `seconds`; return the error that the run must end with, or None."""
         self._count(seconds)
         if self._stop.is_set():
             self._on_end()
@@ -140,7 +141,7 @@ class Watchdog:
         return None
 
     def _tell_of_long_work(self, seconds: float) -> None:
-        """Announce at growing pauses that the same work goes on, as in a large batch."""
+        """Announce at growing intervals that the same work goes on, as in a large batch."""
         waits = self._life.idle or self._life.doing != self._life.doing_now
         work = "" if waits else self._life.doing_now
         self._same = self._same + seconds if work == self._work else 0.0
@@ -151,7 +152,7 @@ class Watchdog:
             self._announce(f"{self._table}: at work for {length(self._same)}: {work}")
 
     def _count(self, seconds: float) -> None:
-        """Let the seconds without signs pass on, or begin anew."""
+        """Add `seconds` to the time without signs, or reset that time after a sign."""
         self._asked += seconds * self._stop.is_set()
         self._still, self._quiet = self._still + seconds, self._quiet + seconds
         if self._life.moves != self._moves:
@@ -164,7 +165,7 @@ class Watchdog:
                 self._on_life(self._life.doing)
 
     def _known(self) -> str:
-        """What is known of a run that hangs."""
+        """Return what is known of a run that hangs, as text."""
         life, processes = self._life, below_this()
         java = java_of(processes)
         said = [f"last batch {life.batch}" if life.batch >= 0 else "no batch yet", life.doing]
@@ -177,7 +178,7 @@ class Watchdog:
         return "; ".join(said)
 
     def _end_run(self, failure: TailbitError) -> None:
-        """Kill what runs beneath; a run that does not end by that ends here."""
+        """Kill the child processes; end this process too if the run does not end by that."""
         self._failure = failure
         self._on_end()
         end(below_this())

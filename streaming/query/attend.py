@@ -19,7 +19,7 @@ from tailbit.errors import (
     TailbitError,
 )
 from tailbit.streaming.life.sampler import Followed, Sampler
-from tailbit.streaming.life.watchdog import call_nobody
+from tailbit.streaming.life.watchdog import do_nothing
 from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.query.launch import Job, Prepared, launch, refuse_vanished, spark_failed
 from tailbit.streaming.query.up_to_date import UpToDate
@@ -41,7 +41,7 @@ ONCE_WAIT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A prepared job of the command line, what ends it, and whom it reports to.
+    """A prepared job of the command line, its end conditions, and its callbacks.
 
     `once`: the run ends when everything is indexed. `stop`: the run ends when this event is set. `sampler`:
     observes the work of the query.
@@ -56,14 +56,14 @@ class Run:
     tell: Tell
     life: Liveness = field(default_factory=Liveness)
     sampler: Sampler | None = None
-    on_up: Callable[[], None] = call_nobody
+    on_up: Callable[[], None] = do_nothing
 
 
 def run_to_its_end(run: Run) -> None:
     """Run a query until it ends; restart it after transient failures.
 
     Raises:
-        TailbitError: by name, whatever ended the query.
+        TailbitError: the query ended for another reason than `stop`, `once` or a transient failure.
     """
     patience = Patience(ONCE_WAIT_S if run.once else WAIT_S)
     while not run.stop.is_set() and not _ended_well(run, patience):
@@ -73,7 +73,7 @@ def run_to_its_end(run: Run) -> None:
 def _ended_well(run: Run, patience: Patience) -> bool:
     """Run the query once; return False if it must be restarted.
 
-    It is restarted after a transient failure, or if the last thing seen of the index was damage, now mended.
+    A restart is needed after a transient failure, and after damage of the index that was mended at the end.
     """
     job: Job | None = None
     try:
@@ -105,9 +105,9 @@ def _ended_well(run: Run, patience: Patience) -> bool:
 
 
 def as_vanished(prepared: Prepared, met: TailbitError) -> TailbitError:
-    """Return the error, or the error that the table or its index has vanished, if that is the cause.
+    """Return an error, replaced by one that the table or its index has vanished if that is the cause.
 
-    A missing file looks like damage in that case.
+    To a reader of the index, a missing file looks like damage.
     """
     try:
         refuse_vanished(prepared)
@@ -122,7 +122,7 @@ def _launched(run: Run) -> Job:
     """Return a started query.
 
     Raises:
-        StreamError: the Java process is gone, or lost the Python process that it asked.
+        StreamError: the Java process is gone, or the Python planner that Java called has died.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
@@ -152,8 +152,6 @@ def _after_reset(run: Run, failed: TailbitError) -> tuple[TailbitError, bool]:
     """Reset a Spark checkpoint that was deleted or damaged during the query and so ended it.
 
     Return the error that remains, and whether the checkpoint was reset.
-
-    What is wrong after that, and whether the checkpoint was reset.
     """
     if not isinstance(failed, StreamError):
         return failed, False

@@ -1,4 +1,4 @@
-"""Whether a run that ends by itself would find all indexed: then it starts no Spark."""
+"""Check before a run that ends by itself whether all is indexed already: then Spark is not started."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from tailbit.streaming.source.planner import Planner
 def caught_up(prepared: Prepared) -> Progress | None:
     """Return the progress of an index that covers its table; None if there is work or an error to report.
 
-    Asks the planner the same as a query without a Spark checkpoint would: if there is nothing to read, a
-    query with a checkpoint has at most a batch to replay, which records nothing. Cost: as of an idle poll.
+    Asks the planner what a query without a Spark checkpoint would ask: if there is nothing to read, a query
+    with a checkpoint could only replay a batch, which records nothing. Cost: one idle poll, a few stats or
+    one request.
     """
     planner = Planner(prepared.table, prepared.index, replace(prepared.settings, wait_ms=0))
     try:

@@ -75,7 +75,7 @@ class Prepared:
 
     @property
     def name(self) -> str:
-        """Return the query's name: the table's folder, and enough of the index id to be unique."""
+        """Return the query's name: the table's folder name, and enough of the index id to be unique."""
         folder = re.sub(r"\W", "_", PurePath(self.table.root).name)
         return f"{folder}_{self.index.state.index_id[:6]}"
 
@@ -127,10 +127,10 @@ def prepare(
 ) -> Prepared:
     """Return the table and its index; create the index if there is none.
 
-    `anew`: create the index also if its own log cannot be read.
+    `anew`: rebuild the index if its own Delta log cannot be read.
 
     Raises:
-        UsageError: the table, a column, the index or the trigger is not what it must be, or not of its type.
+        UsageError: the table, a column, the index or the trigger is not valid.
         IndexLogError: the index's own log cannot be read.
     """
     trigger_ms = milliseconds(text("trigger", trigger))
@@ -165,8 +165,8 @@ def _can_be_made(checkpoint: str) -> None:
     """Create the folder of a checkpoint that is on this machine.
 
     Raises:
-        UnusableStorageError: this user may not make the folder or write to it, or its path is no folder's; a
-            person must name another place.
+        UnusableStorageError: this user may not create the folder or write to it, or its path is not a folder;
+            a person must choose another place.
         StorageError: the disk is full, or does not answer.
     """
     if "://" in checkpoint:
@@ -246,7 +246,7 @@ def refuse_vanished(prepared: Prepared) -> None:
 
     Raises:
         NotATableError, NoIndexError: the table or its index has vanished, perhaps for a moment.
-        StorageError: that cannot be told.
+        StorageError: the store does not answer.
     """
     try:
         prepared.table.head()
@@ -270,10 +270,7 @@ def spark_failed(text: str, prepared: Prepared, master: str = "") -> TailbitErro
 
 
 def _in_short(text: str) -> str:
-    """Return the line of a message that names the first cause, in Python or in a task; else its first line.
-
-    Else its first line.
-    """
+    """Return the line of a message that names the first cause in Python or a task, or its first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
     caused = [line for line in lines[1:] if line.startswith(": ")]
     if caused:

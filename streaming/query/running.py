@@ -1,7 +1,7 @@
-"""The queries that this process runs, and why ended ones ended.
+"""The queries that run in this process, and the reasons why ended queries ended.
 
-Invariant: a query is known by its job until its failure is known, so at every moment one of the two is known.
-Queries are identified by their run: a query that is restarted from a Spark checkpoint keeps its id.
+Invariant: at every moment either the job of a query is registered or its failure is known. Queries are
+identified by run id: a query that is restarted from a Spark checkpoint keeps its query id.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Ending(Protocol):
     """A job that runs, and ends once."""
 
     def failure(self) -> TailbitError | None:
-        """Why the job ended, as a named error; None while the job runs or if it ended well."""
+        """Return the named error that ended the job; None while the job runs or if it ended well."""
 
     def close(self) -> None:
         """Release what the job holds."""
@@ -26,7 +26,7 @@ J = TypeVar("J", bound=Ending)
 
 
 class Running(Generic[J]):
-    """The jobs by the run of their query; safe to share between threads."""
+    """The jobs of this process by the run id of their query; safe to share between threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,19 +39,22 @@ class Running(Generic[J]):
             self._jobs[run] = job
 
     def jobs(self) -> list[tuple[str, J]]:
-        """Return the jobs that are not closed yet, by run."""
+        """Return the jobs that are not closed yet, with their run ids."""
         with self._lock:
             return list(self._jobs.items())
 
     def end(self, run: str) -> None:
-        """Close a job that has ended; of several callers only one closes it. The reason stays known."""
+        """Close a job that has ended; of several callers only one closes it.
+
+        The reason of its end is kept.
+        """
         with self._lock:
             job = self._jobs.get(run)
         if job is not None:
             self._close(run, job, job.failure())
 
     def give_up(self, run: str) -> None:
-        """Close a job whose Spark is gone and cannot be asked for the reason."""
+        """Close a job whose Spark is gone, so that nobody can ask why it ended."""
         with self._lock:
             job = self._jobs.get(run)
         if job is not None:
@@ -66,7 +69,7 @@ class Running(Generic[J]):
             job.close()
 
     def failure_of(self, run: str) -> TailbitError | None:
-        """Return why a query ended, by name; None while it runs or if it ended well."""
+        """Return the named error that ended a query; None while the query runs or if it ended well."""
         with self._lock:
             job = self._jobs.get(run)
         failure = None if job is None else job.failure()

@@ -24,7 +24,7 @@ IDLE_S = 1.0
 
 
 class UpToDate:
-    """The job that shows that a query has caught up, run once after each time; at most one runs."""
+    """The job that shows that a query has caught up: run once each time that the query becomes idle."""
 
     def __init__(self, job: Job) -> None:
         self._job = job

@@ -56,7 +56,7 @@ def _cut_off(spark: SparkSession) -> None:
 
 
 def _warm(spark: SparkSession, workers: int, ended: threading.Event) -> None:
-    """Warm up the workers; the first round occupies all of them at once, so that each is started."""
+    """Warm up the workers; the first jobs occupy all workers at once, so that each is started."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

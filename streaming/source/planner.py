@@ -32,7 +32,7 @@ CHECK_EVERY = 20
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """An offset that the ledger confirmed, and cheap evidence that the log is still the same."""
+    """An offset that the ledger confirmed; `stat`: changes as soon as an older commit is replaced."""
 
     offset: Offset
     resume: Resume
@@ -40,10 +40,10 @@ class Agreement:
 
 
 class Planner:
-    """The answers to Spark's questions about offsets; one planner per query.
+    """The answers to Spark's questions about offsets (positions in the source log); one planner per query.
 
-    Cost: an idle poll is a few stats; in an object store one request, every 20th time a few. The ledger is
-    read when the offset, the index or the log's past changes.
+    Cost: an idle poll is a few stats; in an object store one request, every 20th time a few. The ledger
+    (progress recorded in the index) is read again only when the offset, the index or an older commit changed.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Planner:
         return self._initial
 
     def freeze(self) -> None:
-        """Read nothing that is committed after this moment."""
+        """Fix the head of the log: later commits are not read."""
         self._frozen = self._table.head()
 
     def next(self, start: Offset) -> Offset:
@@ -137,7 +137,10 @@ class Planner:
             return snapshot_start(start.round + 1, self._table.fingerprint(head), head)
 
     def _agree(self, start: Offset) -> Offset:
-        """Return where the stream goes on; reread the ledger if offset, index or the log's past changed."""
+        """Return where the stream continues, by the ledger.
+
+        The ledger is read again only if the offset, the index or an older commit changed.
+        """
         if (
             not self._index.refresh()
             and self._agreed is not None
@@ -160,9 +163,9 @@ class Planner:
         return self._seen_head if self._frozen is None else min(self._seen_head, self._frozen)
 
     def _admit_files(self, base: Offset) -> Offset:
-        """Return the offset after the next files of the pinned snapshot that the limits allow.
+        """Return the offset after the next files of the round's snapshot that fit the limits of a batch.
 
-        Files with postings cost nothing.
+        Files that have postings already cost nothing and count towards no limit.
         """
         snapshot = self._table.snapshot(base.version)
         files, columns = snapshot.files, self._columns(snapshot)
@@ -192,7 +195,7 @@ class Planner:
         }
 
     def _admit_versions(self, base: Offset) -> Offset:
-        """Return the offset after the next versions that the limits allow, at least one if there is one."""
+        """Return the offset after the next versions within a batch's limits, at least one if there is one."""
         limits, head = self._settings, self._head()
         last = base.version - 1
         files = size = 0

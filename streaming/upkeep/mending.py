@@ -1,6 +1,6 @@
 """A damaged file of the index is mended while the stream goes on, and the batch that met it is retried.
 
-An error names a file; the file is read once more before it is removed from the index, since a folder that
+An error names a file. The file is read once more before it is removed from the index, since a folder that
 vanished for a moment, or a process out of file handles, looks like damage too.
 """
 
@@ -23,11 +23,11 @@ Tell = Callable[[str], None]
 
 
 def tell_nobody(line: str) -> None:
-    """Ignore a line of notice."""
+    """Drop a notice; the default where no callback is given."""
 
 
 class Mender:
-    """The mending of one index, for the one thread that commits to it; `mended` counts the mended damages.
+    """The removal of damaged files from one index, for the thread that commits to it; `mended` counts them.
 
     `tell`: shows the lines of notice.
     """
@@ -67,7 +67,7 @@ class Mender:
         """Mend the damage that other threads noted, and report what was mended in the log meanwhile.
 
         Raises:
-            TailbitError: as `mend`.
+            TailbitError: the store refuses, or the index's own log cannot be read or written.
         """
         for line in self._index.take_mended():
             self.tell(f"mended: {line}")
@@ -80,7 +80,7 @@ class Mender:
         The caller tries again; the planner finds by itself which files need postings again.
 
         Raises:
-            StorageError: the store refuses for a reason that says nothing of the file.
+            StorageError: the store refuses for a reason that has nothing to do with the file.
             IndexLogError: the index's own log cannot be read: a writer may be in the middle of a commit.
             TailbitError: the index cannot be mended: its log cannot be written.
         """

@@ -33,14 +33,14 @@ def in_time(
 ) -> P | None:
     """Return the result of `prepare` once the index's own log can be read; None if `stop` is set before.
 
-    After `sure_s` seconds `prepare` is called with True, to rebuild the index; at once if an older release
-    wrote the index.
+    `prepare(False)` opens the index, `prepare(True)` rebuilds it. The index is rebuilt once its log was
+    unreadable for `sure_s` seconds, or at once if an older release wrote it. `tell` receives notices.
 
     Raises:
         IndexFormatError: a newer release wrote the index.
         IndexerRunningError: another indexer is at work, which may be writing.
-        CorruptIndexError: the settings are lost, and no columns are asked for.
-        TailbitError: as `prepare` raises it.
+        CorruptIndexError: the settings of the index are lost, and the caller named no columns.
+        TailbitError: `prepare` raised it.
     """
     patience = Patience(sure_s)
     while not stop.is_set():
@@ -66,7 +66,7 @@ def _made_anew(
     stop: threading.Event,
     tell: Tell,
 ) -> P:
-    """Return the result of `prepare` when it may rebuild the index, while no other indexer is there."""
+    """Return the result of `prepare(True)`, which may rebuild the index, while no other indexer is there."""
     options = StorageOptions.of(storage_options)
     heartbeat = Heartbeat(open_storage(str(damage.fields.get("file") or damage.fields["path"]), options))
     heartbeat.claim(stop)

@@ -43,7 +43,7 @@ def lost_worker(text: str) -> bool:
     return _LOST_WORKER.search(text) is not None
 
 
-def passes(error: TailbitError) -> bool:
+def is_transient(error: TailbitError) -> bool:
     """Return whether an error may be transient, so that a retry can succeed."""
     if isinstance(error, StreamError):
         return lost_worker(str(error))
@@ -69,7 +69,7 @@ def refused_write(text: str, path: str) -> StorageError | None:
 
 
 def worth_a_restart(error: TailbitError, waited_s: float = 0.0) -> TailbitError:
-    """Return the error, marked for a restart by the supervisor if the failure may be transient.
+    """Return the error, marked as retryable by a restart if the failure may be transient.
 
     So a table that vanished while a run worked is not reported as wrong use of the command.
     """
@@ -94,7 +94,7 @@ class Patience:
         self._since, self._pause = None, FIRST_S
 
     def waited(self) -> float:
-        """Return the seconds since the first failure that still lasts."""
+        """Return the seconds since the first of the failures that have not ended yet; 0 after a success."""
         return 0.0 if self._since is None else self.clock() - self._since
 
     def pause(self, error: TailbitError, mended: bool = False) -> float | None:
@@ -104,7 +104,7 @@ class Patience:
         """
         now = self.clock()
         self._since = now if self._since is None else self._since
-        if not (mended or passes(error)) or now - self._since >= self.limit_s:
+        if not (mended or is_transient(error)) or now - self._since >= self.limit_s:
             return None
         pause, self._pause = self._pause, min(2 * self._pause, LONGEST_S)
         return min(pause, max(0.0, self._since + self.limit_s - now))

@@ -59,11 +59,11 @@ def why_unusable(checkpoint: str) -> str | None:
 
 
 def reset(checkpoint: str, reason: str, tell: Callable[[str], None]) -> bool:
-    """Remove Spark's files from a checkpoint, with one line of notice; return False if it is out of reach.
+    """Remove Spark's files from a checkpoint and report it in one line; return False if it is remote.
 
     Raises:
-        UsageError: it is not tailbit's; nothing of it is touched.
-        StorageError: the operating system does not let it go, as on a read-only disk.
+        UsageError: the checkpoint is not tailbit's; nothing of it is touched.
+        StorageError: the operating system refuses the removal, as on a read-only disk.
     """
     folder = _local(checkpoint)
     if folder is None:
@@ -117,7 +117,7 @@ def _emptied(folder: Path) -> bool:
 
 
 def _beats(folder: Path) -> list[Path]:
-    """Return the heartbeat files of a folder, complete or half written, if the folder holds nothing else."""
+    """Return the heartbeat files in a folder, complete or half written; none if it holds anything else."""
     files = list(folder.iterdir())
     return files if all(_HEARTBEAT.fullmatch(file.name) for file in files) else []
 
@@ -136,9 +136,9 @@ def _take_away(folder: Path) -> None:
 
 
 def _foreign(folder: Path) -> str | None:
-    """Return what shows that a checkpoint is not from a query of ours; None if nothing does.
+    """Return a text that says why a checkpoint is not of a query of ours; None if it may be.
 
-    Our queries keep no state.
+    A query of ours keeps no state, so files in a state folder are another query's.
     """
     metadata = folder / "metadata"
     known = set(map(_is_ours, _batches(folder / "offsets").values()))

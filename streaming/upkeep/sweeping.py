@@ -1,6 +1,6 @@
-"""The index is swept and scrubbed while a query runs, in a thread beside the batches.
+"""A thread beside the batches deletes old files of the index and reads the others again (sweep and scrub).
 
-No batch waits for it. Merges belong to `merging`; the log of the index gets its checkpoints from commits.
+No batch waits for the thread. Merges belong to `merging`; commits write the checkpoints of the index's log.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ EVERY_S = 60.0
 
 
 class Upkeep:
-    """The thread that sweeps and scrubs an index every `every_s` seconds from `start` to `stop`.
+    """The thread that sweeps and scrubs an index (deletes old files, checks others) every `every_s` seconds.
 
-    The thread opens the index for itself. `mender`: of the thread that commits batches; it has the records in
-    memory and mends damage to them after the next batch. Other damage is mended at once. A failed pass is
-    repeated when the next is due: nothing depends on a pass, and a batch with the same trouble reports it by
-    name. `failure`: why the last pass failed, or None; `passes`: number of successful passes.
+    The thread opens the index for itself. `mender`: that of the thread that commits batches, which has the
+    file records in memory and mends damage to them after the next batch. Other damage is mended at once. A
+    failed pass is repeated when the next is due: nothing depends on a pass, and a batch with the same trouble
+    reports it by name. `failure`: why the last pass failed, or None; `passes`: number of successful passes.
     """
 
     def __init__(self, mender: Mender, every_s: float = EVERY_S, kept_s: float = KEPT_S) -> None:

@@ -35,8 +35,8 @@ class Retrier:
     def look(self) -> bool:
         """Request a new round if an unreadable file that is due can be read; return whether it was requested.
 
-        Cost: nothing while all live files are counted; else one pass over the records, and the columns of the
-        files that are due, up to the first that can be read.
+        Cost: nothing while all live files are counted; else one pass over the file records, and reading the
+        indexed columns of due files up to the first readable file.
 
         Raises:
             TailbitError: table or index cannot be read.

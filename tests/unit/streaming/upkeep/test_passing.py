@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 import tailbit
 from support.drive import Drive
 from tailbit.errors import TailbitError
-from tailbit.streaming.upkeep.patience import passes
+from tailbit.streaming.upkeep.patience import is_transient
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def drive(tmp_path: Path) -> Drive:
 def meets_what_passes(drive: Drive) -> None:
     with pytest.raises(TailbitError) as met:
         drive.drain()
-    assert passes(met.value), repr(met.value)
+    assert is_transient(met.value), repr(met.value)
 
 
 def went_on(drive: Drive) -> None:
@@ -93,7 +93,7 @@ def test_a_newest_commit_of_the_index_that_is_half_written_is_gone_on_with_when_
     newest.with_name("kept").write_bytes(whole)
     with pytest.raises(TailbitError) as met:
         Drive(tmp_path / "t", tmp_path / "i")
-    assert passes(met.value), repr(met.value)
+    assert is_transient(met.value), repr(met.value)
     newest.write_bytes(whole)
     newest.with_name("kept").unlink()
     went_on(Drive(tmp_path / "t", tmp_path / "i"))

@@ -18,7 +18,7 @@ from tailbit.errors import (
     TailbitError,
     UnsupportedFeatureError,
 )
-from tailbit.streaming.upkeep.patience import WAIT_S, Patience, passes, refused_write, worth_a_restart
+from tailbit.streaming.upkeep.patience import WAIT_S, Patience, is_transient, refused_write, worth_a_restart
 
 PASSING: tuple[TailbitError, ...] = (
     StorageError(path="i", reason="the disk is full"),
@@ -67,7 +67,7 @@ def test_a_trouble_that_does_not_pass_ends_the_run_at_once(error: TailbitError) 
 
 @pytest.mark.parametrize("error", PASSING, ids=lambda e: type(e).__name__)
 def test_a_trouble_that_outlasts_all_patience_is_worth_a_restart(error: TailbitError) -> None:
-    assert passes(error)
+    assert is_transient(error)
     ended = worth_a_restart(error, 600.0)
     assert (type(ended), str(ended), ended.retryable) == (type(error), str(error), True)
     assert pickle.loads(pickle.dumps(ended)).retryable
@@ -94,7 +94,7 @@ def test_a_disk_that_does_not_let_spark_write_is_waited_for_by_its_true_cause(
 ) -> None:
     found = refused_write(f"[STREAM_FAILED] Query terminated: {said}", "i/_checkpoint")
     assert found is not None
-    assert passes(found)
+    assert is_transient(found)
     assert found.fields["reason"] == reason or f"({found.fields['reason']})" in said
     assert refused_write("Python worker exited unexpectedly", "c") is None
 
