@@ -275,8 +275,8 @@ class Analysis:
 
     def _measures(self, wanted: Mapping[str, str | Iterable[str]]) -> list[Measure]:
         """Return the requested measures, function by function."""
-        given = {f: [some] if isinstance(some, str) else some for f, some in wanted.items()}
-        every = {function: names(function, columns) for function, columns in given.items()}
+        given = {f: some for f, some in wanted.items() if not isinstance(some, tuple) or some}
+        every = {f: names(f, [some] if isinstance(some, str) else some) for f, some in given.items()}
         if not any(every.values()):
             return []
         from tailbit.index.analytics.measures import Measure

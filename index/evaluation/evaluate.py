@@ -26,8 +26,8 @@ from __future__ import annotations
 from pyroaring import BitMap
 
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, intersection, union
-from tailbit.index.evaluation.computed import computed_bounds, computed_postings
-from tailbit.index.evaluation.key_spans import counted_whole, covering, filter_of, united
+from tailbit.index.evaluation.computed import computed_bounds
+from tailbit.index.evaluation.key_spans import united
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import posting_type_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
@@ -44,9 +44,6 @@ from tailbit.index.predicate.tree import (
 )
 from tailbit.index.predicate.walks import shared_in
 
-_FEW_KEYS = 8
-"""Up to this many postings of a leaf, their union costs less than it saves the other leaves of an AND."""
-
 
 def evaluate(node: Node, space: SpaceView) -> Bounds:
     """Compute the bounds of the visible rows of one row space where `node` is TRUE.
@@ -57,86 +54,10 @@ def evaluate(node: Node, space: SpaceView) -> Bounds:
     Raises:
         CorruptIndexError: a segment that does not check; the caller scans the files of this row space.
     """
-    bounds = _Evaluation(node, space).bounds(node)
-    if bounds.exact:
-        return Bounds.exactly(bounds.sure & space.visible)
-    return Bounds.between(bounds.sure & space.visible, bounds.maybe & space.visible)
+    return Evaluation(node, space).visible_bounds(node)
 
 
-def count_true(node: Node, space: SpaceView) -> int | None:
-    """Count the visible rows where `node` is TRUE without uniting postings; None where `evaluate` is needed.
-
-    A leaf's postings are disjoint, so the leaf with most keys in a conjunction is counted key by key against
-    the rows that the other leaves keep; the smallest set is intersected first. Cost: one C call per key, no
-    allocation.
-
-    Raises:
-        CorruptIndexError: as `evaluate`.
-    """
-    whole = counted_whole(node, space)
-    if whole is not None:
-        return whole
-    conjuncts: list[Node] = [*node.children] if isinstance(node, And) else [node]
-    filtered = _filtered(node, conjuncts, space)
-    if filtered is not None:
-        return filtered
-    listed = [(i, parts) for i, part in enumerate(conjuncts) if (parts := _disjoint(part, space)) is not None]
-    if not listed:
-        return None
-    chosen, parts = max(listed, key=lambda item: len(item[1]))
-    evaluation = _Evaluation(node, space)
-    rest = [evaluation.bounds(part) for i, part in enumerate(conjuncts) if i != chosen]
-    if not all(bounds.exact for bounds in rest):
-        return None
-    others = sorted([*(bounds.sure for bounds in rest), space.visible], key=len)
-    if len(others) > 1 and len(parts) <= _FEW_KEYS and sum(map(len, parts)) < len(others[0]):
-        largest = others.pop()
-        return int(intersection([union(parts), *others]).intersection_cardinality(largest))
-    left = intersection(others)
-    return sum(left.intersection_cardinality(part) for part in parts)
-
-
-def _filtered(node: Node, conjuncts: list[Node], space: SpaceView) -> int | None:
-    """Count by filtering the rows of the other conjuncts with the cached codes of a conjunct over many keys.
-
-    None where no conjunct has such codes, or where the others are not exact.
-    """
-    filters_of_parts = [(i, filter_of(part, space)) for i, part in enumerate(conjuncts)]
-    filters = [(i, key_filter) for i, key_filter in filters_of_parts if key_filter is not None]
-    if not filters:
-        return None
-    chosen, widest = max(filters, key=lambda filters_of_parts: filters_of_parts[1].keys)
-    evaluation = _Evaluation(node, space)
-    rest = [evaluation.bounds(part) for i, part in enumerate(conjuncts) if i != chosen]
-    if not all(bounds.exact for bounds in rest):
-        return None
-    left = intersection([*(bounds.sure for bounds in rest), space.visible])
-    if widest.pays(left):
-        return widest.count(left)
-    parts = _disjoint(conjuncts[chosen], space)
-    return None if parts is None else sum(left.intersection_cardinality(part) for part in parts)
-
-
-def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
-    """Return the disjoint postings whose union is exactly a leaf's rows; None if there are none."""
-    if isinstance(node, Computed):
-        return computed_postings(node, space)
-    if not isinstance(node, Leaf) or node.column.partition or node.true.complement or node.true.nulls:
-        return None
-    segments = space.serving(node.column)
-    if not segments or space.unposted(node.column.id) is not None:
-        return None
-    parts: list[BitMap] = []
-    for segment in segments:
-        stored = segment.columns[node.column.id]
-        ranges = key_ranges(node.true, posting_type_of(node.column.type), stored)
-        if ranges.maybe and segment.select(node.column.id, ranges.maybe)[1]:
-            return None
-        parts += covering(segment, node.column.id, ranges.sure)
-    return parts
-
-
-class _Evaluation:
+class Evaluation:
     """Evaluation of one predicate in one row space; a node with several parents is evaluated once."""
 
     def __init__(self, node: Node, space: SpaceView) -> None:
@@ -144,7 +65,15 @@ class _Evaluation:
         self.shared = shared_in(node)
         self.known: dict[int, Bounds] = {}
 
+    def visible_bounds(self, node: Node) -> Bounds:
+        """Compute the bounds of the visible rows where a node is TRUE."""
+        bounds, visible = self.bounds(node), self.space.visible
+        if bounds.exact:
+            return Bounds.exactly(bounds.sure & visible)
+        return Bounds.between(bounds.sure & visible, bounds.maybe & visible)
+
     def bounds(self, node: Node) -> Bounds:
+        """Compute the bounds of a node; they may hold rows that are not visible."""
         if isinstance(node, (And, Or)):
             known = self.known.get(id(node))
             if known is None:

@@ -74,7 +74,7 @@ def _made(segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list
     return codes_of(segment, column).within(spans)
 
 
-def counted_whole(node: Node, space: SpaceView) -> int | None:
+def key_cardinalities(node: Node, space: SpaceView) -> int | None:
     """Count the rows of a leaf over many keys where every row of the row space is visible; else None.
 
     Cost: the keys and cardinalities of the column, once; then binary searches.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
+from tailbit.index.evaluation.access import SpaceQuestion, count_true
 from tailbit.index.evaluation.bounds import Bounds
-from tailbit.index.evaluation.evaluate import count_true, evaluate
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.evaluation.side_by_side import each_space, unread_by
 from tailbit.index.predicate.file_truth import FileTruths
@@ -108,22 +108,23 @@ class Selection:
         return list(Damages(*self.coverage.damages, *self.damages))
 
     @once
+    def _questions(self) -> Sequence[SpaceQuestion]:
+        """Return the predicate in each covered row space."""
+        return [SpaceQuestion(self.node, space) for space in self.coverage.spaces]
+
+    @once
     def bounds(self) -> Sequence[tuple[SpaceView, Bounds]]:
         """Evaluate the bounds per row space; the files of a row space with a damaged segment are scanned."""
-        spaces = self.coverage.spaces
-        bounds_of_spaces = each_space(spaces, partial(evaluate, self.node), partial(unread_by, self.node))
+        bounds_of_spaces = each_space(
+            self._questions, attrgetter("bounds"), lambda question: unread_by(question.node, question.space)
+        )
         out = []
-        for space, bounds in zip(spaces, bounds_of_spaces, strict=True):
+        for question, bounds in zip(self._questions, bounds_of_spaces, strict=True):
             if isinstance(bounds, CorruptIndexError):
                 self.damages.note(bounds)
             else:
-                out.append((space, bounds))
+                out.append((question.space, bounds))
         return tuple(out)
-
-    @property
-    def _evaluated(self) -> bool:
-        """Return whether the bounds are known already: counting by them is then the quickest."""
-        return "bounds" in self.__dict__
 
     @once
     def to_scan(self) -> list[int]:
@@ -231,7 +232,7 @@ class Selection:
 
         Cost: the postings of the keys touched.
         """
-        if not self._evaluated and self._counted_by_postings is not None:
+        if self._counted_by_index is not None:
             return 0
         return len({search.slice_.path for search in self._sought[1]})
 
@@ -240,20 +241,20 @@ class Selection:
 
         Cost: the postings of the keys touched; plus the rows that must be rechecked and the uncovered files.
         """
-        if not self._evaluated and self._counted_by_postings is not None:
-            return self._counted_by_postings
+        if self._counted_by_index is not None:
+            return self._counted_by_index
         sure = sum(len(bounds.sure) for _, bounds in self.bounds)
         return sure + self._counted_in_data
 
     @once
-    def _counted_by_postings(self) -> int | None:
-        """Count by postings alone, without bounds or data; None if that is not possible."""
+    def _counted_by_index(self) -> int | None:
+        """Count by access paths of the index alone; None where they do not serve every row."""
         if len(self.coverage.uncovered):
             return None
         total = 0
-        for space in self.coverage.spaces:
+        for question in self._questions:
             try:
-                counted = count_true(self.node, space)
+                counted = count_true(question)
             except CorruptIndexError:
                 return None
             if counted is None:

@@ -146,8 +146,11 @@ class Segment:
 
     def _read_anew(self, numbers: Sequence[int]) -> dict[int, RowGroup]:
         """Read those of some row groups that are not cached, if they are several."""
-        new = {n for n in numbers if POSTINGS.held((self._name, n)) is None} if len(numbers) > 1 else set()
-        parts = shared_out(sorted(new), [self._size(n).packed for n in sorted(new)], _WORTH_A_THREAD)
+        several = numbers if len(numbers) > 1 else ()
+        new = sorted({n for n in several if POSTINGS.held((self._name, n)) is None})
+        if not new:
+            return {}
+        parts = shared_out(new, [self._size(n).packed for n in new], _WORTH_A_THREAD)
         return dict(chain.from_iterable(in_order(partial(self._numbered, part) for part in parts)))
 
     def _numbered(self, numbers: Sequence[int], _: bool) -> list[tuple[int, RowGroup]]:

@@ -17,8 +17,9 @@ from support.histories import DeltalakeHistory, random_rows
 from support.predicates import INDEXED, random_predicates
 from support.tables import EVERY_TYPE, LONG, eight_flights, index_of
 from tailbit.index.evaluation import evaluate as evaluating
+from tailbit.index.evaluation.access import PATHS, EvaluatedBounds, SpaceQuestion, count_true
 from tailbit.index.evaluation.bounds import Bounds
-from tailbit.index.evaluation.evaluate import count_true, evaluate
+from tailbit.index.evaluation.evaluate import evaluate
 from tailbit.index.scanning.scan import Scan, scan
 from tailbit.index.store.table import MetadataTable
 
@@ -204,7 +205,25 @@ def test_counting_key_by_key_equals_counting_the_bounds(table_path: str) -> None
     for text in COUNTED:
         answer = opened.where(text)
         assert all(
-            count_true(answer._selection.node, space) is not None
+            count_true(SpaceQuestion(answer._selection.node, space)) is not None
             for space in answer._selection.coverage.spaces
         )
         assert answer.count() == sum(len(bounds.sure) for _, bounds in opened.where(text)._selection.bounds)
+
+
+def test_every_access_path_that_serves_a_predicate_counts_the_rows_of_its_bounds(table_path: str) -> None:
+    numbers = list(range(4000))
+    columns = {"a": [n % 7 for n in numbers], "b": [n % 1000 for n in numbers]}
+    write_deltalake(table_path, pa.table(columns | {"c": [None if n % 9 == 0 else n % 3 for n in numbers]}))
+    index_of(table_path, ["a", "b", "c"])
+    opened, serving = tailbit.open(table_path), set[str]()
+    for text in (*COUNTED, "b < 700", "b < 700 AND a = 3", "b BETWEEN 5 AND 900 AND c IS NOT NULL"):
+        for _ in range(4):
+            # Codes are made once other paths have cost enough.
+            for question in opened.where(text)._selection._questions:
+                counts = {type(path).__name__: path.count(question) for path in PATHS}
+                assert counts.pop("EvaluatedBounds") is None
+                assert set(counts.values()) <= {None, len(question.bounds.sure)}, (text, counts)
+                serving |= {name for name, counted in counts.items() if counted is not None}
+                assert EvaluatedBounds().count(question) == len(question.bounds.sure)
+    assert serving == {"KeyCardinalities", "CodesByPosition", "DisjointPostings"}

@@ -14,7 +14,7 @@ from support.delta_builder import DeltaBuilder
 from support.tables import DAMAGES, LONG, VECTORS, index_files, index_of
 from tailbit.index.evaluation.costs import SPENT, making
 from tailbit.index.evaluation.evaluate import evaluate
-from tailbit.index.evaluation.key_spans import counted_whole, filter_of, united
+from tailbit.index.evaluation.key_spans import key_cardinalities, filter_of, united
 from tailbit.index.evaluation.unions import UNIONS
 from tailbit.index.keys import encode_value
 from tailbit.index.kinds.bitmap_index import codes
@@ -100,7 +100,7 @@ def test_a_count_over_many_keys_reads_no_posting_where_all_rows_are_shown(
         cache.clear()
     selection = tailbit.open(path).where("n BETWEEN 500 AND 2999")._selection
     space = selection.coverage.spaces[0]
-    assert (counted_whole(selection.node, space) is not None) == bool(shown.all())
+    assert (key_cardinalities(selection.node, space) is not None) == bool(shown.all())
     if shown.all():
         selection.count()
         assert not space.segments[0].is_held("n")

@@ -1,0 +1,178 @@
+"""Access paths to the number of rows of a predicate in one row space, and the choice of the cheapest.
+
+A count is the size of an exact bound. Each path but the first yields that size for some predicates without the
+bound: no posting is united. The chooser asks the paths in order of their cost; where none serves, the caller
+takes the bounds, whose open rows are rechecked on data.
+
+Example: the rows of `evaluate`, where position 2 is hidden.
+
+    carrier = 'UA'                       DisjointPostings   its posting {0 2 4 7} has 3 visible rows
+    carrier <> 'UA'                      none               NULL and the posting are taken from the visible rows
+    carrier = 'UA' AND dest = 'SFO'      none               `dest` is not indexed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pyroaring import BitMap
+
+from tailbit.index.evaluation.bounds import Bounds, intersection, union
+from tailbit.index.evaluation.computed import computed_postings
+from tailbit.index.evaluation.evaluate import Evaluation
+from tailbit.index.evaluation.key_spans import covering, filter_of, key_cardinalities
+from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.keys import posting_type_of
+from tailbit.index.predicate.tree import And, Computed, Leaf, Node, key_ranges
+from tailbit.once import once
+
+_FEW_KEYS = 8
+"""Up to this many postings of a leaf, their union costs less than it saves the other leaves of an AND."""
+
+
+class SpaceQuestion:
+    """A predicate in one row space, as access paths are asked about it; its bounds are evaluated once."""
+
+    def __init__(self, node: Node, space: SpaceView) -> None:
+        self.node, self.space = node, space
+        self.conjuncts: Sequence[Node] = node.children if isinstance(node, And) else (node,)
+
+    @once
+    def bounds(self) -> Bounds:
+        """Evaluate the bounds of the visible rows where the predicate is TRUE.
+
+        Raises:
+            CorruptIndexError: as `evaluate`.
+        """
+        return self._evaluation.visible_bounds(self.node)
+
+    @once
+    def _evaluation(self) -> Evaluation:
+        return Evaluation(self.node, self.space)
+
+    @property
+    def evaluated(self) -> Bounds | None:
+        """Return the bounds if they have been evaluated."""
+        return self.__dict__.get("bounds")
+
+    def rows_of_others(self, chosen: int) -> list[BitMap] | None:
+        """Return the visible rows, and the rows of each conjunct but one; None if a conjunct is not exact."""
+        others = [self._evaluation.bounds(p) for i, p in enumerate(self.conjuncts) if i != chosen]
+        return [*(p.sure for p in others), self.space.visible] if all(p.exact for p in others) else None
+
+
+class AccessPath(Protocol):
+    """One way to the rows of a predicate in a row space."""
+
+    def count(self, question: SpaceQuestion) -> int | None:
+        """Count the visible rows where the predicate is TRUE; None where this path does not serve it.
+
+        Raises:
+            CorruptIndexError: a segment does not check.
+        """
+
+
+class EvaluatedBounds:
+    """The size of exact bounds that another question about the same rows has left. Cost: a cardinality."""
+
+    def count(self, question: SpaceQuestion) -> int | None:
+        """Count the rows of the bounds."""
+        bounds = question.evaluated
+        return len(bounds.sure) if bounds is not None and bounds.exact else None
+
+
+class KeyCardinalities:
+    """The recorded cardinalities of a range over many keys, where every row of the row space is visible.
+
+    Cost: the keys and cardinalities of the column, once; then binary searches.
+    """
+
+    def count(self, question: SpaceQuestion) -> int | None:
+        """Add up the cardinalities; no posting is read."""
+        return key_cardinalities(question.node, question.space)
+
+
+class CodesByPosition:
+    """Cached codes of a conjunct over many keys, by which the rows of the other conjuncts are filtered.
+
+    Serves where codes are cached or due and the other conjuncts are exact. Cost: a lookup per row of the other
+    conjuncts, or one C call per key where that is cheaper.
+    """
+
+    def count(self, question: SpaceQuestion) -> int | None:
+        """Count the rows of the other conjuncts whose code is in the spans of the widest conjunct."""
+        of_parts = ((i, filter_of(part, question.space)) for i, part in enumerate(question.conjuncts))
+        filters = [(i, key_filter) for i, key_filter in of_parts if key_filter is not None]
+        if not filters:
+            return None
+        chosen, widest = max(filters, key=lambda chosen_filter: chosen_filter[1].keys)
+        others = question.rows_of_others(chosen)
+        if others is None:
+            return None
+        left = intersection(others)
+        if widest.pays(left):
+            return widest.count(left)
+        parts = _disjoint(question.conjuncts[chosen], question.space)
+        return None if parts is None else sum(left.intersection_cardinality(part) for part in parts)
+
+
+class DisjointPostings:
+    """The postings of a leaf, which are disjoint: each is counted against the rows of the other conjuncts.
+
+    The leaf with most keys is counted key by key; of the others, the smallest set is intersected first. Cost:
+    one C call per key, no allocation.
+    """
+
+    def count(self, question: SpaceQuestion) -> int | None:
+        """Add up the rows that each posting shares with the other conjuncts."""
+        of_parts = ((i, _disjoint(part, question.space)) for i, part in enumerate(question.conjuncts))
+        listed = [(i, parts) for i, parts in of_parts if parts is not None]
+        if not listed:
+            return None
+        chosen, parts = max(listed, key=lambda chosen_parts: len(chosen_parts[1]))
+        others = question.rows_of_others(chosen)
+        if others is None:
+            return None
+        others.sort(key=len)
+        if len(others) > 1 and len(parts) <= _FEW_KEYS and sum(map(len, parts)) < len(others[0]):
+            largest = others.pop()
+            return int(intersection([union(parts), *others]).intersection_cardinality(largest))
+        left = intersection(others)
+        return sum(left.intersection_cardinality(part) for part in parts)
+
+
+PATHS: Sequence[AccessPath] = (EvaluatedBounds(), KeyCardinalities(), CodesByPosition(), DisjointPostings())
+"""The access paths, by rising cost."""
+
+
+def count_true(question: SpaceQuestion) -> int | None:
+    """Count the visible rows where a predicate is TRUE by the cheapest path that serves it; None without one.
+
+    Raises:
+        CorruptIndexError: a segment does not check; the caller scans the files of this row space.
+    """
+    for path in PATHS:
+        counted = path.count(question)
+        if counted is not None:
+            return counted
+    return None
+
+
+def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
+    """Return the disjoint postings whose union is exactly a leaf's rows; None if there are none."""
+    if isinstance(node, Computed):
+        return computed_postings(node, space)
+    if not isinstance(node, Leaf) or node.column.partition or node.true.complement or node.true.nulls:
+        return None
+    segments = space.serving(node.column)
+    if not segments or space.unposted(node.column.id) is not None:
+        return None
+    parts: list[BitMap] = []
+    for segment in segments:
+        stored = segment.columns[node.column.id]
+        ranges = key_ranges(node.true, posting_type_of(node.column.type), stored)
+        if ranges.maybe and segment.select(node.column.id, ranges.maybe)[1]:
+            return None
+        parts += covering(segment, node.column.id, ranges.sure)
+    return parts
