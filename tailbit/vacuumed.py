@@ -63,7 +63,7 @@ def told_rows(answer: Dated, rows: Iterator[Any]) -> Iterator[Any]:
 
 
 def _told(lost: DataFileError, *answers: Dated) -> DataFileError:
-    """Return VacuumedFileError for a missing file that has left the table of an answer, else the error itself."""
+    """Return VacuumedFileError if a missing file has left the table of an answer, else `lost` itself."""
     return next(filter(None, (_vacuumed(answer, lost) for answer in answers)), lost)
 
 

@@ -1,13 +1,13 @@
 """Access paths to the number of rows of a predicate in one row space, and the choice of the cheapest.
 
-A count is the size of an exact bound. Each path but the first yields that size for some predicates without the
-bound: no posting is united. The chooser asks the paths in order of their cost; where none serves, the caller
-takes the bounds, whose open rows are rechecked on data.
+A count is the size of an exact bound. Each path but the first yields that size for some predicates without
+the bound: no posting is united. The chooser asks the paths in order of their cost; where none serves, the
+caller takes the bounds, whose open rows are rechecked on data.
 
 Example: the rows of `evaluate`, where position 2 is hidden.
 
     carrier = 'UA'                       DisjointPostings   its posting {0 2 4 7} has 3 visible rows
-    carrier <> 'UA'                      none               NULL and the posting are taken from the visible rows
+    carrier <> 'UA'                      none               its rows are no union of disjoint postings
     carrier = 'UA' AND dest = 'SFO'      none               `dest` is not indexed
 """
 
@@ -96,8 +96,8 @@ class KeyCardinalities:
 class CodesByPosition:
     """Cached codes of a conjunct over many keys, by which the rows of the other conjuncts are filtered.
 
-    Serves where codes are cached or due and the other conjuncts are exact. Cost: a lookup per row of the other
-    conjuncts, or one C call per key where that is cheaper.
+    Serves where codes are cached or due and the other conjuncts are exact. Cost: a lookup per row of the
+    other conjuncts, or one C call per key where that is cheaper.
     """
 
     def count(self, question: SpaceQuestion) -> int | None:

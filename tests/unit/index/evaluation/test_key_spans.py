@@ -14,7 +14,7 @@ from support.delta_builder import DeltaBuilder
 from support.tables import DAMAGES, LONG, VECTORS, index_files, index_of
 from tailbit.index.evaluation.costs import SPENT, making
 from tailbit.index.evaluation.evaluate import evaluate
-from tailbit.index.evaluation.key_spans import key_cardinalities, filter_of, united
+from tailbit.index.evaluation.key_spans import filter_of, key_cardinalities, united
 from tailbit.index.evaluation.unions import UNIONS
 from tailbit.index.keys import encode_value
 from tailbit.index.kinds.bitmap_index import codes
