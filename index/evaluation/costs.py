@@ -24,9 +24,6 @@ from tailbit.tables.cache import Cache
 _READ_BYTE, _DECODED, _DECODED_KEY, _COPIED_BYTE = 2.5e-6, 6e-4, 1e-3, 1.4e-6
 """Reading a byte of postings; decoding a container; decoding a bitmap; copying a byte into memory."""
 
-_ASKED, _ASKED_KEY = 2.2e-5, 0.1
-"""Probing a serialized bitmap for a row; locating the bits of a serialized bitmap."""
-
 _PAIR, _STEP, _UNITED = 3e-5, 5e-6, 1e-4
 """Intersecting two containers; one step of such an intersection; uniting a container with others."""
 
@@ -107,11 +104,9 @@ def intersecting(segment: Segment, column: str, rows: int, share: float) -> floa
     return share * (container_cost * shape.containers + alone + cold)
 
 
-def asking(segment: Segment, column: str, rows: int) -> float:
-    """Estimate the cost of probing each posting of a column, which has dense keys only, for `rows` rows."""
-    keys, size = segment.weight(column)
-    cold = 0.0 if segment.is_held(column) else _READ_BYTE * size
-    return cold + keys * (_ASKED_KEY + _ASKED * rows)
+def looking_up_in_postings(segment: Segment, column: str, rows: int) -> float:
+    """Estimate the cost of looking up `rows` rows in each posting of a column, which has dense keys only."""
+    return intersecting(segment, column, rows, 1.0) + (_MADE + _LOOK_UP) * rows
 
 
 def _steps(some: float, others: float) -> float:

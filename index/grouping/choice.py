@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pyroaring import BitMap
 
 from tailbit.index.evaluation.costs import (
-    asking,
     fetching,
     intersecting,
     is_due,
     looking_up,
+    looking_up_in_postings,
     making,
     share_of,
 )
@@ -46,8 +46,8 @@ class CountingWay(enum.Enum):
     INTERSECTIONS = "intersections"
     """Each key's posting is intersected with the rows."""
 
-    ASKED = "postings asked for rows"
-    """The serialized posting of each key is probed for each row, without decoding it."""
+    LOOKUPS = "rows looked up in postings"
+    """Of several columns: each key's posting is intersected with the rows, which get the code of the key."""
 
     CODES = "codes by position"
     """The code of each row is looked up."""
@@ -85,7 +85,6 @@ def choose(
         CountingWay.INTERSECTIONS: sum(_intersections(s, column, len(bits), among) for s in segments),
         CountingWay.CODES: look_up + make,
         CountingWay.DATA: fetching(space, bits),
-        **_asked({column.id: segments}, len(bits)),
     }
     method = min(estimates, key=lambda method: estimates[method])
     names = "|".join(segment.name for segment in segments)
@@ -110,7 +109,7 @@ def choose_codes(
     estimates = {CountingWay.CODES: 0.0, CountingWay.DATA: fetching(space, bits, len(serving))}
     for column, segments in serving.items():
         estimates[CountingWay.CODES] += looking_up(len(bits), 0) + sum(making(s, column) for s in segments)
-    estimates |= _few_combinations(space, serving, bits, partitioned) | _asked(serving, len(bits))
+    estimates |= _few_combinations(space, serving, bits, partitioned) | _lookups(serving, len(bits))
     names = "|".join(segment.name for segments in serving.values() for segment in segments)
     method = min(estimates, key=lambda method: estimates[method])
     if method is CountingWay.DATA and is_due(
@@ -133,12 +132,14 @@ def _intersections(segment: Segment, column: Column, rows: int, among: ValueSet 
     return intersecting(segment, column.id, rows, share)
 
 
-def _asked(serving: Mapping[str, Sequence[Segment]], rows: int) -> dict[CountingWay, float]:
-    """Estimate the cost of probing each posting for each row; empty where a column has sparse keys."""
+def _lookups(serving: Mapping[str, Sequence[Segment]], rows: int) -> dict[CountingWay, float]:
+    """Estimate the cost of looking up the rows in each posting; empty where a column has sparse keys."""
     every = [(segment, column) for column, segments in serving.items() for segment in segments]
     if any(segment.sparse_positions(column) for segment, column in every):
         return {}
-    return {CountingWay.ASKED: sum(asking(segment, column, rows) for segment, column in every)}
+    return {
+        CountingWay.LOOKUPS: sum(looking_up_in_postings(segment, column, rows) for segment, column in every)
+    }
 
 
 MOST_COMBINATIONS = 512

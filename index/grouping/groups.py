@@ -40,8 +40,7 @@ from tailbit.index.grouping.key_counts import Step
 from tailbit.index.grouping.lookups import AllRows, Lookup, looked_up
 from tailbit.index.grouping.rows import Read, Rows
 from tailbit.index.keys import NO_KEYS, widen_keys
-from tailbit.index.kinds.bitmap_index.asked import AskedPostings, asked_postings
-from tailbit.index.kinds.bitmap_index.codes import SegmentCodes, codes_of
+from tailbit.index.kinds.bitmap_index.codes import PostingCodes, SegmentCodes, codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.tables.arrow import arrow_array
@@ -109,8 +108,8 @@ def _counted(rows: Rows, columns: Sequence[Column], way: CountingWay | None) -> 
     return GroupCounts(columns, [all_keys.keys for all_keys in merged], codes, counts, grouping.steps)
 
 
-Told = Callable[[Segment, str], AskedPostings | SegmentCodes]
-"""Function that returns the codes, or the probed postings, of a column of a segment."""
+CodesOf = Callable[[Segment, str], PostingCodes | SegmentCodes]
+"""Function that returns the codes of a column of a segment: of all rows at once, or looked up in postings."""
 
 
 class _InSpace(NamedTuple):
@@ -183,9 +182,9 @@ class _Grouping:
             part = self._intersected(serving, bits)
             if part is not None:
                 return part, BitMap()
-        lookup_of = asked_postings if way is CountingWay.ASKED else codes_of
+        lookup_of: CodesOf = PostingCodes.of if way is CountingWay.LOOKUPS else codes_of
         columns = [self._lookup(space, serving, column, lookup_of) for column in self.columns]
-        if len(serving) < len(self.columns) or way is CountingWay.ASKED:
+        if len(serving) < len(self.columns) or way is CountingWay.LOOKUPS:
             return looked_up(columns, self.key_types, bits)
         segments = [(segment, id_) for id_, some in serving.items() for segment in some]
         stand = (*((segment.name, id_) for segment, id_ in segments), *self.key_types)
@@ -200,10 +199,9 @@ class _Grouping:
         levels, keys = [], []
         for column, key_type in zip(self.columns, self.key_types, strict=True):
             (segment,) = serving[column.id]
-            null = segment.lookup(column.id, None)
-            _, postings = segment.select(column.id, [(None, False, None, False)])
-            levels.append(postings if null is None else [null, *postings])
-            keys.append(widen_keys(segment.keys(column.id)[0], segment.columns[column.id], key_type))
+            codes_of_keys = PostingCodes.of(segment, column.id)
+            levels.append(codes_of_keys.postings)
+            keys.append(widen_keys(codes_of_keys.keys, segment.columns[column.id], key_type))
             if truncated(keys[-1], key_type) is not None:
                 return None
         counted = list(combinations(levels, bits, ()))
@@ -212,7 +210,7 @@ class _Grouping:
         return Combinations([Coded(part, codes[:, n]) for n, part in enumerate(keys)], counts)
 
     def _lookup(
-        self, space: SpaceView, serving: dict[str, list[Segment]], column: Column, lookup_of: Told
+        self, space: SpaceView, serving: dict[str, list[Segment]], column: Column, lookup_of: CodesOf
     ) -> Lookup:
         """Return the code lookup of a column of a row space; `lookup_of` gives the codes of one segment."""
         key_type = self.key_types[self.columns.index(column)]

@@ -16,7 +16,6 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs
 from tailbit.index.grouping.choice import CountingWay
 from tailbit.index.keys import KeyRange, key_type_of
-from tailbit.index.kinds.bitmap_index.asked import asked_postings
 from tailbit.index.kinds.bitmap_index.codes import codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.key_ranges import key_ranges
@@ -38,15 +37,6 @@ def _by_codes(
     """Count by stored key: look up the code of each row in vectors."""
     positions: BitPositions = positions_in(bits)
     return [codes_of(segment, column.id).counts(positions)[1:] for segment in segments]
-
-
-def _by_asking(
-    segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
-) -> list[Longs]:
-    """Count by stored key: probe the posting of each key for each row."""
-    positions: BitPositions = positions_in(bits)
-    lookups = [asked_postings(segment, column.id) for segment in segments]
-    return [np.bincount(lookup.take(positions), minlength=len(lookup.keys) + 1)[1:] for lookup in lookups]
 
 
 def _by_intersections(
@@ -79,7 +69,6 @@ def _intersected(segment: Segment, column: Column, bits: BitMap, among: ValueSet
 
 COUNT = {
     CountingWay.CARDINALITIES: _by_cardinality,
-    CountingWay.ASKED: _by_asking,
     CountingWay.CODES: _by_codes,
     CountingWay.INTERSECTIONS: _by_intersections,
 }

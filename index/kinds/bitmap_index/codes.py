@@ -21,14 +21,14 @@ from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index.gaps import Gaps
-from tailbit.index.kinds.bitmap_index.segment import STORED, Segment
+from tailbit.index.kinds.bitmap_index.segment import ALL_KEYS, STORED, Segment
 from tailbit.index.roaring.collected import narrowest
 from tailbit.index.roaring.decode import place_codes
 from tailbit.index.roaring.masks import bitmap_where
 from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share
-from tailbit.tables.positions import BitPositions
+from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 
 CODES_BYTES = share(1 / 4)
 """Bytes of codes by position that one process keeps."""
@@ -103,6 +103,42 @@ class SegmentCodes:
             codes = self.take(positions[start : start + _CHUNK])
             count += sum(int(np.count_nonzero((codes >= low) & (codes < high))) for low, high in spans)
         return count
+
+
+@dataclass(frozen=True, eq=False)
+class PostingCodes:
+    """The codes of few rows, looked up in the postings: like `SegmentCodes`, at a cost per key, not per row.
+
+    `keys`: as stored, ascending, null (NULL) first. `postings`: of each key. `path`: of the segment.
+    """
+
+    keys: pa.BinaryArray
+    postings: Sequence[BitMap]
+    path: str
+
+    @classmethod
+    def of(cls, segment: Segment, column: str) -> PostingCodes:
+        """Return the codes of a column of a segment. Cost: decodes all postings, once.
+
+        Raises:
+            CorruptIndexError: the segment is damaged.
+        """
+        null, (_, postings) = segment.lookup(column, None), segment.select(column, [ALL_KEYS])
+        return cls(segment.keys(column)[0], postings if null is None else [null, *postings], segment.path)
+
+    def take(self, positions: BitPositions) -> Longs:
+        """Return per ascending position 1 + the index of its key, or 0 if it has no key.
+
+        Raises:
+            CorruptIndexError: two postings share a position.
+        """
+        out, wanted = np.zeros(len(positions), dtype=np.int64), bitmap_of(positions)
+        for code, posting in enumerate(self.postings, 1):
+            there = np.searchsorted(positions, positions_in(wanted & posting))
+            if out[there].any():
+                raise CorruptIndexError(file=self.path, reason="postings share positions")
+            out[there] = code
+        return out
 
 
 Span = tuple[int, int]

@@ -19,10 +19,9 @@ from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index.gaps import FIRST, Gaps
-from tailbit.index.roaring.asked import place_asked
 from tailbit.index.roaring.serialize import COOKIE
 from tailbit.tables.arrow import numpy_of
-from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
+from tailbit.tables.positions import BitPositions, bitmap_of
 
 _PER_KEY = 200
 """Bytes that a decoded bitmap takes beside its containers."""
@@ -182,28 +181,6 @@ class RowGroup:
             return dense, [part for part in listed() if len(part)]
         except ValueError as damage:
             raise CorruptIndexError(file=self._path, reason=str(damage)) from damage
-
-    def place(self, positions: BitPositions, first: int, out: Longs) -> None:
-        """Write the code of the key of each position: `first` for the first key, and so on.
-
-        `out` holds 0 at positions without a key so far. Cost: nothing is decoded if all keys have many rows
-        in each block; else all postings are.
-
-        Raises:
-            CorruptIndexError: two keys have a position, or a posting does not decode.
-        """
-        try:
-            dense = not self._data.null_count
-            if dense and place_asked(self._data, self._cardinality, first, positions, out):
-                return
-        except ValueError as damage:
-            raise CorruptIndexError(file=self._path, reason=str(damage)) from damage
-        wanted = bitmap_of(positions)
-        for code, posting in enumerate(self.every(), first):
-            there = np.searchsorted(positions, positions_in(wanted & posting))
-            if out[there].any():
-                raise CorruptIndexError(file=self._path, reason="postings share positions")
-            out[there] = code
 
     def _span(self, wanted: KeyRange) -> tuple[int, int]:
         low, low_closed, high, high_closed = wanted

@@ -22,7 +22,7 @@ from tailbit.index.grouping.rows import Rows
 from tailbit.index.kinds.bitmap_index import codes
 from tailbit.index.kinds.bitmap_index.segment import POSTINGS
 
-WAYS = [CountingWay.ASKED, CountingWay.CODES, CountingWay.INTERSECTIONS, CountingWay.DATA]
+WAYS = [CountingWay.CODES, CountingWay.INTERSECTIONS, CountingWay.DATA]
 
 
 def counted(path: str, where: str | None, column: str, way: CountingWay | None = None) -> KeyCounts:

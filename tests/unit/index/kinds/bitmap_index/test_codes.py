@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tailbit.index.kinds.bitmap_index.asked import asked_postings
-from tailbit.index.kinds.bitmap_index.codes import CODES, codes_of
+from tailbit.index.kinds.bitmap_index.codes import CODES, PostingCodes, codes_of
 from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES
@@ -32,7 +31,7 @@ def test_bitsets_of_several_row_groups_over_the_same_positions_become_codes_with
         assert np.array_equal(codes_of(segment, "a").codes, numbers + 1)
 
 
-def test_few_rows_asked_of_the_postings_have_the_codes_of_their_positions(tmp_path: Path) -> None:
+def test_few_rows_looked_up_in_the_postings_have_the_codes_of_their_positions(tmp_path: Path) -> None:
     storage, rows = LocalStorage(str(tmp_path)), 200_000
     numbers = np.random.default_rng(2).integers(0, 4, rows)
     for most in (4, 3):
@@ -44,6 +43,6 @@ def test_few_rows_asked_of_the_postings_have_the_codes_of_their_positions(tmp_pa
         part = Postings("a", "string", keys, cardinality, stored)
         segment = Segment(storage, write_segment(storage, "space", rows, [part]).path)
         asked = np.array([0, 1, 65_535, 65_536, 199_999, 200_000, 300_000], dtype=np.uint32)
-        found = asked_postings(segment, "a")
+        found = PostingCodes.of(segment, "a")
         assert found.keys.equals(keys)
         assert np.array_equal(found.take(asked), codes_of(segment, "a").take(asked))
