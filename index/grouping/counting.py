@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
-from tailbit.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.evaluation.side_by_side import each_space, unread_of
-from tailbit.index.grouping.choice import CountingWay, choose
+from tailbit.index.grouping.choice import Choice, CountingWay, choose
 from tailbit.index.grouping.dictionary import (
     DICTIONARIES,
     Dictionary,
@@ -32,6 +30,7 @@ from tailbit.index.grouping.dictionary import (
     truncated,
     united,
 )
+from tailbit.index.grouping.grouping import Grouping, Serving
 from tailbit.index.grouping.key_counts import KeyCounts, Step
 from tailbit.index.grouping.rows import Read, Rows
 from tailbit.index.grouping.tally import Tally
@@ -88,24 +87,21 @@ def _recorded_values(
 
 
 def count_keys(rows: Rows, column: Column, way: CountingWay | None = None, ordered: bool = True) -> KeyCounts:
-    """Count rows per key of a column; `way`: the method where postings serve, by default the cheapest.
+    """Count rows per key of a column.
 
-    `way`: the method for rows that postings serve, by default the cheapest.
-
-    `ordered`: as for `key_counts`.
+    `way`: the method for rows that postings serve, by default the cheapest. `ordered`: as for `key_counts`.
 
     Raises:
         ColumnTypeError: the column's type has no keys.
     """
-    key_type = key_type_of_column(column)
-    counting = _Counting(rows, column, key_type, way)
+    grouping = _KeyGrouping(rows, column, way)
     key = None if way is not None else rows.known_key(column)
     if key is not None:
-        counting.steps.append(Step(CountingWay.KNOWN, rows.count, 0.0))
+        grouping.steps.append(Step(CountingWay.KNOWN, rows.count, 0.0))
         parts = [CountedKeys(arrow_array([key], pa.binary()), np.array([rows.count]))] if rows.count else []
-        return counting.result(parts, ordered)
-    parts = counting.partition() if column.partition else counting.column_parts()
-    return counting.result(parts, ordered)
+    else:
+        parts = grouping.partition() if column.partition else grouping.counted()
+    return grouping.result(parts, ordered)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,20 +117,79 @@ class CountedKeys:
     ordered: bool = True
 
 
-class _InSpace(NamedTuple):
-    """Counts of a row space by stored key and segment, the positions left to the data, and the steps."""
+@dataclass(frozen=True, eq=False)
+class _StoredCounts:
+    """Counts of a row space by stored key, segment after segment."""
 
-    counted: Sequence[tuple[SpaceView, list[Segment], Longs]]
-    left: BitMap
-    steps: Sequence[Step] = ()
+    segments: Sequence[Segment]
+    counts: Longs
 
 
-class _Counting:
-    """One question's rows, counted by one column."""
+class _KeyGrouping(Grouping[_StoredCounts | CountedKeys]):
+    """One question's rows, grouped by one column."""
 
-    def __init__(self, rows: Rows, column: Column, key_type: str, way: CountingWay | None) -> None:
-        self.rows, self.column, self.key_type, self.way = rows, column, key_type, way
-        self.steps: list[Step] = []
+    def __init__(self, rows: Rows, column: Column, way: CountingWay | None) -> None:
+        super().__init__(rows, [column], way)
+        self.column, (self.key_type,) = column, self.key_types
+
+    def counted(self) -> list[CountedKeys]:
+        """Count rows per key: of all row spaces together, and of the rows left to the data."""
+        parts = list(self.parts())
+        served = [part for part in parts if isinstance(part, _StoredCounts)]
+        in_data = [part for part in parts if isinstance(part, CountedKeys)]
+        return [self._of_segments(served), *in_data] if served else in_data
+
+    def partition(self) -> list[CountedKeys]:
+        """Count rows per value of a partition column from the log; no data is read."""
+        physical, begun = self.column.physical[0], time.perf_counter()
+        per_text: Counter[str | None] = Counter()
+        for space, bits in self.rows.spaces:
+            codes, texts = space.partitions.of(physical)
+            used, at = np.unique(codes[space.files], return_inverse=True)
+            sums = np.bincount(at, weights=space.counts_by_file(bits), minlength=len(used))
+            per_text.update({texts[c]: int(n) for c, n in zip(used.tolist(), sums.tolist(), strict=True)})
+        for slice_, positions in self.rows.loose:
+            per_text[slice_.partition.get(physical)] += len(positions)
+        rows_per_text = [(text, n) for text, n in per_text.items() if n]
+        values = [partition_array(self.column, text, 1) for text, _ in rows_per_text]
+        self.note(CountingWay.PARTITION, sum(n for _, n in rows_per_text), begun)
+        if not rows_per_text:
+            return []
+        # Two partition texts may denote the same value.
+        keys, at = coded(pa.concat_arrays(values), self.key_type)
+        return [CountedKeys(keys, np.bincount(at, weights=[n for _, n in rows_per_text]).astype(np.int64))]
+
+    def choose(self, space: SpaceView, serving: Serving, bits: BitMap) -> Choice:
+        """Choose the method; a predicate on the column itself limits the keys."""
+        return choose(space, serving[self.column.id], self.column, bits, self.rows.values_of(self.column))
+
+    def by_index(
+        self, space: SpaceView, serving: Serving, bits: BitMap, way: CountingWay
+    ) -> tuple[_StoredCounts, BitMap]:
+        """Count by stored key."""
+        segments, left = serving[self.column.id], BitMap()
+        counts = COUNT[way](segments, self.column, bits, self.rows.values_of(self.column))
+        for segment, mine in zip(segments, counts, strict=True):
+            left |= _shortened(segment, self.column, mine, bits)
+        return _StoredCounts(segments, np.concatenate(counts)), left
+
+    def by_data(self, reads: Sequence[Read]) -> Iterator[CountedKeys]:
+        """Count the values of the column in the rows."""
+        tally = Tally(self.key_type)
+        for columns_of_files, rest in numbered(self.rows.storage, reads, [self.column]):
+            for values in columns_of_files:
+                tally.add(values.values, values.counts)
+            for table in fetch_files(self.rows.storage, rest, [self.column]):
+                tally.add(table[self.column.id])
+        yield CountedKeys(*tally.keys(), ordered=False)
+
+    def _of_segments(self, served: Sequence[_StoredCounts]) -> CountedKeys:
+        """Merge the counts of several row spaces, by stored key and segment, into one dictionary."""
+        segments = [segment for part in served for segment in part.segments]
+        all_keys = of_segments(segments, self.column.id, self.key_type)
+        sums = np.zeros(len(all_keys.keys), dtype=np.int64)
+        np.add.at(sums, np.concatenate(all_keys.places), np.concatenate([part.counts for part in served]))
+        return CountedKeys(all_keys.keys, sums, all_keys)
 
     def result(self, parts: Sequence[CountedKeys], ordered: bool) -> KeyCounts:
         """Merge the parts into a result; parts of segments alone reuse their dictionary's cached values."""
@@ -153,100 +208,6 @@ class _Counting:
             return known if same else [known[place] for place in some.tolist()]
 
         return KeyCounts(self.column, self.key_type, keys, whole.counts[some], values, self.steps, sorted_)
-
-    def partition(self) -> list[CountedKeys]:
-        """Count rows per value of a partition column from the log; no data is read."""
-        physical, begun = self.column.physical[0], time.perf_counter()
-        per_text: Counter[str | None] = Counter()
-        for space, bits in self.rows.spaces:
-            codes, texts = space.partitions.of(physical)
-            used, at = np.unique(codes[space.files], return_inverse=True)
-            sums = np.bincount(at, weights=space.counts_by_file(bits), minlength=len(used))
-            per_text.update({texts[c]: int(n) for c, n in zip(used.tolist(), sums.tolist(), strict=True)})
-        for slice_, positions in self.rows.loose:
-            per_text[slice_.partition.get(physical)] += len(positions)
-        rows_per_text = [(text, n) for text, n in per_text.items() if n]
-        values = [partition_array(self.column, text, 1) for text, _ in rows_per_text]
-        self._note(CountingWay.PARTITION, sum(n for _, n in rows_per_text), begun)
-        if not rows_per_text:
-            return []
-        # Two partition texts may denote the same value.
-        keys, at = coded(pa.concat_arrays(values), self.key_type)
-        return [CountedKeys(keys, np.bincount(at, weights=[n for _, n in rows_per_text]).astype(np.int64))]
-
-    def column_parts(self) -> list[CountedKeys]:
-        """Count rows per key: of all row spaces together, and of the rows left to the data."""
-        served: list[tuple[SpaceView, list[Segment], Longs]] = []
-        left: list[Read] = list(self.rows.loose)
-        spaces = self.rows.spaces
-        counted_spaces = each_space(
-            spaces, lambda work: self._in_space(*work), lambda work: unread_of([self.column], work[0])
-        )
-        for (space, bits), outcome in zip(spaces, counted_spaces, strict=True):
-            if isinstance(outcome, CorruptIndexError):
-                self.rows.damages.note(outcome)
-                outcome = _InSpace([], bits)
-            served += outcome.counted
-            self.steps += outcome.steps
-            left += self.rows.by_slice(space, outcome.left)
-        parts = [self._of_segments(served)] if served else []
-        return parts + self._in_data(left)
-
-    def _of_segments(self, served: Sequence[tuple[SpaceView, list[Segment], Longs]]) -> CountedKeys:
-        """Merge the counts of several row spaces, by stored key and segment, into one dictionary."""
-        segments = [segment for _, some, _ in served for segment in some]
-        all_keys = of_segments(segments, self.column.id, self.key_type)
-        sums = np.zeros(len(all_keys.keys), dtype=np.int64)
-        stored = np.concatenate([counts for _, _, counts in served])
-        np.add.at(sums, np.concatenate(all_keys.places), stored)
-        return CountedKeys(all_keys.keys, sums, all_keys)
-
-    def _in_space(self, space: SpaceView, bits: BitMap) -> _InSpace:
-        """Count by stored key, and return the positions that postings cannot serve.
-
-        Raises:
-            CorruptIndexError: a segment is damaged; the caller reads the whole row space from data.
-        """
-        segments = space.serving(self.column)
-        if not segments or not bits:
-            return _InSpace([], bits)
-        unposted = space.unposted(self.column.id)
-        left = BitMap() if unposted is None else bits & unposted
-        wanted = bits - left if left else bits
-        if not wanted:
-            return _InSpace([], left)
-        among = self.rows.values_of(self.column)
-        choice = choose(space, segments, self.column, wanted, among)
-        if self.way is not None:
-            choice = replace(choice, way=self.way)
-        if choice.way is CountingWay.DATA:
-            return _InSpace([], bits, [Step(CountingWay.DATA, choice.rows, None, choice)])
-        begun = time.perf_counter()
-        counts = COUNT[choice.way](segments, self.column, wanted, among)
-        if sum(int(c.sum()) for c in counts) != len(wanted):
-            reason = f"postings of {self.column.id} do not hold all rows of row space {space.space}"
-            raise CorruptIndexError(file=segments[0].path, reason=reason)
-        for segment, mine in zip(segments, counts, strict=True):
-            left |= _shortened(segment, self.column, mine, wanted)
-        step = Step(choice.way, choice.rows, (time.perf_counter() - begun) * 1e3, choice)
-        return _InSpace([(space, segments, np.concatenate(counts))], left, [step])
-
-    def _in_data(self, reads: Sequence[Read]) -> list[CountedKeys]:
-        """Count the keys of some rows of files by reading their data."""
-        if not reads:
-            return []
-        begun, tally = time.perf_counter(), Tally(self.key_type)
-        for columns_of_files, rest in numbered(self.rows.storage, reads, [self.column]):
-            for values in columns_of_files:
-                tally.add(values.values, values.counts)
-            for table in fetch_files(self.rows.storage, rest, [self.column]):
-                tally.add(table[self.column.id])
-        keys, counts = tally.keys()
-        self._note(CountingWay.DATA, sum(len(positions) for _, positions in reads), begun)
-        return [CountedKeys(keys, counts, ordered=False)]
-
-    def _note(self, method: CountingWay, rows: int, begun: float) -> None:
-        self.steps.append(Step(method, rows, (time.perf_counter() - begun) * 1e3))
 
 
 def _together(parts: Sequence[CountedKeys]) -> CountedKeys:

@@ -13,20 +13,17 @@ Worked example: four rows.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
-from tailbit.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.evaluation.side_by_side import each_space, unread_of
-from tailbit.index.grouping.choice import CountingWay, choose_codes
+from tailbit.index.grouping.choice import Choice, CountingWay, choose_codes
 from tailbit.index.grouping.dictionary import coded, python_values, truncated, united
 from tailbit.index.grouping.folding import (
     Coded,
@@ -36,6 +33,7 @@ from tailbit.index.grouping.folding import (
     grouped,
     grouped_numbers,
 )
+from tailbit.index.grouping.grouping import Grouping, Serving
 from tailbit.index.grouping.key_counts import Step
 from tailbit.index.grouping.lookups import AllRows, Lookup, looked_up
 from tailbit.index.grouping.rows import Read, Rows
@@ -94,8 +92,7 @@ def count_groups(rows: Rows, columns: Sequence[Column], way: CountingWay | None 
 
 
 def _counted(rows: Rows, columns: Sequence[Column], way: CountingWay | None) -> GroupCounts:
-    key_types = [key_type_of_column(column) for column in columns]
-    grouping = _Grouping(rows, columns, key_types, way)
+    grouping = _Grouping(rows, columns, way)
     parts = list(grouping.parts())
     merged = [united([part.columns[n].keys for part in parts] or [NO_KEYS]) for n in range(len(columns))]
     lists = [
@@ -112,72 +109,17 @@ CodesOf = Callable[[Segment, str], PostingCodes | SegmentCodes]
 """Function that returns the codes of a column of a segment: of all rows at once, or looked up in postings."""
 
 
-class _InSpace(NamedTuple):
-    """Grouped rows of a row space, the positions left to the data, and the steps taken."""
+class _Grouping(Grouping[Combinations]):
+    """One question's rows, grouped by several columns."""
 
-    counted: Combinations | None
-    left: BitMap
-    steps: Sequence[Step] = ()
+    def choose(self, space: SpaceView, serving: Serving, bits: BitMap) -> Choice:
+        """Choose the method."""
+        return choose_codes(space, serving, bits, partitioned=len(serving) < len(self.columns))
 
-
-class _Grouping:
-    """One question's rows, grouped by some columns."""
-
-    def __init__(
-        self, rows: Rows, columns: Sequence[Column], key_types: Sequence[str], way: CountingWay | None
-    ) -> None:
-        self.rows, self.columns, self.key_types, self.way = rows, columns, key_types, way
-        self.steps: list[Step] = []
-
-    def parts(self) -> Iterator[Combinations]:
-        """Yield the grouped rows of each row space, then those read from data."""
-        left: list[Read] = list(self.rows.loose)
-        stored = [column for column in self.columns if not column.partition]
-        spaces = self.rows.spaces
-        counted_spaces = each_space(
-            spaces, lambda work: self._in_space(*work), lambda work: unread_of(stored, work[0])
-        )
-        for (space, bits), outcome in zip(spaces, counted_spaces, strict=True):
-            if isinstance(outcome, CorruptIndexError):
-                self.rows.damages.note(outcome)
-                outcome = _InSpace(None, bits)
-            if outcome.counted is not None:
-                yield outcome.counted
-            self.steps += outcome.steps
-            left += self.rows.by_slice(space, outcome.left)
-        yield from self._in_data(left)
-
-    def _in_space(self, space: SpaceView, bits: BitMap) -> _InSpace:
-        """Group the rows that codes can serve, and return the positions of the others.
-
-        Raises:
-            CorruptIndexError: a segment is damaged; the caller reads the whole row space from data.
-        """
-        stored = [column for column in self.columns if not column.partition]
-        serving = {column.id: space.serving(column) for column in stored}
-        if not bits or not all(serving.values()):
-            return _InSpace(None, bits)
-        left = BitMap()
-        for column in stored:
-            left |= bits & (space.unposted(column.id) or left)
-        wanted = bits - left
-        choice = choose_codes(space, serving, wanted, partitioned=len(stored) < len(self.columns))
-        if self.way in choice.estimates:
-            choice = replace(choice, way=self.way)
-        if choice.way is CountingWay.DATA:
-            return _InSpace(None, bits, [Step(CountingWay.DATA, choice.rows, None, choice)])
-        begun = time.perf_counter()
-        part, short = self._counted(space, serving, wanted, choice.way)
-        if (part.counts.sum() if part else 0) + len(short) != len(wanted):
-            reason = f"postings do not hold all rows of row space {space.space}"
-            raise CorruptIndexError(file=next(iter(serving.values()))[0].path, reason=reason)
-        took = (time.perf_counter() - begun) * 1e3
-        return _InSpace(part, left | short, [Step(choice.way, len(wanted), took, choice)])
-
-    def _counted(
-        self, space: SpaceView, serving: dict[str, list[Segment]], bits: BitMap, way: CountingWay
+    def by_index(
+        self, space: SpaceView, serving: Serving, bits: BitMap, way: CountingWay
     ) -> tuple[Combinations | None, BitMap]:
-        """Group positions, and return the positions with truncated keys."""
+        """Group positions by their codes, or by intersections."""
         if way is CountingWay.INTERSECTIONS:
             part = self._intersected(serving, bits)
             if part is not None:
@@ -191,7 +133,7 @@ class _Grouping:
         extent = max(segment.rows for segment, _ in segments)
         return looked_up(columns, self.key_types, bits, AllRows(stand, extent))
 
-    def _intersected(self, serving: dict[str, list[Segment]], bits: BitMap) -> Combinations | None:
+    def _intersected(self, serving: Serving, bits: BitMap) -> Combinations | None:
         """Group positions by intersecting the postings of each combination; None if a key is truncated.
 
         Cost: one intersection per combination, of which there are few.
@@ -209,9 +151,7 @@ class _Grouping:
         counts = np.array([n for _, n in counted], dtype=np.int64)
         return Combinations([Coded(part, codes[:, n]) for n, part in enumerate(keys)], counts)
 
-    def _lookup(
-        self, space: SpaceView, serving: dict[str, list[Segment]], column: Column, lookup_of: CodesOf
-    ) -> Lookup:
+    def _lookup(self, space: SpaceView, serving: Serving, column: Column, lookup_of: CodesOf) -> Lookup:
         """Return the code lookup of a column of a row space; `lookup_of` gives the codes of one segment."""
         key_type = self.key_types[self.columns.index(column)]
         if column.partition:
@@ -231,18 +171,14 @@ class _Grouping:
 
         return Lookup(all_keys.keys, codes)
 
-    def _in_data(self, reads: Sequence[Read]) -> Iterator[Combinations]:
-        """Yield the grouped rows of files, read from their data."""
-        begun = time.perf_counter()
+    def by_data(self, reads: Sequence[Read]) -> Iterator[Combinations]:
+        """Group the rows by the values of the columns."""
         for columns, rest in numbered(self.rows.storage, reads, self.columns):
             if columns:
                 yield grouped_numbers(columns, self.key_types)
             for table in fetch_files(self.rows.storage, rest, self.columns):
                 pairs = zip(self.columns, self.key_types, strict=True)
                 yield grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
-        if reads:
-            took = (time.perf_counter() - begun) * 1e3
-            self.steps.append(Step(CountingWay.DATA, sum(len(positions) for _, positions in reads), took))
 
 
 def _of_files(space: SpaceView, column: Column, key_type: str) -> Lookup:
