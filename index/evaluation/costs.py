@@ -24,6 +24,9 @@ from tailbit.tables.cache import Cache
 _READ_BYTE, _DECODED, _DECODED_KEY, _COPIED_BYTE = 2.5e-6, 6e-4, 1e-3, 1.4e-6
 """Reading a byte of postings; decoding a container; decoding a bitmap; copying a byte into memory."""
 
+_PLACED, _PLACED_KEY = 4.5e-5, 0.1
+"""Writing the code of a row that a posting holds; looking up rows in a posting, beside their intersection."""
+
 _PAIR, _STEP, _UNITED = 3e-5, 5e-6, 1e-4
 """Intersecting two containers; one step of such an intersection; uniting a container with others."""
 
@@ -106,7 +109,8 @@ def intersecting(segment: Segment, column: str, rows: int, share: float) -> floa
 
 def looking_up_in_postings(segment: Segment, column: str, rows: int) -> float:
     """Estimate the cost of looking up `rows` rows in each posting of a column, which has dense keys only."""
-    return intersecting(segment, column, rows, 1.0) + (_MADE + _LOOK_UP) * rows
+    keys = segment.weight(column)[0]
+    return intersecting(segment, column, rows, 1.0) + _PLACED * rows + _PLACED_KEY * keys
 
 
 def _steps(some: float, others: float) -> float:
