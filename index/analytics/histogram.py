@@ -20,7 +20,7 @@ from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
 from tailbit.index.values.literals import NUMERIC
 from tailbit.tables.date_text import DAY_US, date_texts
-from tailbit.tables.zones.arrays import offsets_kept, offsets_of_instants, offsets_of_starts
+from tailbit.tables.zones.times import offsets_kept, offsets_of_instants, offsets_of_starts
 
 MOST_BINS = 100_000
 

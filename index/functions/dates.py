@@ -23,7 +23,7 @@ from tailbit.index.functions.vectors import (
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
-from tailbit.tables.zones.arrays import offsets_kept
+from tailbit.tables.zones.times import offsets_kept
 
 _DATE, _NTZ = DataType("date"), DataType("timestamp_ntz")
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import datetime
 import re
-from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -28,8 +27,6 @@ ORIGIN = -(1 << 33)
 """Seconds since 1970, some two centuries before the first change of any zone."""
 _CHANGE = re.compile(r"([0-9a-z]+)([A-Z])")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9~/._+-]+")
-_CYCLE = 146_097 * 86_400
-"""Seconds after which calendar and weekdays repeat."""
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
@@ -92,42 +89,6 @@ class ZoneRules:
     def fixed(self) -> bool:
         """Whether the clocks never change."""
         return not self.changes and not self.yearly
-
-    @property
-    def last(self) -> int:
-        """The offset after all single changes."""
-        return self.changes[-1].after if self.changes else self.first
-
-    def offset_at(self, instant: int) -> int:
-        """Return the seconds ahead of UTC at an instant."""
-        passed = bisect_right(self.changes, instant, key=lambda change: change.instant)
-        if passed < len(self.changes):
-            return self.changes[passed].before
-        if not self.yearly:
-            return self.last
-        shift, changes = self._around(instant)
-        return next(change.before for change in changes if instant - shift < change.instant)
-
-    def next_change(self, local: int) -> Change | None:
-        """Return the first change that is not certainly past at a local time; None if there is none."""
-        passed = bisect_right(self.changes, local, key=lambda change: change.local_end)
-        if passed < len(self.changes):
-            return self.changes[passed]
-        if not self.yearly:
-            return None
-        shift, changes = self._around(local)
-        change_in_cycle = next(change for change in changes if local - shift < change.local_end)
-        return Change(change_in_cycle.instant + shift, change_in_cycle.before, change_in_cycle.after)
-
-    def _around(self, seconds: int) -> tuple[int, list[Change]]:
-        """Return the changes of three years around a time, and the whole cycles to subtract from the time.
-
-        The time must be after all single changes.
-        """
-        shift = seconds // _CYCLE * _CYCLE
-        year = datetime.date.fromordinal(_EPOCH + (seconds - shift) // 86_400).year
-        every = [rule.in_year(near) for near in (year - 1, year, year + 1) for rule in self.yearly]
-        return shift, sorted(every, key=lambda change: change.instant)
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""Conversions between local times and instants, for years of any size, as in Spark.
+"""Conversions between local times and instants, single and as arrays, for years of any size, as in Spark.
 
 A zone is an offset such as +01:00, or a name that Java knows; names are case-sensitive. The rules of named
 zones are those of a JDK and come with the package (`tailbit.tables.zones.rules`): neither a JVM nor the
@@ -9,18 +9,25 @@ SparkDateTimeUtils.getZoneId; Java 17, ZoneId.of and ZonedDateTime.ofLocal.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tailbit.tables.zones.rules import ZoneRules
+import numpy as np
 
+from tailbit.arrays import Longs
 
 _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?([+-])(?:(\d{1,2})(?::(\d\d)(?::(\d\d))?|:(\d))?|(\d\d)(\d\d)(\d\d)?)|Z|UTC|GMT|UT",
     re.ASCII,
 )
 _US = 1_000_000
+_CYCLE = 146_097 * 86_400 * _US
+"""Microseconds of 400 years, after which calendar and weekdays repeat, and so do the changes of a zone."""
+_REPEATED_FROM, _FIRST_YEAR, _LAST_YEAR = 4_102_444_800 * _US, 1900, 2501
+"""2100-01-01, after which a zone has only yearly changes; the years for which these are expanded."""
+_FAR = 1 << 62
+"""A time after every change of any zone; less any change, or negative, it still fits 64 bits."""
 
 
 def check_zone(name: str) -> None:
@@ -41,7 +48,10 @@ def fixed_offset(zone: str) -> int | None:
     """
     match = _OFFSET.fullmatch(zone)
     if match is None:
-        rules = _rules(zone)
+        # Imported on first use, since UTC does not need the rules.
+        from tailbit.tables.zones.rules import zone_rules
+
+        rules = zone_rules(zone)
         return rules.first * _US if rules.fixed else None
     sign, hour, minute, second, short, hours, minutes, seconds = match.groups()
     parts = (hour or hours, minute or short or minutes, second or seconds)
@@ -52,11 +62,111 @@ def fixed_offset(zone: str) -> int | None:
     return (-total if sign == "-" else total) * _US
 
 
-def _rules(zone: str) -> ZoneRules:
-    """Return the rules of a named zone; imported on first use, since UTC does not need them."""
+@dataclass(frozen=True)
+class _Changes:
+    """The changes of a zone in microseconds, ascending; `offsets[n]` holds before change n.
+
+    The last offset holds after all changes, which end with the year `_LAST_YEAR` if there are yearly ones.
+
+    For example, a zone at +1 h that goes to +2 h at instant 100 h has `instants` [100 h], `local_ends` [102
+    h] and `offsets` [+1 h, +2 h].
+    """
+
+    instants: Longs
+    local_ends: Longs
+    offsets: Longs
+
+
+@lru_cache(maxsize=16)
+def _changes(zone: str) -> _Changes:
+    """Expand the changes of a zone into arrays.
+
+    Cost: some milliseconds, and 30 kB for a zone whose clocks keep changing for ever.
+    """
     from tailbit.tables.zones.rules import zone_rules
 
-    return zone_rules(zone)
+    rules = zone_rules(zone)
+    last = rules.changes[-1].instant if rules.changes else 0
+    yearly = [rule.in_year(year) for year in range(_FIRST_YEAR, _LAST_YEAR) for rule in rules.yearly]
+    later = (change for change in yearly if change.instant > last)
+    listed = [*rules.changes, *sorted(later, key=lambda change: change.instant)]
+    return _Changes(
+        np.array([change.instant for change in listed], dtype=np.int64) * _US,
+        np.array([change.local_end for change in listed], dtype=np.int64) * _US,
+        np.array([*(change.before for change in listed), listed[-1].after], dtype=np.int64) * _US,
+    )
+
+
+def _looked_up(times: Longs, zone: str, offsets: Callable[[_Changes, Longs], Longs]) -> Longs:
+    """Return the offset of each time, which `offsets` looks up where the clocks of the zone change.
+
+    Times from 2100 on are moved by whole cycles into the first cycle, and times of the far past are bounded.
+    """
+    fixed = fixed_offset(zone)
+    if fixed is not None:
+        return np.full(len(times), fixed)
+    near = np.maximum(times, -_FAR)
+    repeated = near >= _REPEATED_FROM
+    if repeated.any():
+        near = np.where(repeated, _REPEATED_FROM + (near - _REPEATED_FROM) % _CYCLE, near)
+    return offsets(_changes(zone), near)
+
+
+def offsets_of_instants(instants: Longs, zone: str) -> Longs:
+    """Return how far ahead of UTC the clocks of a zone are at each instant, in microseconds.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    return _looked_up(
+        instants,
+        zone,
+        lambda changes, near: changes.offsets[np.searchsorted(changes.instants, near, side="right")],
+    )
+
+
+def offsets_of_local(local: Longs, zone: str) -> Longs:
+    """Return what to subtract from each local time to get its instant, as `to_instant` does; microseconds.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    return _looked_up(
+        local,
+        zone,
+        lambda changes, near: changes.offsets[np.searchsorted(changes.local_ends, near, side="right")],
+    )
+
+
+def offsets_kept(local: Longs, offsets: Longs, zone: str) -> Longs:
+    """Return what to subtract from local times that were derived from times with `offsets`.
+
+    The offset of a time is kept if it is valid for the new local time, else it is that of `offsets_of_local`.
+    Source: Java 17, ZonedDateTime.ofLocal with a preferred offset.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    if fixed_offset(zone) is not None:
+        return offsets
+    same = offsets_of_instants(local - offsets, zone) == offsets
+    return np.where(same, offsets, offsets_of_local(local, zone))
+
+
+def offsets_of_starts(local: Longs, zone: str) -> Longs:
+    """Return what to subtract from each local time to get the `first_instant` of it; microseconds.
+
+    For a time that the clocks skip, the first instant is that of the jump.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+
+    def of_starts(changes: _Changes, near: Longs) -> Longs:
+        at = np.searchsorted(changes.local_ends, near, side="right")
+        return np.maximum(changes.offsets[at], near - np.append(changes.instants, _FAR)[at])
+
+    return _looked_up(local, zone, of_starts)
 
 
 def to_instant(local: int, zone: str) -> int:
@@ -66,11 +176,7 @@ def to_instant(local: int, zone: str) -> int:
 
     Example: clocks jump from 02:00 to 03:00; 02:30 is the instant at which they show 03:30.
     """
-    fixed = fixed_offset(zone)
-    if fixed is not None:
-        return local - fixed
-    change = _rules(zone).next_change(local // _US)
-    return local - (_rules(zone).last if change is None else change.before) * _US
+    return local - _offset_of_one(offsets_of_local, local, zone)
 
 
 def first_instant(local: int, zone: str) -> int:
@@ -79,16 +185,18 @@ def first_instant(local: int, zone: str) -> int:
     For a time that the clocks skip, this is the instant of the jump; `to_instant` is later than that by as
     much as the time is after the beginning of the gap.
     """
-    instant = to_instant(local, zone)
-    if fixed_offset(zone) is not None:
-        return instant
-    change = _rules(zone).next_change(local // _US)
-    return instant if change is None else min(instant, change.instant * _US)
+    return local - _offset_of_one(offsets_of_starts, local, zone)
 
 
 def to_local(instant: int, zone: str) -> int:
     """Return the local time of an instant."""
+    return instant + _offset_of_one(offsets_of_instants, instant, zone)
+
+
+def _offset_of_one(offsets: Callable[[Longs, str], Longs], time: int, zone: str) -> int:
+    """Return the offset of a single time, of any size."""
     fixed = fixed_offset(zone)
     if fixed is not None:
-        return instant + fixed
-    return instant + _rules(zone).offset_at(instant // _US) * _US
+        return fixed
+    near = time if time < _REPEATED_FROM else _REPEATED_FROM + (time - _REPEATED_FROM) % _CYCLE
+    return int(offsets(np.array([max(near, -_FAR)]), zone)[0])

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import datetime
+import random
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 
+from support.by_rules import first_instant_by_rules, instant_by_rules, local_by_rules
 from support.jvm_zones import zone_data, zone_names
+from support.zoned import edges
+from tailbit.arrays import Longs
 from tailbit.tables.partition_values import parse_micros
 from tailbit.tables.zones.rules import Change, YearlyRule, zone_rules
-from tailbit.tables.zones.times import check_zone, first_instant, fixed_offset, to_instant, to_local
+from tailbit.tables.zones.times import (
+    check_zone,
+    first_instant,
+    fixed_offset,
+    offsets_of_instants,
+    offsets_of_local,
+    offsets_of_starts,
+    to_instant,
+    to_local,
+)
 
 CYCLE = 146_097 * 86_400
 """Seconds of 400 years."""
@@ -100,3 +115,64 @@ def test_every_zone_is_read_from_the_package() -> None:
         assert list(rules.changes) == sorted(rules.changes, key=lambda change: change.instant), name
         assert all(isinstance(change, Change) and change.before != change.after for change in rules.changes)
         assert len(rules.yearly) in (0, 2), name
+
+
+ZONES = (
+    "Europe/Berlin",
+    "America/Toronto",
+    "Pacific/Apia",
+    "Africa/El_Aaiun",
+    "Antarctica/Troll",
+    "Asia/Gaza",
+    "Asia/Tokyo",
+)
+ARRAYS: dict[Callable[[Longs, str], Longs], Callable[[int, str], int]] = {
+    offsets_of_instants: lambda time, zone: local_by_rules(time, zone) - time,
+    offsets_of_local: lambda time, zone: time - instant_by_rules(time, zone),
+    offsets_of_starts: lambda time, zone: time - first_instant_by_rules(time, zone),
+}
+ALONE: dict[Callable[[int, str], int], Callable[[int, str], int]] = {
+    to_local: local_by_rules,
+    to_instant: instant_by_rules,
+    first_instant: first_instant_by_rules,
+}
+
+
+def _times(zone: str) -> list[int]:
+    """Times of a zone: random ones of every size, and those at its changes and beside them."""
+    rng = random.Random(zone)
+    times = [rng.randrange(-(10**bits), 10**bits) for bits in (15, 16, 17, 18) for _ in range(100)]
+    return [*times, *edges(zone_rules(zone)), us("2100-01-01 00:00:00"), us("2500-01-01 00:00:00") - 1]
+
+
+@pytest.mark.parametrize("many", ARRAYS, ids=lambda many: many.__name__)
+@pytest.mark.parametrize("zone", ZONES)
+def test_many_times_are_what_the_rules_say_of_each(zone: str, many: Callable[[Longs, str], Longs]) -> None:
+    times = _times(zone)
+    assert many(np.array(times), zone).tolist() == [ARRAYS[many](time, zone) for time in times]
+
+
+@pytest.mark.parametrize("alone", ALONE, ids=lambda alone: alone.__name__)
+@pytest.mark.parametrize("zone", ZONES)
+def test_a_time_alone_is_what_the_rules_say_of_it(zone: str, alone: Callable[[int, str], int]) -> None:
+    for time in _times(zone):
+        assert alone(time, zone) == ALONE[alone](time, zone)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "-05:30"])
+def test_the_offset_of_a_zone_whose_clocks_never_change_is_that_of_every_time(zone: str) -> None:
+    offset = fixed_offset(zone)
+    times = np.array([-(1 << 62), 0, 1 << 60])
+    assert [set(many(times, zone).tolist()) for many in ARRAYS] == [{offset}] * 3
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "Asia/Tokyo", "Europe/Berlin"])
+def test_a_day_of_a_far_year_begins_by_the_last_offset_of_its_zone(zone: str) -> None:
+    day = 106_000_000 * 86_400_000_000
+    found = offsets_of_starts(np.array([day]), zone).tolist()
+    assert found == [day - first_instant_by_rules(day, zone)]
+
+
+def test_no_zone_changes_but_yearly_from_2100_on() -> None:
+    end = us("2100-01-01 00:00:00") // 1_000_000
+    assert all(change.local_end < end for name in zone_names() for change in zone_rules(name).changes[-1:])
