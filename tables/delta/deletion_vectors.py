@@ -12,6 +12,7 @@ import struct
 import uuid
 import zlib
 from dataclasses import dataclass
+from typing import Any
 
 from pyroaring import BitMap
 
@@ -19,6 +20,8 @@ from tailbit.errors import DeletionVectorError, MalformedLogError, StorageError
 from tailbit.tables.delta.paths import decode_path
 from tailbit.tables.storage import Storage
 
+FIELDS = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
+"""The fields of a descriptor in the log, in the order of `DeletionVector`."""
 PORTABLE_MAGIC = 1681511377
 NATIVE_MAGIC = 1681511376
 
@@ -54,33 +57,33 @@ class DeletionVector:
         """The file and the offset in the file, as errors name them."""
         return ("inline" if self.storage_type == "i" else self.path_or_inline), self.offset or 0
 
+    def action(self) -> dict[str, Any]:
+        """Return the descriptor by the names of its fields in the log."""
+        values = (self.storage_type, self.path_or_inline, self.offset, self.size, self.cardinality)
+        return dict(zip(FIELDS, values, strict=True))
+
     def read(self, storage: Storage) -> BitMap:
-        """Return the 0-based physical row numbers that this vector hides. See `read_deletion_vector`."""
-        return read_deletion_vector(storage, self)
+        """Return the 0-based physical row numbers that the vector hides.
 
+        Cost: one range read of the vector's bytes; no read if the vector is inline.
 
-def read_deletion_vector(storage: Storage, vector: DeletionVector) -> BitMap:
-    """Return the 0-based physical row numbers that a deletion vector hides.
-
-    Cost: one range read of the vector's bytes; no read if the vector is inline.
-
-    Raises:
-        DeletionVectorError: the vector is missing, truncated or altered, has another cardinality than the log
-            states, or hides rows beyond 32 bits.
-        UnsafePathError: the vector's path leaves the table.
-    """
-    try:
-        payload = _inline(vector) if vector.storage_type == "i" else _stored(storage, vector)
-        rows = _decode(payload)
-    except (ValueError, struct.error, EOFError, IndexError, MalformedLogError) as wrong:
-        raise _error(vector, str(wrong)) from wrong
-    except StorageError as refused:
-        if storage.is_of_one_file(refused):
-            raise _error(vector, f"it cannot be read: {refused.fields.get('reason')}") from refused
-        raise
-    if len(rows) != vector.cardinality:
-        raise _error(vector, f"it hides {len(rows)} rows, the log says {vector.cardinality}")
-    return rows
+        Raises:
+            DeletionVectorError: the vector is missing, truncated or altered, has another cardinality than the
+                log states, or hides rows beyond 32 bits.
+            UnsafePathError: the vector's path leaves the table.
+        """
+        try:
+            payload = _inline(self) if self.storage_type == "i" else _stored(storage, self)
+            rows = _decode(payload)
+        except (ValueError, struct.error, EOFError, IndexError, MalformedLogError) as wrong:
+            raise _error(self, str(wrong)) from wrong
+        except StorageError as refused:
+            if storage.is_of_one_file(refused):
+                raise _error(self, f"it cannot be read: {refused.fields.get('reason')}") from refused
+            raise
+        if len(rows) != self.cardinality:
+            raise _error(self, f"it hides {len(rows)} rows, the log says {self.cardinality}")
+        return rows
 
 
 def vector_path(vector: DeletionVector) -> str:

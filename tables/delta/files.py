@@ -14,20 +14,12 @@ import pyarrow.compute as pc
 
 from tailbit.once import once
 from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
-from tailbit.tables.delta.deletion_vectors import DeletionVector
+from tailbit.tables.delta.deletion_vectors import FIELDS, DeletionVector
 from tailbit.tables.delta.statistics import DeltaStatistics, is_readable, num_records
 from tailbit.tables.file_list import FileList, stored_columns, stored_schema
 from tailbit.tables.model import FileSlice
 
-DV_TYPE = pa.struct(
-    [
-        ("storageType", pa.string()),
-        ("pathOrInlineDv", pa.string()),
-        ("offset", pa.int32()),
-        ("sizeInBytes", pa.int32()),
-        ("cardinality", pa.int64()),
-    ]
-)
+DV_TYPE = pa.struct(zip(FIELDS, (pa.string(), pa.string(), pa.int32(), pa.int32(), pa.int64()), strict=True))
 STORED = stored_schema(DV_TYPE)
 
 _COUNT = r'^\s*\{\s*"numRecords"\s*:\s*(?P<n>\d{1,18})\s*[,}]'
@@ -40,7 +32,8 @@ class DeltaFiles(FileList):
     def stored(cls, slices: Sequence[FileSlice]) -> pa.Table:
         """Return slices as a table of schema STORED, in the order given."""
         stats = [p.stats.text if isinstance(p.stats, DeltaStatistics) else None for p in slices]
-        return stored_columns(slices, STORED, [_row(p) for p in slices], stats)
+        hidden = [p.hidden.action() if isinstance(p.hidden, DeletionVector) else None for p in slices]
+        return stored_columns(slices, STORED, hidden, stats)
 
     def _hidden_ids(self, stored: pa.ChunkedArray) -> pa.ChunkedArray:
         offset = pc.struct_field(stored, "offset").cast(pa.string())
@@ -51,10 +44,7 @@ class DeltaFiles(FileList):
         return pc.binary_join_element_wise(kind, where, at, arrow_scalar(""))
 
     def _hidden(self, stored: Mapping[str, Any] | None) -> DeletionVector | None:
-        if stored is None:
-            return None
-        names = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
-        return DeletionVector(*(stored[name] for name in names))
+        return None if stored is None else DeletionVector(*(stored[name] for name in FIELDS))
 
     def _statistics(self, text: str | None) -> DeltaStatistics | None:
         return None if text is None else DeltaStatistics(text)
@@ -91,17 +81,3 @@ class DeltaFiles(FileList):
         mask[rest] = True
         filled = pc.replace_with_mask(out.combine_chunks(), arrow_array(mask), arrow_array(slow, pa.int64()))
         return pa.chunked_array([filled])
-
-
-def _row(slice_: FileSlice) -> dict[str, Any] | None:
-    """Return the deletion vector of a slice as a value of DV_TYPE, or None if the slice has none."""
-    vector = slice_.hidden
-    if not isinstance(vector, DeletionVector):
-        return None
-    return {
-        "storageType": vector.storage_type,
-        "pathOrInlineDv": vector.path_or_inline,
-        "offset": vector.offset,
-        "sizeInBytes": vector.size,
-        "cardinality": vector.cardinality,
-    }

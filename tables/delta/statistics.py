@@ -50,19 +50,16 @@ class DeltaStatistics:
     text: str
 
     def bounds(self, column: Column) -> FileBounds | None:
-        """Return the bounds of a column. See `min_max`."""
-        return min_max(self.text, column)
+        """Return the bounds of a column, or None if the statistics say nothing about the column.
+
+        Contradictory statistics of a column are ignored: a minimum above the maximum, a number outside the
+        type's range, more NULLs than rows, bounds although every row is NULL.
+        """
+        stats = parsed(self.text)
+        return None if stats is None else _bounds(stats, column)
 
 
-def min_max(stats_json: str | None, column: Column) -> FileBounds | None:
-    """Return the bounds of a column, or None if the statistics say nothing about the column.
-
-    Contradictory statistics of a column are ignored: a minimum above the maximum, a number outside the type's
-    range, more NULLs than rows, bounds although every row is NULL.
-    """
-    stats = parsed(stats_json) if stats_json else None
-    if stats is None:
-        return None
+def _bounds(stats: Mapping[str, Any], column: Column) -> FileBounds | None:
     rows = as_count(stats.get("numRecords"))
     nulls = as_count(_at(stats.get("nullCount"), column.physical))
     if stats.get("tightBounds") is False and nulls not in (0, rows):

@@ -65,13 +65,7 @@ class Vectors:
         payload = _payload(hidden)
         offset = len(self.data)
         self.data += struct.pack(">i", len(payload)) + payload + struct.pack(">I", zlib.crc32(payload))
-        return {
-            "storageType": "u",
-            "pathOrInlineDv": encode_z85(self.id.bytes),
-            "offset": offset,
-            "sizeInBytes": len(payload),
-            "cardinality": len(hidden),
-        }
+        return DeletionVector("u", encode_z85(self.id.bytes), offset, len(payload), len(hidden)).action()
 
 
 def view_log(
@@ -110,29 +104,21 @@ def plain_add(slice_: FileSlice, storage: Storage) -> Action:
 
 def inline_add(file: ShownFile, schema: Schema, storage: Storage) -> Action:
     """Return an add action that shows only the selected rows of a file; its deletion vector is inline."""
-    payload = _payload(_hidden(file))
-    vector = {
-        "storageType": "i",
-        "pathOrInlineDv": encode_z85(payload + b"\0" * (-len(payload) % 4)),
-        "sizeInBytes": len(payload),
-        "cardinality": file.rows - len(file.positions),
-    }
+    hidden = _hidden(file)
+    payload = _payload(hidden)
+    text = encode_z85(payload + b"\0" * (-len(payload) % 4))
+    vector = DeletionVector("i", text, None, len(payload), len(hidden))
     return {
         **plain_add(file.slice_, storage),
         "partitionValues": _partition_values(file.slice_, schema),
         "stats": json.dumps({"numRecords": file.rows, "tightBounds": False}),
-        "deletionVector": vector if len(file.positions) < file.rows else None,
+        "deletionVector": _descriptor(vector) if hidden else None,
     }
 
 
 def _descriptor(vector: DeletionVector) -> Action:
-    descriptor: Action = {
-        "storageType": vector.storage_type,
-        "pathOrInlineDv": vector.path_or_inline,
-        "sizeInBytes": vector.size,
-        "cardinality": vector.cardinality,
-    }
-    return descriptor if vector.offset is None else {**descriptor, "offset": vector.offset}
+    """Return the descriptor of a vector without an offset if it has none, as in a log."""
+    return {name: value for name, value in vector.action().items() if value is not None}
 
 
 def _uri(storage: Storage, slice_: FileSlice) -> str:

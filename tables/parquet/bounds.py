@@ -45,8 +45,6 @@ def _bounds(layout: Layout, path: str, column: Column) -> list[FileBounds | None
     leaf = layout.metadata.schema.column(node.first)
     if column.type.name not in _ORDERED or str(leaf.physical_type) not in _PHYSICAL:
         return [None] * groups
-    if leaf.max_repetition_level or leaf.max_definition_level > 1:
-        return [None] * groups
     stated = [_stated(layout, group, node.first) for group in range(groups)]
     try:
         low = _values(

@@ -141,6 +141,17 @@ def opened_again(source: pa.NativeFile, file: DataFile, coded: Mapping[str, str]
     return again
 
 
+def file_in_memory(data: pa.Buffer, path: str, tree: ParquetNode, coded: Mapping[str, str]) -> DataFile:
+    """Open a Parquet file that was assembled in memory, with its own footer, from pages of a data file.
+
+    `path`, `tree`: those of the data file. `coded`: as of `opened_again`.
+    """
+    reopen = partial(pa.BufferReader, data)
+    file = DataFile(reopen(), read_dictionary=list(coded.values()), coerce_int96_timestamp_unit="us")
+    file.path, file.tree, file.coded, file.reopen = path, tree, frozenset(coded), reopen
+    return file
+
+
 def may_be_coded(column: Column) -> bool:
     """Return whether a column's type and place allow it to be read as dictionary codes."""
     return column.type.name in _CODED and not column.type.char_length and len(column.physical) == 1
@@ -272,11 +283,16 @@ def field_of(layout: Layout, column: Column, path: str) -> list[ParquetNode] | N
 def flat_column(layout: Layout, column: Column, path: str) -> ParquetNode | None:
     """Return the field of a top-level column that is not a struct, list or map; None for other columns.
 
+    A row has one value of the column's leaf, or none.
+
     Raises:
         DataFileError: as `find_column`.
     """
     steps = field_of(layout, column, path)
-    return steps[0] if steps and len(steps) == 1 and not steps[0].children else None
+    if not steps or len(steps) > 1 or steps[0].children:
+        return None
+    leaf = layout.metadata.schema.column(steps[0].first)
+    return None if leaf.max_repetition_level or leaf.max_definition_level > 1 else steps[0]
 
 
 def column_of(

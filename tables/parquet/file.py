@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from tailbit.tables.cache import Cache
 from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
-from tailbit.tables.parquet.thrift import read_struct
+from tailbit.tables.parquet.thrift import read_struct, written_text, written_texts
 
 MAGIC = b"PAR1"
 _TAIL = 8
@@ -31,7 +31,6 @@ LARGEST_FOOTER = 1 << 30
 """Size limit of a footer in bytes: ten thousand columns in a thousand row groups take less."""
 
 _LEAST_LIMIT = 1000
-_TEXT, _LONG_LIST = 8, 15
 _ROW_GROUPS_FIELD = 4
 _NO_CODECS = frozenset(bytes([0x15, n, 0x16]) for n in range(1 << 7) if n % 2 or n > 14)
 """Bytes between a chunk's name and its size that are no codec: pyarrow aborts the process on these."""
@@ -158,7 +157,7 @@ def _shape_of(file: pq.ParquetFile, footer: bytes) -> Shape:
     def load() -> tuple[Shape, int]:
         tree = parquet_tree(file)
         parts = [parts for field in tree.children for parts in _names(file.metadata.schema, field, ())]
-        names = [(".".join(path), _name_list(path)) for path in parts]
+        names = [(".".join(path), written_texts(path)) for path in parts]
         shape = Shape(head[:-1], tree, names, _behind_schema(file.metadata.schema, footer))
         return shape, 8 * len(head)
 
@@ -203,7 +202,7 @@ def _behind_schema(schema: pq.ParquetSchema, footer: bytes) -> int:
     """Return where the schema of a footer ends: behind the name of the last leaf."""
     at = 0
     for leaf in range(len(schema)):
-        at = footer.find(_sized(schema.column(leaf).name), at) + 1
+        at = footer.find(written_text(schema.column(leaf).name.encode()), at) + 1
     return at
 
 
@@ -228,27 +227,6 @@ def _names(schema: pq.ParquetSchema, node: ParquetNode, above: Sequence[str]) ->
 
 def _dotted(node: ParquetNode) -> bool:
     return "." in node.field.name or any(_dotted(child) for child in node.children)
-
-
-def _name_list(parts: Sequence[str]) -> bytes:
-    """Encode a column's path as in a footer: a list of texts, each after its length."""
-    short = len(parts) < _LONG_LIST
-    head = bytes([len(parts) << 4 | _TEXT]) if short else bytes([0xF0 | _TEXT]) + _varint(len(parts))
-    return head + b"".join(map(_sized, parts))
-
-
-def _sized(text: str) -> bytes:
-    """Encode a text after its length in bytes."""
-    data = text.encode()
-    return _varint(len(data)) + data
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*out, number])
 
 
 def read_leaves(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+_TRUE, _FALSE, _BYTE, _I16, I32, I64, _DOUBLE, TEXT, LIST, _SET, _MAP, STRUCT = range(1, 13)
 _LONG_LIST = 15
 _DEEPEST = 64
 """Most levels of nested structs; Parquet has five."""
@@ -49,19 +49,19 @@ def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
         return kind == _TRUE, at
     if kind == _BYTE:
         return _byte(data, at), at + 1
-    if kind in (_I16, _I32, _I64):
+    if kind in (_I16, I32, I64):
         raw, at = _varint(data, at)
         return _unzigzag(raw), at
     if kind == _DOUBLE:
         return data[at : at + 8], at + 8
-    if kind == _BINARY:
+    if kind == TEXT:
         size, at = _varint(data, at)
         if at + size > len(data):
             raise ValueError("a text ends beyond its bytes")
         return data[at : at + size], at + size
-    if kind in (_LIST, _SET):
+    if kind in (LIST, _SET):
         return _list(data, at, depth)
-    if kind == _STRUCT:
+    if kind == STRUCT:
         return read_struct(data, at, None, depth + 1)
     raise ValueError(f"it has a field of the unknown kind {kind}")
 
@@ -137,20 +137,22 @@ def written_text(text: bytes) -> bytes:
 
 def written_ints(numbers: Sequence[int]) -> bytes:
     """Encode a list of i32."""
-    return _list_head(len(numbers), _I32) + b"".join(map(written_int, numbers))
+    return _list_head(len(numbers), I32) + b"".join(map(written_int, numbers))
+
+
+def written_texts(texts: Sequence[str]) -> bytes:
+    """Encode a list of texts."""
+    return _list_head(len(texts), TEXT) + b"".join(written_text(text.encode()) for text in texts)
 
 
 def written_structs(structs: Sequence[bytes]) -> bytes:
     """Encode a list of structs."""
-    return _list_head(len(structs), _STRUCT) + b"".join(structs)
+    return _list_head(len(structs), STRUCT) + b"".join(structs)
 
 
 def _list_head(size: int, kind: int) -> bytes:
     """Encode the header of a list."""
     return bytes([size << 4 | kind]) if size < _LONG_LIST else bytes([0xF0 | kind]) + written_varint(size)
-
-
-I32, I64, TEXT, LIST, STRUCT = _I32, _I64, _BINARY, _LIST, _STRUCT
 
 
 def written_struct(fields: Sequence[tuple[int, int, bytes]], before: int = 0) -> bytes:

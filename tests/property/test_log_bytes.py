@@ -14,10 +14,10 @@ from support.delta_builder import DeltaBuilder
 from support.profiles import examples
 from tailbit.errors import SourceError, TailbitError
 from tailbit.tables import open_table
-from tailbit.tables.delta.deletion_vectors import DeletionVector, read_deletion_vector
+from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.delta.log.actions import parse_actions
 from tailbit.tables.delta.schema import parse_schema
-from tailbit.tables.delta.statistics import min_max
+from tailbit.tables.delta.statistics import DeltaStatistics
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.storage import LocalStorage
@@ -172,8 +172,10 @@ def test_invented_schemas_and_statistics_are_named_or_harmless(body: Any) -> Non
             pass
     for type_ in ("long", "double", "date", "string"):
         column = Column(("a",), ("a",), DataType(type_))
-        min_max(text, column)
-        min_max(f'{{"numRecords":{text},"minValues":{{"a":{text}}},"nullCount":{text}}}', column)
+        DeltaStatistics(text).bounds(column)
+        DeltaStatistics(f'{{"numRecords":{text},"minValues":{{"a":{text}}},"nullCount":{text}}}').bounds(
+            column
+        )
 
 
 @examples(300)
@@ -186,6 +188,6 @@ def test_invented_schemas_and_statistics_are_named_or_harmless(body: Any) -> Non
 def test_invented_deletion_vectors_are_named(text: str, size: int, kind: str, offset: int | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:
-            read_deletion_vector(LocalStorage(folder), DeletionVector(kind, text, offset, size, 1))
+            DeletionVector(kind, text, offset, size, 1).read(LocalStorage(folder))
         except TailbitError:
             return

@@ -25,12 +25,12 @@ from support.byte_seeds import Seeds
 from support.vectors import encode_z85
 from tailbit.errors import TailbitError
 from tailbit.tables import open_table
-from tailbit.tables.delta.deletion_vectors import DeletionVector, read_deletion_vector
+from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.delta.log.actions import parse_actions
 from tailbit.tables.delta.log.checkpoint import CheckpointState, read_checkpoint
 from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
 from tailbit.tables.delta.schema import parse_schema
-from tailbit.tables.delta.statistics import min_max
+from tailbit.tables.delta.statistics import DeltaStatistics
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.data_file import open_data_file, read_columns
 from tailbit.tables.partition_values import partition_array
@@ -171,7 +171,7 @@ class Ground:
         name = encode_z85(VECTOR.bytes)
         self.put(f"deletion_vector_{VECTOR}.bin", data[HEAD.size :])
         with _Peace() as peace:
-            rows = read_deletion_vector(self.storage, DeletionVector("u", name, offset, size, count))
+            rows = DeletionVector("u", name, offset, size, count).read(self.storage)
         if not peace.refused:
             start = HEAD.size + offset + 4
             same_rows(rows, data[start : start + size], count)
@@ -184,7 +184,7 @@ class Ground:
         size, count = struct.unpack_from("<II", data)
         text = data[8:].decode("latin-1")
         with _Peace() as peace:
-            rows = read_deletion_vector(self.storage, DeletionVector("i", text, None, size, count))
+            rows = DeletionVector("i", text, None, size, count).read(self.storage)
         if not peace.refused:
             same_rows(rows, z85_reading(text)[:size], count)
         return not peace.refused
@@ -226,7 +226,7 @@ class Ground:
 
     def _bounds(self, text: str, type_: DataType) -> bool:
         with _Peace() as peace:
-            found = min_max(text, Column(("a",), ("a",), type_))
+            found = DeltaStatistics(text).bounds(Column(("a",), ("a",), type_))
         if peace.refused or found is None:
             return False
         stats = json.loads(text)

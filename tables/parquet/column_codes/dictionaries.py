@@ -8,7 +8,6 @@ and become one page; texts stay in their dictionary pages, each followed by a pa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.data_file import DataFile, read_columns
+from tailbit.tables.parquet.data_file import file_in_memory, read_columns
 from tailbit.tables.parquet.file import MAGIC, arrow_buffer
 from tailbit.tables.parquet.layout import DictionaryPage, Layout
 from tailbit.tables.parquet.row_assembly.excerpt import absent_chunks, written_footer
@@ -69,9 +68,7 @@ def values_of(
     with_pages = _pages(storage, wanted)
     chunks = [_picked(with_pages, width, nullable)] if width else list(_coded(with_pages, nullable))
     data = _file(layout, leaf, physical, chunks)
-    file = DataFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us")
-    file.path, file.tree = wanted[0].path if wanted else "", layout.tree
-    file.reopen = partial(pa.BufferReader, data)
+    file = file_in_memory(data, wanted[0].path if wanted else "", layout.tree, {})
     values = read_columns(file, [column])[column.id]
     return pa.concat_arrays([pa.nulls(0, values.type), *values.chunks])
 

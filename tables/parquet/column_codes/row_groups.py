@@ -96,16 +96,17 @@ def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> lis
     """
     slice_, positions = read
     layout = open_layout(storage, slice_.path, slice_.size)
-    leaves = [_leaf(layout, column, slice_.path) for column in columns]
+    nodes = [flat_column(layout, column, slice_.path) for column in columns]
     cuts = np.searchsorted(positions, layout.starts.astype(np.uint64))
     at = np.flatnonzero(np.diff(cuts)).tolist()
     out: list[Group] = []
-    if not columns or any(leaf is None for leaf in leaves):
+    leaves = [node.first for node in nodes if node is not None]
+    if not columns or len(leaves) < len(columns):
         return out
     values, most = 0, max(_VALUES, len(positions) // _ROWS_A_VALUE)
     with storage.open(storage.resolve(slice_.path)) as source:
         for seen, number in enumerate(at, 1):
-            chunks = [_chunk(layout, source, number, leaf) for leaf in leaves if leaf is not None]
+            chunks = [_chunk(layout, source, number, leaf) for leaf in leaves]
             known = [chunk for chunk in chunks if chunk is not None]
             values += sum(chunk.dictionary.values for chunk in known)
             # Finding the pages of all row groups first would cost as much as decoding them.
@@ -142,16 +143,6 @@ def _cut(chunks: Sequence[Chunk], rows: Longs) -> tuple[Longs, Sequence[Chunk]] 
 def _in_few_pages(pages: Pages, rows: Longs) -> bool:
     touched = np.count_nonzero(np.diff(np.searchsorted(rows, pages.firsts)))
     return bool(touched * _FEW <= len(pages.starts))
-
-
-def _leaf(layout: Layout, column: Column, path: str) -> int | None:
-    """Return the leaf of a top-level column that is not a struct, list or map; None for other columns."""
-    node = flat_column(layout, column, path)
-    if node is None:
-        return None
-    leaf = layout.metadata.schema.column(node.first)
-    nested = leaf.max_repetition_level or leaf.max_definition_level > 1
-    return None if nested else node.first
 
 
 def _chunk(layout: Layout, source: pa.NativeFile, group: int, leaf: int) -> Chunk | None:

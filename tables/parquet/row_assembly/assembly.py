@@ -20,11 +20,11 @@ from tailbit.tables.parquet.file import MAGIC
 from tailbit.tables.parquet.layout import Chunk, Pages
 from tailbit.tables.parquet.row_assembly.footer import (
     compressed,
-    written_bits,
     written_chunk,
     written_dictionary,
     written_end,
     written_row_group,
+    written_values,
 )
 from tailbit.tables.storage import Storage
 
@@ -83,7 +83,10 @@ class Assembly:
         """Add a BOOLEAN chunk that is TRUE at the wanted rows."""
         mask = np.zeros(rows, bool)
         mask[wanted] = True
-        at, page = self._size, written_bits(np.packbits(mask, bitorder="little").tobytes(), rows)
+        at, page = (
+            self._size,
+            written_values(np.packbits(mask, bitorder="little").tobytes(), rows, nullable=False),
+        )
         self._write(page)
         self._chunks.append(written_chunk("BOOLEAN", "UNCOMPRESSED", rows, len(page), len(page), at, None))
 

@@ -33,7 +33,7 @@ PHYSICAL_TYPES = {
 CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6}
 """LZ4 is missing: pyarrow has one name for two codecs, so such chunks are read whole."""
 _PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
-_DICTIONARY_PAGE = 2
+_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 _LITERAL = 1 << 24
 """Longest Snappy literal whose length takes three bytes."""
 
@@ -96,19 +96,11 @@ def written_leaf(
     return written_struct(fields)
 
 
-def written_bits(bits: bytes, rows: int) -> bytes:
-    """Encode a page of packed booleans without NULLs, header first."""
-    values = [(1, rows), (2, _PLAIN), (3, _RLE), (4, _RLE)]
-    data = written_struct([(number, I32, written_int(value)) for number, value in values])
-    sizes = [(1, 0), (2, len(bits)), (3, len(bits))]
-    return written_struct([*((n, I32, written_int(v)) for n, v in sizes), (5, STRUCT, data)]) + bits
-
-
 def written_dictionary(values: int, unpacked: int, packed: bytes) -> bytes:
     """Encode a dictionary page of `values` values, header first."""
-    sizes = [(1, _DICTIONARY_PAGE), (2, unpacked), (3, len(packed))]
-    of = written_struct([(1, I32, written_int(values)), (2, I32, written_int(_PLAIN))])
-    return written_struct([*((n, I32, written_int(v)) for n, v in sizes), (7, STRUCT, of)]) + packed
+    of = written_struct(_numbers(values, _PLAIN))
+    sizes = _numbers(_DICTIONARY_PAGE, unpacked, len(packed))
+    return written_struct([*sizes, (7, STRUCT, of)]) + packed
 
 
 def written_codes(codes: npt.NDArray[np.int64], nullable: bool, codec: str) -> bytes:
@@ -129,10 +121,14 @@ def written_values(values: bytes, rows: int, nullable: bool) -> bytes:
 def _data_page(rows: int, nullable: bool, encoding: int, values: bytes, codec: str) -> bytes:
     there = written_varint(rows << 1) + b"\1"
     raw = len(there).to_bytes(4, "little") + there + values if nullable else values
-    packed, of = compressed(raw, codec), ((1, rows), (2, encoding), (3, _RLE), (4, _RLE))
-    data = written_struct([(number, I32, written_int(value)) for number, value in of])
-    sizes = ((1, 0), (2, len(raw)), (3, len(packed)))
-    return written_struct([*((n, I32, written_int(v)) for n, v in sizes), (5, STRUCT, data)]) + packed
+    packed, of = compressed(raw, codec), written_struct(_numbers(rows, encoding, _RLE, _RLE))
+    sizes = _numbers(_DATA_PAGE, len(raw), len(packed))
+    return written_struct([*sizes, (5, STRUCT, of)]) + packed
+
+
+def _numbers(*values: int) -> list[tuple[int, int, bytes]]:
+    """Return the fields 1, 2, 3 ... of a struct that begins with numbers."""
+    return [(number, I32, written_int(value)) for number, value in enumerate(values, 1)]
 
 
 def compressed(data: bytes, codec: str) -> bytes:

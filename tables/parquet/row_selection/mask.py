@@ -99,9 +99,7 @@ def _maskable(part: Part, columns: Sequence[Column]) -> list[Masked]:
 
 
 def _written(leaf: pq.ColumnSchema, type_: pa.DataType, name: str) -> bytes | None:
-    """Encode a leaf under another name; None if it is nested or its values are not simply its bytes."""
-    if leaf.max_repetition_level or leaf.max_definition_level > 1:
-        return None
+    """Encode a leaf under another name; None if its values are not simply its bytes."""
     physical, nullable = str(leaf.physical_type), bool(leaf.max_definition_level)
     if pa.types.is_decimal128(type_) and physical in _DECIMALS:
         of = (type_.precision, type_.scale)

@@ -8,7 +8,6 @@ determined or whose excerpt cannot be decoded: reading whole row groups then giv
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import (
     DataFile,
     field_of,
+    file_in_memory,
     may_be_coded,
     named_file,
     open_data_file,
@@ -201,7 +201,7 @@ def _excerpted(
                     coded[cut.column.id] = layout.metadata.schema.column(cut.leaf).path
             at = excerpt.add(list(pages_of_leaf.values()), [group for group, _ in groups])
             parts.append(_Part(members, at, numbers, places))
-        file = _opened(excerpt, path, coded)
+        file = file_in_memory(excerpt.done(), path, layout.tree, coded)
     except (pa.ArrowException, OSError, ValueError, KeyError) as wrong:
         raise DataFileError(file=path, reason=f"its pages cannot be read: {wrong}") from wrong
     return _decoded(layout, file, parts, groups, threads, again)
@@ -224,16 +224,6 @@ def _decoded(
         table = _taken(whole, places)
         out |= {cut.column.id: _plain(table[cut.column.id], cut.column) for cut in members}
     return out
-
-
-def _opened(excerpt: Excerpt, path: str, coded: dict[str, str]) -> DataFile:
-    data = excerpt.done()
-    file = DataFile(
-        pa.BufferReader(data), read_dictionary=list(coded.values()), coerce_int96_timestamp_unit="us"
-    )
-    file.path, file.tree, file.coded = path, excerpt.layout.tree, frozenset(coded)
-    file.reopen = partial(pa.BufferReader, data)
-    return file
 
 
 def _plain(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:

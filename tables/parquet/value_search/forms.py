@@ -61,8 +61,6 @@ def form_of(
     leaf = node.first
     described = layout.metadata.schema.column(leaf)
     chunks = [layout.chunk(group, leaf) for group in groups]
-    if described.max_repetition_level or described.max_definition_level > 1:
-        return None
     if not CHECKED.issuperset(chunk.codec for chunk in chunks):
         return None
     nullable = bool(described.max_definition_level)

@@ -19,7 +19,7 @@ from support.listed_table import ListedTable
 from support.tables import EIGHT_FLIGHTS, eight_flights, with_vectors
 from tailbit.errors import DataFileError, UnsafePathError, UsageError, ViewExistsError
 from tailbit.outputs.delta_view import FIRST_COMMIT
-from tailbit.tables.delta.deletion_vectors import DeletionVector, decode_z85, read_deletion_vector
+from tailbit.tables.delta.deletion_vectors import DeletionVector, decode_z85
 from tailbit.tables.delta.view import Vectors, encode_z85
 from tailbit.tables.storage import LocalStorage
 
@@ -199,7 +199,7 @@ def test_a_vector_of_a_view_is_read_as_it_was_written(tmp_path: Path, rows: Any)
         found["sizeInBytes"],
         found["cardinality"],
     )
-    assert read_deletion_vector(LocalStorage(str(tmp_path)), vector) == BitMap(rows)
+    assert vector.read(LocalStorage(str(tmp_path))) == BitMap(rows)
 
 
 def test_z85_text_decodes_to_the_bytes_it_was_made_of() -> None:

@@ -19,7 +19,7 @@ from tailbit.errors import DataFileError, DeletionVectorError, MalformedLogError
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.spark_checkpoint import why_unusable
 from tailbit.tables import open_table
-from tailbit.tables.delta.deletion_vectors import LARGEST, DeletionVector, read_deletion_vector
+from tailbit.tables.delta.deletion_vectors import LARGEST, DeletionVector
 from tailbit.tables.parquet.data_file import open_data_file
 from tailbit.tables.parquet.file import LARGEST_FOOTER
 from tailbit.tables.storage import SMALL, LocalStorage
@@ -88,7 +88,7 @@ def test_a_deletion_vector_of_two_gigabytes_is_refused_before_it_is_read(table: 
     refused_without_memory(
         DeletionVectorError,
         f"it has 2000000000 bytes, and at most {LARGEST}",
-        lambda: read_deletion_vector(LocalStorage(table.path), vector),
+        lambda: vector.read(LocalStorage(table.path)),
     )
 
 

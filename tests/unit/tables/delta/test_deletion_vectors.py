@@ -17,7 +17,6 @@ from tailbit.tables import open_table
 from tailbit.tables.delta.deletion_vectors import (
     DeletionVector,
     decode_z85,
-    read_deletion_vector,
     vector_path,
 )
 from tailbit.tables.delta.log.actions import parse_deletion_vector
@@ -39,7 +38,7 @@ def parsed(descriptor: dict[str, Any]) -> DeletionVector:
 
 def read(builder: DeltaBuilder, descriptor: dict[str, Any]) -> list[int]:
     storage = LocalStorage(builder.path, StorageOptions.of({"allow_outside": "true"}))
-    return list(read_deletion_vector(storage, parsed(descriptor)))
+    return list(parsed(descriptor).read(storage))
 
 
 @pytest.mark.parametrize("payload", [portable, native])
@@ -64,7 +63,7 @@ def test_the_example_of_the_protocol_names_its_file() -> None:
 def test_an_inline_vector_is_read_as_written_elsewhere(builder: DeltaBuilder) -> None:
     text = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
     vector = DeletionVector("i", text, None, 44, 6)
-    assert list(read_deletion_vector(LocalStorage(builder.path), vector)) == [3, 4, 7, 11, 18, 29]
+    assert list(vector.read(LocalStorage(builder.path))) == [3, 4, 7, 11, 18, 29]
 
 
 def test_an_absent_offset_means_the_start_of_the_file(builder: DeltaBuilder) -> None:
@@ -132,7 +131,7 @@ def test_another_cardinality_than_the_log_says_is_refused(builder: DeltaBuilder)
 def test_a_damaged_inline_vector_is_named(builder: DeltaBuilder, change: dict[str, Any]) -> None:
     vector = dataclasses.replace(parsed(builder.inline_vector(ROWS)), **change)
     with pytest.raises(DeletionVectorError, match="inline"):
-        read_deletion_vector(LocalStorage(builder.path), vector)
+        vector.read(LocalStorage(builder.path))
 
 
 def test_rows_beyond_32_bits_are_refused(builder: DeltaBuilder) -> None:
@@ -155,7 +154,7 @@ def test_every_cut_and_flip_of_a_payload_is_named_or_harmless(builder: DeltaBuil
             for data in (payload[:at], _flip(at)(payload)):
                 text, size = encode_z85(data), len(data)
                 try:
-                    found = read_deletion_vector(storage, DeletionVector("i", text, None, size, len(ROWS)))
+                    found = DeletionVector("i", text, None, size, len(ROWS)).read(storage)
                 except DeletionVectorError:
                     continue
                 assert len(found) == len(ROWS)
@@ -176,5 +175,5 @@ def test_vectors_that_grow_shrink_and_disappear_are_read_at_each_version(builder
     found = []
     for version in range(1, 7):
         hidden = source.snapshot(version).files[0].hidden
-        found.append([] if hidden is None else list(read_deletion_vector(source.storage, hidden)))
+        found.append([] if hidden is None else list(hidden.read(source.storage)))
     assert found == [[], [1], [1, 2], list(range(10)), [2], []]

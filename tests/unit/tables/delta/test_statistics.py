@@ -13,7 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 from tailbit.tables import open_table
-from tailbit.tables.delta.statistics import min_max
+from tailbit.tables.delta.statistics import DeltaStatistics
 from tailbit.tables.model import Column, DataType
 
 
@@ -26,7 +26,7 @@ def bounds(type_: str, low: Any, high: Any, **more: Any) -> Any:
         "nullCount": {"c": 1},
         **more,
     }
-    return min_max(json.dumps(stats), Column(("C",), ("c",), data))
+    return DeltaStatistics(json.dumps(stats)).bounds(Column(("C",), ("c",), data))
 
 
 def test_bounds_come_in_canonical_values() -> None:
@@ -44,9 +44,8 @@ def test_a_maximum_cut_to_milliseconds_still_bounds() -> None:
 
 def test_a_short_decimal_keeps_its_digits() -> None:
     type_ = DataType("decimal", 15, 2)
-    found = min_max(
-        '{"minValues":{"c":-1.25},"maxValues":{"c":9999999999999.99}}', Column(("c",), ("c",), type_)
-    )
+    stats = DeltaStatistics('{"minValues":{"c":-1.25},"maxValues":{"c":9999999999999.99}}')
+    found = stats.bounds(Column(("c",), ("c",), type_))
     assert found is not None
     assert found[:2] == (Decimal("-1.25"), Decimal("9999999999999.99"))
 
@@ -108,8 +107,7 @@ def test_a_statistic_of_another_type_says_nothing(value: Any) -> None:
 
 def test_nested_columns_and_absent_statistics() -> None:
     column = Column(("s", "x"), ("s", "x"), DataType("long"))
-    assert min_max('{"minValues":{"s":{"x":3}}}', column) == (3, None, None, None)
-    assert min_max('{"minValues":{"s":7}}', column) is None
-    assert min_max(None, column) is None
-    assert min_max("[]", column) is None
-    assert min_max("{", column) is None
+    assert DeltaStatistics('{"minValues":{"s":{"x":3}}}').bounds(column) == (3, None, None, None)
+    assert DeltaStatistics('{"minValues":{"s":7}}').bounds(column) is None
+    assert DeltaStatistics("[]").bounds(column) is None
+    assert DeltaStatistics("{").bounds(column) is None
