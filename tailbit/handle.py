@@ -156,24 +156,19 @@ class Handle:
         """Return whether the ledger's commit is still in the source log, unchanged.
 
         If it is not (other history), or is no longer there (cleaned up), nothing counts as covered.
-
-        Where it is not (other history) or cannot be seen any more (cleaned up), nothing counts as covered.
         """
         with self._lock:
-            return self._vouched()
-
-    def _vouched(self) -> bool:
-        ledger = self._index.state.ledger if self._index is not None else None
-        if ledger is None or ledger.fingerprint is None:
-            return False
-        seen = (ledger.fingerprint, self._table.fingerprint_stat(ledger.fingerprint.version))
-        if self._trust is None or self._trust[0] != seen:
-            try:
-                fingerprint = self._table.fingerprint(ledger.fingerprint.version)
-            except (CommitGapError, VersionNotFoundError):
-                fingerprint = None
-            self._trust = (seen, fingerprint == ledger.fingerprint)
-        return self._trust[1]
+            ledger = self._index.state.ledger if self._index is not None else None
+            if ledger is None or ledger.fingerprint is None:
+                return False
+            seen = (ledger.fingerprint, self._table.fingerprint_stat(ledger.fingerprint.version))
+            if self._trust is None or self._trust[0] != seen:
+                try:
+                    fingerprint = self._table.fingerprint(ledger.fingerprint.version)
+                except (CommitGapError, VersionNotFoundError):
+                    fingerprint = None
+                self._trust = (seen, fingerprint == ledger.fingerprint)
+            return self._trust[1]
 
     def _covered(self) -> int | None:
         """Return the version that the index covers as a whole; None if no index can be trusted."""

@@ -53,7 +53,10 @@ def _alone(method: Callable[Concatenate[DeltaTable, P], R]) -> Callable[Concaten
 
 @dataclass
 class DeltaTable(Table):
-    """A Delta table, read-only: nothing is ever written below the table's root. Threads may share it."""
+    """A Delta table, read-only: nothing is ever written below the table's root. Threads may share it.
+
+    Its methods raise the errors of those of `Table`.
+    """
 
     storage: Storage
     log: DeltaLog = field(init=False, repr=False)
@@ -85,11 +88,7 @@ class DeltaTable(Table):
 
     @_alone
     def head(self) -> Version:
-        """Return the newest version. Cost: two stats by name after the first call.
-
-        Raises:
-            NotATableError: the log has been removed.
-        """
+        """Return the newest version. Cost: two stats by name after the first call."""
         return self.log.head()
 
     @_alone
@@ -99,11 +98,7 @@ class DeltaTable(Table):
 
     @_alone
     def earliest(self) -> Version:
-        """Return the oldest version from which every version up to the head can be rebuilt.
-
-        Raises:
-            CommitGapError: not even the head can be rebuilt.
-        """
+        """Return the oldest version from which every version up to the head can be rebuilt."""
         head, oldest = self.log.head(), self.log.relist().earliest
         if oldest is None:
             raise self.log.gap(head)
@@ -114,12 +109,6 @@ class DeltaTable(Table):
         """Return the snapshot of a version, or of the head.
 
         Cost: see `build_snapshot`; the last few snapshots are cached.
-
-        Raises:
-            VersionNotFoundError: the version has been cleaned up, or is not there yet.
-            CommitGapError: a commit that the snapshot needs is missing.
-            MalformedLogError: the log is damaged.
-            UnsupportedFeatureError: the table demands a feature that this reader does not support.
         """
         head = self.log.head()
         wanted = head if version is None else version
@@ -167,12 +156,6 @@ class DeltaTable(Table):
         """Return the net effect of the commits `first` to `last` per path.
 
         Cost: the bytes of the commits, whatever the size of the table.
-
-        Raises:
-            CommitGapError: a commit of the range is missing.
-            MalformedLogError: a commit of the range is damaged.
-            UnsupportedFeatureError: a commit of the range demands a feature that this reader does not
-                support.
         """
         return read_changes(self._clock, first, last)
 
@@ -182,19 +165,12 @@ class DeltaTable(Table):
 
         The time is the in-commit timestamp, else the modification time of the commit's file, raised so that
         times strictly increase with versions.
-
-        Raises:
-            CommitGapError: the commit is not in the log.
         """
         return self._clock.timestamp(version)
 
     @_alone
     def version_at(self, timestamp_ms: int) -> Version:
-        """Return the newest version committed at or before a time.
-
-        Raises:
-            VersionNotFoundError: the time is before the first readable commit or after the last.
-        """
+        """Return the newest version committed at or before a time."""
         return self._clock.version_at(timestamp_ms, self._metadata(self.head()).configuration)
 
     def fingerprint_stat(self, version: Version) -> Stat | None:

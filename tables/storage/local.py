@@ -150,11 +150,7 @@ class LocalStorage(Storage):
                 os.unlink(temp)
 
     def put_if_absent(self, rel: str, data: bytes) -> None:
-        """Write a file that must not exist; it is whole and flushed when its name appears.
-
-        Raises:
-            FileExistsError: another writer was first; its file is untouched.
-        """
+        """Write a file that must not exist; it is whole and flushed when its name appears."""
         self._write(rel, data, os.link)
 
     def put(self, rel: str, data: bytes) -> None:

@@ -220,11 +220,7 @@ class ObjectStorage(Storage):
             yield Spooled(cast("IO[bytes]", spool), partial(self._publish, folder))
 
     def put_if_absent(self, rel: str, data: bytes) -> None:
-        """Put an object that must not exist; an object with the same bytes counts as put by this call.
-
-        Raises:
-            FileExistsError: another writer was first; its object is untouched.
-        """
+        """Put an object that must not exist; an object with the same bytes counts as put by this call."""
         forget()
         put_once(
             rel,
@@ -267,13 +263,7 @@ class ObjectStorage(Storage):
         return super().clock_ms() if probe is None else probe.mtime_ns // 1_000_000
 
     def check_commits(self) -> None:
-        """Check that a conditional put of an existing object is refused, with a probe object.
-
-        Raises:
-            NoConditionalPutError: it is not refused: two concurrent writers could both believe that they were
-                first.
-            StorageError: the store refuses to write there.
-        """
+        """Check that a conditional put of an existing object is refused, with a probe object."""
         check_conditional_puts(self)
 
     def _refusal(self, rel: str, wrong: BaseException) -> StorageError:

@@ -30,10 +30,7 @@ class Facets(dict[Any, int]):
             (escape(cell(json_value(value))), f"{n:,}", _bar(n, most))
             for value, n in list(self.items())[:SHOWN_VALUES]
         ]
-        left = len(self) - len(rows)
-        return _table(("value", "rows", ""), rows) + (
-            _note(f"and {counted(left, 'more value')}") if left else ""
-        )
+        return _table(("value", "rows", ""), rows) + _left(len(self) - len(rows), "value")
 
 
 class Measured(Facets):
@@ -63,9 +60,8 @@ class Measured(Facets):
         """Render a row per value."""
         shown = self.table.slice(0, SHOWN_VALUES)
         rows = [[escape(cell(value)) for value in row.values()] for row in plain_rows([shown])]
-        left = self.table.num_rows - len(rows)
-        more = _note(f"and {counted(left, 'more value')}") if left else ""
-        return _table([escape(name) for name in self.table.column_names], rows) + more
+        left = _left(self.table.num_rows - len(rows), "value")
+        return _table([escape(name) for name in self.table.column_names], rows) + left
 
 
 class Explanation(dict[str, Any]):
@@ -82,10 +78,7 @@ class Explanation(dict[str, Any]):
             f"{self['predicate']}; {counted(self['count'], 'row')}; "
             f"{self['files_scanned']} of {counted(len(files), 'file')} read"
         )
-        left = len(files) - len(rows)
-        return (
-            _note(note) + _table(header, rows) + (_note(f"and {counted(left, 'more file')}") if left else "")
-        )
+        return _note(note) + _table(header, rows) + _left(len(files) - len(rows), "file")
 
 
 def answer_html(note: str, count: int, rows: pa.Table) -> str:
@@ -104,6 +97,11 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f"<th>{name}</th>" for name in header)
     body = "".join(f"<tr>{''.join(f'<td>{value}</td>' for value in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _left(count: int, noun: str) -> str:
+    """Render how many more there are than are shown; nothing if there are none."""
+    return _note(f"and {counted(count, f'more {noun}')}") if count else ""
 
 
 def _note(text: str) -> str:

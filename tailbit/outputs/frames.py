@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -19,10 +20,7 @@ def to_pandas(rows: pa.Table) -> pandas.DataFrame:
     Raises:
         UsageError: pandas is not installed.
     """
-    try:
-        import pandas  # noqa: F401
-    except ModuleNotFoundError:
-        raise _missing("pandas") from None
+    _library("pandas")
     return rows.to_pandas()
 
 
@@ -32,12 +30,11 @@ def to_polars(rows: pa.Table) -> polars.DataFrame:
     Raises:
         UsageError: polars is not installed.
     """
+    return _library("polars").DataFrame(rows)
+
+
+def _library(name: str) -> Any:
     try:
-        import polars
+        return importlib.import_module(name)
     except ModuleNotFoundError:
-        raise _missing("polars") from None
-    return polars.DataFrame(rows)
-
-
-def _missing(library: str) -> UsageError:
-    return UsageError(reason=f"{library} is not installed", hint=f"Install it: pip install {library}.")
+        raise UsageError(reason=f"{name} is not installed", hint=f"Install it: pip install {name}.") from None

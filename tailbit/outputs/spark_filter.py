@@ -34,8 +34,6 @@ def filtered(frame: DataFrame, node: Node, predicate: str) -> DataFrame:
 
     `node`: the predicate, bound to the frame's columns. Columns, types, nullability and metadata are those of
     the frame.
-
-    Columns, types, nullability and metadata are those of the frame.
     """
     from pyspark.sql.functions import col, expr, nanvl
 

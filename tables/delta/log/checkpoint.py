@@ -218,12 +218,13 @@ def _files(table: pa.Table, name: str) -> pa.Table:
         table = _valid(table.select(["add"]), paths)
     count = table.num_rows
     counted = _column(table, "add", "stats_parsed")
+    # No answer needs size and time, so a missing one is 0.
     columns = {
-        "path": decode_paths(_needed(table, "path", pa.string(), name), name),
-        "size": pc.max_element_wise(_whole(table, "size"), UNKNOWN_SIZE),
-        "mtime": _whole(table, "modificationTime"),
+        "path": decode_paths(_add(table, "path", pa.string()), name),
+        "size": pc.max_element_wise(filled(_add(table, "size", pa.int64()), UNKNOWN_SIZE), UNKNOWN_SIZE),
+        "mtime": filled(_add(table, "modificationTime", pa.int64()), 0),
         "counted": pa.nulls(count, pa.int64()) if counted is None else _counted(counted),
-        "partition": _optional(table, "partitionValues", STORED.field("partition").type),
+        "partition": _add(table, "partitionValues", STORED.field("partition").type),
         "hidden": _vectors(_column(table, "add", "deletionVector"), count, name),
         "stats": pa.nulls(count, pa.large_string()),
         "origin": pa.nulls(count, pa.int64()),
@@ -244,18 +245,10 @@ def _valid(table: Arrow, keys: pa.ChunkedArray) -> Arrow:
     return table.take(arrow_array(there)) if len(there) else table.slice(0, 0)
 
 
-def _needed(table: pa.Table, field: str, type_: pa.DataType, name: str) -> pa.ChunkedArray:
+def _add(table: pa.Table, field: str, type_: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    """Return a field of the add actions; NULLs if the file lacks the field."""
     column = _column(table, "add", field)
-    if column is None or column.null_count:
-        raise MalformedLogError(file=name, reason=f"add.{field} is missing")
-    return _as(column, type_, field)
-
-
-def _whole(table: pa.Table, field: str) -> pa.ChunkedArray | pa.Array:
-    """Return whole numbers that no answer needs, with 0 for missing numbers."""
-    column = _column(table, "add", field)
-    zeros = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows)
-    return zeros if column is None else pc.coalesce(_as(column, pa.int64(), field), zeros)
+    return pa.nulls(table.num_rows, type_) if column is None else _as(column, type_, field)
 
 
 def _counted(parsed: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -273,11 +266,6 @@ def _as(column: pa.ChunkedArray, type_: pa.DataType, field: str) -> pa.ChunkedAr
     if pa.types.is_integer(type_) and not pa.types.is_signed_integer(column.type):
         raise ValueError(f"{field} is of type {column.type}")
     return column.cast(type_)
-
-
-def _optional(table: pa.Table, field: str, type_: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    column = _column(table, "add", field)
-    return pa.nulls(table.num_rows, type_) if column is None else column.cast(type_)
 
 
 def _vectors(column: pa.ChunkedArray | None, count: int, name: str) -> pa.Array:
