@@ -164,7 +164,8 @@ def offsets_of_starts(local: Longs, zone: str) -> Longs:
 
     def of_starts(changes: _Changes, near: Longs) -> Longs:
         at = np.searchsorted(changes.local_ends, near, side="right")
-        return np.maximum(changes.offsets[at], near - np.append(changes.instants, _FAR)[at])
+        offsets: Longs = np.maximum(changes.offsets[at], near - np.append(changes.instants, _FAR)[at])
+        return offsets
 
     return _looked_up(local, zone, of_starts)
 

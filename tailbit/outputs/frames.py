@@ -30,7 +30,8 @@ def to_polars(rows: pa.Table) -> polars.DataFrame:
     Raises:
         UsageError: polars is not installed.
     """
-    return _library("polars").DataFrame(rows)
+    frame: polars.DataFrame = _library("polars").DataFrame(rows)
+    return frame
 
 
 def _library(name: str) -> Any:
