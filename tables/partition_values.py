@@ -9,7 +9,8 @@ Serialization.
 from __future__ import annotations
 
 import re
-from decimal import Decimal, InvalidOperation
+from datetime import date
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +31,10 @@ _TIME = re.compile(
     r"\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2}(?::\d{2})?)?"
 )
 _WORDS = {"true": True, "false": False}
+_EXACT = Context(prec=150, traps=[Inexact, InvalidOperation])
+_CYCLE_DAYS = 146_097
+"""Days of 400 years, after which the calendar repeats."""
+_EPOCH = date(1970, 1, 1).toordinal()
 
 
 def partition_array(column: Column, text: str | None, n: int) -> pa.Array:
@@ -99,13 +104,10 @@ def _decimal(text: str, scale: int) -> Decimal:
     value = Decimal(text.strip())
     if not value.is_finite():
         raise ValueError(text)
-    sign, digits, exponent = value.as_tuple()
-    shift = int(exponent) + scale
-    number = int("".join(map(str, digits)))
-    if abs(shift) > 100 or (shift < 0 and number % 10**-shift):
-        raise ValueError(text)
-    number = number * 10**shift if shift >= 0 else number // 10**-shift
-    return Decimal((sign, tuple(int(d) for d in str(number)), -scale))
+    try:
+        return value.quantize(Decimal((0, (1,), -scale)), context=_EXACT)
+    except (Inexact, InvalidOperation):
+        raise ValueError(text) from None
 
 
 def parse_micros(text: str, zone: str | None) -> int:
@@ -147,18 +149,6 @@ def days_of(year: int, month: int, day: int) -> int:
     Raises:
         ValueError: there is no such day.
     """
-    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    lengths = (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-    if not 1 <= month <= 12 or not 1 <= day <= lengths[month - 1]:
-        raise ValueError(f"{year}-{month}-{day}")
-    before = year - 1
-    return (
-        before * 365
-        + before // 4
-        - before // 100
-        + before // 400
-        + sum(lengths[: month - 1])
-        + day
-        - 1
-        - 719_162
-    )
+    cycles, year_of_cycle = divmod(year, 400)
+    day_of_cycle = date(year_of_cycle + 400, month, day).toordinal()
+    return day_of_cycle + (cycles - 1) * _CYCLE_DAYS - _EPOCH
